@@ -1,0 +1,347 @@
+"""Prepares .venv and runs the project's own words: test, check, sim, soak, bench. Standard library only.
+
+`./run` starts this when .venv is not ready or when the first word is one of those. Words it does not know go to
+`holdfast`. What it has to say goes to standard error, so that `./run status --json` can be piped on the first run too.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+RUNTIME = ROOT / "requirements.lock"
+DEVELOPMENT = ROOT / "requirements-dev.lock"
+
+# How pip announces the next package, from an index, from a file, or as one it has.
+FOUND = re.compile(r"(?:Collecting|Processing|Requirement already satisfied:) (?:\S*/)?([A-Za-z][\w.-]*?)(?:==|-\d)")
+
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+
+
+class Group(NamedTuple):
+    """Test folders that run together, and the seconds they should stay within."""
+
+    folders: tuple[str, ...]
+    budget_s: int
+
+
+FIRST = Group(("core", "conformance", "gateway"), 60)
+GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "platforms"), 240), Group(("browser",), 120))
+# A group that takes this many times its budget hangs, and is ended.
+PATIENCE = 5
+
+
+def main(words: Sequence[str]) -> int:
+    word, rest = (words[0], words[1:]) if words else ("serve", ())
+    if word not in WORDS:
+        prepare(RUNTIME)
+        os.execv(PYTHON, [str(PYTHON), "-P", "-m", "holdfast", word, *rest])
+    prepare(DEVELOPMENT)
+    os.chdir(ROOT)
+    return WORDS[word](rest)
+
+
+# The environment
+
+
+def prepare(lock: Path) -> None:
+    """Make .venv hold what `lock` asks for. Safe when started twice at once, and after being killed at any point.
+
+    A copy of each installed lock file lies inside .venv. The copies go before anything changes and come back when
+    everything is in place, so an environment without one was cut short and is made again from nothing.
+    """
+    if is_installed(lock):
+        return
+    started = time.monotonic()
+    with exclusive() as held:
+        if is_installed(lock):
+            return
+        if not PYTHON.exists() or not any(stamp(each).exists() for each in (RUNTIME, DEVELOPMENT)):
+            make_venv(held)
+        for each in (RUNTIME, DEVELOPMENT):
+            stamp(each).unlink(missing_ok=True)
+        install(lock, held)
+        add_source()
+        # The development lock holds the runtime one.
+        for each in (RUNTIME, DEVELOPMENT) if lock == DEVELOPMENT else (RUNTIME,):
+            unfinished = stamp(each).with_suffix(".new")
+            shutil.copyfile(each, unfinished)
+            unfinished.replace(stamp(each))
+    say(f"Ready in {time.monotonic() - started:.0f} s.")
+
+
+def stamp(lock: Path) -> Path:
+    return VENV / lock.name
+
+
+def is_installed(lock: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return PYTHON.exists() and stamp(lock).read_bytes() == lock.read_bytes()
+    return False
+
+
+@contextlib.contextmanager
+def exclusive() -> Iterator[int]:
+    """Hold the lock on .venv. Installers inherit it: one that outlives a killed `./run` still keeps others out."""
+    try:
+        held = os.open(ROOT / ".venv.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        fail(f"Cannot write to {ROOT}, where .venv is made: {error.strerror}.")
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another ./run is preparing .venv; waiting for it ...")
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield held
+    finally:
+        os.close(held)
+
+
+def make_venv(held: int) -> None:
+    # The resolved name carries the version (python3.11), so that a system upgrade to another Python leaves a dangling
+    # link, which is noticed, and not an interpreter that looks into the wrong folder.
+    base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if not can_import(base, "ensurepip", "venv"):
+        install_packages([f"python{version}-venv"], "to make a Python environment")
+    say(f"Making .venv with Python {version} ...")
+    if VENV.is_symlink():
+        VENV.unlink()
+    elif VENV.exists():
+        shutil.rmtree(VENV)
+    made = subprocess.run([base, "-m", "venv", VENV], capture_output=True, text=True, pass_fds=(held,))
+    if made.returncode != 0:
+        fail("Could not make .venv:", made.stdout + made.stderr)
+
+
+def can_import(python: str, *modules: str) -> bool:
+    return subprocess.run([python, "-c", f"import {', '.join(modules)}"], capture_output=True).returncode == 0
+
+
+def install(lock: Path, held: int) -> None:
+    names = [line.partition("==")[0] for line in lock.read_text().splitlines() if line[:1].isalnum()]
+    say(f"Installing {len(names)} packages from {lock.name} ...")
+    command = [str(PYTHON), "-m", "pip", "install", "--require-hashes", "--no-deps", "--requirement", str(lock)]
+    command += ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+    output: list[str] = []
+    count = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", pass_fds=(held,)) as pip:
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            output.append(line)
+            if seen := FOUND.match(line):
+                count += 1
+                show_progress(f"  {count}/{len(names)} {seen[1]}")
+            elif line.startswith("Installing "):
+                show_progress("  unpacking")
+    show_progress("")
+    if pip.returncode != 0:
+        fail(f"Could not install {lock.name}; nothing is lost, run this again. The installer said:", "".join(output))
+
+
+def add_source() -> None:
+    """Let the environment import holdfast from src/. The line is relative, so the folder may be moved as a whole."""
+    for packages in VENV.glob("lib/python3*/site-packages"):
+        (packages / "holdfast.pth").write_text(os.path.relpath(ROOT / "src", packages) + "\n")
+
+
+def install_packages(packages: Sequence[str], purpose: str) -> None:
+    """Install packages of the system (Debian and its kin), or say which ones are missing."""
+    names = " ".join(packages)
+    become_root = [] if os.geteuid() == 0 else ["sudo"] if sys.stdin.isatty() else ["sudo", "-n"]
+    if not shutil.which("apt-get") or (become_root and not shutil.which("sudo")):
+        fail(f"Missing {purpose}: {names}. Install it (on Debian: apt-get install {names}) and run this again.")
+    say(f"Installing {names} with apt-get, {purpose} ...")
+    apt = [*become_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300"]
+    # One unreachable source makes an update fail that may still be good enough: the installation decides.
+    updated = subprocess.run([*apt, "update"], capture_output=True, text=True)
+    installed = subprocess.run([*apt, "install", "--yes", "--no-install-recommends", *packages], capture_output=True, text=True)
+    if installed.returncode != 0:
+        said = updated.stderr + installed.stdout + installed.stderr
+        fail(f"Could not install {names}. Install it by hand and run this again. apt-get said:", said)
+
+
+# The project's own words
+
+
+def check(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="./run check", description="Format, lint, types, imports and the built page.")
+    parser.add_argument("--fix", action="store_true", help="format, and mend what the linter can mend")
+    fix = parser.parse_args(words).fix
+    python = str(PYTHON)
+    typed = [name for name in ("src", "tests", "scripts", "bench") if any((ROOT / name).rglob("*.py"))]
+    steps = {
+        "format": [python, "-m", "ruff", "format", *([] if fix else ["--check"]), "."],
+        "lint": [python, "-m", "ruff", "check", *(["--fix"] if fix else []), "."],
+        "types": [python, "-m", "mypy", *typed],
+        "imports": [python, "-c", "import importlinter.cli as cli; cli.lint_imports_command()"],
+    }
+    if (ROOT / "page").is_dir():
+        steps["page"] = [python, "scripts/page_check.py"]
+    started = time.monotonic()
+    failed = []
+    for name, command in steps.items():
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            failed.append(name)
+            print(f"--- {name}", done.stdout + done.stderr, sep="\n", flush=True)
+    verdict = f"FAILED ({', '.join(failed)})" if failed else f"passed ({', '.join(steps)})"
+    say(f"check: {verdict}, {time.monotonic() - started:.1f} s")
+    return 1 if failed else 0
+
+
+def test(words: Sequence[str]) -> int:
+    if words:
+        return pytest(words, find_browser(required=any("browser" in word for word in words)))
+    started = time.monotonic()
+    browser = find_browser(required=has_tests(ROOT / "tests" / "browser"))
+    failed = ["check"] if check(()) else []
+    for group in GROUPS:
+        name = ", ".join(group.folders)
+        places = places_of(group)
+        if not places:
+            say(f"{name}: no tests yet")
+            continue
+        say(f"{name} ...")
+        began = time.monotonic()
+        status = pytest(["-q", *places], browser, limit_s=group.budget_s * PATIENCE)
+        took_s = time.monotonic() - began
+        if status != 0:
+            failed.append(name)
+        late = "; over its budget" if took_s > group.budget_s else ""
+        say(f"{name}: {'FAILED' if status else 'passed'}, {took_s:.1f} s of {group.budget_s} s{late}")
+    took_s = time.monotonic() - started
+    say(f"test: FAILED ({'; '.join(failed)}), {took_s:.0f} s" if failed else f"test: everything passed, {took_s:.0f} s")
+    return 1 if failed else 0
+
+
+def sim(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="./run sim", description="Simulated faults; other words go to pytest.")
+    parser.add_argument("--seeds", type=int, metavar="N", help="how many seeds to try")
+    options, rest = parser.parse_known_args(words)
+    if options.seeds is not None:
+        os.environ["HOLDFAST_SIM_SEEDS"] = str(options.seeds)
+    return pytest(["tests/sim", *rest], None)
+
+
+def soak(words: Sequence[str]) -> int:
+    return run_module("bench.soak", ROOT / "bench" / "soak.py", words)
+
+
+def bench(words: Sequence[str]) -> int:
+    return run_module("bench", ROOT / "bench" / "__main__.py", words)
+
+
+WORDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "test": test,
+    "check": check,
+    "sim": sim,
+    "soak": soak,
+    "bench": bench,
+}
+
+
+def places_of(group: Group) -> list[str]:
+    """The folders of a group that hold tests. The first one also takes what no group names: nothing is left out."""
+    tests = ROOT / "tests"
+    places = [tests / folder for folder in group.folders]
+    if group is FIRST:
+        named = {folder for each in GROUPS for folder in each.folders}
+        places += sorted(each for each in tests.iterdir() if each.name not in named)
+    return [str(each.relative_to(ROOT)) for each in places if has_tests(each)]
+
+
+def has_tests(place: Path) -> bool:
+    if place.is_dir():
+        return any(place.rglob("test_*.py"))
+    return place.match("test_*.py")
+
+
+def pytest(words: Sequence[str], browser: str | None, limit_s: float | None = None) -> int:
+    environment = dict(os.environ)
+    if browser:
+        environment["HOLDFAST_TEST_BROWSER"] = browser
+    process = subprocess.Popen([PYTHON, "-m", "pytest", *words], env=environment)
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        say(f"No end after {limit_s:.0f} s: stopping it.")
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(10) or 1
+        process.kill()
+        return process.wait() or 1
+    except KeyboardInterrupt:
+        # The terminal sent the interrupt to pytest too; it is about to say what it was doing.
+        process.wait()
+        raise
+
+
+def find_browser(*, required: bool) -> str | None:
+    if required:
+        missing = [] if installed_browser() else ["chromium"]
+        # The node that playwright brings along links against this library, which a small Debian does not have.
+        driver = next(VENV.glob("lib/python3*/site-packages/playwright/driver/node"), None)
+        if driver and subprocess.run([driver, "--version"], capture_output=True).returncode != 0:
+            missing.append("libatomic1")
+        if missing:
+            install_packages(missing, "to test the page in a browser")
+    return installed_browser()
+
+
+def installed_browser() -> str | None:
+    chosen = os.environ.get("HOLDFAST_TEST_BROWSER")
+    return next(filter(None, map(shutil.which, [chosen] if chosen else BROWSERS)), None)
+
+
+def run_module(module: str, source: Path, words: Sequence[str]) -> int:
+    if not source.exists():
+        fail(f"There is no {source.relative_to(ROOT)} to run.")
+    os.execv(PYTHON, [str(PYTHON), "-m", module, *words])
+
+
+# What a person sees
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def show_progress(text: str) -> None:
+    """Overwrite one line of the terminal; anywhere else, stay silent."""
+    if sys.stderr.isatty():
+        columns = shutil.get_terminal_size().columns
+        print(f"\r\x1b[K{text[: columns - 1]}", end="", file=sys.stderr, flush=True)
+
+
+def fail(text: str, output: str = "") -> NoReturn:
+    say(text)
+    for line in output.splitlines()[-20:]:
+        say(f"  {line}")
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""Agents that Holdfast brings along."""

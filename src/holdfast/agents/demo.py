@@ -1,0 +1,93 @@
+"""The demo agent: no network, real tools, real streaming, so that anyone can try to break Holdfast in the first minute."""
+
+import asyncio
+
+from holdfast.core import keys
+from holdfast.core.effects import ToolOutcome
+from holdfast.core.errors import HoldfastError
+from holdfast.ports import AgentRequest, TurnFace
+
+HINT = "Try: count 60 0.1 · run date · ask What is your name? · fail · hang"
+MAX_COUNT = 100_000
+MAX_DELAY_S = 60.0
+DEFAULT_DELAY_S = 0.05
+
+
+class AskedToFail(HoldfastError):
+    code = "agent_failed"
+
+    def __init__(self) -> None:
+        super().__init__("The demo agent failed, as it was asked to.")
+
+
+class DemoAgent:
+    """Understands one word at the start of a message; anything else is echoed."""
+
+    name = "demo"
+
+    def __init__(self) -> None:
+        self._words = {"count": self._count, "run": self._run, "ask": self._ask, "fail": self._fail, "hang": self._hang}
+
+    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        if keys.parse(request.session_key).platform != "web":
+            await turn.say("No agent is set up yet. Whoever runs this Holdfast can name a model in its configuration.")
+            return
+        word, _, rest = request.text.strip().partition(" ")
+        if word in ("background", "approve"):
+            await turn.say(f"`{word}` comes in a later version. {HINT}")
+        elif word in self._words:
+            await self._words[word](request, turn, rest.strip())
+        else:
+            await turn.say(f"You said: {request.text}\n\n{HINT}")
+
+    async def _count(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
+        try:
+            last, delay_s = _count_arguments(rest)
+        except ValueError:
+            await turn.say(f"`count N [DELAY_S]` counts to N, at most {MAX_COUNT}, with up to {MAX_DELAY_S:.0f} s between numbers.")
+            return
+        done = _numbers_in(request.kept, last)
+        if done:
+            await turn.keep(len(request.kept))
+        for number in range(done + 1, last + 1):
+            await turn.say(str(number) if number == 1 else f" {number}")
+            if number < last:
+                await asyncio.sleep(delay_s)
+
+    async def _run(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
+        if not rest:
+            await turn.say("`run COMMAND` runs a shell command, for example `run date`.")
+            return
+        result = await turn.call(f"{request.turn_id}.1", "terminal", {"command": rest})
+        if result.outcome is ToolOutcome.UNKNOWN:
+            await turn.say(result.text)
+        else:
+            await turn.say(f"```\n{result.text.rstrip()}\n```")
+
+    async def _ask(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
+        answer = await turn.ask(f"{request.turn_id}.1", rest or "What would you like to tell me?")
+        await turn.say(f"Thank you. You answered: {answer}")
+
+    async def _fail(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
+        raise AskedToFail
+
+    async def _hang(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
+        await turn.say("Hanging until I am stopped. Press stop, or kill me.")
+        await asyncio.Event().wait()
+
+
+def _count_arguments(rest: str) -> tuple[int, float]:
+    words = rest.split()
+    if not 1 <= len(words) <= 2:
+        raise ValueError
+    last, delay_s = int(words[0]), float(words[1]) if len(words) == 2 else DEFAULT_DELAY_S
+    if not (1 <= last <= MAX_COUNT and 0 <= delay_s <= MAX_DELAY_S):
+        raise ValueError
+    return last, delay_s
+
+
+def _numbers_in(kept: str, last: int) -> int:
+    """How far an earlier attempt had counted; 0 when its text is not a count from one."""
+    numbers = kept.split(" ") if kept else []
+    whole = len(numbers) <= last and all(number == str(index) for index, number in enumerate(numbers, 1))
+    return len(numbers) if whole else 0

@@ -1,0 +1,170 @@
+"""The command `holdfast`: which commands there are, and what becomes of their errors.
+
+A command's module is loaded when the command is called, and what is slow to load (the store, HTTP) inside the function that
+needs it: `--help` must not wait for either.
+"""
+
+import importlib
+import io
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from holdfast import __version__
+from holdfast.cli.options import home, home_option
+from holdfast.core.errors import HoldfastError
+
+DONE, FAILED, BAD_CONFIG = 0, 1, 78
+MAX_ERROR_LOG = 1024 * 1024
+
+
+class Listed(NamedTuple):
+    """Where a command lives, and its line in the list of commands."""
+
+    module: str
+    line: str
+
+
+COMMANDS = {
+    "serve": Listed("serve", "Run the gateway here, until it is told to stop."),
+    "status": Listed("status", "Say whether a gateway runs, and how it is."),
+    "stop": Listed("stop", "Stop the running gateway and wait until it is gone."),
+    "sessions": Listed("sessions", "List conversations, newest first."),
+    "show": Listed("show", "Show one conversation."),
+    "send": Listed("send", "Send a message and print the answer."),
+    "token": Listed("token", "Print or replace the token of the page and the HTTP API."),
+    "doctor": Listed("doctor", "Check everything a gateway depends on, and say what to do."),
+    "backup": Listed("backup", "Copy all conversations to a file, also while the gateway runs."),
+    "config": Listed("settings", "Show the settings in force and where each came from."),
+}
+LATER = {
+    "restart": "`holdfast stop`, then `holdfast serve`; what was cut is resumed",
+    "upgrade": "stop the gateway, install the new version, start it again",
+    "pause": "`holdfast stop` keeps every message for the next start",
+    "unpause": "there is no pause yet to take back",
+    "resume": "a cut turn is resumed by itself at the next start",
+    "suspend": "stop a turn on the page",
+    "outbox": "`holdfast status` counts the replies that are still to be sent",
+    "service": "let your supervisor run `holdfast serve`",
+}
+
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS, *LATER]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in LATER:
+            return _comes_later(cmd_name)
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"holdfast.cli.{COMMANDS[cmd_name].module}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.line) for name, listed in COMMANDS.items()])
+        with formatter.section("Comes later"):
+            formatter.write_text(", ".join(LATER))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """The boundary of the program: what nobody expected becomes a sentence here."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, HoldfastError):
+            raise
+        except BrokenPipeError:
+            # The reader of our output has gone, as `head` does: there is nobody to tell, and nothing more may be flushed.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 128 + signal.SIGPIPE
+        except Exception as error:
+            raise click.ClickException(_unexpected(error)) from error
+
+
+def _comes_later(name: str) -> click.Command:
+    @click.pass_context
+    def refuse(ctx: click.Context, words: tuple[str, ...]) -> None:
+        raise click.ClickException(f"`holdfast {name}` comes later. Until then: {LATER[name]}.")
+
+    return click.Command(
+        name,
+        callback=refuse,
+        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True},
+        help=f"Comes later. Until then: {LATER[name]}.",
+    )
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@home_option
+@click.version_option(__version__, message="Holdfast %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Holdfast puts an AI agent behind chats and a web page, and the conversation holds.
+
+    \b
+    holdfast serve                 start it
+    holdfast send new "count 5"    talk to it from here
+    holdfast doctor                when something is wrong
+    """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: list[str]) -> int:
+    """Runs one command; its exit code. Errors are one sentence, never a stack trace."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character must not cost the rest of the answer.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        code = cli.main(words, prog_name="holdfast", standalone_mode=False)
+        return code if isinstance(code, int) else DONE
+    except click.UsageError as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 128 + signal.SIGINT
+    except (click.ClickException, HoldfastError) as error:
+        if os.environ.get("HOLDFAST_DEBUG"):
+            traceback.print_exc()
+        click.echo(f"holdfast: {error}", err=True)
+        return BAD_CONFIG if _is_config(error) else FAILED
+
+
+def _is_config(error: Exception) -> bool:
+    from holdfast.config import BadConfig
+
+    return isinstance(error, BadConfig)
+
+
+def _unexpected(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"The system refused: {error.strerror}{f' ({error.filename})' if error.filename else ''}."
+    what = f"Something unexpected went wrong ({type(error).__name__}: {error})."
+    where = _write_down()
+    return f"{what} The details are in {where}." if where else f"{what} Run it again with HOLDFAST_DEBUG=1 to see the details."
+
+
+def _write_down() -> Path | None:
+    """Keeps the trace for whoever looks into it, where there is a home folder to keep it in."""
+    place = home() / "errors.log"
+    try:
+        if place.exists() and place.stat().st_size > MAX_ERROR_LOG:
+            place.unlink()
+        descriptor = os.open(place, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "w", errors="replace") as file:
+            file.write(f"Holdfast {__version__}\n{traceback.format_exc()}\n")
+    except OSError:
+        return None
+    return place

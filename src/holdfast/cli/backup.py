@@ -1,0 +1,78 @@
+"""`holdfast backup`: a copy of all conversations, checked before it counts."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from holdfast.cli.display import size
+from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.core.errors import Refused
+
+
+class Damaged(Refused):
+    code = "backup_damaged"
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"The copy is not sound and was thrown away: {found}. `holdfast doctor` checks the original.")
+
+
+@click.command("backup")
+@home_option
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@json_option
+def command(path: Path, force: bool, as_json: bool) -> None:
+    """Copy all conversations to a file, also while the gateway runs.
+
+    PATH is the file, or a folder, in which the file is named after the time. The copy is checked before it takes its name. To restore it,
+    stop the gateway and put it in place of holdfast.db in the home folder, after removing holdfast.db-wal and holdfast.db-shm.
+    """
+    from holdfast.cli import offline
+
+    os.umask(0o077)  # Conversations are their owner's alone, copies of them too.
+    target = _target(path, force)
+    making = target.with_name(f".{target.name}.{os.getpid()}.making")
+    try:
+        offline.read(home(), lambda store, _: store.backup(str(making)), strict=False)
+        found = offline.check_copy(making)
+        if found != "ok":
+            raise Damaged(found)
+        _settle(making, target)
+    finally:
+        making.unlink(missing_ok=True)
+        making.with_name(f"{making.name}.partial").unlink(missing_ok=True)
+    if as_json:
+        print_json({"path": str(target), "bytes": target.stat().st_size})
+    else:
+        click.echo(f"Copied to {target} ({size(target.stat().st_size)}), and checked.")
+
+
+def _target(path: Path, force: bool) -> Path:
+    target = path.expanduser().absolute()
+    if target.is_dir():
+        target /= f"holdfast-{datetime.now():%Y%m%d-%H%M%S}.db"
+    original = home() / "holdfast.db"
+    if target.exists() and original.exists() and target.samefile(original):
+        raise Refused(f"{target} is the database itself. Name another file.")
+    if target.exists() and not force:
+        raise Refused(f"{target} is there already. Name another file, or replace it with --force.")
+    if not target.parent.is_dir():
+        raise Refused(f"There is no folder {target.parent}. Make it first.")
+    return target
+
+
+def _settle(making: Path, target: Path) -> None:
+    """On disk before it is promised: the bytes, then the name."""
+    _flush(making)
+    os.replace(making, target)
+    _flush(target.parent)
+
+
+def _flush(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

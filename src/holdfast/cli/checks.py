@@ -1,0 +1,292 @@
+"""The checks of `holdfast doctor`. Each is a function that looks at one thing and yields what it found; none changes anything."""
+
+import os
+import platform
+import shutil
+import socket
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import psutil
+
+from holdfast import config
+from holdfast.cli import offline, running
+from holdfast.cli.client import connect
+from holdfast.cli.display import count, size
+from holdfast.cli.options import chosen_home, home
+from holdfast.core.errors import HoldfastError
+from holdfast.store import SqliteStore
+from holdfast.store.connection import SCHEMA_VERSION, UNFIT, file_system
+from holdfast.store.sqlite import DATABASE
+
+PYTHON = (3, 11)
+# Before this one SQLite could lose committed pages of a WAL that it began anew.
+SQLITE = (3, 51, 3)
+LITTLE_SPACE, NO_SPACE = 1_000_000_000, 100_000_000
+CLOCK_SLACK_MS = 60_000
+# Nobody ran this before it was written; a clock that says so is not set.
+EARLIEST_S = 1_735_689_600
+# Variables of ours that are no settings.
+OTHER_VARIABLES = ("HOLDFAST_HOME", "HOLDFAST_DEBUG", "HOLDFAST_SESSION_KEY", "HOLDFAST_GENERATION", "HOLDFAST_TURN_ID")
+
+
+class Finding(NamedTuple):
+    """`state` is ok, warn or fail; `advice` what to do about it."""
+
+    check: str
+    state: str
+    text: str
+    advice: str = ""
+
+
+def run_all() -> Iterator[Finding]:
+    place = home()
+    found = running.find(place)
+    settings = config.Config(home=place)
+    try:
+        settings = config.load(os.environ, home=chosen_home())
+        yield from _settings(place)
+    except config.BadConfig as error:
+        yield Finding("settings", "fail", str(error))
+    yield _python()
+    yield _sqlite()
+    yield from _home(place)
+    yield _file_system(place)
+    yield _disk(place)
+    yield from _gateway(place, found)
+    yield _port(settings, found)
+    yield _token(place)
+    yield from _database(place, found.lives)
+    yield _sandbox(settings)
+
+
+def _settings(place: Path) -> Iterator[Finding]:
+    named = {f"HOLDFAST_{name.upper()}" for name in config.SETTINGS} | set(OTHER_VARIABLES)
+    unknown = sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in named)
+    if unknown:
+        yield Finding("settings", "warn", f"{', '.join(unknown)}: not a setting, so it changes nothing.", "`holdfast config` lists them.")
+    else:
+        file = place / config.FILE
+        yield Finding("settings", "ok", f"read from {file}" if file.exists() else "defaults and variables; there is no config.toml")
+
+
+def _python() -> Finding:
+    said = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    if sys.version_info < PYTHON:
+        return Finding("python", "fail", said + ".", "Holdfast needs Python 3.11 or newer.")
+    return Finding("python", "ok", said)
+
+
+def _sqlite() -> Finding:
+    version = offline.sqlite_version()
+    if tuple(int(part) for part in version.split(".")) < SQLITE:
+        wanted = ".".join(map(str, SQLITE))
+        return Finding("sqlite", "fail", f"{version}, which can lose data in WAL mode.", f"Install an apsw with SQLite {wanted} or newer.")
+    return Finding("sqlite", "ok", version)
+
+
+def _home(place: Path) -> Iterator[Finding]:
+    try:
+        found = place.stat()
+    except FileNotFoundError:
+        yield Finding("home", "warn", f"{place} does not exist yet.", "`holdfast serve` makes it.")
+        return
+    except OSError as error:
+        yield Finding("home", "fail", f"{place} cannot be looked at: {error.strerror}.", "Choose another with --home.")
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        yield Finding("home", "fail", f"{place} is not a folder.", "Choose another with --home.")
+    elif found.st_uid != os.geteuid():
+        yield Finding(
+            "home", "fail", f"{place} belongs to another user (uid {found.st_uid}).", "Run Holdfast as that user, or choose another."
+        )
+    elif not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding("home", "fail", f"{place} cannot be written.", f"chmod 700 {place}")
+    elif found.st_mode & 0o077:
+        yield Finding("home", "warn", f"{place} is open to other users.", f"chmod 700 {place}")
+    else:
+        yield Finding("home", "ok", f"{place}, closed to other users")
+        yield from _open_files(place)
+
+
+def _open_files(place: Path) -> Iterator[Finding]:
+    for name in (DATABASE, config.TOKEN, config.FILE):
+        try:
+            if (place / name).stat().st_mode & 0o077:
+                yield Finding("files", "warn", f"{place / name} is open to other users.", f"chmod 600 {place / name}")
+        except OSError:
+            continue
+
+
+def _file_system(place: Path) -> Finding:
+    kind = file_system(_existing(place))
+    if kind in UNFIT:
+        return Finding("file system", "fail", f"{kind} cannot hold the database safely.", "Choose a folder on a local disk with --home.")
+    return Finding("file system", "ok", kind or "not told by this system; it must be a local disk")
+
+
+def _disk(place: Path) -> Finding:
+    free = shutil.disk_usage(_existing(place)).free
+    said = f"{size(free)} free"
+    if free < NO_SPACE:
+        return Finding("disk", "fail", f"Only {said}.", "Free some space: without it no message can be accepted.")
+    if free < LITTLE_SPACE:
+        return Finding("disk", "warn", f"Only {said}.", "Free some space before it runs out.")
+    return Finding("disk", "ok", said)
+
+
+def _existing(place: Path) -> Path:
+    return next(folder for folder in (place, *place.parents) if folder.exists())
+
+
+def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
+    status = found.status
+    if status is None:
+        yield Finding("gateway", "ok", "not running")
+        return
+    if not found.lives:
+        last = status["gateway_state"]
+        if last in ("stopped", "startup_failed"):
+            yield Finding("gateway", "ok" if last == "stopped" else "warn", f"not running; its last state was {last}")
+        else:
+            yield Finding("gateway", "warn", f"Process {status['pid']} died while {last}.", "Start it again: what was cut is resumed.")
+        return
+    try:
+        answer = connect(place).get("/api/status")
+    except HoldfastError as error:
+        yield Finding(
+            "gateway", "fail", f"Process {status['pid']} lives, but: {error}", "Look at its log; `holdfast stop` and start it again."
+        )
+        return
+    if answer["degraded"]:
+        yield Finding("gateway", "fail", f"degraded: {answer['degraded']}.", "Messages are refused until that is mended.")
+    else:
+        yield Finding("gateway", "ok", f"process {status['pid']} answers at {status['url']}")
+
+
+def _port(settings: config.Config, found: running.Found) -> Finding:
+    if found.lives and found.status and found.status["url"] and urlsplit(found.status["url"]).port == settings.port:
+        return Finding("port", "ok", f"{settings.port}, served by our process {found.status['pid']}")
+    if settings.port == 0:
+        return Finding("port", "ok", "any free one")
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            text = f"{settings.host}:{settings.port} cannot be had ({error.strerror}){_holder(settings.port)}."
+            return Finding("port", "fail", text, "Stop that program, or choose another port with --port (0 takes a free one).")
+    return Finding("port", "ok", f"{settings.host}:{settings.port} is free")
+
+
+def _holder(port: int) -> str:
+    """Who has it, where the system tells."""
+    try:
+        for link in psutil.net_connections("tcp"):
+            if link.status == psutil.CONN_LISTEN and link.laddr and link.laddr[1] == port and link.pid:
+                return f": process {link.pid} ({psutil.Process(link.pid).name()}) has it"
+    except psutil.Error:
+        pass
+    return ""
+
+
+def _token(place: Path) -> Finding:
+    try:
+        token = config.read_token(place)
+    except config.BadConfig as error:
+        return Finding("token", "fail", str(error), "`holdfast token rotate` makes a new one.")
+    if token is None:
+        return Finding("token", "warn", "There is none yet.", "`holdfast serve` makes one.")
+    if len(token) < 32:
+        return Finding("token", "warn", "It is short enough to be guessed.", "`holdfast token rotate` makes one of 32 random bytes.")
+    return Finding("token", "ok", "present")
+
+
+def _database(place: Path, lives: bool) -> Iterator[Finding]:
+    async def look(store: SqliteStore, lines: offline.ReadingLines) -> list[Finding]:
+        return [
+            await _integrity(place, store, lines),
+            await _clock(store),
+            await _owners(place, store, lives),
+            await _quarantine(lines),
+        ]
+
+    try:
+        yield from offline.read(place, look)
+    except offline.NothingHere:
+        yield Finding("database", "ok", "none yet")
+        yield _sane_clock()
+    except HoldfastError as error:
+        yield Finding("database", "fail", str(error), "Keep the file and its -wal; put the newest backup in its place.")
+
+
+async def _integrity(place: Path, store: SqliteStore, lines: offline.ReadingLines) -> Finding:
+    found = await lines.read(offline.quick_check)
+    if found != "ok":
+        return Finding(
+            "database", "fail", f"It is damaged: {found}.", "Stop the gateway, keep the file, and put the newest backup in its place."
+        )
+    sessions = (await store.counts()).sessions
+    return Finding("database", "ok", f"sound, schema {SCHEMA_VERSION}, {count(sessions, 'session')}, {size(_bytes(place))}")
+
+
+def _bytes(place: Path) -> int:
+    return sum(path.stat().st_size for path in place.glob(f"{DATABASE}*"))
+
+
+async def _clock(store: SqliteStore) -> Finding:
+    newest = await store.tail(after_id=await store.last_id() - 1, limit=1)
+    ahead_ms = newest[0].at - time.time_ns() // 1_000_000 if newest else 0
+    if ahead_ms > CLOCK_SLACK_MS:
+        late = f"The clock is {ahead_ms // 1000} s behind the newest record."
+        return Finding("clock", "warn", late, "Set it (NTP): ages and expiries are wrong until it has caught up.")
+    return _sane_clock()
+
+
+def _sane_clock() -> Finding:
+    if time.time() < EARLIEST_S:
+        return Finding("clock", "fail", f"It says {time.strftime('%Y-%m-%d')}, which is long ago.", "Set it (NTP).")
+    return Finding("clock", "ok", time.strftime("%Y-%m-%d %H:%M:%S %Z"))
+
+
+async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Finding:
+    known = {owner.name: owner for owner in await store.owners()}
+    names = [path.name for path in sorted((place / "owners").glob("*")) if not path.name.startswith(".")]
+    left = [name for name in names if name not in known or not running.lives(known[name].pid, known[name].started_at)]
+    cut = [session for session in await store.open_turns(apart_from=0) if not _is_run(session.owner, known)]
+    if not left and not cut:
+        return Finding("owners", "ok", "no process died without a word")
+    turns = f" {count(len(cut), 'turn')} cut by that." if cut else ""
+    advice = "The running gateway looks after it." if gateway_lives else "The next start looks after it: what was cut is resumed."
+    return Finding(
+        "owners", "ok" if gateway_lives else "warn", f"{count(len(left), 'process', 'processes')} died without a word.{turns}", advice
+    )
+
+
+def _is_run(owner: int | None, known: dict[str, Any]) -> bool:
+    return any(each.id == owner and running.lives(each.pid, each.started_at) for each in known.values())
+
+
+async def _quarantine(lines: offline.ReadingLines) -> Finding:
+    number = await lines.read(offline.quarantined)
+    if number:
+        return Finding(
+            "quarantine", "warn", f"{count(number, 'event')} could not be read and stand apart.", "Check the disk; a backup may have them."
+        )
+    return Finding("quarantine", "ok", "empty")
+
+
+def _sandbox(settings: config.Config) -> Finding:
+    open_to_others = settings.host not in config.LOOPBACK
+    return Finding(
+        "sandbox",
+        "warn",
+        "Terminal commands are not sandboxed: the demo agent on loopback only.",
+        "Whoever can sign in runs commands as you: go back to 127.0.0.1." if open_to_others else "",
+    )

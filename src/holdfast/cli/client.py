@@ -1,0 +1,166 @@
+"""HTTP to the running gateway: requests, and the event stream of a session. The standard library's client, because it loads quickly."""
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+from holdfast.cli import running
+from holdfast.config import read_token
+from holdfast.core.errors import Refused, Unavailable
+
+TIMEOUT_S = 15.0
+# The server sends a heartbeat every 15 s; three missed ones mean that nobody is there.
+SILENCE_S = 45.0
+# An address to listen on that is not one to call.
+CALLED = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+# We send what the home folder has; a gateway that does not know it was started before.
+REPLACED = (
+    "The running gateway does not know the token in its home folder: the token was replaced after its start. Stop it and start it again."
+)
+
+
+class Unreachable(Unavailable):
+    """The gateway's process lives, or did a moment ago, and does not answer."""
+
+    code = "unreachable"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"The gateway at {url} does not answer: {why}. `holdfast doctor` looks for the reason.")
+
+
+class ApiError(Refused):
+    """The gateway answered, and the answer is no."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Answer(NamedTuple):
+    status: int
+    body: Any
+
+
+class StreamEvent(NamedTuple):
+    id: str
+    event: str
+    data: dict[str, Any]
+
+
+class Client:
+    """One gateway at one address. Each request has a connection of its own, so that a restart between two costs nothing."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        self._host, self._port = CALLED.get(host, host), parts.port or 80
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+
+    def get(self, path: str, **query: Any) -> Any:
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        return self._ask("GET", f"{path}?{urlencode(given)}" if given else path).body
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> Answer:
+        return self._ask("POST", path, json.dumps(body or {}).encode())
+
+    def session(self, session_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/api/sessions/{quote(session_id, safe='')}")
+        return found
+
+    def post_message(self, session_id: str, text: str, client_id: str) -> Answer:
+        return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id})
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+        headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return _checked(response.status, response.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(self.url, _why(error)) from error
+        finally:
+            connection.close()
+
+    def events(self, session_id: str, *, after: str, until: float | None = None) -> Iterator[StreamEvent]:
+        """The events behind a cursor, then live ones. Ends when the server says so; raises `Unreachable` when it breaks off, and
+        `TimeoutError` when the monotonic time `until` has come.
+        """
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+        try:
+            headers = self._headers | {"Accept": "text/event-stream", "Last-Event-ID": after}
+            connection.request("GET", f"/api/sessions/{quote(session_id, safe='')}/events", headers=headers)
+            line = connection.sock  # The response takes it over; its timeout stays ours to set.
+            response = connection.getresponse()
+            if response.status != 200:
+                _checked(response.status, response.read())
+            yield from _parsed(response, line, until)
+        except TimeoutError as error:
+            if until is not None and time.monotonic() >= until:
+                raise
+            raise Unreachable(self.url, _why(error)) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(self.url, _why(error)) from error
+        finally:
+            connection.close()
+
+
+def connect(home: Path) -> Client:
+    """The gateway that serves a home folder, wherever it listens now. Raises `NotRunning`."""
+    status = running.require(home)
+    token = read_token(home)
+    if not status["url"] or token is None:
+        raise Unreachable(str(status["url"]), "it is still starting" if token else f"there is no token in {home}")
+    return Client(status["url"], token)
+
+
+def _parsed(response: http.client.HTTPResponse, line: socket.socket, until: float | None) -> Iterator[StreamEvent]:
+    fields: dict[str, str] = {}
+    while True:
+        if until is not None and time.monotonic() >= until:
+            raise TimeoutError
+        line.settimeout(SILENCE_S if until is None else min(SILENCE_S, max(0.01, until - time.monotonic())))
+        read = response.readline()
+        if not read:
+            raise http.client.IncompleteRead(b"")
+        text = read.decode("utf-8", "replace").rstrip("\r\n")
+        if text:
+            name, _, value = text.partition(":")
+            fields[name] = value.removeprefix(" ")
+            continue
+        if "data" in fields:
+            event = StreamEvent(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
+            if event.event == "end":
+                return
+            yield event
+        fields = {}
+
+
+def _checked(status: int, body: bytes) -> Answer:
+    try:
+        value = json.loads(body) if body else None
+    except ValueError:
+        value = None
+    if 200 <= status < 300:
+        return Answer(status, value)
+    if status == 401:
+        raise ApiError(status, "unauthorized", REPLACED)
+    error = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(error, dict):
+        raise ApiError(status, "unknown", f"The gateway answered {status}, and not in the way a Holdfast does.")
+    raise ApiError(status, str(error.get("code")), str(error.get("message")))
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it is silent"
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    return "the connection broke off"

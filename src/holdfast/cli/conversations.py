@@ -1,0 +1,63 @@
+"""Conversations from wherever they can be had: the running gateway, or else the store of the home folder. Both give the same shapes."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.cli import offline
+from holdfast.cli.client import Client, Unreachable, connect
+from holdfast.cli.running import NotRunning
+from holdfast.store import SqliteStore
+
+T = TypeVar("T")
+MAX_PAGE = 100
+
+
+def page(home: Path, *, query: str, archived: bool, limit: int, before: str | None) -> dict[str, Any]:
+    """Summaries, newest first, at most 100 of them, and where the next page begins."""
+    limit = min(limit, MAX_PAGE)
+    return _either(
+        home,
+        lambda client: client.get("/api/sessions", query=query, archived="true" if archived else None, limit=limit, before=before),
+        lambda store: offline.summaries(store, query=query, archived=archived, limit=limit, before=before),
+    )
+
+
+def view(home: Path, key_or_id: str) -> dict[str, Any]:
+    """A session, whole."""
+    return _either(home, lambda client: client.session(session_id(home, key_or_id)), lambda store: offline.view(store, key_or_id))
+
+
+def events(home: Path, key_or_id: str) -> list[dict[str, Any]]:
+    """A session's log up to now."""
+    return _either(home, lambda client: _streamed(client, session_id(home, key_or_id)), lambda store: offline.events(store, key_or_id))
+
+
+def session_id(home: Path, key_or_id: str) -> str:
+    """HTTP knows ids only; what a key points at now stands in the store, which may be read beside the gateway."""
+    if ":" not in key_or_id:
+        return key_or_id
+    return offline.read(home, lambda store, _: offline.resolve(store, key_or_id))
+
+
+def _either(home: Path, online: Callable[[Client], T], from_store: Callable[[SqliteStore], Awaitable[T]]) -> T:
+    try:
+        return online(connect(home))
+    except (NotRunning, Unreachable):
+        return offline.read(home, lambda store, _: from_store(store))
+
+
+def _streamed(client: Client, session_id: str) -> list[dict[str, Any]]:
+    until = _seq(client.session(session_id)["cursor"])
+    found: list[dict[str, Any]] = []
+    if until == 0:
+        return found
+    for event in client.events(session_id, after="0"):
+        found.append(event._asdict())
+        if _seq(event.id) >= until:
+            break
+    return found
+
+
+def _seq(cursor: str) -> int:
+    return int(cursor.rpartition(".")[2])

@@ -1,0 +1,41 @@
+"""`holdfast doctor`: everything a gateway depends on, each with what to do when it is not right."""
+
+from typing import Any
+
+import click
+
+from holdfast.cli.display import cells, width, wrap
+from holdfast.cli.options import home_option, json_option, print_json
+
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command("doctor")
+@home_option
+@json_option
+def command(as_json: bool) -> int:
+    """Check everything a gateway depends on, and say what to do.
+
+    Changes nothing; works with and without a running gateway. Exit code 1 when something fails.
+    """
+    from holdfast.cli import checks
+
+    found: list[checks.Finding] = []
+    for finding in checks.run_all():
+        found.append(finding)
+        if not as_json:
+            click.echo("\n".join(_lines(finding)))
+    failed = any(finding.state == "fail" for finding in found)
+    if as_json:
+        print_json({"ok": not failed, "checks": [finding._asdict() for finding in found]})
+    return 1 if failed else 0
+
+
+def _lines(finding: Any) -> list[str]:
+    head = f"{finding.state:<5} {finding.check:<12}"
+    indent = " " * len(head)
+    columns = width()
+    text = finding.text if not finding.advice else f"{finding.text} {finding.advice}"
+    lines = wrap(text, indent) if columns is None or cells(text) + len(head) > columns else [indent + text]
+    styled = click.style(f"{finding.state:<5}", fg=COLOURS[finding.state]) + head[5:]
+    return [styled + lines[0][len(head) :], *lines[1:]]

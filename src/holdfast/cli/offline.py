@@ -1,0 +1,242 @@
+"""The conversations of a home folder without its gateway: the store's own port, for reading only.
+
+Gives the same shapes as the HTTP API, so that a command need not know which of the two it has.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import UNSET
+
+from holdfast.cli.running import lives
+from holdfast.core import turns
+from holdfast.core.errors import NotFound, Refused
+from holdfast.core.events import Logged
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import Message, Question, ToolCall, Transcript, Turn
+from holdfast.core.turns import TurnState
+from holdfast.store import SqliteStore
+from holdfast.store.connection import SCHEMA_VERSION, connect, reader
+from holdfast.store.sqlite import DATABASE
+from holdfast.store.writer import Threads
+
+T = TypeVar("T")
+PAGE = 1000
+NO_CHECKPOINT_ON_CLOSE = 1006  # SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE
+SUMMARY = (
+    *("session_id", "session_key", "title", "created_at", "updated_at", "state", "generation", "suspended", "resume_pending"),
+    *(
+        "resume_reason",
+        "last_resume_marked_at",
+        "was_auto_reset",
+        "auto_reset_reason",
+        "interrupted_restarts",
+        "pinned",
+        "archived",
+        "queued",
+    ),
+)
+LAST_MS = 253_402_300_799_999  # The end of the year 9999, behind which the format ends.
+HIDDEN = ("dedup_key", "log", "owner", "epoch", "attempt")
+
+
+class NothingHere(Refused):
+    code = "nothing_here"
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(
+            f"There are no conversations in {home}: it has no database yet. Is it the right --home? `holdfast serve` makes one."
+        )
+
+
+class ReadingLines(Threads):
+    """The store's lines with nothing behind the writing one. `strict` refuses every statement that could write, `VACUUM INTO` too."""
+
+    def __init__(self, path: Path, *, strict: bool = True) -> None:
+        def open_reader() -> Any:
+            db = reader(path)() if strict else connect(path)
+            db.config(NO_CHECKPOINT_ON_CLOSE, 1)  # Reading leaves the files as they were, also when nobody else has them open.
+            return db
+
+        super().__init__(open_writer=lambda: connect(Path(":memory:")), open_reader=open_reader, reserve=None, readers=1)
+
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+        """Reading puts damaged events into quarantine on its way. Here they are shown, and left to the gateway."""
+        return None  # type: ignore[return-value]
+
+
+def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]], *, strict: bool = True) -> T:
+    """What `use` finds in the store. Works beside a running gateway; changes nothing. Raises `NothingHere`, or `Unavailable` where the
+    file cannot be read.
+    """
+    path = home / DATABASE
+    if not path.is_file():
+        raise NothingHere(home)
+
+    async def opened() -> T:
+        lines = ReadingLines(path, strict=strict)
+        try:
+            await _check_schema(lines, path)
+            return await use(SqliteStore(lines, now=lambda: 0), lines)
+        finally:
+            await lines.aclose()
+
+    return asyncio.run(opened())
+
+
+def check_copy(path: Path) -> str:
+    """`ok`, or what is wrong with a copy nobody else has open. It is left at rest: one file, without a WAL beside it."""
+
+    def check(db: Any) -> str:
+        found = quick_check(db)
+        db.execute("PRAGMA journal_mode = DELETE").fetchall()
+        return found
+
+    async def opened() -> str:
+        lines = ReadingLines(path, strict=False)
+        try:
+            return await lines.read(check)
+        finally:
+            await lines.aclose()
+
+    return asyncio.run(opened())
+
+
+def quick_check(db: Any) -> str:
+    """`ok`, or the first of what SQLite finds wrong with the file."""
+    return str(db.execute("PRAGMA quick_check(1)").fetchall()[0][0])
+
+
+def quarantined(db: Any) -> int:
+    """How many events did not read and were set apart."""
+    return int(db.execute("SELECT count(*) FROM quarantine").fetchall()[0][0])
+
+
+def sqlite_version() -> str:
+    db = connect(Path(":memory:"))
+    try:
+        return str(db.execute("SELECT sqlite_version()").fetchall()[0][0])
+    finally:
+        db.close()
+
+
+async def _check_schema(lines: ReadingLines, path: Path) -> None:
+    found = await lines.read(lambda db: int(db.pragma("user_version")))
+    if found > SCHEMA_VERSION:
+        raise Refused(f"{path} has schema {found}; this Holdfast knows up to {SCHEMA_VERSION}. Use the newer Holdfast that wrote it.")
+    if found < SCHEMA_VERSION:
+        raise Refused(f"{path} has schema {found}, older than this Holdfast's {SCHEMA_VERSION}. `holdfast serve` brings it up to date.")
+
+
+async def resolve(store: SqliteStore, key_or_id: str) -> str:
+    """The session a key points at now, or the id itself. Raises `NotFound`."""
+    current = await store.current_session(key_or_id)
+    if current is not None:
+        return current.session_id
+    try:
+        return (await store.session(key_or_id)).session_id
+    except NotFound:
+        raise NotFound("session or session key", key_or_id) from None
+
+
+async def summaries(store: SqliteStore, *, query: str, limit: int, before: str | None, archived: bool) -> dict[str, Any]:
+    page = await store.sessions(limit=limit, before=before, query=query, archived=archived)
+    living = await _living(store)
+    return {"sessions": [_summary(session, living) for session in page.sessions], "next": page.next}
+
+
+async def _living(store: SqliteStore) -> set[int]:
+    """The owners whose process goes on. A turn of any other is cut, though nobody has recorded that yet."""
+    return {owner.id for owner in await store.owners() if lives(owner.pid, owner.started_at)}
+
+
+def _is_cut(session: Session, living: set[int]) -> bool:
+    return session.turn_state is TurnState.RUNNING and session.owner not in living
+
+
+async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
+    session = await store.session(await resolve(store, key_or_id))
+    transcript = Transcript()
+    # As the gateway reads it: the records of turns that are over, and everything of the one that is open.
+    over = session.turn_seq - 1 if session.open_turn else session.seq
+    while page := await store.records(session.session_id, after=transcript.seq, limit=PAGE):
+        transcript.extend(item for item in page if item.seq <= over)
+        if page[-1].seq >= over:
+            break
+    transcript.seq = max(transcript.seq, over)
+    while page := await store.events(session.session_id, after=transcript.seq, limit=PAGE):
+        transcript.extend(page)
+    living = await _living(store)
+    if _is_cut(session, living):
+        transcript.turns[-1].state = TurnState.INTERRUPTED
+    return _summary(session, living) | {
+        "cursor": f"{session.log}.{transcript.seq}",
+        "messages": [_message(message) for message in (*transcript.messages, *transcript.queued.values())],
+        "turns": [_turn(turn) for turn in transcript.turns],
+        "question": _question(transcript.question) if transcript.question else None,
+    }
+
+
+async def events(store: SqliteStore, key_or_id: str) -> list[dict[str, Any]]:
+    """The log of a session as its event stream gives it."""
+    session = await store.session(await resolve(store, key_or_id))
+    found: list[dict[str, Any]] = []
+    after = 0
+    while page := await store.events(session.session_id, after=after, limit=PAGE):
+        found += [{"id": f"{session.log}.{item.seq}", "event": item.event.kind, "data": dict(_data(item))} for item in page]
+        after = page[-1].seq
+    return found
+
+
+def _data(item: Logged) -> Iterator[tuple[str, Any]]:
+    yield "at", _time(item.at) if item.at else None
+    if item.turn_id is not None:
+        yield from (("turn_id", item.turn_id), ("attempt", item.attempt), ("position", item.position))
+    event = item.event
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name not in HIDDEN and value is not UNSET:
+            yield name, (_time(value) if value else None) if name.endswith("_at") else value
+
+
+def _summary(session: Session, living: set[int]) -> dict[str, Any]:
+    summary = {name: _timed(name, getattr(session, name)) for name in SUMMARY}
+    return summary | {"state": "interrupted"} if _is_cut(session, living) else summary
+
+
+def _message(message: Message) -> dict[str, Any]:
+    shown: dict[str, Any] = _fields(message, "id", "role", "text", "turn_id", "created_at", "status")
+    if message.role == "assistant":
+        shown["tool_calls"] = [_call(call) for call in message.tool_calls]
+    elif message.role == "interruption":
+        shown |= _fields(message, "state", "reason", "rule", "attempt")
+    return shown
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return _fields(call, "call_id", "name", "arguments", "outcome", "result", "output")
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    names = ("id", "generation", "attempt", "cause", "outcome", "rule", "started_at", "ended_at", "error")
+    return _fields(turn, *names) | {"state": turns.shown(turn.state)}
+
+
+def _question(question: Question) -> dict[str, Any]:
+    return _fields(question, "question_id", "turn_id", "call_id", "text", "asked_at", "expires_at")
+
+
+def _fields(value: Any, *names: str) -> dict[str, Any]:
+    return {name: _timed(name, getattr(value, name)) for name in names}
+
+
+def _timed(name: str, value: Any) -> Any:
+    return _time(value) if name.endswith("_at") and value is not None else value
+
+
+def _time(at: int) -> str:
+    at = min(max(at, 0), LAST_MS)
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

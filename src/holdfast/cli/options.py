@@ -1,0 +1,56 @@
+"""What every command understands: `--home`, `--json`, and how to write to the terminal."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+HOME = "holdfast.home"
+
+
+def _remember_home(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value == "":
+        raise click.BadParameter("it is empty; name a folder.", ctx, param)
+    if value is not None:
+        ctx.meta[HOME] = value  # Shared by the group and its commands: the one nearest to the command wins.
+
+
+def home_option(function: F) -> F:
+    return click.option(
+        "--home",
+        metavar="DIR",
+        expose_value=False,
+        is_eager=True,
+        callback=_remember_home,
+        help="The folder where this Holdfast keeps everything. [default: $HOLDFAST_HOME, or ~/.holdfast]",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(function)
+
+
+def chosen_home() -> str | None:
+    """What `--home` said, on either side of the command."""
+    ctx = click.get_current_context(silent=True)
+    return ctx.meta.get(HOME) if ctx else None
+
+
+def home() -> Path:
+    """The home folder, whatever the other settings are: a wrong one must not keep `stop` from stopping."""
+    from holdfast.config import home_folder
+
+    return home_folder(os.environ, chosen_home())
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def note(sentence: str) -> None:
+    """For people, beside the output: on standard error, so that a pipe gets the answer alone."""
+    click.echo(click.style(sentence, dim=True), err=True)

@@ -1,0 +1,62 @@
+"""Which gateway serves a home folder. Its status file is believed only when the process it names still lives."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from holdfast.core.errors import Unavailable
+
+STATUS = "status.json"
+# The system's own idea of when it booted, from which start times are counted, may move by a second when its clock is set.
+TOLERANCE_MS = 2000
+
+
+class NotRunning(Unavailable):
+    code = "not_running"
+
+    def __init__(self, home: Path, last: dict[str, Any] | None = None) -> None:
+        gone = f" (the last one, process {last['pid']}, is gone; its last state was {last['gateway_state']})" if last else ""
+        super().__init__(f"No gateway runs on {home}{gone}. Start it with `holdfast serve`.")
+
+
+class Found(NamedTuple):
+    """What the status file says, if there is one, and whether its process lives."""
+
+    status: dict[str, Any] | None
+    lives: bool
+
+
+def find(home: Path) -> Found:
+    status = _read(home / STATUS)
+    return Found(status, status is not None and lives(status["pid"], status["process_started_at"]))
+
+
+def require(home: Path) -> dict[str, Any]:
+    """The status of the gateway that serves this home. Raises `NotRunning`."""
+    found = find(home)
+    if found.status is None or not found.lives:
+        raise NotRunning(home, found.status)
+    return found.status
+
+
+def lives(pid: int, started_at: int) -> bool:
+    """Whether this life of this process goes on: numbers are given out again, start times are not. A zombie is dead."""
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() * 1000 - started_at) <= TOLERANCE_MS
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, ValueError, OverflowError):
+        return False
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """None for a file that is missing, or that nobody could have meant."""
+    try:
+        status = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    if not isinstance(status, dict) or not isinstance(status.get("pid"), int) or not isinstance(status.get("process_started_at"), int):
+        return None
+    return {"gateway_state": "unknown", "url": None, **status}

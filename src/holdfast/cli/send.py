@@ -1,0 +1,107 @@
+"""`holdfast send`: a message to a conversation, and the answer as it is written."""
+
+import secrets
+import sys
+from typing import Any
+
+import click
+
+from holdfast.cli.display import clean, one_line
+from holdfast.cli.following import BEGINS_ANEW, Following, Note, Text
+from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.core.errors import Refused
+
+
+@click.command("send")
+@home_option
+@click.argument("key_or_id")
+@click.argument("text")
+@click.option("--wait/--no-wait", default=True, help="Wait for the answer and print it. [default: --wait]")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="S", help="Stop waiting after this long. The turn goes on.")
+@click.option("--client-id", metavar="ID", help="Names this message: sending it again under the same name sends nothing twice.")
+@json_option
+def command(key_or_id: str, text: str, wait: bool, timeout_s: float | None, client_id: str | None, as_json: bool) -> int:
+    """Send a message and print the answer as it is written.
+
+    KEY_OR_ID is a session id or a session key; `new` begins a conversation. TEXT is the message; `-` reads it from standard input.
+
+    The answer goes to standard output, everything else to standard error. A restart of the gateway in the middle does no harm. Exit code
+    1 when the turn failed or was cancelled. When the agent asks something, the question is printed: answer it with another `send`.
+    """
+    from holdfast.cli.sending import Sending
+
+    words = _text(text)
+    printer = Printer(quiet=as_json)
+    sending = Sending(home(), timeout_s=timeout_s, put=printer.put)
+    sent = sending.send(key_or_id, words, client_id or f"cli-{secrets.token_hex(10)}")
+    if not wait:
+        if as_json:
+            print_json({"session_id": sent.session_id, "message_id": sent.message_id})
+        else:
+            click.echo(f"Sent. `holdfast show {sent.session_id}` shows what becomes of it.")
+        return 0
+    if key_or_id != sent.session_id:
+        printer.put(Note(f"Session {sent.session_id}"))
+    try:
+        following = sending.follow(sent)
+    except KeyboardInterrupt:
+        printer.put(Note(f"No longer waiting; the turn goes on. `holdfast show {sent.session_id}` shows it."))
+        raise
+    finally:
+        printer.finish()
+    if as_json:
+        print_json({"session_id": sent.session_id, "message_id": sent.message_id} | _result(following))
+    elif following.question:
+        click.echo(clean(following.question["text"]))
+        note(f"The agent asks. Answer with `holdfast send {sent.session_id} TEXT`.")
+    elif following.outcome != "completed":
+        why = f": {following.error.rstrip('.')}" if following.error else ""
+        click.echo(f"holdfast: The turn ended as {following.outcome}{why}.", err=True)
+    return 0 if following.outcome in (None, "completed") else 1
+
+
+def _text(text: str) -> str:
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refused("The text is not valid UTF-8. Convert it first, for example with iconv.") from None
+    if not text.strip():
+        raise Refused("The text is empty. Write something.")
+    return text
+
+
+class Printer:
+    """The answer on standard output, as it comes; notes beside it, on lines of their own. A pipe gets the answer alone, as it is."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._piped = not sys.stdout.isatty()
+        self._in_line = False
+
+    def put(self, piece: Text | Note) -> None:
+        if self._quiet:
+            return
+        if isinstance(piece, Text):
+            click.echo(piece.text if self._piped else clean(piece.text), nl=False)
+            self._in_line = not piece.text.endswith("\n")
+            return
+        if self._in_line and (not self._piped or piece.text == BEGINS_ANEW):
+            self.finish()
+        note(one_line(piece.text))
+
+    def finish(self) -> None:
+        if self._in_line:
+            click.echo()
+            self._in_line = False
+
+
+def _result(following: Following) -> dict[str, Any]:
+    return {
+        "turn_id": following.turn_id,
+        "outcome": following.outcome,
+        "text": following.answer,
+        "question": following.question["text"] if following.question else None,
+        "error": following.error,
+    }

@@ -1,0 +1,167 @@
+"""A message on its way and the answer on its way back, over however many lives of the gateway that takes."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from holdfast.cli import conversations
+from holdfast.cli.client import Answer, ApiError, Client, Unreachable, connect
+from holdfast.cli.display import cut, one_line
+from holdfast.cli.following import Following, Note, Text
+from holdfast.cli.running import NotRunning
+from holdfast.core.errors import Unavailable
+
+T = TypeVar("T")
+# A gateway that went away while we wait has this long to come back.
+COME_BACK_S = 120.0
+RETRY_S = 0.2
+NEW = "new"
+TITLE_CHARS = 60
+BEGINNING = "0"
+
+
+class NotSent(Unavailable):
+    code = "not_sent"
+
+    def __init__(self, why: str, client_id: str) -> None:
+        super().__init__(
+            f"{why} Whether the message arrived is not known; send it again with --client-id {client_id}, that never doubles it."
+        )
+
+
+class NoAnswer(Unavailable):
+    code = "no_answer"
+
+    def __init__(self, why: str, session_id: str) -> None:
+        super().__init__(f"{why} The message is on disk and its turn goes on while a gateway runs; `holdfast show {session_id}` shows it.")
+
+
+class Sent(NamedTuple):
+    """`after` is the cursor from before the message, `known` the answers of turns that were open then."""
+
+    message_id: str
+    session_id: str
+    after: str
+    known: dict[str, str]
+
+
+class Sending:
+    """Each step is repeated until the gateway has answered it; the name of the message makes that safe. `put` prints what comes."""
+
+    def __init__(self, home: Path, *, timeout_s: float | None, put: Callable[[Text | Note], None]) -> None:
+        self._home, self._put, self._timeout_s = home, put, timeout_s
+        self._until = time.monotonic() + timeout_s if timeout_s is not None else None
+        self._met = False
+        self._gone_at: float | None = None
+
+    def send(self, key_or_id: str, text: str, client_id: str) -> Sent:
+        try:
+            return self._send(key_or_id, text, client_id)
+        except TimeoutError:
+            raise NotSent(f"The gateway did not answer within {self._timeout_s:g} s.", client_id) from None
+        except Unavailable as error:
+            if not self._met:
+                raise
+            raise NotSent(str(error), client_id) from error
+
+    def _send(self, key_or_id: str, text: str, client_id: str) -> Sent:
+        tries = 0
+
+        def post(client: Client) -> Answer:
+            nonlocal tries
+            tries += 1
+            return client.post_message(session_id, text, client_id)
+
+        if key_or_id == NEW:
+            session_id = self._insist(lambda client: client.post("/api/sessions", {"title": _title(text)})).body["session_id"]
+            after, known = BEGINNING, {}
+        else:
+            session_id = conversations.session_id(self._home, key_or_id)
+            before = self._insist(lambda client: client.session(session_id))
+            after, known = before["cursor"], _open_answers(before)
+        answer = self._insist(post)
+        # One that was sent before, or that went to another session, may lie anywhere in the log.
+        if answer.body["session_id"] != session_id or (answer.status == 200 and tries == 1):
+            after, known = BEGINNING, {}
+        return Sent(answer.body["message_id"], answer.body["session_id"], after, known)
+
+    def follow(self, sent: Sent) -> Following:
+        """Returns when the turn is over, or waits for its user."""
+        following = Following(sent.message_id, sent.known)
+        cursor = sent.after
+
+        def read(client: Client) -> bool:
+            """True when there is nothing more to wait for."""
+            nonlocal cursor
+            for event in client.events(sent.session_id, after=cursor, until=self._until):
+                self._gone_at = None
+                for piece in following.apply(event.event, event.data):
+                    self._put(piece)
+                cursor = event.id or cursor
+                if following.over or (following.question and _still_asked(client, sent.session_id, following)):
+                    return True
+            return False
+
+        try:
+            while not self._insist(read):
+                self._pause()  # The server closed on purpose: it stops, or we were too slow for it.
+        except TimeoutError:
+            raise NoAnswer(f"No answer within {self._timeout_s:g} s.", sent.session_id) from None
+        except Unavailable as error:
+            raise NoAnswer(str(error), sent.session_id) from error
+        return following
+
+    def _insist(self, ask: Callable[[Client], T]) -> T:
+        """Asks, and asks again while the gateway is away. One that was never there is an error at once."""
+        while True:
+            try:
+                client = connect(self._home)
+                self._met = True
+                answer = ask(client)
+                self._gone_at = None
+                return answer
+            except (NotRunning, Unreachable) as error:
+                if isinstance(error, NotRunning) and not self._met:
+                    raise
+                self._wait_for_it(error, "The gateway does not answer; waiting for it to come back.")
+            except ApiError as error:
+                if error.status not in (502, 503):
+                    raise
+                self._wait_for_it(error, f"{error} Trying again.")
+            self._pause()
+
+    def _wait_for_it(self, error: Exception, sentence: str) -> None:
+        now = time.monotonic()
+        if self._gone_at is None:
+            self._gone_at = now
+            self._put(Note(sentence))
+        if now - self._gone_at > COME_BACK_S:
+            raise error
+
+    def _pause(self) -> None:
+        if self._until is not None and time.monotonic() >= self._until:
+            raise TimeoutError
+        time.sleep(RETRY_S)
+
+
+def _title(text: str) -> str:
+    """The first words of a message, as the title of the conversation it begins."""
+    return cut(one_line(text), TITLE_CHARS)
+
+
+def _still_asked(client: Client, session_id: str, following: Following) -> bool:
+    """A reader that catches up meets questions that were answered long ago."""
+    asked = client.session(session_id)["question"]
+    if asked and following.question and asked["question_id"] == following.question["question_id"]:
+        return True
+    following.question = None
+    return False
+
+
+def _open_answers(session: dict[str, Any]) -> dict[str, str]:
+    return {
+        message["turn_id"]: message["text"]
+        for message in session["messages"]
+        if message["role"] == "assistant" and message["status"] == "partial"
+    }

@@ -1,0 +1,30 @@
+"""`holdfast serve`: the one command that starts the gateway itself."""
+
+import os
+
+import click
+
+from holdfast.cli.options import chosen_home, home_option
+
+
+@click.command("serve")
+@home_option
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port to listen on; 0 takes a free one. [default: 8420]")
+@click.option("--host", metavar="H", help="The address to listen on. [default: 127.0.0.1]")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="How the log looks. [default: text]")
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="From which level on it is written. [default: info]"
+)
+def command(port: int | None, host: str | None, log_format: str | None, log_level: str | None) -> int:
+    """Run the gateway here, until it is told to stop.
+
+    Prints the address of the page. The log goes to standard error. Ctrl-C, SIGTERM and `holdfast stop` stop it; a turn that is
+    cut by that is resumed at the next start.
+    """
+    from holdfast import config
+
+    overrides = {"port": port, "host": host, "log_format": log_format, "log_level": log_level}
+    settings = config.load(os.environ, home=chosen_home(), overrides=overrides)
+    from holdfast import main  # Last: it loads the whole gateway, and a wrong setting should not wait for that.
+
+    return main.serve(settings)

@@ -1,0 +1,34 @@
+"""`holdfast config`: the settings in force and where each came from."""
+
+import os
+
+import click
+
+from holdfast.cli.display import table
+from holdfast.cli.options import chosen_home, home_option, json_option, print_json
+
+
+@click.command("config")
+@home_option
+@json_option
+def command(as_json: bool) -> None:
+    """Show the settings in force and where each came from.
+
+    The command line wins over HOLDFAST_* variables, those over config.toml in the home folder, that over the defaults. What a
+    running gateway was started with may differ; a change counts from its next start on.
+    """
+    from holdfast import config
+
+    settings, sources = config.explain(os.environ, home=chosen_home())
+    values = {name: getattr(settings, name) for name in sources}
+    if as_json:
+        print_json({name: {"value": value, "source": sources[name]} for name, value in values.items()})
+        return
+    rows = [(name, _shown(value), sources[name]) for name, value in values.items()]
+    click.echo("\n".join(table(("SETTING", "VALUE", "FROM"), rows, flexible=1)))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "(none)"
+    return f"{value:g}" if isinstance(value, float) and value < 1e6 else str(value)

@@ -1,0 +1,154 @@
+"""`holdfast show`: one conversation as people read it on a terminal, or its log."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import click
+
+from holdfast.cli.display import ago, clean, cut, moment, one_line, short, table, took, width, wrap
+from holdfast.cli.options import home, home_option, json_option, print_json
+
+ROLES = {"user": ("you", "cyan"), "assistant": ("agent", "green"), "notice": ("notice", "yellow")}
+OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
+MAX_RESULT_LINES = 12
+
+
+@click.command("show")
+@home_option
+@click.argument("key_or_id")
+@click.option("--events", "as_events", is_flag=True, help="Show the log, event by event, instead of the conversation.")
+@json_option
+def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
+    """Show one conversation: messages, tool calls, interruptions and why they were resumed, and its turns.
+
+    KEY_OR_ID is a session id, or a session key such as agent:main:telegram:dm:123. Works with and without a running gateway.
+    """
+    from holdfast.cli import conversations
+
+    if as_events:
+        events = conversations.events(home(), key_or_id)
+        if as_json:
+            print_json({"events": events})
+        else:
+            click.echo("\n".join(_event(event) for event in events))
+        return
+    session = conversations.view(home(), key_or_id)
+    if as_json:
+        print_json(session)
+        return
+    now = datetime.now().astimezone()
+    lines = _head(session, now)
+    for message in session["messages"]:
+        lines += ["", *_message(message, now)]
+    lines += _question(session, now) + _turns(session, now)
+    click.echo("\n".join(lines))
+
+
+def _head(session: dict[str, Any], now: datetime) -> list[str]:
+    begun, updated = moment(session["created_at"]), moment(session["updated_at"])
+    columns = width()
+    lines = [
+        click.style(cut(one_line(session["title"] or "(no title)"), columns), bold=True),
+        click.style(cut(f"{session['session_id']}  {session['session_key']}", columns), dim=True),
+        f"{session['state']}; begun {short(begun, now)}, last changed {short(updated, now)} ({ago(updated, now)})",
+    ]
+    if session["suspended"]:
+        lines.append(click.style("suspended: the next message starts a new session", fg="red"))
+    if session["resume_pending"]:
+        lines.append(click.style(f"cut ({session['resume_reason']}): to be resumed", fg="yellow"))
+    if session["was_auto_reset"]:
+        lines.append(f"began anew because the one before was {session['auto_reset_reason']}")
+    return lines
+
+
+def _message(message: dict[str, Any], now: datetime) -> list[str]:
+    if message["role"] == "interruption":
+        return _interruption(message, now)
+    name, colour = ROLES.get(message["role"], (message["role"], "white"))
+    waits = message["role"] == "user" and message["turn_id"] is None
+    more = " (waits for its turn)" if waits else " (not finished)" if message["status"] == "partial" else ""
+    lines = [f"{click.style(name, fg=colour, bold=True)}  {click.style(short(moment(message['created_at']), now) + more, dim=True)}"]
+    for call in message.get("tool_calls", ()):
+        lines += _call(call)
+    if message["text"]:
+        lines += wrap(message["text"])
+    return lines
+
+
+def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
+    decided = _rule(message.get("rule"), message.get("attempt"))
+    text = f"{short(moment(message['created_at']), now)}  {message['text']} Reason: {message['reason']}. {decided}"
+    return [click.style(line, fg="yellow") for line in wrap(text, "!  ")]
+
+
+def _rule(label: str | None, attempt: int | None) -> str:
+    from holdfast.core.resume import RULES
+
+    if label is None:
+        return "Not decided yet."
+    name = next((f" ({rule.name})" for rule in RULES if rule.label == label), "")
+    return f"Rule {label}{name}" + (f": went on as attempt {attempt}." if attempt else ".")
+
+
+def _call(call: dict[str, Any]) -> list[str]:
+    outcome = call["outcome"] or "running"
+    arguments = call["arguments"]
+    said = str(next(iter(arguments.values()))) if len(arguments) == 1 else json.dumps(arguments, ensure_ascii=False)
+    columns = width()
+    head = cut(f"  > {one_line(call['name'])}: {one_line(said)}", columns - len(outcome) - 3 if columns else None)
+    lines = [f"{head}  {click.style(outcome, fg=OUTCOMES.get(outcome, 'cyan'))}"]
+    result = clean(call["result"] or call["output"] or "").rstrip()
+    if result:
+        shown = result.splitlines()
+        lines += [click.style(line, dim=True) for text in shown[:MAX_RESULT_LINES] for line in wrap(text, "    ")]
+        if len(shown) > MAX_RESULT_LINES:
+            lines.append(click.style(f"    ... {len(shown) - MAX_RESULT_LINES} more lines (--json has them)", dim=True))
+    return lines
+
+
+def _question(session: dict[str, Any], now: datetime) -> list[str]:
+    question = session["question"]
+    if question is None:
+        return []
+    expires = moment(question["expires_at"])
+    return [
+        "",
+        click.style("the agent asks", fg="yellow", bold=True) + click.style(f"  (until {short(expires, now)})", dim=True),
+        *wrap(question["text"]),
+        click.style(f"  answer: holdfast send {session['session_id']} TEXT", dim=True),
+    ]
+
+
+def _turns(session: dict[str, Any], now: datetime) -> list[str]:
+    rows = []
+    for turn in session["turns"]:
+        began = moment(turn["started_at"])
+        ended = moment(turn["ended_at"]) if turn["ended_at"] else None
+        rows.append(
+            (
+                str(turn["generation"]),
+                str(turn["attempt"]),
+                turn["cause"],
+                turn["outcome"] or turn["state"],
+                turn["rule"] or "",
+                short(began, now),
+                took((ended - began).total_seconds()) if ended else "",
+                one_line(turn["error"] or ""),
+            )
+        )
+    if not rows:
+        return ["", "No turn yet."]
+    return ["", *table(("TURN", "ATTEMPT", "CAUSE", "STATE", "RULE", "STARTED", "TOOK", "ERROR"), rows, flexible=7, styles=OUTCOMES)]
+
+
+def _event(event: dict[str, Any]) -> str:
+    data = dict(event["data"])
+    at, attempt, position = data.pop("at", None), data.pop("attempt", None), data.pop("position", None)
+    if event["event"] != "turn.started":
+        data.pop("turn_id", None)  # It is the one of the turn that started last.
+    time = f"{moment(at):%H:%M:%S}" if at else "--:--:--"
+    place = "" if attempt is None else f"{attempt}.{position}"
+    body = " ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in data.items() if value is not None)
+    seq = event["id"].rpartition(".")[2]
+    return cut(f"{seq:>6}  {time}  {place:>7}  {event['event']:<17}  {one_line(body)}", width()).rstrip()

@@ -1,0 +1,77 @@
+"""`holdfast status`: whether a gateway runs, and how it is."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from holdfast.cli.display import ago, count, fields, moment, short
+from holdfast.cli.options import home, home_option, json_option, note, print_json
+
+
+@click.command("status")
+@home_option
+@json_option
+def command(as_json: bool) -> int:
+    """Say whether a gateway runs, and how it is.
+
+    Asks the gateway itself; where it does not answer, its status file is used if its process lives. Exit code 0 when it runs, 1
+    when it does not.
+    """
+    from holdfast.cli import running
+
+    place = home()
+    found = running.find(place)
+    if found.status is None or not found.lives:
+        if as_json:
+            print_json({"running": False, "home": str(place), "last": found.status})
+        else:
+            click.echo(f"No gateway runs on {place}.")
+            click.echo(_last(found.status) if found.status else "Start it with `holdfast serve`.")
+        return 1
+    status, silent = _ask(found.status)
+    if as_json:
+        print_json({"running": True, "answers": silent is None} | status)
+        return 0
+    click.echo("\n".join(_lines(status)))
+    if silent:
+        note(f"This is from its status file. {silent}")
+    return 0
+
+
+def _ask(status: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """What the gateway says of itself; or its file, and why it could not be asked."""
+    from holdfast.cli.client import connect
+    from holdfast.core.errors import HoldfastError
+
+    try:
+        return status | connect(home()).get("/api/status"), None
+    except HoldfastError as error:
+        return status, str(error)
+
+
+def _last(status: dict[str, Any]) -> str:
+    return f"The last one (process {status['pid']}) is gone; its last state was {status['gateway_state']}. Start it with `holdfast serve`."
+
+
+def _lines(status: dict[str, Any]) -> list[str]:
+    now = datetime.now().astimezone()
+    state = str(status["gateway_state"])
+    pairs = [("state", click.style(state, fg="green" if state == "running" else "yellow"))]
+    if started := status.get("started_at"):
+        at = moment(started)
+        pairs.append(("started", f"{short(at, now)} ({ago(at, now)})"))
+    pairs += [
+        ("process", str(status["pid"])),
+        ("home", str(status.get("home", home()))),
+        ("agent", str(status.get("agent") or "none")),
+        ("turns", f"{status.get('running_turns', 0)} running"),
+        ("inbox", f"{count(status.get('inbox', 0), 'message')} waiting for a turn"),
+        ("outbox", f"{count(status.get('outbox', 0), 'reply', 'replies')} to be sent"),
+        ("platforms", ", ".join(status.get("platforms") or ()) or "none"),
+    ]
+    for retiring in status.get("retiring") or ():
+        pairs.append(("retiring", f"process {retiring.get('pid')}, {retiring.get('running_turns')} turns running"))
+    if status.get("degraded"):
+        pairs.append(("degraded", click.style(str(status["degraded"]), fg="red")))
+    return [f"Holdfast {status.get('version', '')} at {status['url']}", *fields(pairs)]

@@ -1,0 +1,58 @@
+"""`holdfast token`: the secret that opens the page and the HTTP API."""
+
+import os
+
+import click
+
+from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.core.errors import Refused
+
+
+class NoToken(Refused):
+    code = "no_token"
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"There is no token in {place} yet. `holdfast serve` makes one at its first start, `holdfast token rotate` at once."
+        )
+
+
+@click.group("token", invoke_without_command=True)
+@home_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Print the token that opens the page and the HTTP API, or replace it.
+
+    Works with and without a running gateway.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from holdfast.config import read_token
+
+    token = read_token(home())
+    if token is None:
+        raise NoToken(str(home()))
+    _print(token, as_json)
+
+
+@command.command("rotate")
+@home_option
+@json_option
+def rotate(as_json: bool) -> None:
+    """Replace the token, and print the new one. The old one and every cookie made from it end."""
+    from holdfast.cli import running
+    from holdfast.config import make_token, prepare_home
+
+    os.umask(0o077)
+    prepare_home(home())
+    _print(make_token(home()), as_json)
+    if running.find(home()).lives:
+        note("It takes effect at the next start: until then the running gateway goes on with the old one.")
+
+
+def _print(token: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"token": token})
+    else:
+        click.echo(token)

@@ -1,0 +1,181 @@
+"""Settings: a file and the environment become one frozen Config, read once."""
+
+import math
+import os
+import secrets
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.core.errors import Refused
+
+DEFAULT_PORT = 8420
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+TOKEN = "token"
+FILE = "config.toml"
+DEFAULT = "default"
+
+
+class BadConfig(Refused):
+    """What the operator must mend; the exit code is 78."""
+
+    code = "bad_config"
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every setting with its default. `docs/operations.md` says what each one does."""
+
+    home: Path = Path()
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    allowed_hosts: tuple[str, ...] = ()
+    profile: str = "main"
+    turn_idle_timeout_s: float = 1800.0
+    drain_timeout_s: float = 0.0
+    max_waiting: int = 100
+    resumes_at_once: int = 10
+    keep_streams_s: float = 7 * 24 * 3600.0
+    log_format: str = "text"
+    log_level: str = "info"
+
+
+# The home folder says where the file lies, so it cannot stand in it.
+SETTINGS = tuple(name for name in Config.__struct_fields__ if name != "home")
+
+
+def home_folder(environment: Mapping[str, str], home: str | None = None) -> Path:
+    """Where everything of one Holdfast lies. The command line wins, then HOLDFAST_HOME."""
+    return Path(home or environment.get("HOLDFAST_HOME") or Path(environment.get("HOME", ".")) / ".holdfast").expanduser().absolute()
+
+
+def load(environment: Mapping[str, str], *, home: str | None = None, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Defaults, then `config.toml` in the home folder, then HOLDFAST_* variables, then the command line."""
+    return explain(environment, home=home, overrides=overrides)[0]
+
+
+def explain(
+    environment: Mapping[str, str], *, home: str | None = None, overrides: Mapping[str, Any] | None = None
+) -> tuple[Config, dict[str, str]]:
+    """As `load`, with where each setting came from. A variable that is set but empty counts as not set."""
+    place = home_folder(environment, home)
+    values: dict[str, Any] = _from_file(place / FILE)
+    sources = dict.fromkeys(values, FILE)
+    for name in SETTINGS:
+        variable = f"HOLDFAST_{name.upper()}"
+        if environment.get(variable):
+            values[name] = _hosts(environment[variable]) if name == "allowed_hosts" else environment[variable]
+            sources[name] = variable
+    for option, value in (overrides or {}).items():
+        if value is not None:
+            values[option], sources[option] = value, f"--{option.replace('_', '-')}"
+    values["home"] = place
+    sources["home"] = "--home" if home else "HOLDFAST_HOME" if environment.get("HOLDFAST_HOME") else DEFAULT
+    try:
+        config = msgspec.convert(values, Config, strict=False, dec_hook=_path)
+    except msgspec.ValidationError as error:
+        raise _not_right(error, values, sources) from error
+    return _checked(config), {name: sources.get(name, DEFAULT) for name in Config.__struct_fields__}
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    return tuple(host.strip() for host in text.split(",") if host.strip())
+
+
+def _not_right(error: msgspec.ValidationError, values: dict[str, Any], sources: dict[str, str]) -> BadConfig:
+    """The checker names a place ("Expected `int`, got `str` - at `$.port`"); people want the setting, its value and who set it."""
+    wrong, _, place = str(error).partition(" - at `$.")
+    name = place.rstrip("`").split("[")[0]
+    if name not in values:
+        return BadConfig(f"A setting is not right: {error}.")
+    return BadConfig(f"{name} is {values[name]!r}, from {sources[name]}; that is not right: {wrong.replace('`', '')}.")
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(f"{path} is not valid TOML: {error}.") from error
+    except OSError as error:
+        raise BadConfig(f"{path} cannot be read: {error.strerror}.") from error
+    for name in values:
+        if name not in SETTINGS:
+            raise BadConfig(f"{name} in {path} is not a setting that this file can have. It can have: {', '.join(SETTINGS)}.")
+    return values
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path:
+        return Path(value)
+    raise NotImplementedError(kind)
+
+
+def _checked(config: Config) -> Config:
+    if not 0 <= config.port <= 65535:
+        raise BadConfig(f"port is {config.port}; it must be between 0 and 65535 (0 takes a free one).")
+    if config.host not in LOOPBACK and not config.allowed_hosts:
+        raise BadConfig(
+            f"host is {config.host}, which others can reach. Name the hosts this server answers to in allowed_hosts, or stay on 127.0.0.1."
+        )
+    for name in ("turn_idle_timeout_s", "drain_timeout_s", "max_waiting", "resumes_at_once", "keep_streams_s"):
+        least = 0 if name == "drain_timeout_s" else 1
+        if not least <= getattr(config, name) < math.inf:
+            raise BadConfig(f"{name} is {getattr(config, name)}; it must be a number from {least} up.")
+    if not config.profile:
+        raise BadConfig("profile is empty; it is a part of every session key. Leave it out to get main.")
+    if config.log_format not in ("text", "json"):
+        raise BadConfig(f"log_format is {config.log_format!r}; it is text or json.")
+    if config.log_level not in ("debug", "info", "warning", "error"):
+        raise BadConfig(f"log_level is {config.log_level!r}; it is debug, info, warning or error.")
+    return config
+
+
+def prepare_home(home: Path) -> None:
+    """The home folder, ours alone. Says what to do where it cannot be."""
+    if _belongs_to_others(home):
+        raise BadConfig(
+            f"{home} is used by others too, and the home folder must be Holdfast's alone. Choose {home / 'holdfast'}, for example."
+        )
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chmod(home, 0o700)
+        probe = home / ".writable"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise BadConfig(f"The home folder {home} cannot be used: {error.strerror}. Choose another with --home or HOLDFAST_HOME.") from error
+
+
+def _belongs_to_others(home: Path) -> bool:
+    """A root, a shared place such as /tmp, or the user's own folder: closing it to everyone else would do harm."""
+    try:
+        return home == home.parent or bool(home.stat().st_mode & stat.S_ISVTX) or home.samefile(Path.home())
+    except (OSError, RuntimeError):
+        return False
+
+
+def read_token(home: Path) -> str | None:
+    try:
+        return (home / TOKEN).read_text().strip() or None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfig(f"The token file {home / TOKEN} cannot be read: {error}.") from error
+
+
+def make_token(home: Path) -> str:
+    """A new token of 32 random bytes, in place of any older one."""
+    token = secrets.token_urlsafe(32)
+    making = home / f".{TOKEN}"
+    descriptor = os.open(making, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(token + "\n")
+        file.flush()
+        os.fsync(descriptor)
+    os.replace(making, home / TOKEN)
+    return token

@@ -1,0 +1,51 @@
+"""The life of a reply on its way to a chat: one table, and what to do with a send whose outcome nobody knows (P4)."""
+
+from enum import StrEnum
+
+from holdfast.core.errors import Bug
+
+REPEAT_LABEL = "(may be a repeat) "
+MAX_TRIES = 8
+
+
+class DeliveryState(StrEnum):
+    """UNKNOWN: it was being sent when its sender died. REPEATING: it is sent once more, labelled. DEAD: given up, visibly."""
+
+    PENDING = "pending"
+    SENDING = "sending"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    REPEATING = "repeating"
+    DEAD = "dead"
+
+
+D = DeliveryState
+TABLE: dict[tuple[DeliveryState, str], DeliveryState] = {
+    (D.PENDING, "send"): D.SENDING,
+    (D.SENDING, "receipt"): D.SENT,
+    (D.SENDING, "failed"): D.PENDING,
+    (D.SENDING, "lost"): D.UNKNOWN,
+    (D.SENDING, "give up"): D.DEAD,
+    (D.UNKNOWN, "found"): D.SENT,
+    (D.UNKNOWN, "not found"): D.PENDING,
+    (D.UNKNOWN, "repeat"): D.REPEATING,
+    (D.UNKNOWN, "give up"): D.DEAD,
+    (D.REPEATING, "receipt"): D.SENT,
+    (D.REPEATING, "failed"): D.UNKNOWN,
+    (D.REPEATING, "lost"): D.DEAD,
+    (D.REPEATING, "give up"): D.DEAD,
+}
+DUE = (D.PENDING, D.UNKNOWN)
+IN_FLIGHT = (D.SENDING, D.REPEATING)
+
+
+def after(state: DeliveryState, happened: str) -> DeliveryState:
+    try:
+        return TABLE[state, happened]
+    except KeyError:
+        raise Bug(f"A delivery that is {state} cannot see {happened!r}.") from None
+
+
+def retry_delay_ms(tries: int) -> int:
+    """Doubling from one second to five minutes."""
+    return int(min(300_000, 1000 * 2 ** min(tries, 10)))

@@ -1,0 +1,30 @@
+"""What running a tool call twice would do, and what therefore becomes of a call whose outcome nobody knows (P5)."""
+
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """Declared by every tool."""
+
+    PURE = "pure"
+    IDEMPOTENT = "idempotent"
+    UNSAFE = "unsafe"
+
+
+class ToolOutcome(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+def may_repeat(effect: Effect) -> bool:
+    """Whether a call that was started and never finished may simply be run again."""
+    return effect in (Effect.PURE, Effect.IDEMPOTENT)
+
+
+def unknown_result(name: str) -> str:
+    """What the agent is told of a call that may or may not have done its work."""
+    return (
+        f"The gateway was interrupted while {name} was running. Whether it did its work is unknown, and it was not run again. "
+        "Check the real state before you repeat it, and tell the user if it matters."
+    )

@@ -1,0 +1,126 @@
+"""Errors by who must act. A constructor takes data and writes the sentence: what happened, to what, what to do."""
+
+
+class HoldfastError(Exception):
+    """The root: everything Holdfast raises on purpose. `code` is for programs, the text for people."""
+
+    code = "error"
+
+
+class Bug(HoldfastError):
+    """Something that cannot be, is. The task dies loudly; nobody handles this."""
+
+    code = "bug"
+
+
+class Unavailable(HoldfastError):
+    """It did not work now and may work later: try again after `retry_after_s`."""
+
+    code = "unavailable"
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class StoreFull(Unavailable):
+    """The disk has no room. Nothing was stored; nothing may be acknowledged."""
+
+    code = "store_full"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The disk that holds the conversations is full. Free some space; Holdfast goes on by itself.",
+            retry_after_s=5.0,
+        )
+
+
+class StoreClosed(Unavailable):
+    """The store is shut or broken; what was asked did not happen."""
+
+    code = "store_closed"
+
+    def __init__(self, why: str = "it was closed") -> None:
+        super().__init__(f"The store cannot be used: {why}.")
+
+
+class Refused(HoldfastError):
+    """Will not be done, now or later, as asked. Tell the one who asked."""
+
+    code = "refused"
+
+
+class NotFound(Refused):
+    code = "not_found"
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(f"There is no {what} {name!r} here.")
+        self.what = what
+
+
+class BadInput(Refused):
+    code = "bad_input"
+
+
+class LaneFull(Refused):
+    code = "lane_full"
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(f"{waiting} messages already wait in this conversation. Wait for an answer, or stop the turn, and send it again.")
+
+
+class NothingToStop(Refused):
+    code = "nothing_to_stop"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"No turn of session {session_id!r} is running or waiting, so there is nothing to stop.")
+
+
+class QuestionClosed(Refused):
+    """A late answer. `state` says why it is late."""
+
+    def __init__(self, question_id: str, state: str) -> None:
+        super().__init__(f"The question {question_id!r} is {state}; it takes no more answers. Send a message to go on.")
+        self.code = f"question_{state}"
+
+
+class DuplicateOtherContent(Refused):
+    code = "client_id_reused"
+
+    def __init__(self, dedup_key: str) -> None:
+        super().__init__(f"The id {dedup_key!r} was already used for something else. Use a new client_id for a new request.")
+
+
+class Conflict(HoldfastError):
+    """The world moved on. Reload and decide again."""
+
+    code = "conflict"
+
+
+class StaleEpoch(Conflict):
+    """The lease this write was made under is no longer held: another owner has the session, or the turn is over."""
+
+    code = "stale_epoch"
+
+    def __init__(self, session_id: str, epoch: int) -> None:
+        super().__init__(f"Lease {epoch} on session {session_id!r} is not held any more; nothing was written.")
+
+
+class StalePosition(Conflict):
+    """The turn already has an event at this position."""
+
+    code = "stale_position"
+
+    def __init__(self, turn_id: str, expected: int, actual: int) -> None:
+        super().__init__(f"Turn {turn_id!r} stands at position {actual}, not {expected}; nothing was written.")
+        self.actual = actual
+
+
+class PositionGap(Conflict):
+    """Events of this turn are missing before this position."""
+
+    code = "position_gap"
+
+    def __init__(self, turn_id: str, expected: int, actual: int) -> None:
+        super().__init__(f"Turn {turn_id!r} stands at position {actual}; writing at {expected} would leave a gap. Nothing was written.")
+        self.actual = actual

@@ -1,0 +1,247 @@
+"""The words of the log: every kind of event, what it carries, and how it is written down.
+
+Records are facts that stay; stream events are the pieces a turn shows on its way and may be pruned once it ended.
+"""
+
+import zlib
+from typing import Any, ClassVar
+
+import msgspec
+
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.turns import Outcome
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all bodies. `kind` is the event's public name and never changes meaning."""
+
+    kind: ClassVar[str]
+    stream: ClassVar[bool] = False
+
+
+class SessionCreated(Event, frozen=True):
+    kind = "session.created"
+    session_id: str
+    session_key: str
+    log: str
+    title: str | None = None
+    auto_reset_reason: str | None = None
+    dedup_key: str | None = None
+
+
+class SessionChanged(Event, frozen=True):
+    """Only the fields that changed are set."""
+
+    kind = "session.changed"
+    title: str | msgspec.UnsetType = msgspec.UNSET
+    pinned: bool | msgspec.UnsetType = msgspec.UNSET
+    archived: bool | msgspec.UnsetType = msgspec.UNSET
+    suspended: bool | msgspec.UnsetType = msgspec.UNSET
+    resume_pending: bool | msgspec.UnsetType = msgspec.UNSET
+    resume_reason: str | msgspec.UnsetType | None = msgspec.UNSET
+    dedup_key: str | None = None
+
+
+class MessageAccepted(Event, frozen=True):
+    kind = "message.accepted"
+    message_id: str
+    text: str
+    mode: str = "queue"
+    sender: str = "owner"
+    dedup_key: str | None = None
+
+
+class MessageRefused(Event, frozen=True):
+    kind = "message.refused"
+    message_id: str
+    reason: str
+
+
+class MessageWritten(Event, frozen=True):
+    """A message of the conversation, whole. An answer that must be sent to a chat carries its delivery."""
+
+    kind = "message.written"
+    message_id: str
+    role: str
+    text: str
+    delivery_id: str | None = None
+
+
+class TurnStarted(Event, frozen=True):
+    kind = "turn.started"
+    generation: int
+    attempt: int
+    cause: str
+    message_ids: tuple[str, ...]
+    owner: int
+    epoch: int
+
+
+class TurnTaken(Event, frozen=True):
+    """The lease changed hands while the turn was open."""
+
+    kind = "turn.taken"
+    owner: int
+    epoch: int
+
+
+class Text(Event, frozen=True):
+    """The answer so far is its first `offset` characters followed by `text`."""
+
+    kind = "text"
+    stream = True
+    offset: int
+    text: str
+
+
+class Reasoning(Event, frozen=True):
+    kind = "reasoning"
+    stream = True
+    text: str
+
+
+class ToolStarted(Event, frozen=True):
+    kind = "tool.started"
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    effect: Effect
+
+
+class ToolOutput(Event, frozen=True):
+    kind = "tool.output"
+    stream = True
+    call_id: str
+    text: str
+
+
+class ToolFinished(Event, frozen=True):
+    kind = "tool.finished"
+    call_id: str
+    outcome: ToolOutcome
+    result: str
+
+
+class QuestionAsked(Event, frozen=True):
+    kind = "question.asked"
+    question_id: str
+    call_id: str
+    text: str
+    expires_at: int
+
+
+class QuestionAnswered(Event, frozen=True):
+    kind = "question.answered"
+    question_id: str
+    call_id: str
+    text: str
+    message_id: str | None = None
+    dedup_key: str | None = None
+
+
+class StopRequested(Event, frozen=True):
+    kind = "stop.requested"
+    turn_id: str
+    by: str
+    dedup_key: str | None = None
+
+
+class TurnInterrupted(Event, frozen=True):
+    """`restarts` is the count of restarts in a row that cut this session, this one included; `written` how long the answer was."""
+
+    kind = "turn.interrupted"
+    reason: str
+    restarts: int
+    written: int = 0
+
+
+class TurnResumed(Event, frozen=True):
+    kind = "turn.resumed"
+    attempt: int
+    rule: str
+    reason: str
+
+
+class TurnEnded(Event, frozen=True):
+    kind = "turn.ended"
+    outcome: Outcome
+    error: str | None = None
+    rule: str | None = None
+
+
+class DeliveryChanged(Event, frozen=True):
+    """`state` as in core.delivery; `retry_at` is the wall time of the next try, `receipt` what the platform answered."""
+
+    kind = "delivery.changed"
+    delivery_id: str
+    state: str
+    tries: int = 0
+    receipt: str | None = None
+    retry_at: int = 0
+    error: str | None = None
+
+
+class JournalPruned(Event, frozen=True):
+    """Stream events up to this sequence are gone, those of turns that ended long ago."""
+
+    kind = "journal.pruned"
+    through: int
+
+
+class Damaged(Event, frozen=True):
+    """Stands where a stored event could not be read. It is made by readers and never stored."""
+
+    kind = "damaged"
+    reason: str
+
+
+KINDS: dict[str, type[Event]] = {
+    event.kind: event
+    for event in (
+        *(SessionCreated, SessionChanged, MessageAccepted, MessageRefused, MessageWritten),
+        *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnEnded, StopRequested),
+        *(Text, Reasoning, ToolStarted, ToolOutput, ToolFinished, QuestionAsked, QuestionAnswered),
+        *(DeliveryChanged, JournalPruned, Damaged),
+    )
+}
+
+_encoder = msgspec.json.Encoder()
+_decoders = {kind: msgspec.json.Decoder(body) for kind, body in KINDS.items()}
+
+
+def encode(event: Event) -> bytes:
+    return _encoder.encode(event)
+
+
+def decode(kind: str, body: bytes) -> Event:
+    """The event a stored body stands for; `Damaged` for one that no longer reads."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        return Damaged(reason=f"its kind {kind!r} is not known")
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return Damaged(reason=f"its body does not read: {error}")
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """An event in its place in the log. `id` is its global place, in the order of commits."""
+
+    id: int
+    session_id: str
+    seq: int
+    turn_id: str | None
+    attempt: int
+    position: int
+    kind: str
+    at: int
+    body: bytes
+
+    @property
+    def event(self) -> Event:
+        return decode(self.kind, self.body)
+
+
+def checksum(session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, at: int, body: bytes) -> int:
+    """Covers every stored column, so that a flipped bit in any of them is found."""
+    return zlib.crc32(body, zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}".encode()))

@@ -1,0 +1,58 @@
+"""What a session is at this moment: the catalog's row, as a value."""
+
+import msgspec
+
+from holdfast.core.turns import OPEN, TurnState
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous."""
+
+    session_id: str
+    session_key: str
+    log: str
+    seq: int
+    title: str | None = None
+    created_at: int
+    updated_at: int
+    generation: int = 0
+    pinned: bool = False
+    archived: bool = False
+    suspended: bool = False
+    resume_pending: bool = False
+    resume_reason: str | None = None
+    last_resume_marked_at: int | None = None
+    was_auto_reset: bool = False
+    auto_reset_reason: str | None = None
+    interrupted_restarts: int = 0
+    queued: int = 0
+    turn_state: TurnState = TurnState.NONE
+    turn_id: str | None = None
+    attempt: int = 0
+    position: int = 0
+    turn_seq: int = 0
+    owner: int | None = None
+    epoch: int = 0
+    stop_requested: bool = False
+    pruned_seq: int = 0
+
+    @property
+    def open_turn(self) -> bool:
+        return self.turn_state in OPEN
+
+    @property
+    def state(self) -> str:
+        """As users see it: idle, queued, running, waiting or interrupted."""
+        if self.turn_state is TurnState.ANSWERED:
+            return "running"
+        if self.open_turn:
+            return self.turn_state
+        return "queued" if self.queued else "idle"
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who may write a session's turn now. Every write of a turn carries it; a stale epoch is refused (P2)."""
+
+    session_id: str
+    owner: int
+    epoch: int

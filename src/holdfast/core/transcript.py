@@ -1,0 +1,279 @@
+"""The conversation as people and agents see it, folded from the log. The one place that knows what the events mean together."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.core import events as e
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.turns import TABLE, Outcome, TurnState
+
+_REASONS = {
+    "crash": "a crash",
+    "shutdown_timeout": "a shutdown",
+    "restart_timeout": "a restart",
+    "store_full": "a full disk",
+}
+
+
+class ToolCall(msgspec.Struct, kw_only=True):
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    effect: Effect
+    attempt: int
+    outcome: ToolOutcome | None = None
+    result: str | None = None
+    output: str = ""
+    finished_in: int = 0
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """An interruption row also has `reason`, `state` and, once decided, `rule` and `attempt`."""
+
+    id: str
+    role: str
+    text: str
+    turn_id: str | None
+    created_at: int
+    status: str = "complete"
+    tool_calls: list[ToolCall] = []
+    state: str | None = None
+    reason: str | None = None
+    rule: str | None = None
+    attempt: int | None = None
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    id: str
+    generation: int
+    attempt: int
+    cause: str
+    message_ids: tuple[str, ...]
+    started_at: int
+    attempt_started_at: int
+    state: TurnState = TurnState.RUNNING
+    outcome: Outcome | None = None
+    rule: str | None = None
+    ended_at: int | None = None
+    error: str | None = None
+    stop_requested: bool = False
+
+
+class Question(msgspec.Struct, kw_only=True):
+    question_id: str
+    turn_id: str
+    call_id: str
+    text: str
+    asked_at: int
+    expires_at: int
+
+
+def answer_id(turn_id: str) -> str:
+    """A turn has one answer, however many attempts it takes, and its id is known from the first piece on."""
+    return f"{turn_id}.answer"
+
+
+class Transcript:
+    """Apply events in the order of the log; read `messages`, `turns`, `question`, `queued` at any time."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.turns: list[Turn] = []
+        self.queued: dict[str, Message] = {}
+        self.question: Question | None = None
+        self.seq = 0
+        self.last_at = 0
+        self._answer: Message | None = None
+        self._cut: Message | None = None
+
+    def extend(self, logged: Iterable[e.Logged]) -> "Transcript":
+        for item in logged:
+            self.apply(item)
+        return self
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The tool calls of the newest turn."""
+        return self._answer.tool_calls if self._answer else []
+
+    @property
+    def answer_text(self) -> str:
+        """The newest turn's answer so far."""
+        return self._answer.text if self._answer else ""
+
+    def apply(self, item: e.Logged) -> None:
+        event = item.event
+        self.seq, self.last_at = item.seq, item.at or self.last_at
+        self._move(item)
+        match event:
+            case e.MessageAccepted():
+                self.queued[event.message_id] = Message(id=event.message_id, role="user", text=event.text, turn_id=None, created_at=item.at)
+            case e.MessageRefused():
+                self.queued.pop(event.message_id, None)
+            case e.TurnStarted():
+                self._start(item, event)
+            case e.MessageWritten():
+                self._write(item, event)
+            case e.Text():
+                answer = self._open_answer(item)
+                answer.text = answer.text[: event.offset] + event.text
+            case e.ToolStarted():
+                self._call(item, event)
+            case e.ToolOutput():
+                if call := self._find(event.call_id):
+                    call.output += event.text
+            case e.ToolFinished():
+                if call := self._find(event.call_id):
+                    call.outcome, call.result, call.finished_in = event.outcome, event.result, item.attempt
+            case e.QuestionAsked():
+                self.question = Question(
+                    question_id=event.question_id,
+                    turn_id=item.turn_id or "",
+                    call_id=event.call_id,
+                    text=event.text,
+                    asked_at=item.at,
+                    expires_at=event.expires_at,
+                )
+            case e.QuestionAnswered():
+                self._answered(item, event)
+            case e.StopRequested():
+                if self.turns and self.turns[-1].id == event.turn_id:
+                    self.turns[-1].stop_requested = True
+            case e.TurnInterrupted():
+                self._interrupt(item, event)
+            case e.TurnResumed():
+                self._resume(item, event)
+            case e.TurnEnded():
+                self._end(item, event)
+            case e.Damaged():
+                self._notice(item, f"One record of this conversation could not be read: {event.reason}.")
+            case _:
+                pass
+
+    def _move(self, item: e.Logged) -> None:
+        # Where a damaged record left a hole the table has no entry: the conversation stays readable.
+        if turn := self._turn(item):
+            turn.state = TABLE.get((turn.state, item.kind), turn.state)
+
+    def _turn(self, item: e.Logged) -> Turn | None:
+        return self.turns[-1] if self.turns and self.turns[-1].id == item.turn_id else None
+
+    def _start(self, item: e.Logged, event: e.TurnStarted) -> None:
+        self._answer = self._cut = None
+        self.turns.append(
+            Turn(
+                id=item.turn_id or "",
+                generation=event.generation,
+                attempt=event.attempt,
+                cause=event.cause,
+                message_ids=event.message_ids,
+                started_at=item.at,
+                attempt_started_at=item.at,
+            )
+        )
+
+    def _write(self, item: e.Logged, event: e.MessageWritten) -> None:
+        if event.role == "assistant":
+            answer = self._open_answer(item)
+            answer.text, answer.status = event.text, "complete"
+            return
+        waiting = self.queued.pop(event.message_id, None)
+        self.messages.append(
+            Message(
+                id=event.message_id,
+                role=event.role,
+                text=event.text,
+                turn_id=item.turn_id,
+                created_at=waiting.created_at if waiting else item.at,
+            )
+        )
+
+    def _open_answer(self, item: e.Logged) -> Message:
+        if self._answer is None:
+            turn_id = item.turn_id or ""
+            self._answer = Message(
+                id=answer_id(turn_id),
+                role="assistant",
+                text="",
+                turn_id=turn_id,
+                created_at=item.at,
+                status="partial",
+                tool_calls=[],
+            )
+            self.messages.append(self._answer)
+        return self._answer
+
+    def _call(self, item: e.Logged, event: e.ToolStarted) -> None:
+        if call := self._find(event.call_id):
+            call.attempt, call.output = item.attempt, ""
+            return
+        self._open_answer(item).tool_calls.append(
+            ToolCall(
+                call_id=event.call_id,
+                name=event.name,
+                arguments=event.arguments,
+                effect=event.effect,
+                attempt=item.attempt,
+            )
+        )
+
+    def _find(self, call_id: str) -> ToolCall | None:
+        return next((call for call in self.calls if call.call_id == call_id), None)
+
+    def _answered(self, item: e.Logged, event: e.QuestionAnswered) -> None:
+        self.question = None
+        if call := self._find(event.call_id):
+            call.outcome, call.result, call.finished_in = ToolOutcome.DONE, event.text, item.attempt
+        said = self.queued.pop(event.message_id, None) if event.message_id else None
+        self.messages.append(
+            Message(
+                id=event.message_id or f"{event.question_id}.answer",
+                role="user",
+                text=event.text,
+                turn_id=item.turn_id,
+                created_at=said.created_at if said else item.at,
+            )
+        )
+
+    def _interrupt(self, item: e.Logged, event: e.TurnInterrupted) -> None:
+        by = _REASONS.get(event.reason, "an interruption")
+        kept = event.written > 0
+        self._cut = Message(
+            id=f"{item.turn_id}.cut.{item.attempt}",
+            role="interruption",
+            text=f"Cut by {by}. What had been written is kept." if kept else f"Cut by {by} before anything was written.",
+            turn_id=item.turn_id,
+            created_at=item.at,
+            state="recovered" if kept else "neutral",
+            reason=event.reason,
+        )
+        self.messages.append(self._cut)
+
+    def _resume(self, item: e.Logged, event: e.TurnResumed) -> None:
+        if turn := self._turn(item):
+            turn.attempt, turn.rule, turn.attempt_started_at = event.attempt, event.rule, item.at
+        self._decided(event.rule, event.attempt)
+        if self._answer is not None:  # The answer goes on below whatever came between its attempts.
+            self.messages.remove(self._answer)
+            self.messages.append(self._answer)
+
+    def _end(self, item: e.Logged, event: e.TurnEnded) -> None:
+        self.question = None
+        turn = self._turn(item)
+        if turn is None:
+            return
+        turn.outcome, turn.error, turn.ended_at = event.outcome, event.error, item.at
+        if event.rule:
+            turn.rule = event.rule
+            self._decided(event.rule, None)
+        if self._answer is not None:
+            self._answer.status = "complete"
+
+    def _decided(self, rule: str, attempt: int | None) -> None:
+        if self._cut is not None:
+            self._cut.rule, self._cut.attempt, self._cut = rule, attempt, None
+
+    def _notice(self, item: e.Logged, text: str) -> None:
+        self.messages.append(Message(id=f"notice.{item.seq}", role="notice", text=text, turn_id=item.turn_id, created_at=item.at))

@@ -1,0 +1,134 @@
+"""Live readers: one tail of the whole log per process, handed out by session. What it hands out is durable (P7)."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from holdfast.core.errors import Unavailable
+from holdfast.core.events import Logged
+from holdfast.gateway.tasks import heard
+from holdfast.ports import Store
+
+PAGE = 1000
+POLL_S = 1.0
+MAX_BEHIND_BYTES = 4 * 1024 * 1024
+
+log = structlog.get_logger()
+
+
+class Frame:
+    """An event made ready to be sent, once for all its readers."""
+
+    __slots__ = ("data", "seq")
+
+    def __init__(self, seq: int, data: bytes) -> None:
+        self.seq, self.data = seq, data
+
+
+class Watcher:
+    """One reader of one session. A reader that falls too far behind is cut off; it comes back with its cursor."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.slow = False
+        self.ended: str | None = None
+        self._frames: list[Frame] = []
+        self._size = 0
+        self._news = asyncio.Event()
+
+    def give(self, frames: list[Frame], size: int) -> None:
+        self._size += size
+        if self._size > MAX_BEHIND_BYTES:
+            self.slow = True
+            self._frames.clear()
+        else:
+            self._frames += frames
+        self._news.set()
+
+    def end(self, reason: str) -> None:
+        self.ended = reason
+        self._news.set()
+
+    async def next(self, timeout_s: float) -> list[Frame]:
+        """What came since the last call; empty after the timeout, or when the reader is cut off or ended."""
+        if not self._news.is_set() and not await heard(self._news, timeout_s):
+            return []
+        self._news.clear()
+        frames, self._frames, self._size = self._frames, [], 0
+        return frames
+
+
+class Feed:
+    """Watch first, then read up to where the watch began: nothing falls between."""
+
+    def __init__(self, store: Store, encode: Callable[[Logged], bytes]) -> None:
+        self._store, self._encode = store, encode
+        self._watchers: dict[str, list[Watcher]] = {}
+        self._news = asyncio.Event()
+        self._joining = asyncio.Lock()
+        self._last_id = 0
+        self._closed: str | None = None
+        self._unsubscribe = store.subscribe(self.hint)
+
+    def hint(self) -> None:
+        if self._watchers:
+            self._news.set()
+
+    @property
+    def readers(self) -> int:
+        return sum(len(watchers) for watchers in self._watchers.values())
+
+    async def watch(self, session_id: str) -> Watcher:
+        """Gives every event of the session that is stored after this returns, and some from before. Leave it with `leave`."""
+        watcher = Watcher(session_id)
+        if self._closed:
+            watcher.end(self._closed)
+            return watcher
+        async with self._joining:  # Only the first of several that come at once may set where the tail begins.
+            if not self._watchers:
+                self._last_id = await self._store.last_id()
+            self._watchers.setdefault(session_id, []).append(watcher)
+        return watcher
+
+    def leave(self, watcher: Watcher) -> None:
+        watchers = self._watchers.get(watcher.session_id, [])
+        if watcher in watchers:
+            watchers.remove(watcher)
+            if not watchers:
+                del self._watchers[watcher.session_id]
+
+    def end(self, reason: str) -> None:
+        """Every reader is told that the server closes on purpose."""
+        self._closed = reason
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.end(reason)
+
+    async def run(self) -> None:
+        """Follows the log while anyone watches. A lost hint costs a second, never an event."""
+        while True:
+            await heard(self._news, POLL_S)
+            self._news.clear()
+            try:
+                while self._watchers and await self._hand_out():
+                    pass
+            except Unavailable as error:
+                log.warning("the log cannot be followed", error=str(error))
+
+    async def _hand_out(self) -> bool:
+        """One page of the log; true when there may be more."""
+        page = await self._store.tail(after_id=self._last_id, limit=PAGE)
+        frames: dict[str, list[Frame]] = {}
+        for item in page:
+            self._last_id = max(self._last_id, item.id)
+            if item.session_id in self._watchers:
+                frames.setdefault(item.session_id, []).append(Frame(item.seq, self._encode(item)))
+        for session_id, new in frames.items():
+            size = sum(len(frame.data) for frame in new)
+            for watcher in self._watchers.get(session_id, ()):
+                watcher.give(new, size)
+        return len(page) == PAGE
+
+    def close(self) -> None:
+        self._unsubscribe()

@@ -1,0 +1,226 @@
+"""The gateway as the rest of Holdfast sees it: everything people can ask of it, and its life from start to stop."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import msgspec
+import structlog
+
+from holdfast.core import keys, lifecycle
+from holdfast.core.busy import MAX_WAITING
+from holdfast.core.errors import BadInput, Unavailable
+from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
+from holdfast.core.lifecycle import GatewayState, Input
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import Transcript
+from holdfast.gateway.delivery import Deliveries
+from holdfast.gateway.feed import Feed
+from holdfast.gateway.intake import Intake
+from holdfast.gateway.lanes import Lanes
+from holdfast.gateway.recovery import read_transcript
+from holdfast.gateway.tasks import Tasks
+from holdfast.ports import Accepted, Agent, Clock, Counts, Ids, Liveness, Platform, Stopped, Store, Tool
+
+HOUSEKEEPING_S = 60.0
+INDEX_S = 0.5
+INDEX_PAGE = 500
+MAX_TEXT = 6 * 1024 * 1024
+
+log = structlog.get_logger()
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    profile: str = "main"
+    turn_idle_timeout_s: float = 1800.0
+    drain_timeout_s: float = 0.0
+    max_waiting: int = MAX_WAITING
+    resumes_at_once: int = 10
+    keep_streams_s: float = 7 * 24 * 3600.0
+
+
+class Gateway:
+    """Built whole from its ports. `async with` is its life: entering starts recovery, leaving stops as a shutdown does."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        liveness: Liveness,
+        owner: int,
+        agent: Agent,
+        tools: dict[str, Tool],
+        platforms: dict[str, Platform],
+        encode: Callable[[Logged], bytes],
+        settings: Settings | None = None,
+        on_state: Callable[[GatewayState], None] = lambda state: None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.store, self.agent, self.platforms = store, agent, platforms
+        self._clock, self._ids, self._owner, self._liveness = clock, ids, owner, liveness
+        self._on_state = on_state
+        self.state = GatewayState.STARTING
+        self._tasks = Tasks()
+        self.feed = Feed(store, encode)
+        self.lanes = Lanes(
+            store=store,
+            clock=clock,
+            ids=ids,
+            liveness=liveness,
+            owner=owner,
+            agent=agent,
+            tools=tools,
+            tasks=self._tasks,
+            idle_timeout_s=self.settings.turn_idle_timeout_s,
+            resumes_at_once=self.settings.resumes_at_once,
+        )
+        self._intake = Intake(store=store, clock=clock, ids=ids, lanes=self.lanes)
+        self._deliveries = Deliveries(store=store, clock=clock, platforms=platforms, tasks=self._tasks)
+
+    # its life
+
+    async def start(self) -> None:
+        self.lanes.open()
+        for name, work in (
+            ("journal", self.lanes.journal.run()),
+            ("feed", self.feed.run()),
+            ("sweep", self.lanes.sweep()),
+            ("deliveries", self._deliveries.run()),
+            ("search index", self._index()),
+            ("housekeeping", self._keep_house()),
+            *((f"intake {name}", self._intake.follow(platform)) for name, platform in self.platforms.items()),
+        ):
+            self._tasks.spawn(work, name=name)
+        self._move(Input.READY)
+
+    async def stop(self, *, reason: str = "shutdown_timeout") -> None:
+        """Drains, then cuts what still runs: marked first, interrupted after. What was accepted stays in the store."""
+        self._move(Input.STOP)
+        if self.state is GatewayState.DRAINING:
+            self.lanes.close()
+            self._move(Input.EMPTY if await self._drained() else Input.DEADLINE)
+        await self.lanes.cut_all(reason)
+        await self._wait_for_turns()
+        async with AsyncExitStack() as closing:
+            closing.callback(self._move, Input.CLOSED)
+            closing.push_async_callback(self._tasks.aclose)
+            closing.callback(self.feed.close)
+            closing.callback(self._deliveries.close)
+            self.feed.end("shutdown")
+
+    async def _drained(self) -> bool:
+        if self.lanes.running and self.settings.drain_timeout_s <= 0:
+            return False
+        try:
+            async with asyncio.timeout(self.settings.drain_timeout_s or 0.001):
+                await self.lanes.idle()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _wait_for_turns(self) -> None:
+        try:
+            async with asyncio.timeout(5.0):
+                await self.lanes.idle()
+        except TimeoutError:
+            log.error("turns did not let go in time", running=self.lanes.running)
+
+    def _move(self, happened: Input) -> None:
+        before, self.state = self.state, lifecycle.after(self.state, happened)
+        if before is not self.state:
+            log.info("gateway", state=self.state, before=before, because=happened)
+            self._on_state(self.state)
+
+    def hint(self) -> None:
+        """Another process stored something."""
+        self.feed.hint()
+        self.lanes.hint()
+
+    async def _index(self) -> None:
+        while True:
+            try:
+                while await self.store.index_search(limit=INDEX_PAGE) == INDEX_PAGE:
+                    pass
+            except Unavailable as error:
+                log.warning("search index is behind", error=str(error))
+            await asyncio.sleep(INDEX_S)
+
+    async def _keep_house(self) -> None:
+        while True:
+            now = self._clock.now()
+            try:
+                for session_id in await self.store.expire_questions(now=now):
+                    self.lanes.look(session_id)
+                await self.store.prune_streams(before=now - int(self.settings.keep_streams_s * 1000), at=now, limit=50)
+                for owner in await self.store.owners():
+                    if owner.id != self._owner and not self._liveness.alive(owner.name):
+                        await self.store.forget_owner(owner.id)
+            except Unavailable as error:
+                log.warning("housekeeping failed", error=str(error))
+            await asyncio.sleep(HOUSEKEEPING_S)
+
+    # what people ask of it
+
+    async def create_session(self, title: str | None = None) -> Session:
+        session_id = self._ids.new("s")
+        key = keys.page_key(self.settings.profile, session_id)
+        return await self.store.create_session(
+            session_id=session_id, session_key=str(key), log=self._ids.new("l"), at=self._clock.now(), title=title
+        )
+
+    async def change_session(self, session_id: str, change: SessionChanged) -> Session:
+        return await self.store.change_session(session_id, change, at=self._clock.now())
+
+    async def post(self, session_id: str, text: str, *, client_id: str | None, sender: str = "owner") -> Accepted:
+        """On disk once this returns (P1)."""
+        _check_text(text)
+        session = await self.store.session(session_id)
+        accepted = await self.store.accept(
+            session_id,
+            message_id=self._ids.new("m"),
+            text=text,
+            sender=sender,
+            dedup_key=f"message|{session.session_key}|{client_id}" if client_id else None,
+            at=self._clock.now(),
+            fresh=(self._ids.new("s"), self._ids.new("l")),
+            max_waiting=self.settings.max_waiting,
+        )
+        self.lanes.look(accepted.session_id)
+        return accepted
+
+    async def stop_turn(self, session_id: str, *, by: str, client_id: str | None) -> Stopped:
+        stopped = await self.store.request_stop(
+            session_id, by=by, dedup_key=f"stop|{session_id}|{client_id}" if client_id else None, at=self._clock.now()
+        )
+        self.lanes.look(session_id)
+        return stopped
+
+    async def answer(self, question_id: str, text: str) -> str:
+        _check_text(text)
+        session_id = await self.store.answer(
+            question_id,
+            lambda question, call: QuestionAnswered(question_id=question, call_id=call, text=text),
+            at=self._clock.now(),
+        )
+        self.lanes.look(session_id)
+        return session_id
+
+    async def view(self, session_id: str) -> tuple[Session, Transcript]:
+        """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from."""
+        session = await self.store.session(session_id)
+        transcript = await read_transcript(self.store, session)
+        if transcript.seq != session.seq:  # Something came in between: let the flags be as new as the conversation.
+            session = await self.store.session(session_id)
+        return session, transcript
+
+    async def counts(self) -> Counts:
+        return await self.store.counts()
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise BadInput("The text is empty. Write something.")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT:
+        raise BadInput(f"The text is longer than {MAX_TEXT // 1024 // 1024} MiB. Send it in parts.")

@@ -1,0 +1,206 @@
+"""The writing side of running turns: their pieces are gathered by one tick for all turns, their records are written at once.
+
+Nothing is shown before it is here and durable (P7): readers read the log, never a turn.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from holdfast.core.errors import Bug, HoldfastError, StaleEpoch
+from holdfast.core.events import (
+    Event,
+    Reasoning,
+    Text,
+    ToolFinished,
+    ToolOutput,
+    TurnEnded,
+    TurnInterrupted,
+    TurnResumed,
+)
+from holdfast.gateway.tasks import heard
+from holdfast.ports import Clock, StartedTurn, Store, StreamItem
+
+TICK_S = 0.03
+SLOW_TICK_S = 0.25
+SLOW_COMMIT_S = 0.005
+MAX_PENDING = 64 * 1024
+
+log = structlog.get_logger()
+
+
+class TurnLog:
+    """Where one attempt is written down. Keeps the turn's position; writes in order, one at a time."""
+
+    def __init__(self, journal: "Journal", started: StartedTurn) -> None:
+        self.lease, self.turn_id = started.lease, started.turn_id
+        self.attempt, self.position = started.attempt, started.position
+        self.results = 0
+        self.text = ""
+        self.on_lost: Callable[[Exception], None] = lambda error: None
+        self._journal = journal
+        self._lock = asyncio.Lock()
+        self._pending: list[Event] = []
+        self._pending_size = 0
+        self._spoken = False
+        self._room = asyncio.Event()
+        self._room.set()
+        self._closed = False
+        self.last_sign = journal.clock.monotonic()
+        self.signed = asyncio.Event()  # Something of this attempt is on record.
+
+    async def say(self, text: str) -> None:
+        offset = len(self.text)
+        self.text += text
+        last = self._pending[-1] if self._pending else None
+        if isinstance(last, Text) and last.offset + len(last.text) == offset:
+            self._pending[-1] = Text(offset=last.offset, text=last.text + text)
+            await self._grown(len(text))
+        else:
+            await self._add(Text(offset=offset, text=text), len(text))
+
+    async def think(self, text: str) -> None:
+        await self._add(Reasoning(text=text), len(text))
+
+    async def output(self, call_id: str, text: str) -> None:
+        await self._add(ToolOutput(call_id=call_id, text=text), len(text))
+
+    async def _add(self, event: Event, size: int) -> None:
+        self._pending.append(event)
+        await self._grown(size)
+
+    async def _grown(self, size: int) -> None:
+        if self._closed:
+            await asyncio.Event().wait()  # The turn is over for this attempt: whoever still speaks is about to be cancelled.
+        self._pending_size += size
+        self._journal.dirty(self, urgent=not self._spoken)
+        self._spoken = True
+        if self._pending_size > MAX_PENDING:
+            self._room.clear()
+            await self._room.wait()
+
+    async def record(self, *events: Event) -> None:
+        """Writes what is pending and these records in one append."""
+        async with self._lock:
+            if self._closed:
+                raise StaleEpoch(self.lease.session_id, self.lease.epoch)
+            pieces = self._take()
+            try:
+                await self._append([*pieces, *events])
+            except HoldfastError as error:
+                self._pending = pieces + self._pending
+                self.lose(error)
+                raise
+            if any(isinstance(event, TurnEnded | TurnInterrupted) for event in events):
+                self._close()
+
+    async def _append(self, events: list[Event]) -> None:
+        journal = self._journal
+        self.position = await journal.store.append_turn(
+            self.lease,
+            turn_id=self.turn_id,
+            attempt=self.attempt,
+            position=self.position,
+            events=events,
+            at=journal.clock.now(),
+        )
+        for event in events:
+            if isinstance(event, TurnResumed):
+                self.attempt = event.attempt
+        self.results += sum(isinstance(event, ToolFinished) for event in events)
+        self._sign()
+
+    def _take(self) -> list[Event]:
+        events, self._pending, self._pending_size = self._pending, [], 0
+        self._room.set()
+        return events
+
+    # for the journal's tick
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._pending) and not self._closed
+
+    @property
+    def ready(self) -> bool:
+        return self.pending and not self._lock.locked()
+
+    async def begin(self) -> StreamItem:
+        await self._lock.acquire()
+        return StreamItem(self.lease, self.turn_id, self.attempt, self.position, tuple(self._take()))
+
+    def finish(self, item: StreamItem, result: int | Exception) -> None:
+        self._lock.release()
+        if isinstance(result, int):
+            self.position = result
+            self._sign()
+        else:
+            self._pending = [*item.events, *self._pending]
+            self.lose(result)
+
+    def _sign(self) -> None:
+        self.last_sign = self._journal.clock.monotonic()
+        self.signed.set()
+
+    def lose(self, error: Exception) -> None:
+        """The turn is not ours any more, or cannot be written: whoever runs it must let go of it."""
+        if not self._closed:
+            self._close()
+            self.on_lost(error)
+
+    def reopen(self) -> None:
+        """For the one last record after a write that could not be made."""
+        self._closed = False
+
+    def _close(self) -> None:
+        self._closed = True
+        self._room.set()
+
+
+class Journal:
+    """One tick for all turns. The first piece of an attempt goes out at once, later ones with the tick."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store, self.clock = store, clock
+        self._dirty: dict[int, TurnLog] = {}
+        self._wake = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._tick_s = TICK_S
+
+    def dirty(self, turn: TurnLog, *, urgent: bool) -> None:
+        self._dirty[id(turn)] = turn
+        self._wake.set()
+        if urgent:
+            self._urgent.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            await heard(self._urgent, self._tick_s)
+            self._urgent.clear()
+            self._wake.clear()
+            await self._flush()
+
+    async def _flush(self) -> None:
+        dirty, self._dirty = self._dirty, {}
+        turns = [turn for turn in dirty.values() if turn.ready]
+        for turn in dirty.values():
+            if turn.pending and not turn.ready:  # It is just writing a record: its later pieces come with the next tick.
+                self.dirty(turn, urgent=False)
+        if not turns:
+            return
+        items = [await turn.begin() for turn in turns]
+        began = self.clock.monotonic()
+        results: list[int | Exception]
+        try:
+            results = await self.store.append_streams(items, at=self.clock.now())
+        except HoldfastError as error:
+            if isinstance(error, Bug):
+                raise
+            log.warning("pieces could not be stored", turns=len(turns), error=str(error))
+            results = [error] * len(turns)
+        took = self.clock.monotonic() - began
+        self._tick_s = TICK_S if took < SLOW_COMMIT_S else min(SLOW_TICK_S, max(TICK_S, took * 6))
+        for turn, item, result in zip(turns, items, results, strict=True):
+            turn.finish(item, result)

@@ -1,0 +1,263 @@
+"""One lane per session: what is due next, one thing at a time. A lane exists while there is something to do."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from holdfast.core import events as e
+from holdfast.core.errors import Bug, Conflict, HoldfastError, Unavailable
+from holdfast.core.resume import Decision
+from holdfast.core.sessions import Lease, Session
+from holdfast.core.turns import TurnState
+from holdfast.gateway import recovery
+from holdfast.gateway.journal import Journal, TurnLog
+from holdfast.gateway.places import Place, Places
+from holdfast.gateway.tasks import Tasks, heard
+from holdfast.gateway.turns import Attempt, Cut
+from holdfast.ports import Agent, Clock, Ids, Liveness, StartedTurn, Store, Tool
+
+SWEEP_S = 1.0
+SWEEP_LIMIT = 1000
+RESUMES_AT_ONCE = 10
+UNDER_WAY_S = 10.0
+
+log = structlog.get_logger()
+
+
+class Lane:
+    """`again`: something changed since the lane last looked. `starting`: a turn may be on record that is no attempt here yet."""
+
+    def __init__(self) -> None:
+        self.attempt: Attempt | None = None
+        self.starting = False
+        self.again = asyncio.Event()
+
+
+class Lanes:
+    """Starts, resumes and stops turns. Recovery comes before new messages, because a lane takes one step at a time (B8, P2)."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        liveness: Liveness,
+        owner: int,
+        agent: Agent,
+        tools: dict[str, Tool],
+        tasks: Tasks,
+        idle_timeout_s: float,
+        resumes_at_once: int = RESUMES_AT_ONCE,
+    ) -> None:
+        self._store, self._clock, self._ids, self._liveness = store, clock, ids, liveness
+        self._owner, self._agent, self._tools, self._tasks = owner, agent, tools, tasks
+        self._idle_timeout_s = idle_timeout_s
+        self._lanes: dict[str, Lane] = {}
+        self._names: dict[int | None, str] = {}
+        self._reaped: set[int | None] = set()
+        self._reaping = asyncio.Lock()
+        self._places = Places(resumes_at_once, tasks)
+        self._open = False
+        self._changed = asyncio.Event()
+        self._hinted = asyncio.Event()
+        self.journal = Journal(store, clock)
+
+    @property
+    def running(self) -> int:
+        return sum(lane.attempt is not None for lane in self._lanes.values())
+
+    def open(self) -> None:
+        self._open = True
+
+    def close(self) -> None:
+        """No turn starts or resumes from now on; those that run go on."""
+        self._open = False
+
+    def look(self, session_id: str) -> None:
+        """Something may be due in this session."""
+        lane = self._lanes.get(session_id)
+        if lane is not None:
+            lane.again.set()
+        elif self._open:
+            lane = self._lanes[session_id] = Lane()
+            self._tasks.spawn(self._work(session_id, lane), name=f"lane {session_id}")
+
+    async def sweep(self) -> None:
+        """Finds what nobody told us of: turns of processes that died, messages and stops that others stored."""
+        while True:
+            try:
+                await self._sweep_once()
+            except Unavailable as error:
+                log.warning("sweep failed", error=str(error))
+            self._hinted.clear()
+            await heard(self._hinted, SWEEP_S)
+
+    def hint(self) -> None:
+        self._hinted.set()
+
+    async def _sweep_once(self) -> None:
+        for session in await self._store.open_turns(apart_from=self._owner):
+            if session.stop_requested or session.session_id not in self._lanes:
+                self.look(session.session_id)
+        for session_id in await self._store.waiting_lanes(limit=SWEEP_LIMIT):
+            if session_id not in self._lanes:
+                self.look(session_id)
+        for lane in list(self._lanes.values()):
+            if lane.attempt is not None and lane.attempt.idle_s > self._idle_timeout_s:
+                lane.attempt.cut(Cut.IDLE)
+
+    async def cut_all(self, reason: str) -> None:
+        """Every running turn is recorded as cut, then its agent is interrupted (C1)."""
+        await self._until(lambda: not any(lane.starting for lane in self._lanes.values()))
+        attempts = [lane.attempt for lane in self._lanes.values() if lane.attempt is not None]
+        marks = [self._tasks.spawn(attempt.mark_interrupted(reason), name=f"mark {attempt.turn_id}") for attempt in attempts]
+        if marks:
+            await asyncio.wait(marks)
+        for attempt in attempts:
+            attempt.cut(Cut.GATEWAY)
+
+    async def idle(self) -> None:
+        """Returns when no turn runs."""
+        await self._until(lambda: not self.running)
+
+    async def _until(self, settled: Callable[[], bool]) -> None:
+        while not settled():
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _work(self, session_id: str, lane: Lane) -> None:
+        try:
+            while self._open:
+                lane.again.clear()
+                try:
+                    moved = await self._step(session_id, lane)
+                finally:
+                    lane.starting = False
+                    self._changed.set()
+                if not moved and not lane.again.is_set():
+                    break
+        except Conflict as error:
+            log.info("somebody else was faster", session=session_id, error=str(error))
+        except Bug:
+            raise
+        except HoldfastError as error:
+            log.warning("lane stopped for now", session=session_id, error=str(error))
+        finally:
+            del self._lanes[session_id]
+            self._changed.set()
+
+    async def _step(self, session_id: str, lane: Lane) -> bool:
+        """One thing that was due; false when nothing is."""
+        session = await self._store.session(session_id)
+        lane.starting = True
+        match session.turn_state:
+            case TurnState.NONE | TurnState.ENDED:
+                started = await self._store.start_turn(session_id, owner=self._owner, turn_id=self._ids.new("t"), at=self._clock.now())
+                if started is None:
+                    return False
+                await self._run(lane, started)
+            case TurnState.ANSWERED:
+                await self._run(lane, await self._take_answered(session))
+            case TurnState.RUNNING | TurnState.INTERRUPTED:
+                return await self._recover(session, lane)
+            case _:
+                return False
+        return True
+
+    async def _take_answered(self, session: Session) -> StartedTurn:
+        return await self._store.take_turn(
+            session.session_id,
+            owner=self._owner,
+            turn_id=session.turn_id or "",
+            epoch=session.epoch,
+            events=[e.TurnResumed(attempt=session.attempt + 1, rule="answer", reason="answered")],
+            at=self._clock.now(),
+        )
+
+    async def _recover(self, session: Session, lane: Lane) -> bool:
+        if session.owner not in (None, self._owner) and await self._lives(session.owner):
+            return False
+        if (session.owner, session.turn_state) == (self._owner, TurnState.INTERRUPTED):
+            taken = StartedTurn(
+                Lease(session.session_id, self._owner, session.epoch),
+                session.turn_id or "",
+                session.attempt,
+                session.position,
+            )
+        else:
+            taken = await recovery.mark_cut(self._store, self._clock, self._owner, session, "crash")
+            session = await self._store.session(session.session_id)
+        lane.starting = False
+        self._changed.set()  # Until its place among the resumes comes, it is cut and on record as such.
+        rule = recovery.decide(session)
+        if rule.decision is not Decision.RESUME:
+            await recovery.carry_out(self._store, self._clock, taken, session, rule)
+            return True
+        place = await self._places.take(lane.again)
+        if place is None:
+            return True  # News while it waited for its place: decide again.
+        with place:
+            if not self._open:
+                return False
+            lane.starting = True
+            resumed = await recovery.carry_out(self._store, self._clock, taken, session, rule)
+            if resumed is not None:
+                await self._run(lane, resumed, reason=session.resume_reason or "crash", place=place)
+        return True
+
+    async def _lives(self, owner: int | None) -> bool:
+        if owner not in self._names:
+            self._names = {known.id: known.name for known in await self._store.owners()}
+        if owner in self._names and self._liveness.alive(self._names[owner]):
+            return True
+        async with self._reaping:  # Its tools may have outlived it: they end before anything of it goes on.
+            if owner not in self._reaped:
+                for tool in self._tools.values():
+                    await tool.reap(self._liveness.alive)
+                self._reaped.add(owner)
+        return False
+
+    async def _run(self, lane: Lane, started: StartedTurn, *, reason: str | None = None, place: Place | None = None) -> None:
+        session = await self._store.session(started.lease.session_id)
+        transcript = await recovery.read_transcript(self._store, session)
+        attempt = Attempt(
+            session=session,
+            transcript=transcript,
+            written=TurnLog(self.journal, started),
+            agent=self._agent,
+            tools=self._tools,
+            tasks=self._tasks,
+            clock=self._clock,
+            ids=self._ids,
+            reason=reason,
+        )
+        lane.attempt, lane.starting = attempt, False
+        self._changed.set()
+        beside = [self._tasks.spawn(self._watch_stops(lane, attempt), name=f"stops of {attempt.turn_id}")]
+        if place is not None:
+            beside.append(self._tasks.spawn(_give_back_early(place, attempt), name=f"place of {attempt.turn_id}"))
+        try:
+            await attempt.run()
+        finally:
+            lane.attempt = None
+            for task in beside:
+                task.cancel()
+            self._changed.set()
+
+    async def _watch_stops(self, lane: Lane, attempt: Attempt) -> None:
+        """A stop is a record; whoever stored it, the attempt hears of it here."""
+        while True:
+            await lane.again.wait()
+            lane.again.clear()
+            session = await self._store.session(attempt.session.session_id)
+            if session.stop_requested and session.turn_id == attempt.turn_id:
+                attempt.cut(Cut.STOP)
+                return
+
+
+async def _give_back_early(place: Place, attempt: Attempt) -> None:
+    """A turn that runs for hours must not keep others from being resumed (P8)."""
+    await heard(attempt.under_way, UNDER_WAY_S)
+    place.give_back()

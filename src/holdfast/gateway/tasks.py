@@ -1,0 +1,60 @@
+"""Every task of the gateway: owned, named, its failure reported. The only place that creates one."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+async def heard(event: asyncio.Event, timeout_s: float) -> bool:
+    """Waits for an event, but not longer than that; whether it came."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+class Tasks:
+    """Ends what it owns when it is left. A task that fails is reported and does not take the others with it."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.failures = 0
+
+    def spawn(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failures += 1
+            log.error("task failed", task=task.get_name(), exc_info=error)
+
+    async def finish(self, work: Coroutine[Any, Any, T], *, name: str) -> T:
+        """A final write: it completes even when its caller is cancelled; the cancellation is raised after it."""
+        task = self.spawn(work, name=name)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                await asyncio.wait({task})
+            raise
+
+    async def aclose(self, *, timeout_s: float = 5.0) -> None:
+        while self._tasks:
+            tasks = sorted(self._tasks, key=asyncio.Task.get_name)
+            for task in tasks:
+                task.cancel()
+            _, late = await asyncio.wait(tasks, timeout=timeout_s)
+            if late:
+                log.error("tasks did not end", tasks=[task.get_name() for task in late])
+                return

@@ -1,0 +1,266 @@
+"""Running one attempt at one turn: the agent in a task of its own, what it does recorded, its end written whatever ended it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any
+
+import structlog
+
+from holdfast.core import events as e
+from holdfast.core import keys, notes
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.errors import Conflict, HoldfastError, Unavailable
+from holdfast.core.recovery import close_every_call, restarts_after_cut
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import ToolCall, Transcript, answer_id
+from holdfast.core.turns import Outcome
+from holdfast.gateway.journal import TurnLog
+from holdfast.gateway.tasks import Tasks
+from holdfast.ports import Agent, AgentRequest, Clock, Ids, Tool, ToolContext, ToolResult
+
+QUESTION_LIFE_MS = 24 * 3600 * 1000
+LET_GO_S = 3.0
+ASK = "ask"
+
+log = structlog.get_logger()
+
+
+class Cut(StrEnum):
+    """Why a running attempt is ended from outside."""
+
+    STOP = "stop"
+    IDLE = "idle"
+    GATEWAY = "gateway"
+    LOST = "lost"
+    STORE_FULL = "store_full"
+
+
+class _Asked(BaseException):
+    """Ends the attempt at a question. Not an Exception, so that no agent's error handling holds it up."""
+
+
+class Face:
+    """What the agent sees of its turn (`ports.TurnFace`)."""
+
+    def __init__(self, written: TurnLog, request: AgentRequest, tools: dict[str, Tool], tasks: Tasks, clock: Clock, ids: Ids) -> None:
+        self._log, self._request, self._tools, self._tasks, self._clock, self._ids = (
+            written,
+            request,
+            tools,
+            tasks,
+            clock,
+            ids,
+        )
+        self.calls = {call.call_id: call for call in request.calls}
+
+    async def say(self, text: str) -> None:
+        if text:
+            await self._log.say(text)
+
+    async def think(self, text: str) -> None:
+        await self._log.think(text)
+
+    async def keep(self, chars: int) -> None:
+        self._log.text = self._request.kept[:chars]
+
+    async def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolResult:
+        known = self.calls.get(call_id)
+        if known is not None and known.outcome is not None:
+            return ToolResult(known.outcome, known.result or "")
+        tool = self._tools.get(name)
+        effect = tool.effect if tool else Effect.PURE
+        call = ToolCall(call_id=call_id, name=name, arguments=arguments, effect=effect, attempt=self._log.attempt)
+        self.calls[call_id] = call
+        await self._log.record(e.ToolStarted(call_id=call_id, name=name, arguments=arguments, effect=effect))
+        if tool is None:
+            result = ToolResult(ToolOutcome.FAILED, f"There is no tool {name!r}.")
+        else:
+            result = await self._run(tool, arguments, call_id)
+        finished = e.ToolFinished(call_id=call_id, outcome=result.outcome, result=result.text)
+        # The effect is done: its result is recorded even if the turn is cut in this moment.
+        await self._tasks.finish(self._log.record(finished), name=f"record {call_id}")
+        call.outcome, call.result = result.outcome, result.text
+        return result
+
+    async def _run(self, tool: Tool, arguments: dict[str, Any], call_id: str) -> ToolResult:
+        async def output(text: str) -> None:
+            await self._log.output(call_id, text)
+
+        context = ToolContext(
+            session_key=self._request.session_key,
+            generation=self._request.generation,
+            turn_id=self._request.turn_id,
+            call_id=call_id,
+            output=output,
+        )
+        try:
+            return await tool.run(arguments, context)
+        except HoldfastError as error:
+            return ToolResult(ToolOutcome.FAILED, str(error))
+
+    async def ask(self, call_id: str, question: str) -> str:
+        known = self.calls.get(call_id)
+        if known is not None and known.outcome is not None:
+            return known.result or ""
+        await self._log.record(
+            e.ToolStarted(call_id=call_id, name=ASK, arguments={"question": question}, effect=Effect.PURE),
+            e.QuestionAsked(
+                question_id=self._ids.new("q"),
+                call_id=call_id,
+                text=question,
+                expires_at=self._clock.now() + QUESTION_LIFE_MS,
+            ),
+        )
+        raise _Asked
+
+
+class Attempt:
+    """One attempt under way in this process."""
+
+    def __init__(
+        self,
+        *,
+        session: Session,
+        transcript: Transcript,
+        written: TurnLog,
+        agent: Agent,
+        tools: dict[str, Tool],
+        tasks: Tasks,
+        clock: Clock,
+        ids: Ids,
+        reason: str | None,
+    ) -> None:
+        turn = transcript.turns[-1]
+        self.session, self.turn_id = session, turn.id
+        self._log, self._agent, self._tasks, self._clock = written, agent, tasks, clock
+        self._began = clock.monotonic()
+        self._cut: Cut | None = None
+        self._over = False  # Its end, or its question, is on record.
+        self._gone = asyncio.Event()
+        self._delivers = keys.parse(session.session_key).platform != "web"
+        self._request = AgentRequest(
+            session_key=session.session_key,
+            generation=turn.generation,
+            turn_id=turn.id,
+            attempt=turn.attempt,
+            messages=transcript.messages,
+            text=next((m.text for m in transcript.messages if m.id in turn.message_ids), ""),
+            calls=transcript.calls,
+            kept=transcript.answer_text,
+            note=notes.resumed(reason) if reason else None,
+        )
+        self._face = Face(written, self._request, tools, tasks, clock, ids)
+        written.on_lost = self._lost
+
+    @property
+    def idle_s(self) -> float:
+        return self._clock.monotonic() - self._log.last_sign
+
+    @property
+    def under_way(self) -> asyncio.Event:
+        """Something of this attempt is on record."""
+        return self._log.signed
+
+    def cut(self, why: Cut) -> None:
+        """Ends the attempt from outside; the first reason counts."""
+        if self._cut is None:
+            self._cut = why
+            self._gone.set()
+
+    def _lost(self, error: Exception) -> None:
+        log.warning("turn cannot be written", turn=self.turn_id, session=self.session.session_id, error=str(error))
+        self.cut(Cut.LOST if isinstance(error, Conflict) else Cut.STORE_FULL)
+
+    async def mark_interrupted(self, reason: str) -> None:
+        """Records that the gateway cuts this attempt, before it does (C1)."""
+        try:
+            await self._log.record(e.TurnInterrupted(reason=reason, restarts=self._restarts(), written=len(self._log.text)))
+        except Conflict:
+            log.info("turn ended before it was cut", turn=self.turn_id, session=self.session.session_id)
+
+    def _restarts(self) -> int:
+        ran_ms = int(1000 * (self._clock.monotonic() - self._began))
+        return restarts_after_cut(self.session.interrupted_restarts, own_results=self._log.results, ran_ms=ran_ms)
+
+    async def run(self) -> None:
+        agent = self._tasks.spawn(self._run_agent(), name=f"agent {self.turn_id}")
+        gone = self._tasks.spawn(self._gone.wait(), name=f"cut of {self.turn_id}")
+        try:
+            await asyncio.wait({agent, gone}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.cut(Cut.GATEWAY)
+            await self._let_go(agent)
+            raise
+        finally:
+            gone.cancel()
+        if not agent.done():
+            await self._let_go(agent)
+        if not self._over:  # The agent's own end counts if it came first.
+            await self._write_cut()
+
+    async def _let_go(self, agent: "asyncio.Task[None]") -> None:
+        """Cancels the agent and with it its tools; one that does not end is left behind, with a word in the log."""
+        agent.cancel()
+        _, hung = await asyncio.wait({agent}, timeout=LET_GO_S)
+        if hung:
+            log.error("agent does not let go of its turn", turn=self.turn_id, session=self.session.session_id)
+
+    async def _run_agent(self) -> None:
+        outcome, said = Outcome.COMPLETED, None
+        try:
+            await self._agent.run(self._request, self._face)
+        except _Asked:
+            self._over = True
+            return
+        except Exception as error:  # The agent's boundary: whatever it is, the turn ends and says so (P3).
+            if self._cut is None and not isinstance(error, Conflict):
+                expected = isinstance(error, HoldfastError)
+                log.warning("agent failed", turn=self.turn_id, error=str(error), exc_info=None if expected else error)
+            outcome = Outcome.FAILED
+            said = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+        if self._cut is not None:
+            return
+        try:
+            await self._end(outcome, said)
+        except HoldfastError as error:
+            log.warning("the end could not be stored", turn=self.turn_id, error=str(error))
+
+    async def _write_cut(self) -> None:
+        match self._cut:
+            case Cut.STOP:
+                await self._insist(lambda: self._end(Outcome.CANCELLED))
+            case Cut.IDLE:
+                await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long; the turn was ended."))
+            case Cut.STORE_FULL:
+                interrupted = e.TurnInterrupted(
+                    reason="store_full", restarts=self.session.interrupted_restarts, written=len(self._log.text)
+                )
+                await self._insist(lambda: self._log.record(interrupted))
+            case _:
+                pass
+
+    async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
+        """What must be on record before this turn is let go is tried until it is, or until the turn is somebody else's."""
+        while True:
+            self._log.reopen()
+            try:
+                return await write()
+            except Conflict:
+                return
+            except Unavailable as error:
+                await asyncio.sleep(error.retry_after_s)
+
+    async def _end(self, outcome: Outcome, error: str | None = None) -> None:
+        """Answer, end, and what is owed to a chat: one transaction."""
+        events: list[e.Event] = list(close_every_call(list(self._face.calls.values())))
+        if text := self._log.text:
+            events.append(self._written("assistant", answer_id(self.turn_id), text))
+        if error is not None and self._delivers:
+            events.append(self._written("notice", f"{self.turn_id}.error", f"This did not work: {error}"))
+        events.append(e.TurnEnded(outcome=outcome, error=error))
+        await self._tasks.finish(self._log.record(*events), name=f"end of {self.turn_id}")
+        self._over = True
+
+    def _written(self, role: str, message_id: str, text: str) -> e.MessageWritten:
+        return e.MessageWritten(message_id=message_id, role=role, text=text, delivery_id=message_id if self._delivers else None)

@@ -1,0 +1,1 @@
+"""Living as a service of the operating system."""

@@ -1,0 +1,376 @@
+"""Every seam of Holdfast on one page. A method's docstring is its contract; `tests/conformance/` is the proof."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.events import DeliveryChanged, Event, Logged, QuestionAnswered, SessionChanged
+from holdfast.core.sessions import Lease, Session
+from holdfast.core.transcript import Message, ToolCall
+
+
+class Clock(Protocol):
+    """Wall time for records, monotonic time for waits. They may move independently; never subtract one from the other."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch, UTC. May step in either direction."""
+
+    def monotonic(self) -> float:
+        """Seconds. Never goes back."""
+
+
+class Ids(Protocol):
+    def new(self, prefix: str) -> str:
+        """`<prefix>_` and at least 80 random bits, in letters and digits."""
+
+
+# --- the store ---------------------------------------------------------------------------------------------------
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """One life of one process. `id` is given by the store; `name` is also the name of its lock."""
+
+    id: int = 0
+    name: str
+    pid: int
+    started_at: int
+    boot_id: str
+    socket: str | None = None
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """`duplicate`: this was stored before, under the same key; ids are those of the first time."""
+
+    message_id: str
+    session_id: str
+    duplicate: bool = False
+
+
+class StartedTurn(msgspec.Struct, frozen=True):
+    lease: Lease
+    turn_id: str
+    attempt: int
+    position: int
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """`ended`: the turn had no process, so it ended in the same transaction."""
+
+    turn_id: str
+    queued: int
+    ended: bool
+
+
+class StreamItem(msgspec.Struct, frozen=True):
+    """Stream events of one turn for a shared write."""
+
+    lease: Lease
+    turn_id: str
+    attempt: int
+    position: int
+    events: tuple[Event, ...]
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply that is owed to a chat."""
+
+    delivery_id: str
+    session_id: str
+    session_key: str
+    state: DeliveryState
+    text: str
+    tries: int
+    retry_at: int
+
+
+class Counts(msgspec.Struct, frozen=True):
+    sessions: int
+    inbox: int
+    outbox: int
+    running: int
+
+
+class SessionPage(msgspec.Struct, frozen=True):
+    sessions: list[Session]
+    next: str | None
+
+
+class Store(Protocol):
+    """The log of every session and its catalog, changed together in one transaction per method.
+
+    A method that returned is durable: it survives the death of the process and of the machine. One that raised
+    changed nothing. A cancelled call may have happened or not; read the state back before deciding. Any method may
+    raise `StoreFull` or `StoreClosed`. Times are the caller's; sequences, positions, epochs and generations are the
+    store's alone.
+    """
+
+    # sessions
+
+    async def create_session(self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None) -> Session:
+        """A new session, made the current one of its key."""
+
+    async def session(self, session_id: str) -> Session:
+        """The catalog's row. Raises `NotFound`."""
+
+    async def current_session(self, session_key: str) -> Session | None:
+        """The session a key points at now."""
+
+    async def sessions(self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False) -> SessionPage:
+        """Newest first. `before` is a `next` given earlier; one that does not parse raises `BadInput`."""
+
+    async def change_session(self, session_id: str, change: SessionChanged, *, at: int) -> Session:
+        """Title, pin, archive and flags, as a record."""
+
+    # reading the log
+
+    async def events(self, session_id: str, *, after: int, limit: int) -> list[Logged]:
+        """Events with a sequence above `after`, in order, at most `limit`. One that fails its checksum is given as
+        `Damaged`, in its place, and put into quarantine; one that is missing between two others is given as `Damaged`
+        too.
+        """
+
+    async def records(self, session_id: str, *, after: int, limit: int) -> list[Logged]:
+        """As `events`, without stream events."""
+
+    async def tail(self, *, after_id: int, limit: int) -> list[Logged]:
+        """Events of all sessions, of every process, in the order of commits, above a global id."""
+
+    async def last_id(self) -> int:
+        """The global id of the newest event; 0 in an empty store."""
+
+    # what anyone may add, at any time, without a lease
+
+    async def accept(
+        self,
+        session_id: str,
+        *,
+        message_id: str,
+        text: str,
+        sender: str,
+        dedup_key: str | None,
+        at: int,
+        fresh: tuple[str, str],
+        max_waiting: int,
+    ) -> Accepted:
+        """A message is on disk once this returns: in the inbox, or recorded as the answer to the open question of a
+        waiting turn. A suspended session passes it on to a new session of its key, named by `fresh` (session id, log
+        name), in the same transaction.
+
+        The same key with the same text again is a no-op that gives the first answer; with other text it raises
+        `DuplicateOtherContent`. Raises `NotFound`, `LaneFull`.
+        """
+
+    async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
+        """Records that the open turn is to stop. One that runs nowhere (waiting, answered, cut) ends as cancelled at
+        once. Raises `NotFound`, `NothingToStop`. The same key again gives the first answer.
+        """
+
+    async def answer(self, question_id: str, answer: Callable[[str, str], QuestionAnswered], *, at: int) -> str:
+        """Records the answer to an open question, made by `answer(question_id, call_id)`; gives the session's id. Raises
+        `NotFound`, `QuestionClosed`.
+        """
+
+    async def expire_questions(self, *, now: int) -> list[str]:
+        """Ends, as failed, every turn whose question is past its time. Gives their sessions' ids."""
+
+    # turns
+
+    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int) -> StartedTurn | None:
+        """Takes the oldest waiting message and starts its turn: lease, generation + 1, `turn.started`, the user's
+        message, in one transaction. None when nothing waits or a turn is still open.
+        """
+
+    async def take_turn(self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event], at: int) -> StartedTurn:
+        """Takes the lease of an open turn from whoever held `epoch`, and records `events` under the new one. The caller
+        must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster.
+        """
+
+    async def append_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event], at: int) -> int:
+        """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
+        `TurnResumed` among the events begins the next attempt; `TurnEnded` and `QuestionAsked` release the lease.
+        """
+
+    async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
+        """Stream events of many turns in one write: for each the new position, or why it was refused. One refusal does
+        not touch the rest.
+        """
+
+    async def open_turns(self, *, apart_from: int) -> list[Session]:
+        """Sessions whose turn somebody must look after: answered, interrupted, or running. Those that simply run under
+        the owner `apart_from`, with no stop requested, are left out.
+        """
+
+    async def waiting_lanes(self, *, limit: int) -> list[str]:
+        """Sessions with a waiting message and no open turn, oldest message first."""
+
+    # deliveries
+
+    async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
+        """Replies in these states whose time to be tried has come, oldest first."""
+
+    async def record_delivery(self, session_id: str, change: DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
+        """Moves a delivery on; false, and nothing changed, when it is not in the expected state."""
+
+    # owners
+
+    async def register_owner(self, owner: Owner) -> int:
+        """The number under which this life of this process holds leases."""
+
+    async def owners(self) -> list[Owner]: ...
+
+    async def forget_owner(self, owner: int) -> None:
+        """Only for one that is dead and holds no lease any more; otherwise nothing happens."""
+
+    # the whole
+
+    async def counts(self) -> Counts: ...
+
+    async def index_search(self, *, limit: int) -> int:
+        """Puts up to `limit` records that are not yet searchable into the index; gives how many it found."""
+
+    async def prune_streams(self, *, before: int, at: int, limit: int) -> int:
+        """Removes the stream events of up to `limit` sessions that rest since before a time, as a record; gives how many
+        events went.
+        """
+
+    async def backup(self, path: str) -> None:
+        """A consistent copy, also while others write."""
+
+    def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
+        """`heard` is called on the event loop after commits of this process. Gives the way to unsubscribe."""
+
+    @property
+    def degraded(self) -> str | None:
+        """None, or why nothing can be stored at the moment."""
+
+    async def aclose(self) -> None:
+        """What was accepted is written; everything later raises `StoreClosed`."""
+
+
+class Liveness(Protocol):
+    """Which lives of which processes go on. The operating system is asked, not a clock."""
+
+    def alive(self, name: str) -> bool: ...
+
+
+class Wakeups(Protocol):
+    """Hints between processes that something was committed. May be lost; never relied upon."""
+
+    def send(self) -> None: ...
+
+    async def wait(self, timeout_s: float) -> None:
+        """Returns on a hint, at the latest after the timeout."""
+
+
+# --- agents and tools --------------------------------------------------------------------------------------------
+
+
+class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is given. `calls` are this turn's calls of earlier attempts, `kept` the text they had written,
+    `note` ours to it.
+    """
+
+    session_key: str
+    generation: int
+    turn_id: str
+    attempt: int
+    messages: list[Message]
+    text: str
+    calls: list[ToolCall]
+    kept: str
+    note: str | None
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    outcome: ToolOutcome
+    text: str
+
+
+class TurnFace(Protocol):
+    """What an agent may do with its turn. Everything is recorded before it counts; every method may be cancelled."""
+
+    async def say(self, text: str) -> None:
+        """More of the answer. Shown once it is durable."""
+
+    async def think(self, text: str) -> None:
+        """More of the reasoning."""
+
+    async def keep(self, chars: int) -> None:
+        """The first `chars` characters earlier attempts wrote stay part of the answer. Otherwise the answer begins anew."""
+
+    async def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Runs a tool. Recorded before it starts, its result before this returns. A call of this id that has a result
+        gives that result and runs nothing (P5).
+        """
+
+    async def ask(self, call_id: str, question: str) -> str:
+        """The user's answer. Where there is none yet the attempt ends here and the turn waits; the next attempt gets the
+        answer.
+        """
+
+
+class Agent(Protocol):
+    name: str
+
+    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        """One attempt at one answer. Returning ends the turn as completed; raising ends it as failed."""
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    session_key: str
+    generation: int
+    turn_id: str
+    call_id: str
+    output: Callable[[str], Awaitable[None]]
+
+
+class Tool(Protocol):
+    name: str
+    effect: Effect
+
+    async def reap(self, lives: Callable[[str], bool]) -> int:
+        """Kills what lives of the gateway that are over (`lives(owner's name)` is false) left running; gives how many it killed."""
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Cancelled means: whatever it started is dead when this has returned. Bad arguments are a failed result, not an
+        exception.
+        """
+
+
+# --- platforms ---------------------------------------------------------------------------------------------------
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    message: str
+
+
+class Platform(Protocol):
+    """A chat platform, translated. `reconciles`: it can be asked whether a delivery arrived."""
+
+    name: str
+    reconciles: bool
+
+    async def send(self, delivery_id: str, session_key: str, text: str) -> Receipt:
+        """Raises `Unavailable` when it surely was not sent and may be tried again, `Refused` when it never will be.
+        Anything else, and death, leaves the outcome unknown.
+        """
+
+    async def find(self, delivery_id: str, session_key: str) -> Receipt | None:
+        """Whether a delivery arrived. Only asked where `reconciles`."""
+
+    def updates(self) -> AsyncIterator["Update"]:
+        """What people write. An update is acknowledged to the platform only by `confirm`."""
+
+    async def confirm(self, update: "Update") -> None: ...
+
+
+class Update(msgspec.Struct, frozen=True, kw_only=True):
+    """`dedup_key` names platform, account, chat, message and edit, so that a second delivery is a no-op."""
+
+    dedup_key: str
+    session_key: str
+    sender: str
+    text: str

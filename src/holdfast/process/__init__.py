@@ -1,0 +1,1 @@
+"""What one process is: its home, its locks, its status, its clock."""

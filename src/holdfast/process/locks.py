@@ -1,0 +1,92 @@
+"""Locks that the operating system lets go of when their process dies. No clock, no pid guessing."""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from holdfast.core.errors import Refused
+
+
+class AlreadyServing(Refused):
+    code = "already_serving"
+
+    def __init__(self, home: Path, by: dict[str, Any]) -> None:
+        who = f"process {by['pid']}" if "pid" in by else "another process"
+        super().__init__(f"{who} already serves {home}. Stop it with `holdfast stop`, or choose another folder with --home.")
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class ServingLock:
+    """Held by the one process that serves a home folder. Children do not inherit it."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "serving.lock"
+        self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+        if not _try_lock(self._descriptor):
+            held_by = _read(self._descriptor)
+            os.close(self._descriptor)
+            raise AlreadyServing(home, held_by)
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, json.dumps({"pid": os.getpid()}).encode(), 0)
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+def _read(descriptor: int) -> dict[str, Any]:
+    try:
+        found = json.loads(os.pread(descriptor, 4096, 0))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class OwnerLock:
+    """The proof that one life of one process goes on: a lock on `owners/<name>`."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        folder = home / "owners"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._path = folder / name
+        # Locked before it has its name: nobody ever sees it free while its process lives.
+        making = folder / f".{name}"
+        self._descriptor = os.open(making, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        if not _try_lock(self._descriptor):
+            raise Refused(f"The lock {self._path} cannot be taken.")
+        os.rename(making, self._path)
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+class OwnerLocks:
+    """Asks the operating system which owners live (`ports.Liveness`)."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "owners"
+
+    def alive(self, name: str) -> bool:
+        try:
+            descriptor = os.open(self._folder / name, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            return not _try_lock(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def sweep(self) -> None:
+        """Removes the files of owners that are gone."""
+        for path in self._folder.glob("*"):
+            if not self.alive(path.name):
+                path.unlink(missing_ok=True)

@@ -1,0 +1,79 @@
+"""The HTTP server of this process: a socket we bind ourselves, an app, and an end that we decide."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+
+from holdfast.config import BadConfig
+
+BACKLOG = 2048
+CLOSE_S = 3.0
+
+
+class PortTaken(BadConfig):
+    code = "port_taken"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bound and listening, so that an address is told only when it answers."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(
+                f"Port {port} on {host} is taken by another program. Choose another with --port (0 takes a free one)."
+            ) from error
+        raise BadConfig(f"Cannot listen on {host}, port {port}: {error.strerror}.") from error
+    listener.setblocking(False)
+    return listener
+
+
+def address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server:
+    """uvicorn without its signals: stopping is the gateway's decision."""
+
+    def __init__(self, app: Callable[..., Any], listener: socket.socket) -> None:
+        self._listener = listener
+        self._uvicorn = _Quiet(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                ws="none",
+                http="httptools",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=5,
+                timeout_graceful_shutdown=2,
+            )
+        )
+
+    async def run(self) -> None:
+        await self._uvicorn.serve(sockets=[self._listener])
+
+    async def started(self) -> None:
+        while not self._uvicorn.started:  # noqa: ASYNC110 - uvicorn has a flag and no event.
+            await asyncio.sleep(0.005)
+
+    def stop(self) -> None:
+        self._uvicorn.should_exit = True
+
+
+class _Quiet(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

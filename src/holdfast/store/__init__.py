@@ -1,0 +1,5 @@
+"""The log and its catalog on SQLite. SQL lives here and nowhere else."""
+
+from holdfast.store.sqlite import SqliteStore, open_store
+
+__all__ = ["SqliteStore", "open_store"]

@@ -1,0 +1,183 @@
+"""The catalog: rows derived from the log, in the transaction that writes the log. `rebuild` replays the log through the same code."""
+
+import hashlib
+from typing import Any
+
+import apsw
+from msgspec import UNSET
+
+from holdfast.core import events as e
+from holdfast.core import turns
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.turns import TurnState
+from holdfast.store.connection import fetch
+from holdfast.store.log import COLUMNS, Finding, Head, insert, load_head, read, save_head
+
+DERIVED = ("head", "session", "lane", "inbox", "dedup", "outbox", "question")
+# What people would call a sign of life in a conversation; other records do not move it up in the list.
+LIVELY = {"session.created", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked"}
+SQL_CHANGES = ("title", "pinned", "archived", "suspended", "resume_pending", "resume_reason")
+
+
+def append(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: bool) -> None:
+    """Writes one event behind the head, and everything that follows from it. The caller saves the head."""
+    if isinstance(event, e.TurnStarted):
+        head.position, head.turn_seq = 0, head.seq + 1
+    attempt = event.attempt if isinstance(event, e.TurnStarted | e.TurnResumed) else head.attempt
+    head.seq += 1
+    place = (head.turn, attempt, head.position) if in_turn else (None, 0, 0)
+    insert(db, head.session, head.seq, *place, event.kind, e.encode(event), at)
+    apply(db, head, event, at, in_turn=in_turn)
+
+
+def apply(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: bool) -> None:
+    """What the catalog makes of an event that stands at the head."""
+    if in_turn:
+        head.position += 1
+        head.state = turns.after(head.state, event.kind)
+    if event.stream:
+        return
+    _apply_turn(db, head, event, at)
+    _apply_session(db, head, event, at)
+    if event.kind in LIVELY:
+        db.execute("UPDATE session SET updated_at = ? WHERE id = ?", (at, head.session))
+
+
+def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
+    match event:
+        case e.TurnStarted():
+            head.attempt, head.owner, head.epoch, head.stop = event.attempt, event.owner, event.epoch, 0
+            db.execute("UPDATE session SET generation = ? WHERE id = ?", (event.generation, head.session))
+            db.execute(
+                "UPDATE lane SET generation = ? WHERE session_key = (SELECT session_key FROM session WHERE id = ?)",
+                (event.generation, head.session),
+            )
+            for message_id in event.message_ids:
+                db.execute("DELETE FROM inbox WHERE message_id = ?", (message_id,))
+        case e.TurnTaken():
+            head.owner, head.epoch = event.owner, event.epoch
+        case e.TurnResumed():
+            head.attempt = event.attempt
+        case e.TurnInterrupted():
+            db.execute(
+                "UPDATE session SET resume_pending = 1, resume_reason = ?, last_resume_marked_at = ?, interrupted_restarts = ?"
+                " WHERE id = ?",
+                (event.reason, at, event.restarts, head.session),
+            )
+        case e.QuestionAsked():
+            head.owner = None
+            db.execute(
+                "INSERT INTO question VALUES (?, ?, ?, ?, 'open', ?)",
+                (event.question_id, head.session, head.turn, event.call_id, event.expires_at),
+            )
+        case e.QuestionAnswered():
+            db.execute("UPDATE question SET state = 'answered' WHERE question_id = ?", (event.question_id,))
+            if event.message_id:
+                db.execute("DELETE FROM inbox WHERE message_id = ?", (event.message_id,))
+        case e.StopRequested():
+            head.stop = 1
+            remember(db, event.dedup_key, b"stop", head.session, event.turn_id)
+        case e.TurnEnded():
+            head.owner, head.stop = None, 0
+            closed = "cancelled" if event.outcome is turns.Outcome.CANCELLED else "expired"
+            db.execute("UPDATE question SET state = ? WHERE session = ? AND turn = ? AND state = 'open'", (closed, head.session, head.turn))
+            completed = ", interrupted_restarts = 0" if event.outcome is turns.Outcome.COMPLETED else ""
+            db.execute(
+                "UPDATE session SET resume_pending = 0, resume_reason = NULL, last_resume_marked_at = NULL, journal_since = ?"
+                f"{completed} WHERE id = ?",
+                (at, head.session),
+            )
+        case _:
+            pass
+
+
+def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
+    match event:
+        case e.SessionCreated():
+            db.execute("INSERT INTO head VALUES (?, 0, ?, 0, NULL, NULL, 0, 0, 0, 0)", (head.session, str(head.state)))
+            db.execute(
+                "INSERT INTO session (id, session_id, session_key, log, title, created_at, updated_at, auto_reset_reason)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (head.session, event.session_id, event.session_key, event.log, event.title, at, at, event.auto_reset_reason),
+            )
+            db.execute(
+                "INSERT INTO lane VALUES (?, ?, 0) ON CONFLICT (session_key) DO UPDATE SET session = excluded.session",
+                (event.session_key, head.session),
+            )
+        case e.SessionChanged():
+            for field in SQL_CHANGES:
+                value = getattr(event, field)
+                if value is not UNSET:
+                    db.execute(f"UPDATE session SET {field} = ? WHERE id = ?", (value, head.session))
+        case e.MessageAccepted():
+            db.execute("INSERT INTO inbox (session, seq, message_id) VALUES (?, ?, ?)", (head.session, head.seq, event.message_id))
+            remember(db, event.dedup_key, digest(event.text), head.session, event.message_id)
+        case e.MessageRefused():
+            db.execute("DELETE FROM inbox WHERE message_id = ?", (event.message_id,))
+        case e.MessageWritten():
+            if event.delivery_id:
+                db.execute(
+                    "INSERT INTO outbox (delivery_id, session, seq, state, tries, retry_at) VALUES (?, ?, ?, ?, 0, 0)",
+                    (event.delivery_id, head.session, head.seq, str(DeliveryState.PENDING)),
+                )
+        case e.DeliveryChanged():
+            db.execute(
+                "UPDATE outbox SET state = ?, tries = ?, retry_at = ?, receipt = ?, error = ? WHERE delivery_id = ?",
+                (event.state, event.tries, event.retry_at, event.receipt, event.error, event.delivery_id),
+            )
+        case e.JournalPruned():
+            done = ", journal_since = NULL" if event.through + 1 == head.seq else ""
+            db.execute(f"UPDATE session SET pruned_seq = max(pruned_seq, ?){done} WHERE id = ?", (event.through, head.session))
+        case _:
+            pass
+
+
+def digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+def remember(db: apsw.Connection, dedup_key: str | None, content: bytes, session: int, ref: str) -> None:
+    if dedup_key is not None:
+        db.execute("INSERT INTO dedup VALUES (?, ?, ?, ?)", (dedup_key, content, session, ref))
+
+
+def rebuild(db: apsw.Connection) -> None:
+    """Makes the catalog anew from the log alone, in the order of commits. Runs inside the caller's transaction."""
+    for table in DERIVED:
+        db.execute(f"DELETE FROM {table}")
+    after = 0
+    while rows := fetch(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT 1000", (after,)):
+        for row in rows:
+            _replay(db, row)
+        after = rows[-1][0]
+
+
+def _replay(db: apsw.Connection, row: tuple[Any, ...]) -> None:
+    session = row[1]
+    found: list[Finding] = []
+    logged = read(db, [row], {session: ""}, found)
+    if found or isinstance(logged[0].event, e.Damaged):
+        # Its place stays taken; nothing follows from it.
+        db.execute("UPDATE head SET seq = ?1 WHERE session = ?2 AND seq = ?1 - 1", (row[2], session))
+        return
+    item, event = logged[0], logged[0].event
+    if isinstance(event, e.SessionCreated):
+        head = new_head(session)
+    elif fetch(db, "SELECT 1 FROM head WHERE session = ?", (session,)):
+        head = load_head(db, session)
+    else:
+        return  # The record that made the session is damaged.
+    head.seq = item.seq
+    if item.turn_id is not None:
+        if head.turn != item.turn_id:
+            head.turn, head.turn_seq = item.turn_id, item.seq
+        head.position, head.attempt = item.position, item.attempt
+        if event.kind in turns.MOVES and (head.state, event.kind) not in turns.TABLE:
+            # A record between is damaged. This one is not, so the turn must have been where it could be written.
+            head.state = next(state for state, kind in turns.TABLE if kind == event.kind)
+    apply(db, head, event, item.at, in_turn=item.turn_id is not None)
+    save_head(db, head)
+
+
+def new_head(session: int) -> Head:
+    return Head(session, 0, TurnState.NONE, 0, None, None, 0, 0, 0, 0)

@@ -1,0 +1,117 @@
+"""Opening the database file: where it may lie, how it is set up, which schema it has."""
+
+import os
+import re
+import time
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from holdfast.core.errors import Refused
+
+SCHEMA_VERSION = 1
+# From version N to N + 1, in order. The first step is the schema itself.
+MIGRATIONS: tuple[str, ...] = (resources.files("holdfast.store").joinpath("schema.sql").read_text(),)
+
+# SQLite's WAL needs memory shared between processes and locks that are true; these file systems do not have both.
+UNFIT = {
+    "9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.glusterfs", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.s3fs",
+    "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs",
+}  # fmt: skip
+
+BUSY_SLEEP_S = 0.0005
+BUSY_TRIES = 20_000
+
+
+class UnfitPlace(Refused):
+    code = "unfit_place"
+
+
+def file_system(path: Path, mounts: str = "/proc/self/mounts") -> str | None:
+    """The type of the file system that holds a path, where the system tells."""
+    try:
+        lines = Path(mounts).read_text().splitlines()
+    except OSError:
+        return None
+    wanted = os.path.realpath(path)
+    best, kind = "", None
+    for line in lines:
+        _, point, name, *_ = [*line.split(" "), "", "", ""]
+        point = re.sub(r"\\([0-7]{3})", lambda escaped: chr(int(escaped[1], 8)), point)
+        inside = wanted == point or wanted.startswith(point.rstrip("/") + "/")
+        if point and inside and len(point) >= len(best):
+            best, kind = point, name
+    return kind
+
+
+def check_place(path: Path, mounts: str = "/proc/self/mounts") -> None:
+    kind = file_system(path, mounts)
+    if kind in UNFIT:
+        raise UnfitPlace(
+            f"{path} lies on a {kind} file system, which cannot hold the database safely (shared WAL). "
+            "Choose a folder on a local disk with --home or HOLDFAST_HOME."
+        )
+
+
+def wait_for_the_other(tries: int) -> bool:
+    time.sleep(BUSY_SLEEP_S)
+    return tries < BUSY_TRIES
+
+
+def connect(path: Path, *, vfs: str | None = None, exclusive: bool = False) -> apsw.Connection:
+    """A connection that is durable at each commit and waits for another process's commit in small steps."""
+    return set_up(apsw.Connection(str(path), vfs=vfs), exclusive=exclusive)
+
+
+def set_up(db: apsw.Connection, *, exclusive: bool = False) -> apsw.Connection:
+    # SQLite's own back-off sleeps up to 100 ms at a time; two busy writers would stall each other.
+    db.set_busy_handler(wait_for_the_other)
+    if exclusive:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+    mode = fetch(db, "PRAGMA journal_mode = WAL")[0][0]
+    if mode not in ("wal", "memory"):
+        raise UnfitPlace(f"{db.filename} cannot have a write-ahead log (SQLite offers {mode!r}). Choose a folder on a local disk.")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA fullfsync = 1")
+    db.execute("PRAGMA foreign_keys = OFF")
+    return db
+
+
+def fetch(db: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ()) -> list[Any]:
+    """All rows, at once: no cursor stays open and holds up the checkpoints."""
+    return db.execute(sql, bindings).fetchall()
+
+
+def migrate(db: apsw.Connection) -> None:
+    """Brings the schema to this version, or refuses one that is newer than this program."""
+    if _version(db) == SCHEMA_VERSION:
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        found = _version(db)  # Read again: another process may have been faster.
+        for step in MIGRATIONS[found:]:
+            db.execute(step)
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def reader(path: Path) -> Callable[[], apsw.Connection]:
+    def open_reader() -> apsw.Connection:
+        db = connect(path)
+        db.execute("PRAGMA query_only = 1")
+        return db
+
+    return open_reader
+
+
+def _version(db: apsw.Connection) -> int:
+    found = int(db.pragma("user_version"))
+    if found > SCHEMA_VERSION:
+        raise Refused(f"The database has schema {found}; this Holdfast knows up to {SCHEMA_VERSION}. Use the newer Holdfast that wrote it.")
+    return found

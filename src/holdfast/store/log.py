@@ -1,0 +1,177 @@
+"""Rows of the log: how an event becomes one, how it is read back and checked."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+import msgspec
+
+from holdfast.core.errors import BadInput, NotFound
+from holdfast.core.events import KINDS, Damaged, Logged, checksum, encode
+from holdfast.core.turns import TurnState
+from holdfast.store.connection import fetch
+
+INSERT = "INSERT INTO event (session, seq, turn, attempt, position, kind, at, body, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# Text is read as bytes: one that is no longer UTF-8 is damage to report, not an error of the whole read.
+COLUMNS = "id, session, seq, CAST(turn AS BLOB), attempt, position, CAST(kind AS BLOB), at, body, checksum"
+# Word for word the condition of the index `event_record`.
+RECORDS = " AND ".join(f"kind <> '{kind}'" for kind, event in KINDS.items() if event.stream)
+STREAMS = "kind IN (" + ", ".join(f"'{kind}'" for kind, event in KINDS.items() if event.stream) + ")"
+MISSING = "it is missing from the log"
+
+_KIND_NAMES = {kind.encode(): kind for kind in KINDS}
+
+# What Python raises for values that no event and no column can hold.
+NOT_STORABLE = (UnicodeEncodeError, OverflowError, RecursionError)
+
+
+def not_storable(error: Exception) -> BadInput:
+    """For whoever handed in something that cannot be written down."""
+    what = {UnicodeEncodeError: "text with half a character (a lone surrogate)", OverflowError: "a number that is too large"}
+    return BadInput(f"This cannot be stored: {what.get(type(error), 'values that are nested too deeply')}.")
+
+
+class Head(msgspec.Struct):
+    """Where a session's log stands, while an operation writes to it."""
+
+    session: int
+    seq: int
+    state: TurnState
+    epoch: int
+    owner: int | None
+    turn: str | None
+    attempt: int
+    position: int
+    turn_seq: int
+    stop: int
+
+
+def load_head(db: apsw.Connection, session: int) -> Head:
+    row = fetch(
+        db, "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop FROM head WHERE session = ?", (session,)
+    )[0]
+    return Head(row[0], row[1], TurnState(row[2]), *row[3:])
+
+
+def save_head(db: apsw.Connection, head: Head) -> None:
+    db.execute(
+        "UPDATE head SET seq = ?, state = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?"
+        " WHERE session = ?",
+        (
+            head.seq, str(head.state), head.epoch, head.owner, head.turn, head.attempt, head.position, head.turn_seq, head.stop,
+            head.session,
+        ),
+    )  # fmt: skip
+
+
+def number(db: apsw.Connection, session_id: str) -> int:
+    """The store's own number of a session."""
+    rows = fetch(db, "SELECT id FROM session WHERE session_id = ?", (session_id,))
+    if not rows:
+        raise NotFound("session", session_id)
+    return int(rows[0][0])
+
+
+def insert(
+    db: apsw.Connection, session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, body: bytes, at: int
+) -> None:
+    row = (session, seq, turn, attempt, position, kind, at, body, checksum(session, seq, turn, attempt, position, kind, at, body))
+    try:
+        db.execute(INSERT, row)
+    except apsw.ConstraintError:
+        # The head says that the place is free. Only a row whose own session or sequence was changed on disk can stand there.
+        if not _clear_stray(db, session, seq, at):
+            raise
+        db.execute(INSERT, row)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A stored event that does not read, for the quarantine. `event_id` is 0 where nothing is stored at all."""
+
+    event_id: int
+    session: int
+    seq: int
+    reason: str
+    row: bytes
+
+
+def read(db: apsw.Connection, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: list[Finding]) -> list[Logged]:
+    """Rows as events. What fails its checksum stands as `Damaged` in its place and is added to `found`; what has lost even its place
+    is only added to `found`."""
+    logged = []
+    for row in rows:
+        id_, session, seq, raw_turn, attempt, position, raw_kind, at, body, stored = row
+        kind = _KIND_NAMES.get(raw_kind)
+        reason, turn = None, None
+        try:
+            turn = None if raw_turn is None else raw_turn.decode()
+            if kind is None or type(body) is not bytes:
+                reason = "it was changed on disk"
+            elif checksum(session, seq, turn, attempt, position, kind, at, body) != stored:
+                reason = "its checksum does not match"
+        except UnicodeDecodeError:
+            reason = "it was changed on disk"
+        if reason is None:
+            name = names.get(session)
+            if name is None:
+                name = names[session] = _session_name(db, session)
+            logged.append(Logged(id_, name, seq, turn, attempt, position, kind or "", at, body))
+        else:
+            found.append(_finding(row, reason))
+            if _has_place(db, session, seq):
+                logged.append(damaged(id_, names.get(session) or _session_name(db, session), seq, reason))
+    return logged
+
+
+def damaged(id_: int, session_id: str, seq: int, reason: str) -> Logged:
+    return Logged(id_, session_id, seq, None, 0, 0, Damaged.kind, 0, encode(Damaged(reason=reason)))
+
+
+def fill_gaps(
+    session_id: str, session: int, after: int, logged: list[Logged], until: int, limit: int, found: list[Finding]
+) -> list[Logged]:
+    """Where a sequence between `after` and `until` is missing, `Damaged` stands for it. At most `limit` events."""
+    by_seq = {item.seq: item for item in logged}
+    whole: list[Logged] = []
+    for seq in range(after + 1, min(until, after + limit) + 1):
+        item = by_seq.get(seq)
+        if item is None:
+            found.append(Finding(0, session, seq, MISSING, b""))
+            item = damaged(0, session_id, seq, MISSING)
+        whole.append(item)
+    return whole
+
+
+def _session_name(db: apsw.Connection, session: int) -> str:
+    rows = fetch(db, "SELECT session_id FROM session WHERE id = ?", (session,))
+    return str(rows[0][0]) if rows else f"?{session}"
+
+
+def _has_place(db: apsw.Connection, session: Any, seq: Any) -> bool:
+    """Whether a damaged row stands where its session's log has an event at all. Otherwise it may belong anywhere."""
+    if type(session) is not int or type(seq) is not int:
+        return False
+    return bool(fetch(db, "SELECT 1 FROM head WHERE session = ? AND ? BETWEEN 1 AND seq", (session, seq)))
+
+
+def _clear_stray(db: apsw.Connection, session: int, seq: int, at: int) -> bool:
+    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", (session, seq))
+    found: list[Finding] = []
+    read(db, rows, {}, found)
+    if not found:
+        return False
+    quarantine(db, found, at)
+    db.execute("DELETE FROM event WHERE session = ? AND seq = ?", (session, seq))
+    return True
+
+
+def quarantine(db: apsw.Connection, found: Iterable[Finding], at: int) -> None:
+    db.executemany(
+        "INSERT OR IGNORE INTO quarantine (session, seq, event_id, reason, row, found_at) VALUES (?, ?, ?, ?, ?, ?)",
+        [(item.session, item.seq, item.event_id, item.reason, item.row, at) for item in found],
+    )
+
+
+def _finding(row: tuple[Any, ...], reason: str) -> Finding:
+    id_, session, seq = (value if type(value) is int else 0 for value in row[:3])
+    return Finding(id_, session, seq, reason, repr(row).encode())

@@ -1,0 +1,221 @@
+"""The reads. None holds a cursor open: each fetches what it needs, at most a page, and is done."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from holdfast.core import events as e
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.errors import BadInput, NotFound
+from holdfast.core.sessions import Session
+from holdfast.core.turns import TurnState
+from holdfast.ports import Counts, Delivery, Owner, SessionPage
+from holdfast.store.connection import fetch
+from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, fill_gaps, read
+
+MAX_ROWS = 1000
+MAX_INTEGER = 2**62
+
+_SESSION = """
+    SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, s.updated_at, s.generation, s.pinned, s.archived, s.suspended,
+           s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
+           (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
+           h.stop, s.pruned_seq, s.id
+    FROM session s JOIN head h ON h.session = s.id
+"""
+
+
+def session(db: apsw.Connection, session_id: str) -> Session:
+    rows = fetch(db, f"{_SESSION} WHERE s.session_id = ?", (session_id,))
+    if not rows:
+        raise NotFound("session", session_id)
+    return _session(rows[0])
+
+
+def current_session(db: apsw.Connection, session_key: str) -> Session | None:
+    rows = fetch(db, f"{_SESSION} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?)", (session_key,))
+    return _session(rows[0]) if rows else None
+
+
+def name(db: apsw.Connection, session: int) -> str:
+    return str(fetch(db, "SELECT session_id FROM session WHERE id = ?", (session,))[0][0])
+
+
+def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, archived: bool) -> SessionPage:
+    updated_at, id_ = _place(before) if before else (MAX_INTEGER, MAX_INTEGER)
+    limit = _page(limit) or 1
+    where, bindings = "s.archived = ? AND (s.updated_at, s.id) < (?, ?)", [int(archived), updated_at, id_]
+    if query.strip():
+        found = _found(db, query)
+        where += f" AND s.id IN ({','.join('?' * len(found))})"
+        bindings += found
+    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY s.updated_at DESC, s.id DESC LIMIT ?", (*bindings, limit + 1))
+    more = f"{rows[limit - 1][6]}.{rows[limit - 1][-1]}" if len(rows) > limit else None
+    return SessionPage([_session(row) for row in rows[:limit]], more)
+
+
+def _place(before: str) -> tuple[int, int]:
+    try:
+        updated_at, id_ = (int(part) for part in before.split("."))
+    except ValueError:
+        updated_at = id_ = 2**63
+    if not (-(2**63) <= updated_at < 2**63 and -(2**63) <= id_ < 2**63):
+        raise BadInput(f"before={before!r} is not a place in the list. Use the `next` of the page before.")
+    return updated_at, id_
+
+
+def _found(db: apsw.Connection, query: str) -> list[int]:
+    """Sessions whose titles or messages hold all the words, the newest finds first."""
+    plain = query.encode("utf-8", "replace").decode().replace("\0", " ")
+    words = " ".join('"' + word.replace('"', '""') + '"*' for word in plain.split()[:12])
+    if not words:
+        return []
+    rows = fetch(
+        db,
+        "SELECT e.session FROM (SELECT rowid AS id FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT 500) f"
+        " JOIN event e ON e.id = f.id",
+        (words,),
+    )
+    return list(dict.fromkeys(row[0] for row in rows))
+
+
+def _session(row: tuple[Any, ...]) -> Session:
+    (
+        session_id, session_key, log, seq, title, created_at, updated_at, generation, pinned, archived, suspended, resume_pending,
+        resume_reason, marked_at, auto_reset_reason, restarts, queued, state, turn, attempt, position, turn_seq, owner, epoch, stop,
+        pruned, _,
+    ) = row  # fmt: skip
+    return Session(
+        session_id=session_id, session_key=session_key, log=log, seq=seq, title=title, created_at=created_at, updated_at=updated_at,
+        generation=generation, pinned=bool(pinned), archived=bool(archived), suspended=bool(suspended), resume_pending=bool(resume_pending),
+        resume_reason=resume_reason, last_resume_marked_at=marked_at if isinstance(marked_at, int) else None,
+        was_auto_reset=auto_reset_reason is not None, auto_reset_reason=auto_reset_reason, interrupted_restarts=restarts, queued=queued,
+        turn_state=TurnState(state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
+        stop_requested=bool(stop), pruned_seq=pruned,
+    )  # fmt: skip
+
+
+def events(db: apsw.Connection, session_id: str, after: int, limit: int, records: bool) -> tuple[list[e.Logged], list[Finding]]:
+    after, limit = _bounded(after), _page(limit)
+    rows = fetch(db, "SELECT s.id, h.seq FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", (session_id,))
+    if not rows:
+        raise NotFound("session", session_id)
+    session, last = rows[0]
+    # The head's bound keeps out a row whose sequence was changed on disk: it would carry a reader's cursor past everything to come.
+    only = f" AND {RECORDS}" if records else ""
+    rows = fetch(
+        db,
+        f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?",
+        (session, after, last, limit),
+    )
+    found: list[Finding] = []
+    logged = read(db, rows, {session: session_id}, found)
+    until = logged[-1].seq if len(rows) == limit and logged else last
+    if not records and until - after > len(logged):
+        # Read after the events: whatever was pruned before they were read is known here.
+        pruned = fetch(db, "SELECT pruned_seq FROM session WHERE id = ?", (session,))[0][0]
+        kept = [item for item in logged if item.seq <= pruned]
+        logged = kept + fill_gaps(session_id, session, max(after, pruned), logged[len(kept) :], until, limit - len(kept), found)
+    return logged, found
+
+
+def event_at(db: apsw.Connection, session: int, seq: int) -> e.Event:
+    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", (session, seq))
+    logged = read(db, rows, {session: ""}, [])
+    return logged[0].event if logged else e.Damaged(reason=MISSING)
+
+
+def tail(db: apsw.Connection, after_id: int, limit: int) -> tuple[list[e.Logged], list[Finding]]:
+    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (_bounded(after_id), _page(limit)))
+    found: list[Finding] = []
+    return read(db, rows, {}, found), found
+
+
+def last_id(db: apsw.Connection) -> int:
+    return int(fetch(db, "SELECT coalesce(max(id), 0) FROM event")[0][0])
+
+
+def open_turns(db: apsw.Connection, apart_from: int) -> list[Session]:
+    rows = fetch(
+        db,
+        f"{_SESSION} WHERE s.id IN (SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted')"
+        " AND NOT (state = 'running' AND owner = ? AND stop = 0)) ORDER BY s.id",
+        (apart_from,),
+    )
+    return [_session(row) for row in rows]
+
+
+def waiting_lanes(db: apsw.Connection, limit: int) -> list[str]:
+    rows = fetch(
+        db,
+        "SELECT s.session_id FROM (SELECT session, min(id) AS first FROM inbox GROUP BY session) i JOIN head h ON h.session = i.session"
+        " JOIN session s ON s.id = i.session WHERE h.state IN ('none', 'ended') ORDER BY i.first LIMIT ?",
+        (_page(limit),),
+    )
+    return [row[0] for row in rows]
+
+
+def prunable(db: apsw.Connection, before: int, limit: int) -> list[str]:
+    """Sessions at rest whose last turn ended before a time and whose stream events are still there, longest first."""
+    rows = fetch(
+        db,
+        "SELECT s.session_id FROM session s JOIN head h ON h.session = s.id"
+        " WHERE s.journal_since IS NOT NULL AND s.journal_since < ? AND h.state IN ('none', 'ended') ORDER BY s.journal_since LIMIT ?",
+        (_bounded(before), _page(limit)),
+    )
+    return [row[0] for row in rows]
+
+
+def deliveries(db: apsw.Connection, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
+    marks = ",".join("?" * len(states))
+    rows = fetch(
+        db,
+        "SELECT o.delivery_id, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.session, o.seq"
+        f" FROM outbox o JOIN session s ON s.id = o.session WHERE o.state IN ({marks}) AND o.state NOT IN ('sent', 'dead')"
+        " AND o.retry_at <= ? ORDER BY o.id LIMIT ?",
+        (*(str(state) for state in states), _bounded(now), max(0, min(limit, MAX_INTEGER))),
+    )
+    owed = []
+    for delivery_id, session_id, session_key, state, tries, retry_at, session_number, seq in rows:
+        written = event_at(db, session_number, seq)
+        text = written.text if isinstance(written, e.MessageWritten) else "(this answer was damaged on disk and cannot be read)"
+        owed.append(
+            Delivery(
+                delivery_id=delivery_id,
+                session_id=session_id,
+                session_key=session_key,
+                state=DeliveryState(state),
+                text=text,
+                tries=tries,
+                retry_at=retry_at,
+            )
+        )
+    return owed
+
+
+def owners(db: apsw.Connection) -> list[Owner]:
+    rows = fetch(db, "SELECT id, name, pid, started_at, boot_id, socket FROM owner ORDER BY id")
+    return [
+        Owner(id=id_, name=name_, pid=pid, started_at=started_at, boot_id=boot_id, socket=socket)
+        for id_, name_, pid, started_at, boot_id, socket in rows
+    ]
+
+
+def counts(db: apsw.Connection) -> Counts:
+    row = fetch(
+        db,
+        "SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM inbox),"
+        " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')), "
+        " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running')",
+    )[0]
+    return Counts(*row)
+
+
+def _bounded(value: int) -> int:
+    """A cursor or time from outside, as the nearest one the database can hold."""
+    return max(0, min(value, MAX_INTEGER))
+
+
+def _page(limit: int) -> int:
+    return max(0, min(limit, MAX_ROWS))

@@ -1,0 +1,197 @@
+"""The store port on SQLite: each method is one read or one write, run on the lines it was given."""
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import apsw
+
+from holdfast.core import events as e
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.errors import Refused, Unavailable
+from holdfast.core.sessions import Lease, Session
+from holdfast.ports import Accepted, Counts, Delivery, Owner, SessionPage, StartedTurn, Stopped, StreamItem
+from holdfast.store import operations, reads, reserve
+from holdfast.store.connection import check_place, connect, migrate, reader
+from holdfast.store.log import Finding, quarantine
+from holdfast.store.writer import Lines, Threads
+
+DATABASE = "holdfast.db"
+RESERVE = "reserve"
+
+
+class SqliteStore:
+    """See `ports.Store` for what each method promises."""
+
+    def __init__(self, lines: Lines, *, now: Callable[[], int]) -> None:
+        self._lines = lines
+        self._now = now
+        self._quarantined: set[tuple[int, int, int]] = set()
+
+    async def create_session(self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None) -> Session:
+        event = e.SessionCreated(session_id=session_id, session_key=session_key, log=log, title=title)
+        return await self._lines.write(operations.create_session, event, at)
+
+    async def session(self, session_id: str) -> Session:
+        return await self._lines.read(reads.session, session_id)
+
+    async def current_session(self, session_key: str) -> Session | None:
+        return await self._lines.read(reads.current_session, session_key)
+
+    async def sessions(self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False) -> SessionPage:
+        return await self._lines.read(reads.sessions, limit, before, query, archived)
+
+    async def change_session(self, session_id: str, change: e.SessionChanged, *, at: int) -> Session:
+        return await self._lines.write(operations.change_session, session_id, change, at)
+
+    async def events(self, session_id: str, *, after: int, limit: int) -> list[e.Logged]:
+        return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, False))
+
+    async def records(self, session_id: str, *, after: int, limit: int) -> list[e.Logged]:
+        return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, True))
+
+    async def tail(self, *, after_id: int, limit: int) -> list[e.Logged]:
+        return await self._checked(*await self._lines.read(reads.tail, after_id, limit))
+
+    async def last_id(self) -> int:
+        return await self._lines.read(reads.last_id)
+
+    async def _checked(self, logged: list[e.Logged], found: list[Finding]) -> list[e.Logged]:
+        new = {(item.session, item.seq, item.event_id): item for item in found}
+        for place in self._quarantined & new.keys():
+            del new[place]
+        if new:
+            try:
+                await self._lines.write(quarantine, tuple(new.values()), self._now())
+            except Unavailable:
+                return logged  # A conversation can be read while nothing can be written; the damage is found again.
+            self._quarantined |= new.keys()
+        return logged
+
+    @property
+    def damaged(self) -> int:
+        """How many damaged or missing events this process has come upon."""
+        return len(self._quarantined)
+
+    async def accept(
+        self,
+        session_id: str,
+        *,
+        message_id: str,
+        text: str,
+        sender: str,
+        dedup_key: str | None,
+        at: int,
+        fresh: tuple[str, str],
+        max_waiting: int,
+    ) -> Accepted:
+        message = e.MessageAccepted(message_id=message_id, text=text, sender=sender, dedup_key=dedup_key)
+        return await self._lines.write(operations.accept, session_id, message, fresh, max_waiting, at)
+
+    async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
+        return await self._lines.write(operations.request_stop, session_id, by, dedup_key, at, when_full=True)
+
+    async def answer(self, question_id: str, answer: Callable[[str, str], e.QuestionAnswered], *, at: int) -> str:
+        return await self._lines.write(operations.answer, question_id, answer, at)
+
+    async def expire_questions(self, *, now: int) -> list[str]:
+        expired = page = await self._lines.write(operations.expire_questions, now, when_full=True)
+        while len(page) == operations.EXPIRED_AT_ONCE:
+            page = await self._lines.write(operations.expire_questions, now, when_full=True)
+            expired = expired + page
+        return expired
+
+    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int) -> StartedTurn | None:
+        return await self._lines.write(operations.start_turn, session_id, owner, turn_id, at)
+
+    async def take_turn(self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event], at: int) -> StartedTurn:
+        return await self._lines.write(operations.take_turn, session_id, owner, turn_id, epoch, tuple(events), at)
+
+    async def append_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
+        ends = any(isinstance(event, e.TurnEnded | e.TurnInterrupted | e.ToolFinished) for event in events)
+        return await self._lines.write(operations.append_turn, lease, turn_id, attempt, position, tuple(events), at, when_full=ends)
+
+    async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
+        return await self._lines.write(operations.append_streams, tuple(items), at)
+
+    async def open_turns(self, *, apart_from: int) -> list[Session]:
+        return await self._lines.read(reads.open_turns, apart_from)
+
+    async def waiting_lanes(self, *, limit: int) -> list[str]:
+        return await self._lines.read(reads.waiting_lanes, limit)
+
+    async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
+        return await self._lines.read(reads.deliveries, tuple(states), now, limit)
+
+    async def record_delivery(self, session_id: str, change: e.DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
+        return await self._lines.write(operations.record_delivery, session_id, change, expect, at, when_full=True)
+
+    async def register_owner(self, owner: Owner) -> int:
+        return await self._lines.write(operations.register_owner, owner)
+
+    async def owners(self) -> list[Owner]:
+        return await self._lines.read(reads.owners)
+
+    async def forget_owner(self, owner: int) -> None:
+        await self._lines.write(operations.forget_owner, owner)
+
+    async def counts(self) -> Counts:
+        return await self._lines.read(reads.counts)
+
+    async def index_search(self, *, limit: int) -> int:
+        return await self._lines.write(operations.index_search, limit)
+
+    async def prune_streams(self, *, before: int, at: int, limit: int) -> int:
+        gone = 0
+        for session_id in await self._lines.read(reads.prunable, before, limit):
+            more = True
+            while more:
+                count, more = await self._lines.write(operations.prune_session, session_id, at)
+                gone += count
+        return gone
+
+    async def backup(self, path: str) -> None:
+        await self._lines.read(_copy, path)
+
+    def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
+        return self._lines.subscribe(heard)
+
+    @property
+    def degraded(self) -> str | None:
+        return self._lines.degraded
+
+    async def aclose(self) -> None:
+        await self._lines.aclose()
+
+
+def _copy(db: apsw.Connection, path: str) -> None:
+    """`VACUUM INTO` reads one consistent state; a copy that was cut short never stands under the final name."""
+    partial = f"{path}.partial"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(partial)
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        db.execute("VACUUM INTO ?", (partial,))
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+async def open_store(home: Path, *, now: Callable[[], int], reserve_bytes: int = reserve.BYTES) -> SqliteStore:
+    """The store of a home folder, its schema brought up to date. Raises `Refused`, with what to do, where place or schema will not do."""
+    check_place(home)
+    path = home / DATABASE
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        first = connect(path)
+        try:
+            migrate(first)
+        finally:
+            first.close()
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise Refused(f"{path} is damaged or no database of Holdfast ({error}). Move it away, or put a backup in its place.") from error
+    lines = Threads(open_writer=lambda: connect(path), open_reader=reader(path), reserve=reserve.Reserve(home / RESERVE, reserve_bytes))
+    return SqliteStore(lines, now=now)

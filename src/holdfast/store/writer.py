@@ -1,0 +1,308 @@
+"""Where SQL runs: one writer thread with group commit, a few reader threads. Callers await; nothing blocks the event loop."""
+
+import asyncio
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import apsw
+
+from holdfast.core.errors import StoreClosed, StoreFull
+from holdfast.store.batch import CommitLost, Operation, Result, answerable, commit, read_back
+from holdfast.store.connection import wait_for_the_other
+from holdfast.store.reserve import Reserve
+
+__all__ = ["Lines", "Operation", "Result", "Threads", "commit"]
+
+T = TypeVar("T")
+RESERVE_RETRY_S = 1.0
+REOPEN_TRIES = 10
+REOPEN_WAIT_S = 0.3
+
+# In pages of 4 KB. The writer copies the WAL back when it is this long. Readers that follow each other closely keep it from being used
+# again from its start; when it has grown to the second length, the writer waits a moment until none of them is in it.
+CHECKPOINT_PAGES = 1000
+RESTART_PAGES = 4000
+RESTART_WAIT_S = 0.02
+
+
+class Lines(Protocol):
+    """The two ways to the database. A simulation brings its own, which run inline."""
+
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T: ...
+
+    async def read(self, run: Callable[..., T], *arguments: Any) -> T: ...
+
+    def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]: ...
+
+    @property
+    def degraded(self) -> str | None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Threads:
+    """The real lines: a writer thread that drains what is queued into one transaction, and reader threads with connections of their own."""
+
+    def __init__(
+        self,
+        *,
+        open_writer: Callable[[], apsw.Connection],
+        open_reader: Callable[[], apsw.Connection],
+        reserve: Reserve | None,
+        readers: int = 2,
+        max_batch: int = 2000,
+    ) -> None:
+        self._open_writer, self._open_reader = open_writer, open_reader
+        self._reserve = reserve
+        self._max_batch = max_batch
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Operation] = deque()
+        self._wake = threading.Lock()  # Held while the writer has nothing to do; releasing it wakes the writer.
+        self._sleeping = False
+        self._closing = False
+        self._broken: str | None = None
+        self._full = False
+        self._reserve_tried = 0.0
+        self._heard: list[Callable[[], None]] = []
+        self._reads: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._wal = WalLength()
+        self._wake.acquire()
+        self._threads = [threading.Thread(target=self._write_loop, name="holdfast-writer", daemon=True)]
+        self._threads += [threading.Thread(target=self._read_loop, name=f"holdfast-reader-{n}", daemon=True) for n in range(readers)]
+        for thread in self._threads:
+            thread.start()
+
+    # on the event loop
+
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+        self._check_open()
+        if self._full and not when_full:
+            raise StoreFull
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.append(Operation(future, run, arguments, when_full))
+        if self._sleeping:
+            self._rouse()
+        if self._broken:  # The writer may have died since the look above, and have emptied the queue before the append.
+            future.cancel()
+            raise StoreClosed(self._broken)
+        return await future
+
+    async def read(self, run: Callable[..., T], *arguments: Any) -> T:
+        self._check_open()
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._reads.put((future, run, arguments))
+        return await future
+
+    def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
+        self._heard.append(heard)
+
+        def unsubscribe() -> None:
+            if heard in self._heard:
+                self._heard.remove(heard)
+
+        return unsubscribe
+
+    @property
+    def degraded(self) -> str | None:
+        if self._broken:
+            return self._broken
+        return "the disk is full" if self._full else None
+
+    @property
+    def wal_bytes(self) -> int:
+        return self._wal.pages * 4096
+
+    async def aclose(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._rouse()
+            for _ in self._threads[1:]:
+                self._reads.put(None)
+        await asyncio.to_thread(self._join)
+
+    def _join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise StoreClosed
+        if self._broken:
+            raise StoreClosed(self._broken)
+
+    def _rouse(self) -> None:
+        """Wakes the writer. It says that it sleeps before it looks at the queue for the last time, and we look whether it sleeps after we
+        put something there: one of the two sees the other. A wake-up too many is harmless."""
+        self._sleeping = False
+        try:
+            self._wake.release()
+        except RuntimeError:
+            pass  # It is already awake, or about to be.
+
+    def _resolve(self, results: list[Result]) -> None:
+        for future, value, error in results:
+            if not future.done():  # Its caller may have been cancelled.
+                if error is None:
+                    future.set_result(value)
+                else:
+                    future.set_exception(error)
+        for heard in tuple(self._heard):
+            heard()
+
+    # in the threads
+
+    def _answer(self, results: list[Result]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._resolve, results)
+        except RuntimeError:
+            pass  # The loop is closed: nobody waits any more.
+
+    def _write_loop(self) -> None:
+        batch: list[Operation] = []
+        try:
+            self._try_reserve()
+            db = self._open()
+            while batch := self._next_batch():
+                db, results = self._perform(db, batch)
+                self._answer(results)
+                batch = []
+                self._wal.keep_short(db)
+            db.close()
+        except Exception as error:  # The thread's boundary: whoever waits must hear of it.
+            self._broken = f"its writer stopped: {error}"
+            waiting = batch + [self._queue.popleft() for _ in range(len(self._queue))]
+            self._answer([Result(operation.future, None, StoreClosed(self._broken)) for operation in waiting])
+
+    def _open(self) -> apsw.Connection:
+        db = self._open_writer()
+        self._wal.watch(db)
+        return db
+
+    def _next_batch(self) -> list[Operation]:
+        """What is queued, at most a batch; waits for the first. Empty when closing and nothing is left."""
+        while not self._queue:
+            if self._closing:
+                return []
+            self._sleeping = True
+            if not self._queue and not self._closing:
+                self._wake.acquire(timeout=RESERVE_RETRY_S if self._full else -1)
+            self._sleeping = False
+            if self._full and time.monotonic() - self._reserve_tried >= RESERVE_RETRY_S:
+                self._try_reserve()
+        return [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch))]
+
+    def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
+        """An answer for every operation of the batch, whatever happens to the disk."""
+        results: list[Result] = []
+        if self._full:
+            # They were queued before anybody knew. The reserve is not for them.
+            results = [Result(operation.future, None, StoreFull()) for operation in batch if not operation.when_full]
+            batch = [operation for operation in batch if operation.when_full]
+        while batch:
+            try:
+                done, again = commit(db, batch), []
+            except CommitLost as lost:
+                db, settled = self._reopen(db, lost)
+                done, again = lost.done + settled, lost.rest
+            full = {id(result.future) for result in done if isinstance(result.error, StoreFull)}
+            if full and self._give_up_reserve():
+                # There is room again, for what ends something.
+                again = [operation for operation in batch if operation.when_full and id(operation.future) in full] + again
+            trying = {id(operation.future) for operation in again}
+            results += [result for result in done if id(result.future) not in trying]
+            batch = again
+        return db, results
+
+    def _reopen(self, db: apsw.Connection, lost: CommitLost) -> tuple[apsw.Connection, list[Result]]:
+        """After a failed COMMIT nothing is believed: a new connection says whether the batch is there."""
+        tries = 0
+        while True:
+            try:
+                db.close(True)
+                db = self._open()
+                return db, read_back(db, lost)
+            except apsw.Error:
+                tries += 1
+                if tries == REOPEN_TRIES:
+                    raise
+                time.sleep(REOPEN_WAIT_S)
+
+    def _give_up_reserve(self) -> bool:
+        """Room for the ends of what is running. False when it was given up before."""
+        first, self._full = not self._full, True
+        if self._reserve is not None:
+            self._reserve.free()
+        self._reserve_tried = time.monotonic()
+        return first
+
+    def _try_reserve(self) -> None:
+        """While the reserve cannot be laid down again the store stays full."""
+        self._full = self._reserve is not None and not self._reserve.lay()
+        self._reserve_tried = time.monotonic()
+
+    def _read_loop(self) -> None:
+        db: apsw.Connection | None = None
+        while (task := self._reads.get()) is not None:
+            future, run, arguments = task
+            try:
+                if db is None:
+                    db = self._open_reader()
+                result = Result(future, run(db, *arguments), None)
+            except Exception as error:  # The boundary: a read's failure belongs to its caller.
+                result = Result(future, None, answerable(db, error))
+            try:
+                self._loop.call_soon_threadsafe(_settle, result)
+            except RuntimeError:
+                break
+        if db is not None:
+            db.close()
+
+
+class WalLength:
+    """Keeps the write-ahead log from growing. Copying it back happens after the answers, in the writer's own time."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self._next = CHECKPOINT_PAGES
+
+    def watch(self, db: apsw.Connection) -> None:
+        """Takes the place of SQLite's own automatic checkpoint."""
+        db.set_wal_hook(self._committed)
+
+    def _committed(self, db: apsw.Connection, name: str, pages: int) -> int:
+        self.pages = pages
+        return apsw.SQLITE_OK
+
+    def keep_short(self, db: apsw.Connection) -> None:
+        if self.pages < self._next:
+            if self.pages < CHECKPOINT_PAGES:
+                self._next = CHECKPOINT_PAGES  # It started anew.
+            return
+        try:
+            if self.pages >= RESTART_PAGES:
+                self._restart(db)
+            else:
+                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error:
+            pass  # A reader or another process is in the way, or there is no room. What was committed is safe where it is.
+        self._next = self.pages + CHECKPOINT_PAGES
+
+    def _restart(self, db: apsw.Connection) -> None:
+        until = time.monotonic() + RESTART_WAIT_S
+        db.set_busy_handler(lambda tries: time.monotonic() < until and wait_for_the_other(tries))
+        try:
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+        finally:
+            db.set_busy_handler(wait_for_the_other)
+
+
+def _settle(result: Result) -> None:
+    if not result.future.done():
+        if result.error is None:
+            result.future.set_result(result.value)
+        else:
+            result.future.set_exception(result.error)

@@ -1,0 +1,117 @@
+"""The terminal tool: one shell command in a process group of its own, with an allow-listed environment."""
+
+import asyncio
+import codecs
+import hashlib
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.ports import ToolContext, ToolResult
+
+# Tools see these and nothing else of our environment: no token, no home folder, no keys.
+ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
+OWNER = "HOLDFAST_OWNER"
+KEPT_CHARS = 200_000
+CHUNK = 65536
+TERM_GRACE_S = 0.5
+
+
+class Terminal:
+    name = "terminal"
+    effect = Effect.UNSAFE
+
+    def __init__(self, *, home: Path, owner: str, folder: Path, environment: dict[str, str]) -> None:
+        # Gateways of other homes run on this machine too: what a command carries must tell whose it is.
+        self._mark = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:16] + "/"
+        self._owner, self._folder = owner, folder
+        self._environment = {name: environment[name] for name in ALLOWED if name in environment}
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        command = arguments.get("command")
+        if not isinstance(command, str) or not command.strip() or "\0" in command:
+            return ToolResult(ToolOutcome.FAILED, "The terminal needs a `command`: a line of shell.")
+        try:
+            process = await asyncio.create_subprocess_shell(
+                command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=self._folder,
+                env=self._environment | self._context(context),
+                start_new_session=True,
+            )
+        except OSError as error:
+            return ToolResult(ToolOutcome.FAILED, f"The command could not be started: {error}.")
+        try:
+            text = await _read(process, context)
+            code = await process.wait()
+        finally:
+            await _kill_group(process)
+        if code == 0:
+            return ToolResult(ToolOutcome.DONE, text)
+        return ToolResult(ToolOutcome.FAILED, f"{text}\n(exit code {code})".lstrip("\n"))
+
+    def _context(self, context: ToolContext) -> dict[str, str]:
+        return {
+            "HOLDFAST_SESSION_KEY": context.session_key,
+            "HOLDFAST_GENERATION": str(context.generation),
+            "HOLDFAST_TURN_ID": context.turn_id,
+            OWNER: self._mark + self._owner,
+        }
+
+    async def reap(self, lives: Callable[[str], bool]) -> int:
+        return await asyncio.to_thread(_reap, self._mark, lives)
+
+
+async def _read(process: asyncio.subprocess.Process, context: ToolContext) -> str:
+    """Streams the output as it comes; of a very long one the result keeps the beginning and the end."""
+    assert process.stdout is not None
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    first, last = "", ""
+    while chunk := await process.stdout.read(CHUNK):
+        text = decoder.decode(chunk)
+        await context.output(text)
+        room = KEPT_CHARS - len(first)
+        first, last = first + text[:room], (last + text[room:])[-KEPT_CHARS:]
+    return first + last if len(last) < KEPT_CHARS else f"{first}\n[... output left out ...]\n{last}"
+
+
+async def _kill_group(process: asyncio.subprocess.Process) -> None:
+    """Ends whatever is left of the process group: asked first, killed after half a second."""
+    if not _signal_group(process.pid, signal.SIGTERM):
+        return
+    try:
+        async with asyncio.timeout(TERM_GRACE_S):
+            await process.wait()
+    except TimeoutError:
+        pass
+    _signal_group(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _signal_group(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _reap(mark: str, lives: Callable[[str], bool]) -> int:
+    """A command outlives a gateway that was killed. Its environment says whose it was."""
+    killed = 0
+    for process in psutil.process_iter():
+        try:
+            owner = process.environ().get(OWNER, "")
+            if owner.startswith(mark) and not lives(owner.removeprefix(mark)):
+                process.kill()
+                killed += 1
+        except (psutil.Error, OSError):
+            continue  # Not ours to see, or gone already.
+    return killed

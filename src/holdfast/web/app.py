@@ -1,0 +1,58 @@
+"""The web application, put together from its parts. Its order, from the outside: envelope, guard, routes, the operation."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
+
+import holdfast
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.tasks import Tasks
+from holdfast.web.access import Access
+from holdfast.web.admin import Admin
+from holdfast.web.envelope import Envelope, Guard
+from holdfast.web.login import Login
+from holdfast.web.messages import Messages
+from holdfast.web.metrics import Metrics
+from holdfast.web.openapi import OpenApi
+from holdfast.web.operations import Operation, Resource
+from holdfast.web.pages import Pages
+from holdfast.web.questions import Questions
+from holdfast.web.sessions import Sessions
+from holdfast.web.stream import Streams, Timing
+
+STATIC = Path(__file__).parent / "static"
+
+
+def build_app(
+    gateway: Gateway,
+    *,
+    access: Access,
+    status: Callable[[], Awaitable[dict[str, Any]]],
+    request_stop: Callable[[], None],
+    static: Path | None = STATIC,
+    timing: Timing = Timing(),  # noqa: B008 - it is a value
+) -> ASGIApp:
+    """The ASGI application for one gateway, which must have been built with `encode=holdfast.web.frames.encode`.
+
+    `status` gives what `GET /api/status` answers. `request_stop` is called once the answer to `POST /api/admin/stop` is sent; it must
+    return at once. `static` is the folder of the built page; without it a plain text says so.
+    """
+    router = Router(redirect_slashes=False)
+    envelope = Envelope(Guard(router, access))
+    operations: list[Operation] = [
+        *Messages(gateway).operations(),
+        *Streams(gateway, Tasks(), timing).operations(),
+        *Sessions(gateway).operations(),
+        *Questions(gateway).operations(),
+        *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop).operations(),
+        *Login(access).operations(),
+    ]
+    operations += OpenApi(operations, holdfast.__version__).operations()
+    paths = dict.fromkeys(operation.path for operation in operations)
+    for path in paths:
+        router.routes.append(Route(path, Resource([operation for operation in operations if operation.path == path], access)))
+    router.default = Pages(static)
+    return envelope

@@ -1,0 +1,99 @@
+"""What comes with a request: its body and its query, read whole, bounded, and decoded strictly. Nothing that is wrong gets past here."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive
+
+from holdfast.core.errors import BadInput
+from holdfast.web.errors import Gone, NotJson, TooLarge
+
+MAX_BODY = 8 * 1024 * 1024
+MAX_FIELDS = 50
+# The types of JSON that people send; a charset is only ever UTF-8.
+_JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\s*)?;?\s*", re.IGNORECASE)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+Headers = dict[bytes, bytes]
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all request bodies."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all query strings. A parameter that nobody knows changes nothing."""
+
+
+async def read_body(headers: Headers, receive: Receive) -> bytes:
+    """The whole body. One that is too large is refused by its announced length, or as soon as it has grown too large."""
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and (len(length) > 15 or int(length) > MAX_BODY):
+        raise TooLarge(MAX_BODY)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MAX_BODY:
+            raise TooLarge(MAX_BODY)
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts) if len(parts) > 1 else part
+
+
+def check_type(headers: Headers, body: bytes) -> None:
+    kind = headers.get(b"content-type")
+    if kind is None:
+        if body:
+            raise NotJson("The body has no content type.")
+    elif not _JSON_TYPE.fullmatch(kind):
+        raise NotJson(f"A body of type {kind.decode('latin-1')!r} is not understood.")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise NotJson("A compressed body is not understood.")
+
+
+def decode_body(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"The body does not fit: {_plain(error)}.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The body is not UTF-8{_bad_byte(body)}.") from error
+    except RecursionError as error:
+        raise BadInput("The body is nested too deeply.") from error
+    except msgspec.DecodeError as error:
+        if not body.strip():
+            raise BadInput("The body is empty. Send a JSON object.") from error
+        if _SURROGATE.search(body):
+            raise BadInput("The body is not valid JSON; a \\u escape in it may be half of a surrogate pair.") from error
+        raise BadInput(f"The body is not valid JSON: {error}.") from error
+
+
+def decode_query(kind: type[Query], query_string: bytes) -> Any:
+    """The last of several values counts; an empty one counts as absent."""
+    try:
+        fields = dict(parse_qsl(query_string.decode("utf-8", "replace"), max_num_fields=MAX_FIELDS))
+    except ValueError as error:
+        raise BadInput(f"The query has more than {MAX_FIELDS} fields.") from error
+    try:
+        return msgspec.convert(fields, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"The query does not fit: {_plain(error)}.") from error
+
+
+def _plain(error: msgspec.ValidationError) -> str:
+    return str(error).replace("`$.", "`").replace("`$[", "`[")
+
+
+def _bad_byte(body: bytes) -> str:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return f": byte {error.start} is {body[error.start]:#04x}"
+    return ""

@@ -1,0 +1,96 @@
+"""Around every request: the headers each answer carries, the count of answers, and the boundary where an error becomes one."""
+
+from collections import Counter
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.core.errors import BadInput
+from holdfast.web.access import Access
+from holdfast.web.errors import Gone, reply_to
+from holdfast.web.operations import HEADERS
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+ALWAYS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+NO_STORE = (b"cache-control", b"no-store")
+# Headers whose meaning nobody could know if they came twice.
+SINGLE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"last-event-id")
+
+log = structlog.get_logger()
+
+
+class Envelope:
+    """The outermost layer. `answered` counts answers by status."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.answered: Counter[int] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await _no_http(scope, receive, send)
+            return
+        started = False
+
+        async def dressed(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                self.answered[message["status"]] += 1
+                headers = message["headers"]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append(NO_STORE)
+                headers += ALWAYS
+            await send(message)
+
+        try:
+            await self._app(scope, receive, dressed)
+        except Gone:
+            pass
+        except Exception as error:  # The boundary of a request: whatever it is, the client hears of it in one shape.
+            if started:
+                log.error("an answer broke off", path=scope["path"], exc_info=error)
+                raise
+            await reply_to(error)(scope, receive, dressed)
+
+
+class Guard:
+    """Answers only to our own names, and only to pages of our own."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope["headers"]
+        headers: dict[bytes, bytes] = dict(raw)
+        if len(headers) != len(raw):
+            names = [name for name, _ in raw]
+            for name in SINGLE:
+                if names.count(name) > 1:
+                    raise BadInput(f"The header {name.decode()} came more than once.")
+        host = headers.get(b"host")
+        self._access.check_host(host)
+        self._access.check_origin(headers.get(b"origin"), host or b"", scope.get("scheme", "http"))
+        scope[HEADERS] = headers
+        await self._app(scope, receive, send)
+
+
+async def _no_http(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    while True:  # lifespan: nothing of ours begins or ends with the web server.
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,167 @@
+"""What a failed request is answered with: one table from kinds of errors to statuses, one shape for all of them."""
+
+import math
+import secrets
+
+import msgspec
+import structlog
+
+from holdfast.core.errors import (
+    BadInput,
+    Bug,
+    Conflict,
+    DuplicateOtherContent,
+    HoldfastError,
+    LaneFull,
+    NotFound,
+    NothingToStop,
+    QuestionClosed,
+    Refused,
+    StoreFull,
+    Unavailable,
+)
+from holdfast.web.replies import Header, Reply, answer
+
+log = structlog.get_logger()
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """`code` is for programs; `message` says what was wrong, with what, and what to do."""
+
+    code: str
+    message: str
+
+
+class Failed(msgspec.Struct, frozen=True):
+    error: Failure
+
+
+class Gone(Exception):
+    """The client left before its request was whole. There is nobody to answer."""
+
+
+class WebError(HoldfastError):
+    """What only an HTTP request can do wrong."""
+
+    status = 400
+    headers: tuple[Header, ...] = ()
+
+
+class NotSignedIn(WebError):
+    code, status = "not_signed_in", 401
+    headers = ((b"www-authenticate", b"Bearer"),)
+
+
+class ForeignOrigin(WebError):
+    code, status = "foreign_origin", 403
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(f"Requests from pages of {origin!r} are not answered. Open Holdfast's own page.")
+
+
+class NoSuchPath(WebError):
+    code, status = "no_such_path", 404
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"There is nothing at {path!r}. GET /api/openapi.json lists what there is.")
+
+
+class WrongMethod(WebError):
+    code, status = "wrong_method", 405
+
+    def __init__(self, method: str, allow: str) -> None:
+        super().__init__(f"{method} is not possible here; {allow} is.")
+        self.headers = ((b"allow", allow.encode()),)
+
+
+class TooLarge(WebError):
+    code, status = "too_large", 413
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The body is larger than {limit // 1024 // 1024} MiB. Send less at once.")
+
+
+class NotJson(WebError):
+    code, status = "not_json", 415
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} Send JSON in UTF-8 with Content-Type: application/json.")
+
+
+class Misdirected(WebError):
+    code, status = "misdirected", 421
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"This server does not answer to the name {host!r}. Use the address that it printed, or allow the name in its configuration."
+        )
+
+
+class TooManyTries(WebError):
+    code, status = "too_many_tries", 429
+
+    def __init__(self, retry_after_s: float) -> None:
+        seconds = max(1, math.ceil(retry_after_s))
+        super().__init__(f"Too many wrong credentials. Try again in {seconds} s.")
+        self.headers = ((b"retry-after", b"%d" % seconds),)
+
+
+class NotYet(WebError):
+    code, status = "not_yet", 501
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not possible yet. A later version will do it.")
+
+
+class Unhealthy(WebError):
+    """Says no more than that: whoever asks for the health need not be signed in."""
+
+    code, status = "unhealthy", 503
+    headers = ((b"retry-after", b"5"),)
+
+    def __init__(self) -> None:
+        super().__init__("The gateway cannot store anything at the moment. `holdfast status` says why.")
+
+
+# The first that fits decides.
+STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
+    (NotFound, 404),
+    (BadInput, 400),
+    (LaneFull, 429),
+    (NothingToStop, 409),
+    (QuestionClosed, 409),
+    (DuplicateOtherContent, 409),
+    (Refused, 400),
+    (StoreFull, 507),
+    (Unavailable, 503),
+    (Conflict, 409),
+    (Bug, 500),
+    (HoldfastError, 500),
+)
+
+
+def status_of(kind: type[HoldfastError]) -> int:
+    if issubclass(kind, WebError):
+        return kind.status
+    return next(status for family, status in STATUSES if issubclass(kind, family))
+
+
+def reply_to(error: Exception) -> Reply:
+    """An error that is nobody's fault but ours is told by an id alone; the log has the rest under it."""
+    status = status_of(type(error)) if isinstance(error, HoldfastError) else 500
+    if status == 500 or not isinstance(error, HoldfastError):
+        name = secrets.token_hex(6)
+        log.error("request failed", id=name, exc_info=error)
+        return _failed(500, "internal", f"Something went wrong inside Holdfast. Its log tells what, under the id {name}.")
+    headers: tuple[Header, ...] = ()
+    if isinstance(error, WebError):
+        headers = error.headers
+    elif isinstance(error, Unavailable):
+        headers = ((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after_s))),)
+    return _failed(status, error.code, str(error), headers)
+
+
+def _failed(status: int, code: str, message: str, headers: tuple[Header, ...] = ()) -> Reply:
+    reply = answer(status, Failed(Failure(code, message.encode("utf-8", "replace").decode())))
+    reply.headers = headers
+    return reply

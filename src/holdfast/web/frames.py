@@ -1,0 +1,70 @@
+"""Events as they go over the wire: one server-sent event each, made once for all its readers.
+
+A frame leaves out the log's name, which the stored event does not know: it begins behind it, and `join` puts the name in front of each.
+Making a frame never fails: it runs where all sessions' readers are served, and one bad event must not hold the rest (P8).
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.core.events import KINDS, Event, Logged
+from holdfast.web.times import rfc3339
+
+HEARTBEAT = b":\n\n"
+# Fields of records that are the store's own affair, and those that the place of the event in the log already says.
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt"})
+_STREAM = frozenset(kind for kind, event in KINDS.items() if event.stream)
+_to_json = msgspec.json.Encoder().encode
+
+
+def encode(logged: Logged) -> bytes:
+    """Pieces of running turns are spliced together from bytes, because there are many; records are put into their public form."""
+    kind, body = logged.kind, logged.body
+    if kind not in _STREAM or body[:1] != b"{" or b"\n" in body or b"\r" in body:
+        event = logged.event
+        kind, body = event.kind, _to_json(_public(event))
+    if b"\xe2\x80" in body or b"\xc2\x85" in body:
+        body = _one_line(body)
+    place = _place(logged)
+    data = place + body[1:] if body != b"{}" else place[:-1] + b"}"
+    return b".%d\nevent: %b\ndata: %b\n\n" % (logged.seq, kind.encode(), data)
+
+
+def join(log: str, frames: Iterable[bytes]) -> bytes:
+    """Whole server-sent events out of the frames of one session."""
+    return (b"id: %b" % log.encode()).join((b"", *frames))
+
+
+def snapshot(log: str, seq: int, view: Any) -> bytes:
+    return b"id: %b.%d\nevent: snapshot\ndata: %b\n\n" % (log.encode(), seq, _one_line(_to_json(view)))
+
+
+def end(reason: str) -> bytes:
+    return b"event: end\ndata: %b\n\n" % _to_json({"reason": reason})
+
+
+def _place(logged: Logged) -> bytes:
+    """The beginning of the object: when, and where in which turn. It ends in a comma."""
+    at = b'"%b"' % rfc3339(logged.at).encode() if logged.at else b"null"  # A damaged event has lost its time.
+    if logged.turn_id is None:
+        return b'{"at":%b,' % at
+    return b'{"at":%b,"turn_id":%b,"attempt":%d,"position":%d,' % (at, _to_json(logged.turn_id), logged.attempt, logged.position)
+
+
+def _public(event: Event) -> dict[str, Any]:
+    shown = {}
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name in HIDDEN or value is msgspec.UNSET:
+            continue
+        if name.endswith("_at"):
+            value = rfc3339(value) if value else None
+        shown[name] = value
+    return shown
+
+
+def _one_line(body: bytes) -> bytes:
+    """JSON without the characters that the format allows in a line and some readers take for its end."""
+    return body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029").replace(b"\xc2\x85", b"\\u0085")

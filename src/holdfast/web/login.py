@@ -1,0 +1,65 @@
+"""Signing a browser in and out."""
+
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp
+
+from holdfast.core.errors import BadInput
+from holdfast.web.access import Access
+from holdfast.web.bodies import Body
+from holdfast.web.errors import NotSignedIn, TooManyTries
+from holdfast.web.operations import Call, Operation
+from holdfast.web.replies import Reply
+
+
+class Credential(Body, frozen=True):
+    """One of the two."""
+
+    code: str | None = None
+    token: str | None = None
+
+
+class Nothing(Body, frozen=True):
+    pass
+
+
+class Login:
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def operations(self) -> Iterable[Operation]:
+        yield Operation(
+            method="POST",
+            path="/api/login",
+            handle=self.login,
+            summary="Exchange a one-time code, or the token, for a cookie",
+            body=Credential,
+            answers={204: None},
+            refusals=(NotSignedIn, TooManyTries),
+            open=True,
+            inside=False,
+        )
+        yield Operation(
+            method="POST",
+            path="/api/logout",
+            handle=self.logout,
+            summary="Make the browser forget its cookie",
+            body=Nothing,
+            body_optional=True,
+            answers={204: None},
+            inside=False,
+        )
+
+    async def login(self, call: Call) -> ASGIApp:
+        given: Credential = call.body
+        if (given.code is None) == (given.token is None):
+            raise BadInput("Give either `code` or `token`.")
+        cookie = self._access.sign_in(code=given.code, token=given.token, client=call.client, secure=_secure(call))
+        return Reply(204, headers=((b"set-cookie", cookie),))
+
+    async def logout(self, call: Call) -> ASGIApp:
+        return Reply(204, headers=((b"set-cookie", self._access.sign_out(secure=_secure(call))),))
+
+
+def _secure(call: Call) -> bool:
+    return bool(call.scope.get("scheme") == "https")

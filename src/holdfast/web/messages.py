@@ -1,0 +1,56 @@
+"""Messages over HTTP: answered only once they are on disk (P1)."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+from starlette.types import ASGIApp
+
+from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound
+from holdfast.gateway.gateway import Gateway
+from holdfast.web.bodies import Body
+from holdfast.web.errors import NotYet
+from holdfast.web.operations import Call, Operation
+from holdfast.web.replies import answer
+from holdfast.web.sessions import ClientId
+
+
+class NewMessage(Body, frozen=True):
+    """The same `client_id` with the same text again is the same message."""
+
+    text: str
+    client_id: ClientId | None = None
+    mode: Literal["queue", "steer", "interrupt", "reject"] = "queue"
+    attachments: tuple[Any, ...] = ()
+
+
+class AcceptedMessage(msgspec.Struct):
+    """`session_id` may be another one than asked for: a suspended session passes its messages on to a new one."""
+
+    message_id: str
+    session_id: str
+
+
+class Messages:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def operations(self) -> Iterable[Operation]:
+        yield Operation(
+            method="POST",
+            path="/api/sessions/{id}/messages",
+            handle=self.post,
+            summary="Send a message",
+            body=NewMessage,
+            answers={202: AcceptedMessage, 200: AcceptedMessage},
+            refusals=(NotFound, LaneFull, DuplicateOtherContent, NotYet),
+        )
+
+    async def post(self, call: Call) -> ASGIApp:
+        message: NewMessage = call.body
+        if message.mode != "queue":
+            raise NotYet(f"The mode {message.mode!r}")
+        if message.attachments:
+            raise NotYet("Sending attachments")
+        accepted = await self._gateway.post(call.params["id"], message.text, client_id=message.client_id)
+        return answer(200 if accepted.duplicate else 202, AcceptedMessage(accepted.message_id, accepted.session_id))

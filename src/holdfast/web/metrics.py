@@ -1,0 +1,45 @@
+"""Figures for Prometheus, taken when they are asked for. The library is loaded with the first question: a start need not wait for it."""
+
+from collections.abc import Mapping
+
+from holdfast.gateway.gateway import Gateway
+
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """`answered` is the count of answers by status, kept by whoever sends them."""
+
+    def __init__(self, gateway: Gateway, answered: Mapping[int, int]) -> None:
+        self._gateway, self._answered = gateway, answered
+
+    async def text(self) -> bytes:
+        from prometheus_client import PROCESS_COLLECTOR, CollectorRegistry, generate_latest
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+        from prometheus_client.registry import Collector
+
+        gateway = self._gateway
+        counts = await gateway.counts()
+        gauges = (
+            ("holdfast_sessions", "Sessions in the store.", counts.sessions),
+            ("holdfast_inbox", "Accepted messages that no turn has taken yet.", counts.inbox),
+            ("holdfast_outbox", "Replies that are still to be delivered.", counts.outbox),
+            ("holdfast_running_turns", "Turns that run in any process on this store.", counts.running),
+            ("holdfast_running_turns_here", "Turns that run in this process.", gateway.lanes.running),
+            ("holdfast_readers", "Open event streams.", gateway.feed.readers),
+            ("holdfast_degraded", "1 while nothing can be stored.", int(gateway.store.degraded is not None)),
+        )
+        figures: list[Metric] = [GaugeMetricFamily(name, words, value=value) for name, words, value in gauges]
+        requests = CounterMetricFamily("holdfast_http_answers", "Answers to HTTP requests.", labels=["status"])
+        for status, count in sorted(self._answered.items()):
+            requests.add_metric([str(status)], count)
+        figures.append(requests)
+
+        class Figures(Collector):
+            def collect(self) -> list[Metric]:
+                return figures
+
+        registry = CollectorRegistry()
+        registry.register(Figures())
+        registry.register(PROCESS_COLLECTOR)
+        return generate_latest(registry)

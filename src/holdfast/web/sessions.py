@@ -1,0 +1,151 @@
+"""Sessions over HTTP: make, list, read, change; stop the turn that runs."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from starlette.types import ASGIApp
+
+from holdfast.core.errors import BadInput, NotFound, NothingToStop
+from holdfast.core.events import SessionChanged
+from holdfast.gateway.gateway import Gateway
+from holdfast.web import views
+from holdfast.web.bodies import Body, Query
+from holdfast.web.errors import NotYet
+from holdfast.web.operations import Call, Operation
+from holdfast.web.replies import answer
+
+Title = Annotated[str, Meta(max_length=500)]
+ClientId = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class NewSession(Body, frozen=True):
+    title: Title | None = None
+
+
+class CreatedSession(msgspec.Struct):
+    session_id: str
+    session_key: str
+
+
+class SessionsQuery(Query, frozen=True):
+    """`query` searches titles and messages; `before` takes the `next` of the page before."""
+
+    query: Annotated[str, Meta(max_length=1000)] = ""
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    before: Annotated[str, Meta(max_length=100)] | None = None
+    archived: bool = False
+
+
+class SessionChange(Body, frozen=True):
+    title: Title | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+
+
+class Command(Body, frozen=True):
+    """A command may be sent again under its `client_id` without being done again."""
+
+    client_id: ClientId | None = None
+
+
+class StoppedTurn(msgspec.Struct):
+    turn_id: str
+    queued: int
+
+
+class Sessions:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def operations(self) -> Iterable[Operation]:
+        one = "/api/sessions/{id}"
+        yield Operation(
+            method="GET",
+            path=one,
+            handle=self.read,
+            summary="A session, whole",
+            answers={200: views.SessionView},
+            refusals=(NotFound,),
+        )
+        yield Operation(
+            method="PATCH",
+            path=one,
+            handle=self.change,
+            summary="Change title, pin or archive",
+            body=SessionChange,
+            answers={200: views.SummaryView},
+            refusals=(NotFound,),
+        )
+        yield Operation(
+            method="DELETE", path=one, handle=self.delete, summary="Delete a session", answers={}, refusals=(NotYet,), inside=False
+        )
+        yield Operation(
+            method="POST",
+            path="/api/sessions",
+            handle=self.create,
+            summary="Make a session",
+            body=NewSession,
+            body_optional=True,
+            answers={201: CreatedSession},
+        )
+        yield Operation(
+            method="GET",
+            path="/api/sessions",
+            handle=self.list,
+            summary="Sessions, newest first",
+            query=SessionsQuery,
+            answers={200: views.SessionPageView},
+        )
+        yield Operation(
+            method="POST",
+            path=f"{one}/stop",
+            handle=self.stop,
+            summary="Stop the turn that runs or waits",
+            body=Command,
+            body_optional=True,
+            answers={202: StoppedTurn},
+            refusals=(NotFound, NothingToStop),
+        )
+        yield Operation(
+            method="POST", path=f"{one}/reset", handle=self.reset, summary="Begin anew", answers={}, refusals=(NotYet,), inside=False
+        )
+        yield Operation(
+            method="POST", path=f"{one}/resume", handle=self.resume, summary="Go on with it", answers={}, refusals=(NotYet,), inside=False
+        )
+
+    async def create(self, call: Call) -> ASGIApp:
+        wanted: NewSession = call.body
+        session = await self._gateway.create_session(wanted.title or None)
+        return answer(201, CreatedSession(session.session_id, session.session_key))
+
+    async def list(self, call: Call) -> ASGIApp:
+        asked: SessionsQuery = call.query
+        page = await self._gateway.store.sessions(limit=asked.limit, before=asked.before, query=asked.query, archived=asked.archived)
+        return answer(200, views.SessionPageView(sessions=[views.summary(session) for session in page.sessions], next=page.next))
+
+    async def read(self, call: Call) -> ASGIApp:
+        session, transcript = await self._gateway.view(call.params["id"])
+        return answer(200, views.whole(session, transcript))
+
+    async def change(self, call: Call) -> ASGIApp:
+        wanted: SessionChange = call.body
+        if wanted == SessionChange():
+            raise BadInput("There is nothing to change. Give `title`, `pinned` or `archived`.")
+        change = SessionChanged(title=wanted.title, pinned=wanted.pinned, archived=wanted.archived)
+        return answer(200, views.summary(await self._gateway.change_session(call.params["id"], change)))
+
+    async def stop(self, call: Call) -> ASGIApp:
+        wanted: Command = call.body
+        stopped = await self._gateway.stop_turn(call.params["id"], by="owner", client_id=wanted.client_id)
+        return answer(202, StoppedTurn(stopped.turn_id, stopped.queued))
+
+    async def delete(self, call: Call) -> ASGIApp:
+        raise NotYet("Deleting a session")
+
+    async def reset(self, call: Call) -> ASGIApp:
+        raise NotYet("Resetting a session")
+
+    async def resume(self, call: Call) -> ASGIApp:
+        raise NotYet("Resuming a session by hand")

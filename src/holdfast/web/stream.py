@@ -1,0 +1,187 @@
+"""The event stream of one session: watch first, catch up from the store, then live; nothing twice, nothing left out (P7).
+
+Reads and sends only: a reader that comes, goes or lags changes nothing for the turn that it watches.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import structlog
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.core.errors import NotFound, Unavailable
+from holdfast.core.sessions import Session
+from holdfast.gateway.feed import Frame, Watcher
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.tasks import Tasks
+from holdfast.web import frames, views
+from holdfast.web.bodies import Query
+from holdfast.web.operations import Call, Operation
+
+PAGE = 500
+PIECE = 256 * 1024
+HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+BEGINNING = "0"
+_CURSOR = re.compile(r"(.+)\.([0-9]{1,18})")
+_GONE = "gone"
+
+log = structlog.get_logger()
+
+
+class Timing(NamedTuple):
+    """A reader that takes nothing for `send_timeout_s` while there is something for it is gone, or as good as gone."""
+
+    heartbeat_s: float = 15.0
+    send_timeout_s: float = 30.0
+
+
+class StreamQuery(Query, frozen=True):
+    """`after` continues behind an event's id; `Last-Event-ID` beats it."""
+
+    after: str = BEGINNING
+
+
+def place_of(cursor: str, session: Session) -> tuple[int, str | None]:
+    """The sequence a cursor stands for; or, as the second, why only a snapshot can go on from it."""
+    if cursor == BEGINNING:
+        return 0, None
+    parts = _CURSOR.fullmatch(cursor)
+    if parts is None:
+        return 0, "unreadable"
+    if parts[1] != session.log:
+        return 0, "foreign"
+    seq = int(parts[2])
+    return (0, "future") if seq > session.seq else (seq, None)
+
+
+class Streams:
+    def __init__(self, gateway: Gateway, tasks: Tasks, timing: Timing) -> None:
+        self._gateway, self._tasks, self._timing = gateway, tasks, timing
+
+    def operations(self) -> Iterable[Operation]:
+        yield Operation(
+            method="GET",
+            path="/api/sessions/{id}/events",
+            handle=self.events,
+            summary="The event stream of a session",
+            answers={200: bytes},
+            content_types={200: "text/event-stream"},
+            refusals=(NotFound,),
+            query=StreamQuery,
+            streams=True,
+        )
+
+    async def events(self, call: Call) -> ASGIApp:
+        session = await self._gateway.store.session(call.params["id"])
+        cursor = call.headers.get(b"last-event-id", b"").decode("latin-1") or call.query.after
+        seq, lost = place_of(cursor, session)
+        return Reader(self._gateway, self._tasks, self._timing, session, seq, lost)
+
+
+class Reader:
+    """One reader. `seq` is the last event it has; `lost` says why it cannot go on from there, if it cannot."""
+
+    def __init__(self, gateway: Gateway, tasks: Tasks, timing: Timing, session: Session, seq: int, lost: str | None) -> None:
+        self._gateway, self._tasks, self._timing, self._session = gateway, tasks, timing, session
+        self._seq, self._lost = seq, lost
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._send = send
+        feed = self._gateway.feed
+        watcher = await feed.watch(self._session.session_id)
+        leaving = self._tasks.spawn(_hear_of_leaving(receive, watcher), name=f"reader of {self._session.session_id}")
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+            reason = await self._serve(watcher)
+            if reason != _GONE:
+                await self._put(frames.end(reason) if reason else b"", more=False)
+        except TimeoutError:
+            log.info("a reader took nothing for too long", session=self._session.session_id)
+        finally:
+            feed.leave(watcher)
+            leaving.cancel()
+
+    async def _serve(self, watcher: Watcher) -> str | None:
+        """Gives why it ended; None where there is no word for it. The reader comes back with its cursor either way."""
+        try:
+            return await self._follow(watcher)
+        except NotFound:
+            return "deleted"
+        except Unavailable as error:
+            log.warning("a reader's stream broke off", session=self._session.session_id, error=str(error))
+            return None
+
+    async def _follow(self, watcher: Watcher) -> str:
+        await self._catch_up(watcher)
+        while True:
+            new = await watcher.next(self._timing.heartbeat_s)
+            if watcher.ended == _GONE:
+                return _GONE
+            if watcher.slow:
+                return "slow_reader"
+            if new:
+                fresh, whole = self._fresh(new)
+                if fresh:
+                    await self._put(frames.join(self._session.log, fresh))
+                if not whole:
+                    await self._catch_up(watcher)
+            elif watcher.ended is None:
+                await self._put(frames.HEARTBEAT)
+            if watcher.ended is not None:
+                await self._catch_up(watcher)  # What was stored until now; it need not wait for its next connection.
+                return watcher.ended
+
+    def _fresh(self, new: list[Frame]) -> tuple[list[bytes], bool]:
+        """What this reader has not had, up to the first gap; false when there is one. A frame may come twice."""
+        fresh, seq = [], self._seq
+        for frame in new:
+            if frame.seq == seq + 1:
+                fresh.append(frame.data)
+                seq += 1
+            elif frame.seq > seq:
+                break
+        else:
+            self._seq = seq
+            return fresh, True
+        self._seq = seq
+        return fresh, False
+
+    async def _catch_up(self, watcher: Watcher) -> None:
+        """Everything the store has behind the last event given. A hole means pruned events: then the whole session, as it is now."""
+        while watcher.ended != _GONE:
+            if self._lost is not None:
+                await self._snapshot(self._lost)
+                self._lost = None
+            page = await self._gateway.store.events(self._session.session_id, after=self._seq, limit=PAGE)
+            if not page:
+                return
+            if page[-1].seq - self._seq != len(page):
+                self._lost = "pruned"
+                continue
+            await self._put(frames.join(self._session.log, map(frames.encode, page)))
+            self._seq = page[-1].seq
+            if len(page) < PAGE:
+                return
+
+    async def _snapshot(self, because: str) -> None:
+        session, transcript = await self._gateway.view(self._session.session_id)
+        view = views.snapshot(session, transcript, because)
+        await self._put(frames.snapshot(session.log, transcript.seq, view))
+        self._seq = transcript.seq
+
+    async def _put(self, data: bytes, *, more: bool = True) -> None:
+        """In pieces, so that no more of it than one lies in the server's buffer for a reader that does not read."""
+        while len(data) > PIECE:
+            await self._put(data[:PIECE])
+            data = data[PIECE:]
+        async with asyncio.timeout(self._timing.send_timeout_s):
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+async def _hear_of_leaving(receive: Receive, watcher: Watcher) -> None:
+    """The server tells only whoever asks: sending to a client that is gone does not fail."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    watcher.end(_GONE)

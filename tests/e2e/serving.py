@@ -1,0 +1,190 @@
+"""A real Holdfast process on a home folder of its own: started, killed, started again; and a client that follows a session over it all."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+START_S = 30.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Serving:
+    """`holdfast serve` as a user starts it. The port stays the same over restarts."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self.home, self.port = home, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
+        self._environment |= {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
+        self.process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+
+    def start(self) -> "Serving":
+        self.home.mkdir(exist_ok=True)
+        self.starts += 1
+        with (self.home / f"output-{self.starts}.txt").open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "holdfast", "--home", str(self.home), "serve", "--port", str(self.port)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.home,
+                env=self._environment,
+            )
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            try:
+                if httpx.get(f"{self.url}/healthz", timeout=2).status_code == 200:
+                    return self
+            except httpx.TransportError:
+                pass
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise AssertionError(f"Holdfast did not start:\n{self.output()}")
+
+    def output(self) -> str:
+        return (self.home / f"output-{self.starts}.txt").read_text()
+
+    @property
+    def token(self) -> str:
+        return (self.home / "token").read_text().strip()
+
+    def client(self, **options: Any) -> httpx.Client:
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=20, **options)
+
+    def kill(self) -> None:
+        """SIGKILL: no handler, no goodbye."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(timeout_s)
+
+    def __enter__(self) -> "Serving":
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+    # the few requests most tests make
+
+    def new_session(self) -> str:
+        with self.client() as client:
+            answer = client.post("/api/sessions", json={})
+            assert answer.status_code == 201, answer.text
+            return str(answer.json()["session_id"])
+
+    def post(self, session_id: str, text: str, **fields: Any) -> dict[str, Any]:
+        with self.client() as client:
+            answer = client.post(f"/api/sessions/{session_id}/messages", json={"text": text, **fields})
+            assert answer.status_code in (200, 202), answer.text
+            return dict(answer.json())
+
+    def session(self, session_id: str) -> dict[str, Any]:
+        with self.client() as client:
+            answer = client.get(f"/api/sessions/{session_id}")
+            assert answer.status_code == 200, answer.text
+            return dict(answer.json())
+
+    def wait_for(self, session_id: str, *, timeout_s: float = 60.0, state: str = "idle") -> dict[str, Any]:
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            session = self.session(session_id)
+            if session["state"] == state:
+                return session
+            time.sleep(0.05)
+        raise AssertionError(f"session is {session['state']}, not {state}: {json.dumps(session)[:2000]}\n{self.output()[-3000:]}")
+
+    def log(self, session_id: str) -> list["Seen"]:
+        """Every event of a session as a fresh reader sees it, up to the session's cursor."""
+        until = int(self.session(session_id)["cursor"].split(".")[1])
+        reader = Reader(self, session_id)
+        reader.read_until(lambda seen: bool(seen) and seen[-1].seq >= until)
+        return reader.seen
+
+
+class Seen:
+    def __init__(self, id_: str, event: str, data: str) -> None:
+        self.id, self.event, self.data = id_, event, data
+        self.seq = int(id_.split(".")[1]) if "." in id_ else 0
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return dict(json.loads(self.data))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Seen) and (self.id, self.event, self.data) == (other.id, other.event, other.data)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.event, self.data))
+
+    def __repr__(self) -> str:
+        return f"{self.id} {self.event} {self.data[:120]}"
+
+
+class Reader:
+    """Follows one session and comes back with its cursor whenever the connection breaks, as the page does."""
+
+    def __init__(self, serving: Serving, session_id: str) -> None:
+        self._serving, self._session_id = serving, session_id
+        self.seen: list[Seen] = []
+        self.connections = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def read_until(self, enough: Any, timeout_s: float = 60.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and not self._stop.is_set():
+            try:
+                self._read_once(enough, deadline)
+            except httpx.TransportError:
+                time.sleep(0.02)
+            if enough(self.seen):
+                return
+
+    def _read_once(self, enough: Any, deadline: float) -> None:
+        headers = {"Last-Event-ID": self.seen[-1].id} if self.seen else {}
+        path = f"/api/sessions/{self._session_id}/events"
+        with self._serving.client() as client, client.stream("GET", path, headers=headers, timeout=5) as answer:
+            assert answer.status_code == 200, answer.read()
+            self.connections += 1
+            fields: dict[str, str] = {}
+            for line in answer.iter_lines():
+                if line:
+                    name, _, value = line.partition(":")
+                    fields[name] = value.removeprefix(" ")
+                    continue
+                if fields.get("event", "end") != "end":
+                    self.seen.append(Seen(fields["id"], fields["event"], fields["data"]))
+                fields = {}
+                if self._stop.is_set() or time.monotonic() > deadline or enough(self.seen):
+                    return
+
+    def start(self) -> "Reader":
+        self._thread = threading.Thread(target=self.read_until, args=(lambda seen: False, 600.0), daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> list[Seen]:
+        self._stop.set()
+        return list(self.seen)

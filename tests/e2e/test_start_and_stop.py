@@ -1,0 +1,191 @@
+"""Starting on bad ground says what is wrong; stopping in the middle loses nothing."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import httpx
+import pytest
+
+from tests.e2e.serving import Serving
+
+
+def serve(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *words], capture_output=True, text=True, timeout=60, env=os.environ | environment
+    )
+
+
+def test_a_taken_port_is_said_clearly(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        answer = serve("--home", str(tmp_path / "home"), "serve", "--port", str(port))
+    assert answer.returncode == 78
+    assert f"Port {port} on 127.0.0.1 is taken" in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_a_home_that_cannot_be_used_is_said_clearly(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    answer = serve("--home", str(tmp_path / "file"), "serve", "--port", "0")
+    assert answer.returncode == 78
+    assert "home folder" in answer.stderr and "--home" in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_an_open_address_without_named_hosts_is_refused(tmp_path: Path) -> None:
+    answer = serve("--home", str(tmp_path / "home"), "serve", "--host", "0.0.0.0", "--port", "0")
+    assert answer.returncode == 78 and "allowed_hosts" in answer.stderr
+
+
+def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    with Serving(tmp_path / "home") as serving:
+        serving.stop()
+
+    db = apsw.Connection(str(tmp_path / "home" / "holdfast.db"))
+    db.execute("PRAGMA user_version = 999")
+    db.close()
+    answer = serve("--home", str(tmp_path / "home"), "serve", "--port", "0")
+    assert answer.returncode == 78 and "schema 999" in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_a_second_gateway_on_the_same_home_is_refused_and_a_leftover_is_not_in_the_way(tmp_path: Path) -> None:
+    """C20: the lock is the operating system's."""
+    with Serving(tmp_path / "home") as serving:
+        answer = serve("--home", str(serving.home), "serve", "--port", "0")
+        assert answer.returncode == 78 and "already serves" in answer.stderr
+        serving.kill()
+        serving.start()
+        assert serving.new_session()
+
+
+def test_a_stop_in_mid_turn_marks_it_and_the_next_start_resumes_it(tmp_path: Path) -> None:
+    """C1, C5, C18: exit code 0, `stopped` persisted, the turn cut with its reason and finished after the next start."""
+    with Serving(tmp_path / "home") as serving:
+        session_id = serving.new_session()
+        serving.post(session_id, "count 40 0.05")
+        serving.wait_for(session_id, state="running")
+        assert serving.stop() == 0
+        assert json.loads((serving.home / "status.json").read_text())["gateway_state"] == "stopped"
+        serving.start()
+        session = serving.wait_for(session_id)
+        cut = next(message for message in session["messages"] if message["role"] == "interruption")
+        assert (cut["reason"], cut["rule"]) == ("shutdown_timeout", "R9")
+        assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 41))
+
+
+def test_a_drain_window_lets_a_turn_end_in_time(tmp_path: Path) -> None:
+    """C2, C5: nothing is marked, nothing is interrupted."""
+    with Serving(tmp_path / "home", drain_timeout_s="20") as serving:
+        session_id = serving.new_session()
+        serving.post(session_id, "count 10 0.05")
+        serving.wait_for(session_id, state="running")
+        assert serving.stop() == 0
+        serving.start()
+        session = serving.session(session_id)
+        assert [(turn["outcome"], turn["attempt"]) for turn in session["turns"]] == [("completed", 1)]
+
+
+def test_a_killed_process_leaves_running_in_the_status_file(tmp_path: Path) -> None:
+    """C17: so that a container's start-up brings it back."""
+    with Serving(tmp_path / "home") as serving:
+        serving.kill()
+        assert json.loads((serving.home / "status.json").read_text())["gateway_state"] == "running"
+
+
+def test_a_command_does_not_outlive_the_gateway_that_was_killed(tmp_path: Path) -> None:
+    """P5: what a killed gateway's tool left running ends before its turn goes on."""
+    with Serving(tmp_path / "home") as serving:
+        session_id = serving.new_session()
+        beat = serving.home / "beat"
+        serving.post(session_id, f"run while true; do date +%s%N > {beat}; sleep 0.05; done")
+        while not beat.exists():
+            time.sleep(0.02)
+        serving.kill()
+        serving.start()
+        session = serving.wait_for(session_id)
+        (call,) = session["messages"][-1]["tool_calls"]
+        assert call["outcome"] == "unknown"
+        last = beat.read_text()
+        time.sleep(0.3)
+        assert beat.read_text() == last
+
+
+def test_a_stop_from_a_signal_ends_even_while_a_command_ignores_it(tmp_path: Path) -> None:
+    """C15, C23."""
+    with Serving(tmp_path / "home") as serving:
+        session_id = serving.new_session()
+        serving.post(session_id, "run trap '' TERM; sleep 300")
+        serving.wait_for(session_id, state="running")
+        assert serving.stop(signal.SIGINT) == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with little room. Needs root, as in the test command's containers."""
+    place = tmp_path / "small"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"no small file system can be made here: {made.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_on_a_full_disk_nothing_is_acknowledged_and_it_goes_on_by_itself_when_there_is_room(small_disk: Path) -> None:
+    """P1: 507, `degraded`, and the words that were acknowledged before are all there after."""
+    with Serving(small_disk / "home") as serving:
+        session_id = serving.new_session()
+        serving.post(session_id, "before")
+        serving.wait_for(session_id)
+        ballast = small_disk / "ballast"
+        with ballast.open("wb") as file:
+            try:
+                while True:
+                    file.write(b"x" * 65536)
+                    file.flush()
+            except OSError:
+                pass
+        acknowledged, refused = 0, None
+        with serving.client() as client:
+            for _ in range(200):
+                answer = client.post(f"/api/sessions/{session_id}/messages", json={"text": "x" * 100_000})
+                if answer.status_code == 507:
+                    refused = answer
+                    break
+                assert answer.status_code in (202, 429), answer.text
+                acknowledged += answer.status_code == 202
+            assert refused is not None and refused.json()["error"]["code"] == "store_full"
+            assert client.get("/api/status").json()["degraded"]
+            ballast.unlink()
+            deadline = time.monotonic() + 60
+            while client.get("/api/status").json()["degraded"] and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert client.post(f"/api/sessions/{session_id}/messages", json={"text": "after"}).status_code in (202, 429)
+        session = serving.wait_for(session_id)
+        users = [message for message in session["messages"] if message["role"] == "user"]
+        assert acknowledged + 1 <= len(users) <= acknowledged + 2
+        serving.kill()
+        serving.start()
+        assert len([m for m in serving.session(session_id)["messages"] if m["role"] == "user"]) == len(users)
+
+
+def test_the_printed_address_signs_in_once(tmp_path: Path) -> None:
+    """The code is used up by its first use; the cookie outlives a restart."""
+    with Serving(tmp_path / "home") as serving:
+        code = serving.output().split("#code=")[1].split()[0]
+        with httpx.Client(base_url=serving.url) as browser:
+            assert browser.get("/api/sessions").status_code == 401
+            assert browser.post("/api/login", json={"code": code}).status_code == 204
+            assert browser.get("/api/sessions").status_code == 200
+            assert httpx.post(f"{serving.url}/api/login", json={"code": code}).status_code == 401
+            serving.kill()
+            serving.start()
+            assert browser.get("/api/sessions").status_code == 200
