@@ -1,0 +1,105 @@
+/** The requests of the page, each once, and what can become of them. Retrying is for the caller to decide. */
+
+import type { Session, SessionPage, Summary } from "./types";
+
+/** Nobody answered, or the one who did cannot serve now: try again. */
+export class Unavailable extends Error {
+  constructor(what: string) {
+    super(what);
+  }
+}
+
+/** The credential is missing or no longer good. */
+export class SignedOut extends Error {
+  constructor(message: string) {
+    super(message);
+  }
+}
+
+/** The server understood and said no. */
+export class Refused extends Error {
+  constructor(readonly status: number, readonly code: string, message: string) {
+    super(message);
+  }
+}
+
+const TIMEOUT_MS = 15_000;
+
+export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
+
+/** The error that an answer which is not a success stands for. */
+export async function failure(response: Response): Promise<Error> {
+  let code = "";
+  let message = "";
+  try {
+    const body = (await response.json()) as { error?: { code?: string; message?: string } };
+    code = body.error?.code ?? "";
+    message = body.error?.message ?? "";
+  } catch {
+    // Not our server's words: the status has to do.
+  }
+  if (response.status === 401) return new SignedOut(message || "You are signed out.");
+  if (response.status === 501) return new Refused(501, code || "not_yet", message || "This is not possible yet.");
+  if (response.status >= 500 || response.status === 408) return new Unavailable(message || `The server answered ${response.status}.`);
+  return new Refused(response.status, code || String(response.status), message || `The server answered ${response.status}.`);
+}
+
+export class Api {
+  constructor(private readonly fetch: Fetch) {}
+
+  async #request(method: string, path: string, body?: unknown): Promise<unknown> {
+    let response: Response;
+    try {
+      response = await this.fetch(path, {
+        method,
+        headers: body === undefined ? {} : { "Content-Type": "application/json" },
+        body: body === undefined ? null : JSON.stringify(body),
+        credentials: "same-origin",
+        cache: "no-store",
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      if (response.ok) return response.status === 204 ? null : await response.json();
+    } catch (error) {
+      throw new Unavailable(error instanceof Error ? error.message : "The server is away.");
+    }
+    throw await failure(response);
+  }
+
+  login(credential: { code: string } | { token: string }): Promise<unknown> {
+    return this.#request("POST", "/api/login", credential);
+  }
+
+  logout(): Promise<unknown> {
+    return this.#request("POST", "/api/logout", {});
+  }
+
+  async sessions(asked: { query?: string; limit?: number; before?: string; archived?: boolean }): Promise<SessionPage> {
+    const words = new URLSearchParams();
+    for (const [name, value] of Object.entries(asked)) if (value !== undefined && value !== "" && value !== false) words.set(name, String(value));
+    return (await this.#request("GET", `/api/sessions?${words}`)) as SessionPage;
+  }
+
+  async session(id: string): Promise<Session> {
+    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}`)) as Session;
+  }
+
+  async create(title: string): Promise<{ session_id: string }> {
+    return (await this.#request("POST", "/api/sessions", { title })) as { session_id: string };
+  }
+
+  async change(id: string, changed: { title?: string; pinned?: boolean; archived?: boolean }): Promise<Summary> {
+    return (await this.#request("PATCH", `/api/sessions/${encodeURIComponent(id)}`, changed)) as Summary;
+  }
+
+  async post(id: string, message: { text: string; client_id: string }): Promise<{ message_id: string; session_id: string }> {
+    return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/messages`, message)) as { message_id: string; session_id: string };
+  }
+
+  answer(question: string, text: string): Promise<unknown> {
+    return this.#request("POST", `/api/questions/${encodeURIComponent(question)}`, { text });
+  }
+
+  stop(id: string, client_id: string): Promise<unknown> {
+    return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/stop`, { client_id });
+  }
+}

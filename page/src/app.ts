@@ -1,0 +1,223 @@
+/** The page, put together: what is signed in, what is open, what the user does. The drawing is in `ui/`. */
+
+import { effect, signal } from "@preact/signals";
+import { Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
+import { delayMs } from "./backoff";
+import { Connection } from "./connection";
+import { Conversation } from "./conversation";
+import { randomId } from "./ids";
+import { List } from "./list";
+import { isNew } from "./outbox";
+import { Sending } from "./sending";
+import { Drafts, type SafeStorage } from "./storage";
+import type { Summary } from "./types";
+
+/** What the address says: a session, or a conversation that is about to begin, by a name of our own. */
+export interface Route {
+  session: string | null;
+  fresh: string;
+}
+
+export interface Toast {
+  text: string;
+  action: { label: string; run: () => void } | null;
+}
+
+export class App {
+  readonly connection = new Connection();
+  readonly api: Api;
+  readonly list: List;
+  readonly conversation: Conversation;
+  readonly sending: Sending;
+  readonly drafts: Drafts;
+  readonly route = signal<Route>({ session: null, fresh: "" });
+  readonly toast = signal<Toast | null>(null);
+  readonly drawer = signal(false);
+  /** Why signing in did not work, for the sign-in form. */
+  readonly signInProblem = signal<string | null>(null);
+  #toastTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(fetch: Fetch, private readonly storage: SafeStorage) {
+    this.api = new Api(fetch);
+    this.drafts = new Drafts(storage);
+    this.list = new List(this.api, this.connection);
+    this.conversation = new Conversation(this.api, fetch, this.connection);
+    this.sending = new Sending(storage, this.api, this.connection, {
+      created: (name, session_id) => this.#created(name, session_id),
+      accepted: (asked, session_id) => {
+        // A suspended conversation goes on in a new one, which the server names.
+        if (asked !== session_id && this.route.value.session === asked) this.go(session_id, true);
+        void this.list.refresh();
+      },
+    });
+    this.route.value = this.#routeOf(location.pathname);
+  }
+
+  async start(): Promise<void> {
+    window.addEventListener("popstate", () => (this.route.value = this.#routeOf(location.pathname)));
+    window.addEventListener("hashchange", () => void this.#signInByAddress());
+    window.addEventListener("online", () => this.#wake());
+    window.addEventListener("storage", () => this.sending.reread());
+    document.addEventListener("visibilitychange", () => this.#visibility());
+    this.connection.onBack(() => this.#wake());
+    await this.#signInByAddress();
+    effect(() => {
+      const { session } = this.route.value;
+      if (this.connection.state.value === "signed-out") {
+        this.conversation.open(null);
+        this.list.stop();
+      } else this.conversation.open(session);
+    });
+    effect(() => {
+      const view = this.conversation.view.value;
+      if (view) this.sending.seen(new Set(view.session.messages.map((message) => message.id)), Date.now());
+    });
+    this.list.start();
+    this.sending.wake();
+  }
+
+  // Signing in
+
+  /** An address that ends in `#code=...` signs in. The code leaves the address bar before anything else happens. */
+  async #signInByAddress(): Promise<void> {
+    const code = new URLSearchParams(location.hash.slice(1)).get("code");
+    if (code === null) return;
+    history.replaceState(history.state, "", location.pathname + location.search);
+    for (let tries = 1; ; tries++) {
+      const problem = await this.#signIn({ code });
+      if (problem !== "away") return;
+      await new Promise((resolve) => setTimeout(resolve, delayMs(tries, Math.random())));
+    }
+  }
+
+  async signInByToken(token: string): Promise<void> {
+    if ((await this.#signIn({ token })) === "away") this.signInProblem.value = "Holdfast does not answer. Is it running?";
+  }
+
+  async #signIn(credential: { code: string } | { token: string }): Promise<"in" | "refused" | "away"> {
+    this.signInProblem.value = null;
+    try {
+      await this.api.login(credential);
+    } catch (error) {
+      if (error instanceof Unavailable) return "away";
+      const code = "code" in credential;
+      const wrong = code ? "That sign-in address was used already, or is older than five minutes." : "That is not this server's token.";
+      this.signInProblem.value = error instanceof Refused && error.status === 429 ? error.message : wrong;
+      // A code that is used up does not end a cookie that is good: the next request tells.
+      return "refused";
+    }
+    this.connection.signedIn();
+    return "in";
+  }
+
+  async signOut(): Promise<void> {
+    const unsent = this.sending.items.value.length;
+    const warning = unsent === 1 ? "One message is" : `${unsent} messages are`;
+    if (unsent > 0 && !window.confirm(`${warning} not sent yet and would be discarded. Sign out?`)) return;
+    try {
+      await this.api.logout();
+    } catch (error) {
+      if (!(error instanceof SignedOut)) return this.say("Holdfast is away: you are still signed in.");
+    }
+    this.sending.discardAll();
+    this.storage.removeAll("holdfast.");
+    this.conversation.forget();
+    this.list.forget();
+    this.signInProblem.value = null;
+    this.connection.signedOut();
+    this.go(null);
+  }
+
+  // Going places
+
+  #routeOf(path: string): Route {
+    const match = /^\/s\/([^/]+)\/?$/.exec(path);
+    if (match) return { session: decodeURIComponent(match[1]!), fresh: "" };
+    // What was begun while the server was away is still here after a reload.
+    const begun = this.sending.items.value.findLast((item) => isNew(item.conversation));
+    return { session: null, fresh: begun?.conversation ?? `new:${randomId()}` };
+  }
+
+  go(session: string | null, replace = false): void {
+    this.drawer.value = false;
+    const path = session === null ? "/" : `/s/${encodeURIComponent(session)}`;
+    if (path !== location.pathname) history[replace ? "replaceState" : "pushState"](null, "", path);
+    this.route.value = { session, fresh: session === null ? `new:${randomId()}` : "" };
+  }
+
+  /** Back to a conversation that was begun here and is not known to the server yet. */
+  goFresh(name: string): void {
+    this.go(null);
+    this.route.value = { session: null, fresh: name };
+  }
+
+  /** The name under which what is open keeps its outbox. */
+  get openName(): string {
+    return this.route.value.session ?? this.route.value.fresh;
+  }
+
+  get draftName(): string {
+    return this.route.value.session ?? "new";
+  }
+
+  #created(name: string, session_id: string): void {
+    const { session, fresh } = this.route.value;
+    if (session === null && fresh === name) {
+      this.drafts.set(session_id, this.drafts.get("new"));
+      this.drafts.set("new", "");
+      this.go(session_id, true);
+    }
+    void this.list.refresh();
+  }
+
+  // Doing things
+
+  send(text: string): void {
+    this.sending.send(this.openName, text);
+  }
+
+  answer(question_id: string, text: string): void {
+    this.sending.send(this.openName, text, question_id);
+  }
+
+  /** Changes a conversation: at once on the page, then on the server, and back where that fails. */
+  async change(session: Pick<Summary, "session_id" | "title" | "pinned" | "archived">, changed: { title?: string; pinned?: boolean; archived?: boolean }): Promise<void> {
+    this.list.patch(session.session_id, changed);
+    try {
+      await this.api.change(session.session_id, changed);
+      if (changed.archived !== undefined) this.#sayArchived(session.session_id, changed.archived);
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+      else this.say(error instanceof Refused ? error.message : "Holdfast is away: nothing was changed.");
+    }
+    void this.list.refresh();
+  }
+
+  #sayArchived(session_id: string, archived: boolean): void {
+    const undo = (): void => void this.api.change(session_id, { archived: !archived }).then(() => this.list.refresh(), () => this.say("That could not be undone."));
+    this.say(archived ? "Archived." : "Back in the list.", { label: "Undo", run: undo });
+  }
+
+  say(text: string, action: Toast["action"] = null): void {
+    clearTimeout(this.#toastTimer);
+    this.toast.value = { text, action };
+    this.#toastTimer = setTimeout(() => (this.toast.value = null), 6000);
+  }
+
+  hush(): void {
+    this.toast.value = null;
+  }
+
+  #wake(): void {
+    this.conversation.wake();
+    this.sending.wake();
+    this.list.start();
+  }
+
+  #visibility(): void {
+    const visible = document.visibilityState === "visible";
+    this.conversation.visible(visible);
+    if (!visible) return this.list.stop();
+    if (this.connection.state.value !== "signed-out") this.#wake();
+  }
+}

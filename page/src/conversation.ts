@@ -1,0 +1,237 @@
+/** The conversation that is open: its view, kept current by the one event stream of this page, and the stopping of its turn. */
+
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { type Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
+import { delayMs } from "./backoff";
+import type { Connection } from "./connection";
+import { randomId } from "./ids";
+import { apply, isForeign, type LogEvent, openTurn, type View, viewOf } from "./log";
+import { Pause } from "./pause";
+import { follow } from "./stream";
+
+const KEPT_VIEWS = 20;
+/** A page nobody looks at gives its connection back after a while: browsers allow only a few per server. */
+const HIDDEN_MS = 60_000;
+/** Longer than a heartbeat: a connection this quiet may have died while the machine slept. */
+const QUIET_MS = 20_000;
+
+export class Conversation {
+  readonly #view = signal<View | null>(null);
+  readonly #missing = signal(false);
+  /** The turn whose stop the user asked for, until it ended. */
+  readonly stopAsked = signal<string | null>(null);
+  readonly #kept = new Map<string, View>();
+  readonly #pause = new Pause();
+  readonly #stopPause = new Pause();
+  #session: string | null = null;
+  #watching: AbortController | null = null;
+  #pending: LogEvent[] = [];
+  #frame: (() => void) | null = null;
+  /** When the present connection last gave a sign of life; 0 before it did. */
+  #heard = 0;
+  #hidden: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly api: Api, private readonly fetch: Fetch, private readonly connection: Connection) {}
+
+  get view(): ReadonlySignal<View | null> {
+    return this.#view;
+  }
+
+  /** True when the server does not know the session that was opened. */
+  get missing(): ReadonlySignal<boolean> {
+    return this.#missing;
+  }
+
+  /** Shows and follows a session; null closes what is open. */
+  open(session: string | null): void {
+    if (session === this.#session && this.#watching !== null) return;
+    this.#unwatch();
+    this.#session = session;
+    this.#missing.value = false;
+    this.stopAsked.value = null;
+    this.#view.value = session === null ? null : (this.#kept.get(session) ?? null);
+    if (session === null) this.connection.stream("none");
+    else this.#watch(session);
+  }
+
+  /** There is reason to believe that a try would work now, or that the connection is not what it seems. */
+  wake(): void {
+    if (this.#watching !== null && this.#session !== null && this.#heard > 0 && Date.now() - this.#heard > QUIET_MS) {
+      this.#unwatch();
+      this.#watch(this.#session);
+    }
+    this.#pause.wake();
+    this.#stopPause.wake();
+  }
+
+  visible(is_visible: boolean): void {
+    clearTimeout(this.#hidden);
+    if (!is_visible) this.#hidden = setTimeout(() => this.#unwatch(), HIDDEN_MS);
+    else if (this.#watching === null && this.#session !== null && !this.#missing.value) this.#watch(this.#session);
+    else this.wake();
+  }
+
+  firstWords(session: string): string | null {
+    const text = this.#kept.get(session)?.session.messages.find((message) => message.role === "user")?.text;
+    return text ? text.slice(0, 60) : null;
+  }
+
+  forget(): void {
+    this.open(null);
+    this.#kept.clear();
+  }
+
+  /** Asks for the end of the running turn, again and again while the server is away, but never for that of a later turn. */
+  async stop(): Promise<void> {
+    const session = this.#session;
+    const turn = this.#view.value && openTurn(this.#view.value.session);
+    if (session === null || !turn || this.stopAsked.value === turn.id) return;
+    this.stopAsked.value = turn.id;
+    const client_id = randomId();
+    const wanted = (): boolean => this.#session === session && this.stopAsked.value === turn.id && this.#openTurn() === turn.id;
+    for (let tries = 1; wanted(); tries++) {
+      try {
+        await this.api.stop(session, client_id);
+        return;
+      } catch (error) {
+        if (!(error instanceof Unavailable)) {
+          // Nothing to stop: its end is on its way. Signed out or refused: the button comes back.
+          if (!(error instanceof Refused && error.code === "nothing_to_stop")) this.stopAsked.value = null;
+          if (error instanceof SignedOut) this.connection.signedOut();
+          return;
+        }
+        await this.#stopPause.wait(delayMs(tries, Math.random()));
+      }
+    }
+  }
+
+  #openTurn(): string | null {
+    const view = this.#view.value;
+    return (view && openTurn(view.session)?.id) ?? null;
+  }
+
+  #unwatch(): void {
+    this.#watching?.abort();
+    this.#watching = null;
+    this.#flush();
+  }
+
+  #watch(session: string): void {
+    const watching = new AbortController();
+    this.#watching = watching;
+    this.#heard = 0;
+    void this.#run(session, watching.signal).then((end) => {
+      if (this.#watching === watching) this.#watching = null;
+      if (end === "signed-out") this.connection.signedOut();
+      if (end === "gone") {
+        this.#missing.value = true;
+        this.connection.stream("none");
+        this.connection.request(true);
+      }
+    });
+  }
+
+  async #run(session: string, signal: AbortSignal): Promise<"stopped" | "signed-out" | "gone"> {
+    const loaded = this.#view.value === null ? await this.#load(session, signal) : "loaded";
+    if (loaded !== "loaded") return loaded;
+    return follow({
+      fetch: this.fetch,
+      session,
+      cursor: () => {
+        this.#flush();
+        return this.#view.value?.session.cursor ?? "0";
+      },
+      connected: () => this.connection.stream("open"),
+      disconnected: () => {
+        this.#heard = 0;
+        this.connection.stream("broken");
+      },
+      heard: () => (this.#heard = Date.now()),
+      received: (event) => this.#receive(event),
+      pause: this.#pause,
+      random: Math.random,
+      signal,
+    });
+  }
+
+  async #load(session: string, signal: AbortSignal): Promise<"loaded" | "stopped" | "signed-out" | "gone"> {
+    for (let tries = 1; !signal.aborted; tries++) {
+      try {
+        const whole = await this.api.session(session);
+        if (signal.aborted) break;
+        this.#show(viewOf(whole));
+        return "loaded";
+      } catch (error) {
+        if (error instanceof SignedOut) return "signed-out";
+        if (error instanceof Refused && (error.status === 404 || error.status === 410)) return "gone";
+        if (signal.aborted) break;
+        this.connection.stream("broken");
+        await this.#pause.wait(delayMs(tries, Math.random()), signal);
+      }
+    }
+    return "stopped";
+  }
+
+  /** Events are gathered and folded once per frame: a fast answer costs one drawing per frame, not one per piece. */
+  #receive(event: LogEvent): void {
+    this.#pending.push(event);
+    if (this.#frame === null) this.#frame = nextFrame(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#frame?.();
+    this.#frame = null;
+    const events = this.#pending;
+    this.#pending = [];
+    let view = this.#view.value;
+    if (events.length === 0 || view === null) return;
+    try {
+      for (const event of events) {
+        if (event.name !== "snapshot" && isForeign(view, event.id)) return this.#reload();
+        view = apply(view, event);
+      }
+    } catch (error) {
+      console.error("an event could not be applied; the conversation is loaded anew", error);
+      return this.#reload();
+    }
+    this.#show(view);
+  }
+
+  #show(view: View): void {
+    this.#view.value = view;
+    const asked = this.stopAsked.value;
+    if (asked !== null && openTurn(view.session)?.id !== asked) this.stopAsked.value = null;
+    this.#kept.delete(view.session.session_id);
+    this.#kept.set(view.session.session_id, view);
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= KEPT_VIEWS) break;
+      this.#kept.delete(oldest);
+    }
+  }
+
+  /** What is here cannot be continued: only the whole session helps. */
+  #reload(): void {
+    const session = this.#session;
+    this.#unwatch();
+    this.#view.value = null;
+    if (session !== null) {
+      this.#kept.delete(session);
+      this.#watch(session);
+    }
+  }
+}
+
+/** Runs `then` with the next frame, or soon where no frames are drawn (a hidden page). Gives what calls it off. */
+function nextFrame(then: () => void): () => void {
+  const cancel = (): void => {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+  };
+  const run = (): void => {
+    cancel();
+    then();
+  };
+  const frame = requestAnimationFrame(run);
+  const timer = setTimeout(run, 250);
+  return cancel;
+}

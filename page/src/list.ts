@@ -1,0 +1,101 @@
+/** The list of conversations: asked for every few seconds while someone looks, and right after the page's own actions. */
+
+import { signal } from "@preact/signals";
+import { type Api, SignedOut, Unavailable } from "./api";
+import type { Connection } from "./connection";
+import type { Summary } from "./types";
+
+const EVERY_MS = 5000;
+const FIRST_PAGE = 30;
+const LARGEST_PAGE = 100;
+
+export class List {
+  readonly sessions = signal<Summary[] | null>(null);
+  readonly more = signal<string | null>(null);
+  readonly query = signal("");
+  readonly archived = signal(false);
+  readonly loadingMore = signal(false);
+  #asked = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #running = false;
+
+  constructor(private readonly api: Api, private readonly connection: Connection) {}
+
+  start(): void {
+    this.#running = true;
+    void this.refresh();
+  }
+
+  stop(): void {
+    this.#running = false;
+    clearTimeout(this.#timer);
+  }
+
+  forget(): void {
+    this.stop();
+    this.sessions.value = null;
+    this.more.value = null;
+  }
+
+  search(query: string): void {
+    this.query.value = query;
+    this.#restart();
+  }
+
+  showArchived(archived: boolean): void {
+    this.archived.value = archived;
+    this.#restart();
+  }
+
+  #restart(): void {
+    this.sessions.value = null;
+    this.more.value = null;
+    void this.refresh();
+  }
+
+  async refresh(): Promise<void> {
+    clearTimeout(this.#timer);
+    const asked = ++this.#asked;
+    try {
+      const shown = this.sessions.value ?? [];
+      const limit = Math.min(LARGEST_PAGE, Math.max(FIRST_PAGE, shown.length));
+      const page = await this.api.sessions({ query: this.query.value.trim(), limit, archived: this.archived.value });
+      this.connection.request(true);
+      if (asked !== this.#asked) return;
+      const tail = shown.slice(limit).filter((old) => !page.sessions.some((session) => session.session_id === old.session_id));
+      this.sessions.value = [...page.sessions, ...tail];
+      if (tail.length === 0) this.more.value = page.next;
+    } catch (error) {
+      if (error instanceof SignedOut) return this.connection.signedOut();
+      if (error instanceof Unavailable) this.connection.request(false);
+    } finally {
+      if (asked === this.#asked && this.#running) this.#timer = setTimeout(() => void this.refresh(), EVERY_MS);
+    }
+  }
+
+  async loadMore(): Promise<void> {
+    const before = this.more.value;
+    if (before === null || this.loadingMore.value) return;
+    this.loadingMore.value = true;
+    const asked = ++this.#asked; // a refresh that is under way would be merged wrongly: it no longer counts
+    try {
+      const page = await this.api.sessions({ query: this.query.value.trim(), limit: FIRST_PAGE, before, archived: this.archived.value });
+      if (asked !== this.#asked) return;
+      const shown = this.sessions.value ?? [];
+      this.sessions.value = [...shown, ...page.sessions.filter((session) => !shown.some((other) => other.session_id === session.session_id))];
+      this.more.value = page.next;
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+    } finally {
+      this.loadingMore.value = false;
+      if (this.#running) this.#timer = setTimeout(() => void this.refresh(), EVERY_MS);
+    }
+  }
+
+  /** Shows a change at once; the next refresh brings the server's word. */
+  patch(session_id: string, changed: Partial<Summary>): void {
+    const shown = this.sessions.value ?? [];
+    const next = shown.map((session) => (session.session_id === session_id ? { ...session, ...changed } : session));
+    this.sessions.value = next.filter((session) => session.archived === this.archived.value);
+  }
+}

@@ -1,0 +1,333 @@
+/**
+ * What the page shows of a conversation, as a pure fold over its log: `apply(view, event)` gives the view after the event.
+ *
+ * `view.session` has the shape of `GET /api/sessions/{id}`; what a reader who was away gets in one piece and what a reader who
+ * stayed has folded together are the same. Beside it stand the few things only a live reader knows. Unchanged messages keep
+ * their identity, so that a drawing of them can be kept too. Knows nothing of networks, clocks and the document.
+ */
+
+import { type Counted, counted, splice } from "./codepoints";
+import { cutText } from "./words";
+import type { Message, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
+
+export interface View {
+  session: Session;
+  /** The answer that is being written, with its length, so that appending is cheap. */
+  writing: (Counted & { turn_id: string }) | null;
+  /** The turn for which a stop is on record and whose end is still to come. */
+  stopping: string | null;
+  /** What the agent thought aloud in its present turn. It is not part of the record. */
+  reasoning: { turn_id: string; text: string } | null;
+  /** Messages that no turn will take, with the reason. The record drops them; whoever saw them wait is told. */
+  refused: { message: Message; reason: string }[];
+}
+
+export interface LogEvent {
+  id: string;
+  name: string;
+  data: Record<string, unknown>;
+}
+
+export interface Cursor {
+  log: string;
+  seq: number;
+}
+
+export function parseCursor(id: string): Cursor | null {
+  const match = /^(.+)\.(\d+)$/.exec(id);
+  return match ? { log: match[1]!, seq: Number(match[2]) } : null;
+}
+
+export function viewOf(session: Session): View {
+  return { session, writing: null, stopping: null, reasoning: null, refused: [] };
+}
+
+/** True for an event this view contains already. */
+export function isKnown(view: View, id: string): boolean {
+  const ours = parseCursor(view.session.cursor);
+  const theirs = parseCursor(id);
+  return ours !== null && theirs !== null && ours.log === theirs.log && theirs.seq <= ours.seq;
+}
+
+/** True for an event of another log: this view cannot be continued with it. */
+export function isForeign(view: View, id: string): boolean {
+  const ours = parseCursor(view.session.cursor);
+  const theirs = parseCursor(id);
+  return ours !== null && theirs !== null && ours.log !== theirs.log;
+}
+
+export function isWaiting(message: Message): boolean {
+  return message.role === "user" && message.turn_id === null;
+}
+
+/** The turn that has not ended, if there is one. */
+export function openTurn(session: Session): Turn | null {
+  const last = session.turns[session.turns.length - 1];
+  return last && last.state !== "ended" ? last : null;
+}
+
+export function apply(view: View, event: LogEvent): View {
+  if (event.name === "snapshot") {
+    const session = event.data as unknown as Session;
+    return viewOf(event.id ? { ...session, cursor: event.id } : session);
+  }
+  if (event.name === "end" || isKnown(view, event.id)) return view;
+  const step = STEPS[event.name];
+  const next = step ? step(view, event.data, event.id) : view;
+  const at = LIVELY.has(event.name) ? text(event.data.at) : null;
+  return change(next, { cursor: event.id || next.session.cursor, updated_at: at ?? next.session.updated_at });
+}
+
+/** What counts as a sign of life in the list of conversations. */
+const LIVELY = new Set([
+  "session.created", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked",
+]);
+
+type Data = Record<string, unknown>;
+type Step = (view: View, data: Data, id: string) => View;
+
+const STEPS: Record<string, Step> = {
+  "session.created": (view, data) =>
+    change(view, { title: text(data.title) ?? view.session.title, session_key: text(data.session_key) ?? view.session.session_key }),
+
+  "session.changed": (view, data) => {
+    const changed: Data = {};
+    for (const field of CHANGEABLE) if (field in data) changed[field] = data[field];
+    return change(view, changed as Partial<Session>);
+  },
+
+  "message.accepted": (view, data) => {
+    const id = text(data.message_id) ?? "";
+    if (view.session.messages.some((message) => message.id === id)) return view;
+    const message = newMessage(id, "user", text(data.text) ?? "", null, data);
+    return settled(change(view, { messages: [...view.session.messages, message] }));
+  },
+
+  "message.refused": (view, data) => {
+    const message = view.session.messages.find((m) => m.id === data.message_id);
+    if (message === undefined || !isWaiting(message)) return view;
+    const refused = [...view.refused, { message, reason: text(data.reason) ?? "" }];
+    return settled(change({ ...view, refused }, { messages: view.session.messages.filter((m) => m !== message) }));
+  },
+
+  "message.written": written,
+
+  "turn.started": (view, data) => {
+    const id = turnId(data);
+    const ids = new Set(Array.isArray(data.message_ids) ? data.message_ids : []);
+    const turn: Turn = {
+      id, generation: number(data.generation) ?? 0, attempt: number(data.attempt) ?? 1, cause: text(data.cause) ?? "", state: "running",
+      outcome: null, rule: null, started_at: text(data.at) ?? "", ended_at: null, error: null,
+    };
+    const turns = [...view.session.turns.filter((other) => other.id !== id), turn];
+    const messages = take(view.session.messages, (message) => ids.has(message.id), id);
+    return settled(change({ ...view, writing: null, reasoning: null, stopping: null }, { turns, messages, generation: turn.generation }));
+  },
+
+  text: (view, data) => {
+    const id = turnId(data);
+    const opened = openAnswer(view, id, data);
+    const answer = opened.session.messages[answerIndex(opened.session, id)]!;
+    const so_far = view.writing?.turn_id === id ? view.writing : counted(answer.text);
+    const writing = { ...splice(so_far, number(data.offset) ?? so_far.points, text(data.text) ?? ""), turn_id: id };
+    return updateMessage({ ...opened, writing }, (m) => m === answer, (m) => ({ ...m, text: writing.text }));
+  },
+
+  reasoning: (view, data) => {
+    const id = turnId(data);
+    const before = view.reasoning?.turn_id === id ? view.reasoning.text : "";
+    return { ...view, reasoning: { turn_id: id, text: before + (text(data.text) ?? "") } };
+  },
+
+  "tool.started": (view, data) => {
+    const call: ToolCall = {
+      call_id: text(data.call_id) ?? "", name: text(data.name) ?? "tool", arguments: data.arguments ?? {}, outcome: null, result: null, output: "",
+    };
+    const id = turnId(data);
+    const opened = openAnswer(view, id, data);
+    return updateMessage(opened, (m) => isAnswer(m, id), (m) => {
+      const calls = m.tool_calls ?? [];
+      // A call that is made again, by a later attempt, is the same call: what it printed before no longer counts.
+      const again = calls.some((other) => other.call_id === call.call_id);
+      return { ...m, tool_calls: again ? calls.map((other) => (other.call_id === call.call_id ? { ...other, output: "" } : other)) : [...calls, call] };
+    });
+  },
+
+  "tool.output": (view, data) => updateCall(view, data, (call) => ({ ...call, output: (call.output ?? "") + (text(data.text) ?? "") })),
+
+  "tool.finished": (view, data) =>
+    updateCall(view, data, (call) => ({ ...call, outcome: (text(data.outcome) as ToolOutcome | null) ?? "unknown", result: data.result ?? null })),
+
+  "question.asked": (view, data) => {
+    const question: Question = {
+      question_id: text(data.question_id) ?? "", turn_id: text(data.turn_id), call_id: text(data.call_id) ?? "", text: text(data.text) ?? "",
+      asked_at: text(data.at) ?? "", expires_at: text(data.expires_at),
+    };
+    return settled(updateTurn(change(view, { question }), turnId(data), { state: "waiting" }));
+  },
+
+  "question.answered": (view, data) => {
+    const id = text(data.turn_id) ?? view.session.question?.turn_id ?? null;
+    const named = text(data.message_id);
+    const { messages } = view.session;
+    // The answer may have come as a message: that one then belongs to the turn that asked.
+    const waiting = messages.find((m) => isWaiting(m) && (named === null ? m.text === data.text : m.id === named));
+    const answer = waiting ?? newMessage(named ?? `${text(data.question_id)}.answer`, "user", text(data.text) ?? "", null, data);
+    const answered = place(messages.filter((m) => m !== waiting), { ...answer, turn_id: id });
+    const closed = updateCall(change(view, { question: null, messages: answered }), data, (call) => ({ ...call, outcome: "done", result: data.text ?? null }));
+    return settled(closed);
+  },
+
+  "stop.requested": (view, data) => ({ ...view, stopping: text(data.turn_id) ?? openTurn(view.session)?.id ?? null }),
+
+  "turn.interrupted": (view, data) => {
+    const id = turnId(data);
+    const reason = text(data.reason) ?? "crash";
+    const attempt = number(data.attempt) ?? view.session.turns.find((turn) => turn.id === id)?.attempt ?? 1;
+    const written = number(data.written);
+    const kept = written === null ? answerIndex(view.session, id) >= 0 : written > 0;
+    const row: Message = {
+      ...newMessage(`${id}.cut.${attempt}`, "interruption", cutText(reason, kept), id, data),
+      state: kept ? "recovered" : "neutral", reason, rule: null, attempt: null,
+    };
+    const cut = updateTurn(change(view, { messages: place(view.session.messages, row) }), id, { state: "interrupted" });
+    return settled(change(cut, {
+      resume_pending: true, resume_reason: reason, last_resume_marked_at: text(data.at),
+      interrupted_restarts: number(data.restarts) ?? view.session.interrupted_restarts,
+    }));
+  },
+
+  "turn.resumed": (view, data) => {
+    const id = turnId(data);
+    const attempt = number(data.attempt) ?? 1;
+    const rule = text(data.rule);
+    const decided = updateTurn(decide(view, id, rule, attempt), id, { state: "running", attempt, rule });
+    // The answer goes on below whatever came between its attempts.
+    const answer = decided.session.messages[answerIndex(decided.session, id)];
+    const messages = answer ? place(decided.session.messages.filter((m) => m !== answer), answer) : decided.session.messages;
+    return settled(change(decided, { messages }));
+  },
+
+  "turn.ended": (view, data) => {
+    const id = turnId(data);
+    const rule = text(data.rule);
+    const outcome = (text(data.outcome) as TurnOutcome | null) ?? "completed";
+    let next = updateMessage(view, (m) => isAnswer(m, id) && m.status === "partial", (m) => ({ ...m, status: "complete" }));
+    if (rule !== null) next = decide(next, id, rule, null);
+    next = change(next, { question: null, resume_pending: false, resume_reason: null, last_resume_marked_at: null });
+    if (outcome === "completed") next = change(next, { interrupted_restarts: 0 });
+    next = updateTurn(next, id, { state: "ended", outcome, error: text(data.error), ended_at: text(data.at), ...(rule !== null && { rule }) });
+    return settled({ ...next, writing: null, stopping: null, reasoning: null });
+  },
+
+  damaged: (view, data, id) => {
+    const said = `One record of this conversation could not be read: ${text(data.reason)}.`;
+    const notice = newMessage(`notice.${parseCursor(id)?.seq ?? id}`, "notice", said, text(data.turn_id), data);
+    return change(view, { messages: place(view.session.messages, notice) });
+  },
+};
+
+/** Fields of a session that an event may change by name. */
+const CHANGEABLE = [
+  "title", "pinned", "archived", "suspended", "resume_pending", "resume_reason", "last_resume_marked_at",
+  "was_auto_reset", "auto_reset_reason", "interrupted_restarts",
+] as const;
+
+/** A message, whole. The answer takes the place of the one that was being written; a message that waited has its turn now. */
+function written(view: View, data: Data): View {
+  const role = (text(data.role) as Role | null) ?? "notice";
+  const turn = text(data.turn_id);
+  const body = text(data.text) ?? "";
+  if (role === "assistant" && turn !== null) {
+    const opened = openAnswer(view, turn, data);
+    return updateMessage({ ...opened, writing: null }, (m) => isAnswer(m, turn), (m) => ({ ...m, text: body, status: "complete" }));
+  }
+  const id = text(data.message_id) ?? "";
+  const known = view.session.messages.find((m) => m.id === id);
+  if (known && !isWaiting(known)) return updateMessage(view, (m) => m === known, (m) => ({ ...m, text: body }));
+  const message: Message = { ...newMessage(id, role, body, turn, data), created_at: known?.created_at ?? text(data.at) ?? "" };
+  return settled(change(view, { messages: place(view.session.messages.filter((m) => m !== known), message) }));
+}
+
+function change(view: View, changed: Partial<Session>): View {
+  return { ...view, session: { ...view.session, ...changed } };
+}
+
+/** The state and the count of waiting messages, as they follow from turns, messages and question. */
+function settled(view: View): View {
+  const { session } = view;
+  const queued = session.messages.filter(isWaiting).length;
+  const open = openTurn(session);
+  const idle = queued > 0 ? "queued" : "idle";
+  const state = open === null ? idle : open.state === "waiting" ? (session.question ? "waiting" : "running") : open.state === "interrupted" ? "interrupted" : "running";
+  return change(view, { state, queued });
+}
+
+function newMessage(id: string, role: Role, body: string, turn_id: string | null, data: Data): Message {
+  return { id, role, text: body, turn_id, created_at: text(data.at) ?? "", status: "complete" };
+}
+
+/** With `message` after everything that has its turn and before what still waits for one. */
+function place(messages: Message[], message: Message): Message[] {
+  let end = messages.length;
+  while (end > 0 && isWaiting(messages[end - 1]!)) end--;
+  return [...messages.slice(0, end), message, ...messages.slice(end)];
+}
+
+/** The waiting messages that `taken` names now belong to the turn, and stand before those that still wait. */
+function take(messages: Message[], taken: (message: Message) => boolean, turn_id: string): Message[] {
+  const mine = messages.filter((message) => isWaiting(message) && taken(message));
+  return mine.reduce((rest, message) => place(rest, { ...message, turn_id }), messages.filter((message) => !mine.includes(message)));
+}
+
+function isAnswer(message: Message, turn_id: string): boolean {
+  return message.role === "assistant" && message.turn_id === turn_id;
+}
+
+function answerIndex(session: Session, turn_id: string): number {
+  return session.messages.findLastIndex((message) => isAnswer(message, turn_id));
+}
+
+/** With an answer of this turn to write to. An answer is one message, however many attempts it takes. */
+function openAnswer(view: View, turn_id: string, data: Data): View {
+  if (answerIndex(view.session, turn_id) >= 0) return view;
+  const answer: Message = { ...newMessage(`${turn_id}.answer`, "assistant", "", turn_id, data), status: "partial", tool_calls: [] };
+  return change(view, { messages: place(view.session.messages, answer) });
+}
+
+function updateMessage(view: View, which: (message: Message) => boolean, how: (message: Message) => Message): View {
+  const index = view.session.messages.findLastIndex(which);
+  if (index < 0) return view;
+  const messages = view.session.messages.slice();
+  messages[index] = how(messages[index]!);
+  return change(view, { messages });
+}
+
+function updateCall(view: View, data: Data, how: (call: ToolCall) => ToolCall): View {
+  const id = data.call_id;
+  const has = (message: Message) =>
+    (data.turn_id === undefined || data.turn_id === null || message.turn_id === data.turn_id) && (message.tool_calls?.some((call) => call.call_id === id) ?? false);
+  return updateMessage(view, has, (m) => ({ ...m, tool_calls: m.tool_calls!.map((call) => (call.call_id === id ? how(call) : call)) }));
+}
+
+function updateTurn(view: View, id: string, changed: Partial<Turn>): View {
+  return change(view, { turns: view.session.turns.map((turn) => (turn.id === id ? { ...turn, ...changed } : turn)) });
+}
+
+/** Says on the turn's undecided interruption what was decided. */
+function decide(view: View, turn_id: string, rule: string | null, attempt: number | null): View {
+  const undecided = (m: Message) => m.role === "interruption" && m.turn_id === turn_id && !m.rule;
+  return updateMessage(view, undecided, (m) => ({ ...m, rule, attempt }));
+}
+
+function turnId(data: Data): string {
+  return text(data.turn_id) ?? "";
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function number(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
+}

@@ -1,0 +1,88 @@
+/** The shapes of the HTTP API, as its documentation gives them. */
+
+export type SessionState = "idle" | "queued" | "running" | "waiting" | "interrupted";
+
+export interface Summary {
+  session_id: string;
+  session_key: string;
+  title: string | null;
+  created_at: string;
+  updated_at: string;
+  state: SessionState;
+  generation: number;
+  suspended: boolean;
+  resume_pending: boolean;
+  resume_reason: string | null;
+  last_resume_marked_at: string | null;
+  was_auto_reset: boolean;
+  auto_reset_reason: string | null;
+  interrupted_restarts: number;
+  pinned: boolean;
+  archived: boolean;
+  queued: number;
+}
+
+export type ToolOutcome = "done" | "failed" | "unknown";
+
+export interface ToolCall {
+  call_id: string;
+  name: string;
+  arguments: unknown;
+  /** null while it runs */
+  outcome: ToolOutcome | null;
+  result: unknown;
+  output: string | null; // what it printed so far
+}
+
+export type Role = "user" | "assistant" | "interruption" | "notice";
+
+export interface Message {
+  id: string;
+  role: Role;
+  text: string;
+  turn_id: string | null;
+  created_at: string;
+  status: "complete" | "partial";
+  tool_calls?: ToolCall[];
+  /** Of an interruption. */
+  state?: "recovering" | "recovered" | "neutral";
+  reason?: string | null;
+  rule?: string | null;
+  attempt?: number | null;
+}
+
+export type TurnOutcome = "completed" | "failed" | "cancelled" | "set_aside";
+
+export interface Turn {
+  id: string;
+  generation: number;
+  attempt: number;
+  cause: string;
+  state: "running" | "waiting" | "interrupted" | "ended";
+  outcome: TurnOutcome | null;
+  rule: string | null;
+  started_at: string;
+  ended_at: string | null;
+  error: string | null;
+}
+
+export interface Question {
+  question_id: string;
+  turn_id: string | null;
+  call_id?: string;
+  text: string;
+  asked_at: string;
+  expires_at: string | null;
+}
+
+export interface Session extends Summary {
+  cursor: string;
+  messages: Message[];
+  turns: Turn[];
+  question: Question | null;
+}
+
+export interface SessionPage {
+  sessions: Summary[];
+  next: string | null;
+}

@@ -1,0 +1,165 @@
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { type Item, shownAlready } from "../outbox";
+import type { Sent } from "../sending";
+import { isWaiting, openTurn, type View } from "../log";
+import type { Message, Turn } from "../types";
+import { turnEnd } from "../words";
+import { DownIcon } from "./icons";
+import { MessageRow, OutboxRow, RefusedRow, SentRow, TurnEnd, Working } from "./Messages";
+import { QuestionCard } from "./QuestionCard";
+import { gist } from "./ToolCard";
+import { useApp } from "./shared";
+import { Welcome } from "./Welcome";
+
+/** Of a long conversation only the end is drawn at first. */
+const SHOWN = 150;
+
+export function ConversationPane(): VNode {
+  const app = useApp();
+  const name = app.openName;
+  const view = app.conversation.view.value;
+  const items = app.sending.items.value.filter((item) => item.conversation === name);
+  const sent = app.sending.sent.value.filter((other) => other.session_id === name && !view?.session.messages.some((message) => message.id === other.message_id));
+  const is_open = app.route.value.session !== null;
+
+  if (app.conversation.missing.value) return <Nowhere />;
+  if (is_open && view === null) return <Scroll key={name}><Loading /><OnTheirWay items={items} sent={sent} view={null} /></Scroll>;
+  const empty = items.length === 0 && sent.length === 0 && (view === null || (view.session.messages.length === 0 && view.session.turns.length === 0));
+  if (empty) return <Scroll key={name}><Welcome /></Scroll>;
+  return (
+    <Scroll key={name}>
+      {view && <Rows view={view} />}
+      <OnTheirWay items={items} sent={sent} view={view} />
+    </Scroll>
+  );
+}
+
+function Rows(props: { view: View }): VNode {
+  const { session, reasoning, refused } = props.view;
+  const [shown, setShown] = useState(SHOWN);
+  const settled = session.messages.filter((message) => !isWaiting(message));
+  const waiting = session.messages.filter(isWaiting);
+  const hidden = Math.max(0, settled.length - shown);
+  const open = openTurn(session);
+  const last = settled[settled.length - 1];
+  const writes = last?.role === "assistant" && last.turn_id === open?.id && (last.text !== "" || last.tool_calls?.some((call) => call.outcome === null));
+  const answers = answered(settled);
+  const works = open !== null && session.question === null && !writes;
+  return (
+    <>
+      {session.was_auto_reset && hidden === 0 && <p class="notice">This conversation began anew{session.auto_reset_reason === "suspended" ? ": the one before it is suspended" : ""}. The one before it is still in the list.</p>}
+      {hidden > 0 && <button type="button" class="small-button earlier" onClick={() => setShown(shown + SHOWN)}>Show earlier messages ({hidden})</button>}
+      {rows(settled.slice(hidden), session.turns).map((row) => {
+        if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} />;
+        const { message } = row;
+        const is_open = open !== null && message.turn_id === open.id;
+        return (
+          <MessageRow
+            key={message.id} message={message} running={is_open && open.state === "running"} waiting={false}
+            asks={is_open ? (session.question?.text ?? null) : null} answers={answers.get(message.id) ?? null}
+          />
+        );
+      })}
+      {works && <Working word={open.state === "interrupted" ? "Recovering" : "Working"} reasoning={reasoning?.turn_id === open.id ? reasoning.text : null} />}
+      {session.question && <QuestionCard key={session.question.question_id} question={session.question} />}
+      {refused.map(({ message, reason }) => <RefusedRow key={message.id} text={message.text} reason={reason} />)}
+      {session.suspended && <p class="notice">This conversation is suspended, because restarts cut it too often. What you write next begins a new one.</p>}
+      {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting asks={null} answers={null} />)}
+    </>
+  );
+}
+
+type Row = { message: Message } | { turn: Turn };
+
+/** The messages, and after the last of each turn how the turn ended, where that needs saying. */
+function rows(messages: Message[], turns: Turn[]): Row[] {
+  const ends = new Map(turns.filter((turn) => turnEnd(turn) !== null).map((turn) => [turn.id, turn]));
+  if (ends.size === 0) return messages.map((message) => ({ message }));
+  const last = new Map(messages.map((message, index) => [message.turn_id, index]));
+  return messages.flatMap((message, index) => {
+    const turn = message.turn_id !== null && last.get(message.turn_id) === index ? ends.get(message.turn_id) : undefined;
+    return turn ? [{ message }, { turn }] : [{ message }];
+  });
+}
+
+/** Which messages answer a question of their turn, and what it was: the turn's answer, where the question stands, goes on below them. */
+function answered(messages: Message[]): Map<string, string> {
+  const questions = new Map<string, string>();
+  for (const { turn_id, tool_calls } of messages) {
+    for (const call of tool_calls ?? []) if (call.outcome === "done" && typeof call.result === "string") questions.set(`${turn_id} ${call.result}`, gist(call.arguments));
+  }
+  const found = new Map<string, string>();
+  const begun = new Set<string | null>();
+  for (const { id, role, turn_id, text } of messages) {
+    if (role !== "user") continue;
+    const question = begun.has(turn_id) ? questions.get(`${turn_id} ${text}`) : undefined;
+    begun.add(turn_id);
+    if (question) found.set(id, question);
+  }
+  return found;
+}
+
+/** What the server has not shown yet. An item whose message the stream shows already (its acknowledgement is late) is not drawn twice. */
+function OnTheirWay(props: { items: Item[]; sent: Sent[]; view: View | null }): VNode {
+  const app = useApp();
+  const arrived = shownAlready(props.items, props.view?.session.messages ?? [], app.sending.acknowledged);
+  return (
+    <>
+      {props.sent.map((sent) => <SentRow key={sent.client_id} text={sent.text} />)}
+      {props.items.filter((item) => !arrived.has(item.client_id)).map((item) => <OutboxRow key={item.client_id} item={item} />)}
+    </>
+  );
+}
+
+function Loading(): VNode {
+  return <div class="loading" role="status"><span class="sr-only">Loading the conversation</span><i /><i /><i /></div>;
+}
+
+function Nowhere(): VNode {
+  const app = useApp();
+  return (
+    <div class="scroll">
+      <div class="welcome">
+        <h2>There is no such conversation here.</h2>
+        <p>It may belong to another home folder, or the address was cut.</p>
+        <button type="button" class="primary" onClick={() => app.go(null)}>Start a new one</button>
+      </div>
+    </div>
+  );
+}
+
+/** The scrolling part. It stays at the end while the reader is there, and leaves a reader who went up in peace. */
+function Scroll(props: { children: ComponentChildren }): VNode {
+  const box = useRef<HTMLDivElement>(null);
+  const inside = useRef<HTMLDivElement>(null);
+  const stuck = useRef(true);
+  const [away, setAway] = useState(false);
+  const toEnd = (): void => {
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  };
+  const scrolled = (): void => {
+    const { scrollTop, scrollHeight, clientHeight } = box.current!;
+    stuck.current = scrollHeight - scrollTop - clientHeight < 60;
+    setAway(!stuck.current);
+  };
+  useLayoutEffect(toEnd, []);
+  useEffect(() => {
+    const grown = new ResizeObserver(() => {
+      if (stuck.current) toEnd();
+    });
+    grown.observe(inside.current!);
+    grown.observe(box.current!);
+    return () => grown.disconnect();
+  }, []);
+  return (
+    <div class="scroll-frame">
+      <div class="scroll" ref={box} onScroll={scrolled}>
+        <div class="rows" ref={inside} role="log" aria-label="Messages" aria-live="polite" aria-relevant="additions">{props.children}</div>
+      </div>
+      {away && (
+        <button type="button" class="to-end" onClick={() => { stuck.current = true; toEnd(); }} aria-label="To the latest message" title="To the latest message"><DownIcon /></button>
+      )}
+    </div>
+  );
+}

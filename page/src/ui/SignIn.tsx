@@ -1,0 +1,33 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { Mark } from "./icons";
+import { useApp } from "./shared";
+
+export function SignIn(): VNode {
+  const app = useApp();
+  const [token, setToken] = useState("");
+  const [busy, setBusy] = useState(false);
+  const signIn = async (): Promise<void> => {
+    if (token.trim() === "" || busy) return;
+    setBusy(true);
+    await app.signInByToken(token.trim());
+    setBusy(false);
+  };
+  return (
+    <main class="sign-in">
+      <div data-testid="connection" data-state="signed-out" role="status" class="sr-only">Signed out</div>
+      <div class="sign-in-card">
+        <Mark size={56} />
+        <h1>Holdfast</h1>
+        <p>Sign in with the address that <code>holdfast serve</code> prints, or with the token: run <code>holdfast token</code> and paste what it says.</p>
+        <form onSubmit={(event) => { event.preventDefault(); void signIn(); }}>
+          <label for="token">Token</label>
+          <input id="token" type="password" data-testid="token" value={token} autocomplete="current-password" autofocus onInput={(event) => setToken(event.currentTarget.value)} />
+          <button type="submit" class="primary" data-testid="sign-in" disabled={busy || token.trim() === ""}>{busy ? "Signing in…" : "Sign in"}</button>
+        </form>
+        {app.signInProblem.value && <p class="problem" role="alert">{app.signInProblem.value}</p>}
+        <p class="quiet">What you have typed and not sent is kept on this device.</p>
+      </div>
+    </main>
+  );
+}

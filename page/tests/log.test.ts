@@ -1,0 +1,192 @@
+import { describe, expect, test } from "vitest";
+import { apply, isForeign, type LogEvent, openTurn, type View, viewOf } from "../src/log";
+import type { Session } from "../src/types";
+import { interruption } from "../src/words";
+
+function session(): Session {
+  return {
+    session_id: "s1", session_key: "agent:main:web:dm:1", title: "A title", created_at: "t0", updated_at: "t0", state: "idle", generation: 0,
+    suspended: false, resume_pending: false, resume_reason: null, last_resume_marked_at: null, was_auto_reset: false, auto_reset_reason: null,
+    interrupted_restarts: 0, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], turns: [], question: null,
+  };
+}
+
+/** A log that is written event by event, from sequence 2 on. */
+class Log {
+  events: LogEvent[] = [];
+
+  add(name: string, data: Record<string, unknown> = {}): this {
+    const seq = this.events.length + 2;
+    this.events.push({ id: `L.${seq}`, name, data: { at: `t${seq}`, ...data } });
+    return this;
+  }
+
+  message(id: string, text: string): this {
+    return this.add("message.accepted", { message_id: id, text, mode: "queue" });
+  }
+
+  start(turn: string, message: string, text: string, generation = 1): this {
+    return this.add("turn.started", { turn_id: turn, attempt: 1, generation, cause: "message", message_ids: [message] })
+      .add("message.written", { turn_id: turn, message_id: message, role: "user", text });
+  }
+
+  say(turn: string, offset: number, text: string): this {
+    return this.add("text", { turn_id: turn, offset, text });
+  }
+
+  view(from: View = viewOf(session())): View {
+    return this.events.reduce(apply, from);
+  }
+}
+
+const shown = (view: View) => view.session.messages.map((message) => `${message.role}:${message.text}`);
+
+describe("the fold over the log", () => {
+  test("a message, its turn and its answer", () => {
+    const log = new Log().message("m1", "hello").start("t1", "m1", "hello").say("t1", 0, "Hi").say("t1", 2, " there");
+    const running = log.view();
+    expect(shown(running)).toEqual(["user:hello", "assistant:Hi there"]);
+    expect(running.session.messages.map((message) => [message.turn_id, message.status])).toEqual([["t1", "complete"], ["t1", "partial"]]);
+    expect(running.session).toMatchObject({ state: "running", queued: 0, generation: 1, cursor: "L.6" });
+
+    const ended = log.add("message.written", { turn_id: "t1", message_id: "x", role: "assistant", text: "Hi there." })
+      .add("turn.ended", { turn_id: "t1", outcome: "completed" }).view();
+    expect(shown(ended)).toEqual(["user:hello", "assistant:Hi there."]);
+    expect(ended.session).toMatchObject({ state: "idle", updated_at: "t8" });
+    expect(ended.session.turns).toEqual([{
+      id: "t1", generation: 1, attempt: 1, cause: "message", state: "ended", outcome: "completed", rule: null, started_at: "t3", ended_at: "t8", error: null,
+    }]);
+    expect(openTurn(ended.session)).toBeNull();
+  });
+
+  test("what was seen already is not applied again, also when a reconnect repeats it", () => {
+    const log = new Log().message("m1", "hello").start("t1", "m1", "hello").say("t1", 0, "Hi").say("t1", 2, " there");
+    const once = log.view();
+    expect(log.view(once)).toBe(once);
+    const overlapping = [...log.events.slice(0, 4), ...log.events.slice(2)].reduce(apply, viewOf(session()));
+    expect(overlapping.session).toEqual(once.session);
+  });
+
+  test("every place to leave and come back gives the same view", () => {
+    const log = new Log().message("m1", "a").start("t1", "m1", "a").say("t1", 0, "one 🪸").message("m2", "b")
+      .add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1 })
+      .add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash" })
+      .say("t1", 5, " two").add("turn.ended", { turn_id: "t1", outcome: "completed" }).start("t2", "m2", "b", 2).say("t2", 0, "three");
+    const whole = log.view().session;
+    for (let left = 0; left <= log.events.length; left++) {
+      const before = log.events.slice(0, left).reduce(apply, viewOf(session()));
+      // A snapshot goes over the wire: nothing may live in the view that is not in its JSON.
+      const back = apply(viewOf(session()), { id: before.session.cursor, name: "snapshot", data: JSON.parse(JSON.stringify(before.session)) });
+      expect(log.events.slice(left).reduce(apply, back).session, `left after ${left}`).toEqual(whole);
+    }
+  });
+
+  test("offsets are code points: a text goes on, or begins anew", () => {
+    const log = new Log().message("m1", "x").start("t1", "m1", "x").say("t1", 0, "🪸🌊").say("t1", 2, "!").say("t1", 1, "kelp");
+    expect(shown(log.view())).toEqual(["user:x", "assistant:🪸kelp"]);
+    expect(shown(log.say("t1", 0, "anew").say("t1", 4, "er").view())).toEqual(["user:x", "assistant:anewer"]);
+  });
+
+  test("a long answer leaves the other messages untouched", () => {
+    const log = new Log().message("m1", "a").start("t1", "m1", "a").say("t1", 0, "one").add("turn.ended", { turn_id: "t1", outcome: "completed" })
+      .message("m2", "b").start("t2", "m2", "b", 2).say("t2", 0, "two");
+    const before = log.view();
+    const after = log.say("t2", 3, " more").view(before);
+    expect(after.session.messages.slice(0, 3).every((message, index) => message === before.session.messages[index])).toBe(true);
+    expect(after.session.messages[3]).not.toBe(before.session.messages[3]);
+  });
+
+  test("messages that come while a turn runs wait at the end, in order, and are counted", () => {
+    const log = new Log().message("m1", "a").start("t1", "m1", "a").message("m2", "b").message("m3", "c").say("t1", 0, "answer");
+    const view = log.view();
+    expect(shown(view)).toEqual(["user:a", "assistant:answer", "user:b", "user:c"]);
+    expect(view.session).toMatchObject({ queued: 2, state: "running" });
+    const ended = log.add("turn.ended", { turn_id: "t1", outcome: "completed" }).view();
+    expect(ended.session.state).toBe("queued");
+    const next = log.start("t2", "m2", "b", 2).say("t2", 0, "second").view();
+    expect(shown(next)).toEqual(["user:a", "assistant:answer", "user:b", "assistant:second", "user:c"]);
+    expect(next.session).toMatchObject({ queued: 1, generation: 2 });
+  });
+
+  test("a refused message no longer waits, and whoever saw it is told why", () => {
+    const view = new Log().message("m1", "a").start("t1", "m1", "a").message("m2", "b").add("message.refused", { message_id: "m2", reason: "suspended" }).view();
+    expect(shown(view)).toEqual(["user:a"]);
+    expect(view.session.queued).toBe(0);
+    expect(view.refused).toMatchObject([{ message: { text: "b" }, reason: "suspended" }]);
+  });
+
+  test("a cut turn says so, is resumed below the cut, and its answer stays one message", () => {
+    const log = new Log().message("m1", "count").start("t1", "m1", "count").say("t1", 0, "1 2")
+      .add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1 });
+    const cut = log.view();
+    expect(cut.session).toMatchObject({ state: "interrupted", resume_pending: true, resume_reason: "crash", interrupted_restarts: 1 });
+    expect(cut.session.messages.map((message) => message.role)).toEqual(["user", "assistant", "interruption"]);
+    expect(cut.session.messages[2]).toMatchObject({ id: "t1.cut.1", state: "recovered", text: "Cut by a crash. What had been written is kept." });
+
+    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash" }).say("t1", 3, " 3").view();
+    expect(resumed.session.messages.map((message) => message.role)).toEqual(["user", "interruption", "assistant"]);
+    expect(interruption(resumed.session.messages[1]!)).toBe("Cut by a crash. Resumed by rule R9, attempt 2.");
+    expect(resumed.session.messages[2]!.text).toBe("1 2 3");
+    expect(resumed.session).toMatchObject({ state: "running", turns: [{ attempt: 2, rule: "R9", state: "running" }] });
+
+    const ended = log.add("turn.ended", { turn_id: "t1", outcome: "completed" }).view();
+    expect(ended.session).toMatchObject({ resume_pending: false, resume_reason: null, interrupted_restarts: 0 });
+  });
+
+  test("a cut turn that is not resumed says by which rule", () => {
+    const view = new Log().message("m1", "a").start("t1", "m1", "a").add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "shutdown_timeout", restarts: 3 })
+      .add("turn.ended", { turn_id: "t1", outcome: "set_aside", rule: "R2" }).view();
+    expect(interruption(view.session.messages[1]!)).toBe("Cut by a shutdown. Set aside: restarts cut it too often in a row (rule R2).");
+    expect(view.session.turns[0]).toMatchObject({ state: "ended", outcome: "set_aside", rule: "R2" });
+  });
+
+  test("tool calls of one name keep their own output, and one that is made again begins anew", () => {
+    const call = (id: string) => ({ turn_id: "t1", call_id: id, name: "terminal", arguments: { command: id }, effect: "unsafe" });
+    const log = new Log().message("m1", "a").start("t1", "m1", "a").add("tool.started", call("c1")).add("tool.started", call("c2"))
+      .add("tool.output", { turn_id: "t1", call_id: "c2", text: "two\n" }).add("tool.output", { turn_id: "t1", call_id: "c1", text: "one\n" })
+      .add("tool.finished", { turn_id: "t1", call_id: "c2", outcome: "failed", result: "exit code 1" });
+    expect(log.view().session.messages[1]!.tool_calls).toEqual([
+      { call_id: "c1", name: "terminal", arguments: { command: "c1" }, outcome: null, result: null, output: "one\n" },
+      { call_id: "c2", name: "terminal", arguments: { command: "c2" }, outcome: "failed", result: "exit code 1", output: "two\n" },
+    ]);
+    const again = log.add("tool.started", call("c1")).add("tool.output", { turn_id: "t1", call_id: "c1", text: "anew" }).view();
+    expect(again.session.messages[1]!.tool_calls!.map((one) => one.output)).toEqual(["anew", "two\n"]);
+  });
+
+  test("a question waits, and its answer belongs to the turn that asked, however it came", () => {
+    const asked = new Log().message("m1", "ask").start("t1", "m1", "ask").add("question.asked", { turn_id: "t1", question_id: "q1", call_id: "c1", text: "Name?", expires_at: "t99" });
+    expect(asked.view().session).toMatchObject({ state: "waiting", question: { question_id: "q1", text: "Name?", turn_id: "t1", expires_at: "t99" }, turns: [{ state: "waiting" }] });
+
+    const by_card = [...asked.events, { id: "L.6", name: "question.answered", data: { at: "t6", turn_id: "t1", question_id: "q1", call_id: "c1", text: "Kelp" } }].reduce(apply, viewOf(session()));
+    expect(by_card.session).toMatchObject({ state: "running", question: null });
+    expect(by_card.session.messages.at(-1)).toMatchObject({ id: "q1.answer", role: "user", text: "Kelp", turn_id: "t1" });
+
+    for (const named of [{ message_id: "m2" }, {}]) {
+      const log = new Log();
+      log.events = [...asked.events];
+      const by_message = log.message("m2", "Kelp").add("question.answered", { turn_id: "t1", question_id: "q1", call_id: "c1", text: "Kelp", ...named }).view();
+      expect(shown(by_message)).toEqual(["user:ask", "user:Kelp"]);
+      expect(by_message.session.messages[1]).toMatchObject({ id: "m2", turn_id: "t1" });
+      expect(by_message.session).toMatchObject({ queued: 0, state: "running" });
+    }
+  });
+
+  test("a stop is under way until the turn ends", () => {
+    const log = new Log().message("m1", "hang").start("t1", "m1", "hang").add("stop.requested", { turn_id: "t1", by: "page" });
+    expect(log.view().stopping).toBe("t1");
+    const ended = log.add("turn.ended", { turn_id: "t1", outcome: "cancelled" }).view();
+    expect(ended.stopping).toBeNull();
+    expect(ended.session.turns[0]).toMatchObject({ outcome: "cancelled" });
+  });
+
+  test("names and flags change; what is unknown moves only the cursor", () => {
+    const view = new Log().add("session.changed", { title: "New", pinned: true, secret: 1 }).add("delivery.changed", { delivery_id: "d", state: "sent" }).add("of.tomorrow").view();
+    expect(view.session).toMatchObject({ title: "New", pinned: true, cursor: "L.4" });
+    expect("secret" in view.session).toBe(false);
+  });
+
+  test("an event of another log is recognised as such", () => {
+    expect(isForeign(viewOf(session()), "K.5")).toBe(true);
+    expect(isForeign(viewOf(session()), "L.5")).toBe(false);
+  });
+});

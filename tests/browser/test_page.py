@@ -1,0 +1,115 @@
+"""What a person sees: send, stream, kill the server, bring it back, and the answer completes by itself."""
+
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.e2e.serving import Serving
+
+LAST = 60
+NUMBERS = " ".join(str(number) for number in range(1, LAST + 1))
+WAIT_MS = 60_000
+
+
+def send(page: Page, text: str) -> None:
+    page.get_by_test_id("composer").fill(text)
+    page.get_by_test_id("composer").press("Enter")
+
+
+def answers(page: Page) -> Locator:
+    return page.locator('[data-testid="message"][data-role="assistant"]')
+
+
+def test_a_message_is_answered_on_the_page(page: Page) -> None:
+    """The first minute: type, Enter, an answer."""
+    send(page, "hello there")
+    expect(answers(page).first).to_contain_text("You said: hello there", timeout=WAIT_MS)
+    expect(page.get_by_test_id("conversation-item").first).to_be_visible()
+
+
+def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_back(page: Page, serving: Serving) -> None:
+    """P7, R9: no reload; what was being typed is still there; the interruption is shown with its rule."""
+    send(page, f"count {LAST} 0.05")
+    expect(answers(page).first).to_contain_text("10", timeout=WAIT_MS)
+    page.get_by_test_id("composer").fill("half a thought")
+    serving.kill()
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "reconnecting", timeout=WAIT_MS)
+    serving.start()
+    expect(answers(page).first).to_contain_text(NUMBERS, timeout=WAIT_MS)
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+    expect(answers(page)).to_have_count(1)
+    expect(page.get_by_test_id("interruption")).to_contain_text("R9")
+    expect(page.get_by_test_id("composer")).to_have_value("half a thought")
+
+
+def test_a_message_sent_while_the_server_is_away_is_kept_and_answered_once(page: Page, serving: Serving) -> None:
+    """P1: kept by the page until it is acknowledged, sent again with the same id, answered once."""
+    send(page, "first")
+    expect(answers(page)).to_have_count(1, timeout=WAIT_MS)
+    serving.kill()
+    send(page, "sent into the void")
+    serving.start()
+    expect(answers(page)).to_have_count(2, timeout=WAIT_MS)
+    expect(answers(page).nth(1)).to_contain_text("You said: sent into the void")
+    expect(page.locator('[data-testid="message"][data-role="user"]')).to_have_count(2)
+
+
+def test_two_tabs_show_the_same(page: Page) -> None:
+    """P7: any number of tabs."""
+    send(page, "count 20 0.05")
+    expect(answers(page).first).to_contain_text("3", timeout=WAIT_MS)
+    other = page.context.new_page()
+    other.goto(page.url)
+    whole = " ".join(str(number) for number in range(1, 21))
+    for tab in (page, other):
+        expect(answers(tab).first).to_contain_text(whole, timeout=WAIT_MS)
+        expect(answers(tab)).to_have_count(1)
+
+
+def test_stop_ends_the_turn(page: Page) -> None:
+    """A21."""
+    send(page, "hang")
+    expect(answers(page).first).to_contain_text("Hanging", timeout=WAIT_MS)
+    page.get_by_test_id("stop").click()
+    expect(page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
+    send(page, "still there?")
+    expect(answers(page).nth(1)).to_contain_text("You said: still there?", timeout=WAIT_MS)
+
+
+def test_a_question_is_answered_on_its_card(page: Page) -> None:
+    send(page, "ask What is your name?")
+    expect(page.get_by_test_id("question")).to_contain_text("What is your name?", timeout=WAIT_MS)
+    page.get_by_test_id("question-answer").fill("Ada")
+    page.get_by_test_id("question-answer").press("Enter")
+    expect(answers(page).first).to_contain_text("You answered: Ada", timeout=WAIT_MS)
+    expect(page.get_by_test_id("question")).to_have_count(0)
+
+
+def test_a_tool_card_shows_what_ran_and_how_it_ended(page: Page) -> None:
+    send(page, "run echo one two")
+    card = page.get_by_test_id("tool-card").first
+    expect(card).to_have_attribute("data-outcome", "done", timeout=WAIT_MS)
+    expect(card).to_contain_text("echo one two")
+    expect(answers(page).first).to_contain_text("one two")
+
+
+def test_what_the_agent_says_is_never_run_by_the_page(page: Page) -> None:
+    """Markup in an answer is text."""
+    send(page, "<img src=x onerror=window.owned=1><script>window.owned=1</script>[go](javascript:window.owned=1)")
+    expect(answers(page).first).to_contain_text("<script>", timeout=WAIT_MS)
+    expect(answers(page).locator("a")).to_have_count(0)
+    assert page.evaluate("window.owned") is None
+
+
+def test_a_phone_shows_the_conversation_without_scrolling_sideways(browser: Browser, page: Page) -> None:
+    send(page, "run echo " + "wide " * 60)
+    expect(page.get_by_test_id("tool-card").first).to_have_attribute("data-outcome", "done", timeout=WAIT_MS)
+    page.set_viewport_size({"width": 390, "height": 780})
+    expect(page.get_by_test_id("composer")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_without_a_credential_the_page_asks_for_one(browser: Browser, serving: Serving) -> None:
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto(serving.url)
+    expect(tab.get_by_test_id("connection")).to_have_attribute("data-state", "signed-out", timeout=WAIT_MS)
+    context.close()
