@@ -19,6 +19,7 @@ from holdfast.config import Config, make_token, prepare_home, read_token
 from holdfast.core.errors import HoldfastError, Refused, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway, Settings
+from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Owner
 from holdfast.process import logs, system
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
@@ -33,6 +34,7 @@ from holdfast.web.frames import encode
 
 EXIT_DONE, EXIT_FAILED, EXIT_CONFIG = 0, 1, 78
 OWNERS_S = 1.0
+TOKEN_S = 0.5
 
 log = structlog.get_logger()
 
@@ -67,6 +69,7 @@ class Process:
         self._config, self._file, self.url = config, status, url
         self.started_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.gateway: Gateway | None = None
+        self.owner: str | None = None  # Its lock in the home folder proves that this process lives.
         self._counts = {"inbox": 0, "outbox": 0}
 
     async def status(self) -> dict[str, Any]:
@@ -89,6 +92,7 @@ class Process:
             **self._counts,
             "platforms": sorted(gateway.platforms) if gateway else [],
             "home": str(self._config.home),
+            "owner": self.owner,
             "agent": gateway.agent.name if gateway else None,
             "degraded": gateway.store.degraded if gateway else None,
         }
@@ -127,6 +131,7 @@ async def _run(
     name = ids.new("o")
     locks = OwnerLocks(config.home)
     lock = OwnerLock(config.home, name)
+    process.owner = name
     closing.callback(lock.release)
     locks.sweep()
     store = await open_store(config.home, now=clock.now)
@@ -158,13 +163,15 @@ async def _run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    tasks = Tasks()
+    closing.push_async_callback(tasks.aclose)
     await gateway.start()
-    peers = loop.create_task(_know_peers(store, locks, wakeups), name="peers")
-    closing.callback(peers.cancel)
-    serving = loop.create_task(server.run(), name="http")
+    tasks.spawn(_know_peers(store, locks, wakeups), name="peers")
+    tasks.spawn(_follow_token(config.home, access), name="token")
+    serving = tasks.spawn(server.run(), name="http")
     await server.started()
     _say(process.url, access.new_code(), config)
-    stop = loop.create_task(stopping.wait(), name="stop")
+    stop = tasks.spawn(stopping.wait(), name="stop")
     await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
     failed = serving.done()
     await gateway.stop(reason="shutdown_timeout")
@@ -181,6 +188,21 @@ async def _know_peers(store: SqliteStore, locks: OwnerLocks, wakeups: Wakeups) -
         except Unavailable as error:
             log.warning("peers are not known", error=str(error))
         await asyncio.sleep(OWNERS_S)
+
+
+async def _follow_token(home: Path, access: Access) -> None:
+    """A token that was replaced counts within a second, and the old one no more."""
+    known = read_token(home)
+    while True:
+        await asyncio.sleep(TOKEN_S)
+        try:
+            found = read_token(home)
+        except Refused as error:
+            log.warning("the token cannot be read", error=str(error))
+            continue
+        if found and found != known:
+            access.use_token(found)
+            known = found
 
 
 def _settings(config: Config) -> Settings:

@@ -88,8 +88,7 @@ class Commands(click.Group):
 
 
 def _comes_later(name: str) -> click.Command:
-    @click.pass_context
-    def refuse(ctx: click.Context, words: tuple[str, ...]) -> None:
+    def refuse(words: tuple[str, ...]) -> None:
         raise click.ClickException(f"`holdfast {name}` comes later. Until then: {LATER[name]}.")
 
     return click.Command(

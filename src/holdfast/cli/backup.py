@@ -35,7 +35,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     target = _target(path, force)
     making = target.with_name(f".{target.name}.{os.getpid()}.making")
     try:
-        offline.read(home(), lambda store, _: store.backup(str(making)), strict=False)
+        offline.read(home(), lambda store, _: store.backup(str(making)))
         found = offline.check_copy(making)
         if found != "ok":
             raise Damaged(found)

@@ -34,6 +34,8 @@ EARLIEST_S = 1_735_689_600
 # Variables of ours that are no settings.
 OTHER_VARIABLES = ("HOLDFAST_HOME", "HOLDFAST_DEBUG", "HOLDFAST_SESSION_KEY", "HOLDFAST_GENERATION", "HOLDFAST_TURN_ID")
 
+RESTORE = "Stop the gateway, keep the file and its -wal, and put the newest backup in its place."
+
 
 class Finding(NamedTuple):
     """`state` is ok, warn or fail; `advice` what to do about it."""
@@ -222,16 +224,16 @@ def _database(place: Path, lives: bool) -> Iterator[Finding]:
     except offline.NothingHere:
         yield Finding("database", "ok", "none yet")
         yield _sane_clock()
+    except offline.Unreadable as error:
+        yield Finding("database", "fail", f"It cannot be read: {error.why}.", RESTORE)
     except HoldfastError as error:
-        yield Finding("database", "fail", str(error), "Keep the file and its -wal; put the newest backup in its place.")
+        yield Finding("database", "fail", str(error))
 
 
 async def _integrity(place: Path, store: SqliteStore, lines: offline.ReadingLines) -> Finding:
     found = await lines.read(offline.quick_check)
     if found != "ok":
-        return Finding(
-            "database", "fail", f"It is damaged: {found}.", "Stop the gateway, keep the file, and put the newest backup in its place."
-        )
+        return Finding("database", "fail", f"It is damaged: {found}.", RESTORE)
     sessions = (await store.counts()).sessions
     return Finding("database", "ok", f"sound, schema {SCHEMA_VERSION}, {count(sessions, 'session')}, {size(_bytes(place))}")
 

@@ -29,8 +29,11 @@ def view(home: Path, key_or_id: str) -> dict[str, Any]:
 
 
 def events(home: Path, key_or_id: str) -> list[dict[str, Any]]:
-    """A session's log up to now."""
-    return _either(home, lambda client: _streamed(client, session_id(home, key_or_id)), lambda store: offline.events(store, key_or_id))
+    """A session's log up to now. The stream gives a snapshot in place of what was pruned; the store still has the records."""
+    found = _either(home, lambda client: _streamed(client, session_id(home, key_or_id)), lambda store: offline.events(store, key_or_id))
+    if any(event["event"] == "snapshot" for event in found):
+        return offline.read(home, lambda store, _: offline.events(store, key_or_id))
+    return found
 
 
 def session_id(home: Path, key_or_id: str) -> str:

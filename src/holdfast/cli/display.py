@@ -13,7 +13,7 @@ import click
 
 # A conversation may hold anything. Escape sequences and marks that turn the direction of writing stay out of the terminal.
 HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-UNITS = (("day", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+UNITS = (("year", 31_556_952.0), ("month", 2_629_746.0), ("day", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def width() -> int | None:
@@ -66,28 +66,42 @@ def wrap(text: str, indent: str = "  ") -> list[str]:
     return lines
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: int, styles: dict[str, str] | None = None) -> list[str]:
-    """Aligned columns, those with nothing in them left out. Where the terminal is too narrow the flexible one is cut. `styles` gives words
-    of the table a colour.
+def table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    flexible: int,
+    optional: Sequence[int] = (),
+    styles: dict[str, str] | None = None,
+) -> list[str]:
+    """Aligned columns, those with nothing in them left out. Where the terminal is too narrow the flexible one is cut, then the optional
+    ones are left out, in their order. `styles` gives words of the table a colour.
     """
-    filled = [column for column in range(len(headers)) if any(row[column] for row in rows)]
-    headers, rows = [headers[column] for column in filled], [[row[column] for column in filled] for row in rows]
-    flexible = filled.index(flexible) if flexible in filled else 0
-    widths = [max(cells(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
+    widths = {
+        column: max(cells(row[column]) for row in (headers, *rows)) for column in range(len(headers)) if any(row[column] for row in rows)
+    }
     columns = width()
     if columns is not None:
-        others = sum(widths) - widths[flexible] + 2 * (len(widths) - 1)
-        widths[flexible] = max(min(widths[flexible], columns - others), min(widths[flexible], 8))
+        least = min(widths.get(flexible, 0), 8)
+        for column in optional:
+            if _others(widths, flexible) + least > columns:
+                widths.pop(column, None)
+        if flexible in widths:
+            widths[flexible] = max(least, min(widths[flexible], columns - _others(widths, flexible)))
     lines = [click.style(_row(headers, widths, {}), dim=True)]
     return lines + [_row(row, widths, styles or {}) for row in rows]
 
 
-def _row(row: Sequence[str], widths: Sequence[int], styles: dict[str, str]) -> str:
+def _others(widths: dict[int, int], flexible: int) -> int:
+    """The room that all columns but the flexible one take, with the gaps."""
+    return sum(widths.values()) - widths.get(flexible, 0) + 2 * (len(widths) - 1)
+
+
+def _row(row: Sequence[str], widths: dict[int, int], styles: dict[str, str]) -> str:
     line = ""
-    for index, (text, room) in enumerate(zip(row, widths, strict=True)):
-        text = cut(text, room)
-        last = index == len(widths) - 1
-        padding = "" if last else " " * (room - cells(text) + 2)
+    for column, room in widths.items():
+        text = cut(row[column], room)
+        padding = " " * (room - cells(text) + 2)
         line += (click.style(text, fg=styles[text]) if text in styles else text) + padding
     return line.rstrip()
 
@@ -127,7 +141,7 @@ def _rough(seconds: float) -> str:
     for unit, size in UNITS:
         if seconds >= size:
             count = int(seconds / size)
-            return f"{count} {unit}s" if unit == "day" and count > 1 else f"{count} {unit}"
+            return f"{count} {unit}s" if size >= 86400 and count > 1 else f"{count} {unit}"
     return "0 s"
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from holdfast.cli.running import lives
 from holdfast.core import turns
-from holdfast.core.errors import NotFound, Refused
+from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Logged
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Question, ToolCall, Transcript, Turn
@@ -52,8 +52,16 @@ class NothingHere(Refused):
         )
 
 
+class Unreadable(Unavailable):
+    code = "unreadable"
+
+    def __init__(self, path: Path, cause: Unavailable) -> None:
+        self.why = str(cause).removeprefix("The store failed: ").rstrip(".")
+        super().__init__(f"{path} cannot be read: {self.why}. `holdfast doctor` says what to do.")
+
+
 class ReadingLines(Threads):
-    """The store's lines with nothing behind the writing one. `strict` refuses every statement that could write, `VACUUM INTO` too."""
+    """The store's lines with nothing behind the writing one. `strict` refuses every statement that would write."""
 
     def __init__(self, path: Path, *, strict: bool = True) -> None:
         def open_reader() -> Any:
@@ -68,19 +76,19 @@ class ReadingLines(Threads):
         return None  # type: ignore[return-value]
 
 
-def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]], *, strict: bool = True) -> T:
-    """What `use` finds in the store. Works beside a running gateway; changes nothing. Raises `NothingHere`, or `Unavailable` where the
-    file cannot be read.
-    """
+def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
+    """What `use` finds in the store. Works beside a running gateway; changes nothing. Raises `NothingHere`, `Unreadable`."""
     path = home / DATABASE
     if not path.is_file():
         raise NothingHere(home)
 
     async def opened() -> T:
-        lines = ReadingLines(path, strict=strict)
+        lines = ReadingLines(path)
         try:
             await _check_schema(lines, path)
             return await use(SqliteStore(lines, now=lambda: 0), lines)
+        except Unavailable as error:
+            raise Unreadable(path, error) from error
         finally:
             await lines.aclose()
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast.cli import conversations
 from holdfast.cli.client import Answer, ApiError, Client, Unreachable, connect
-from holdfast.cli.display import cut, one_line
 from holdfast.cli.following import Following, Note, Text
 from holdfast.cli.running import NotRunning
 from holdfast.core.errors import Unavailable
@@ -17,7 +16,6 @@ T = TypeVar("T")
 COME_BACK_S = 120.0
 RETRY_S = 0.2
 NEW = "new"
-TITLE_CHARS = 60
 BEGINNING = "0"
 
 
@@ -74,7 +72,7 @@ class Sending:
             return client.post_message(session_id, text, client_id)
 
         if key_or_id == NEW:
-            session_id = self._insist(lambda client: client.post("/api/sessions", {"title": _title(text)})).body["session_id"]
+            session_id = self._insist(lambda client: client.post("/api/sessions")).body["session_id"]
             after, known = BEGINNING, {}
         else:
             session_id = conversations.session_id(self._home, key_or_id)
@@ -143,11 +141,6 @@ class Sending:
         if self._until is not None and time.monotonic() >= self._until:
             raise TimeoutError
         time.sleep(RETRY_S)
-
-
-def _title(text: str) -> str:
-    """The first words of a message, as the title of the conversation it begins."""
-    return cut(one_line(text), TITLE_CHARS)
 
 
 def _still_asked(client: Client, session_id: str, following: Following) -> bool:

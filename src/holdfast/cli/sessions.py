@@ -60,7 +60,7 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
         state = "suspended" if session["suspended"] else session["state"]
         waiting = str(session["queued"]) if session["queued"] else ""
         rows.append((session["session_id"], state, waiting, short(at, now), ago(at, now), one_line(session["title"] or _place(session))))
-    return table(("SESSION", "STATE", "QUEUED", "UPDATED", "", "TITLE"), rows, flexible=5, styles=COLOURS)
+    return table(("SESSION", "STATE", "QUEUED", "UPDATED", "", "TITLE"), rows, flexible=5, optional=(4, 2), styles=COLOURS)
 
 
 def _place(session: dict[str, Any]) -> str:

@@ -139,7 +139,12 @@ def _turns(session: dict[str, Any], now: datetime) -> list[str]:
         )
     if not rows:
         return ["", "No turn yet."]
-    return ["", *table(("TURN", "ATTEMPT", "CAUSE", "STATE", "RULE", "STARTED", "TOOK", "ERROR"), rows, flexible=7, styles=OUTCOMES)]
+    return [
+        "",
+        *table(
+            ("TURN", "ATTEMPT", "CAUSE", "STATE", "RULE", "STARTED", "TOOK", "ERROR"), rows, flexible=7, optional=(2, 1), styles=OUTCOMES
+        ),
+    ]
 
 
 def _event(event: dict[str, Any]) -> str:
@@ -149,6 +154,7 @@ def _event(event: dict[str, Any]) -> str:
         data.pop("turn_id", None)  # It is the one of the turn that started last.
     time = f"{moment(at):%H:%M:%S}" if at else "--:--:--"
     place = "" if attempt is None else f"{attempt}.{position}"
-    body = " ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in data.items() if value is not None)
+    telling_first = sorted(data.items(), key=lambda item: item[0].endswith(("_id", "_ids")))
+    body = " ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in telling_first if value is not None)
     seq = event["id"].rpartition(".")[2]
     return cut(f"{seq:>6}  {time}  {place:>7}  {event['event']:<17}  {one_line(body)}", width()).rstrip()

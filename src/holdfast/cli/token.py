@@ -48,7 +48,7 @@ def rotate(as_json: bool) -> None:
     prepare_home(home())
     _print(make_token(home()), as_json)
     if running.find(home()).lives:
-        note("It takes effect at the next start: until then the running gateway goes on with the old one.")
+        note("The running gateway takes it up within a second.")
 
 
 def _print(token: str, as_json: bool) -> None:

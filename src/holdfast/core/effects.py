@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+SHOWN_OUTPUT = 4000
+
 
 class Effect(StrEnum):
     """Declared by every tool."""
@@ -22,9 +24,11 @@ def may_repeat(effect: Effect) -> bool:
     return effect in (Effect.PURE, Effect.IDEMPOTENT)
 
 
-def unknown_result(name: str) -> str:
-    """What the agent is told of a call that may or may not have done its work."""
-    return (
+def unknown_result(name: str, output: str) -> str:
+    """What the agent is told of a call that may or may not have done its work, with the last it had put out."""
+    told = (
         f"The gateway was interrupted while {name} was running. Whether it did its work is unknown, and it was not run again. "
         "Check the real state before you repeat it, and tell the user if it matters."
     )
+    last = output[-SHOWN_OUTPUT:].strip()
+    return f"{told}\n\nIts output until then:\n{last}" if last else told

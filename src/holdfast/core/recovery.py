@@ -9,17 +9,13 @@ PROGRESS_AFTER_MS = 10 * 60 * 1000
 
 def close_open_calls(calls: list[ToolCall]) -> list[ToolFinished]:
     """Calls without a result that must not run again get an honest one. Those that may be repeated stay open (P5)."""
-    return [
-        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, result=unknown_result(call.name))
-        for call in calls
-        if call.outcome is None and not may_repeat(call.effect)
-    ]
+    return close_every_call([call for call in calls if not may_repeat(call.effect)])
 
 
 def close_every_call(calls: list[ToolCall]) -> list[ToolFinished]:
     """For a turn that will not go on: nothing stays open."""
     return [
-        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, result=unknown_result(call.name))
+        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, result=unknown_result(call.name, call.output))
         for call in calls
         if call.outcome is None
     ]

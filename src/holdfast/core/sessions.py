@@ -4,6 +4,8 @@ import msgspec
 
 from holdfast.core.turns import OPEN, TurnState
 
+TITLE_CHARS = 60
+
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous."""
@@ -48,6 +50,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         if self.open_turn:
             return self.turn_state
         return "queued" if self.queued else "idle"
+
+
+def title_of(text: str) -> str:
+    """A conversation that nobody named goes by its first words."""
+    words = " ".join(text.split())
+    return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -14,6 +14,8 @@ from holdfast.ports import Clock, Delivery, Platform, Receipt, Store
 POLL_S = 1.0
 SEND_TIMEOUT_S = 60.0
 AT_ONCE = 100
+MOST_AT_ONCE = 100 * AT_ONCE
+ANY_TIME = 2**62
 
 log = structlog.get_logger()
 
@@ -22,80 +24,134 @@ class Deliveries:
     def __init__(self, *, store: Store, clock: Clock, platforms: dict[str, Platform], tasks: Tasks) -> None:
         self._store, self._clock, self._platforms, self._tasks = store, clock, platforms, tasks
         self._busy: set[str] = set()
+        # By session: the monotonic time before which its next reply is not tried again. The wall clock may jump.
+        self._not_before: dict[str, float] = {}
+        self._open = True
         self._news = asyncio.Event()
+        self._settled = asyncio.Event()
         self._unsubscribe = store.subscribe(self._news.set)
 
     def close(self) -> None:
+        """No send starts from now on; those under way go on."""
+        self._open = False
         self._unsubscribe()
 
     async def run(self) -> None:
-        await self._find_lost()
+        lost_found = False
         while True:
             self._news.clear()
             try:
+                if not lost_found:
+                    await self._find_lost()
+                    lost_found = True
                 await self._look()
             except Unavailable as error:
                 log.warning("the outbox cannot be read", error=str(error))
             await heard(self._news, POLL_S)
 
+    async def tried(self) -> None:
+        """Returns when everything that is due has been tried, and nothing is under way."""
+        while self._busy or await self._look():
+            self._settled.clear()
+            await self._settled.wait()
+
     async def _find_lost(self) -> None:
         """What was in flight when an earlier process died: nobody knows whether it arrived."""
-        for owed in await self._store.deliveries(states=IN_FLIGHT, now=2**62, limit=10**6):
-            await self._move(owed, "lost")
+        for owed in await self._store.deliveries(states=IN_FLIGHT, now=ANY_TIME, limit=10**6):
+            await self._record(owed, owed.state, _unknown(owed.state))
 
-    async def _look(self) -> None:
-        """Starts the oldest reply of each session that is due; the order within a session is kept."""
+    async def _look(self) -> int:
+        """Starts the oldest reply of each session, if it is due: the order within a session is kept. Gives how many it started."""
+        limit = AT_ONCE
+        while self._open:
+            page = await self._store.deliveries(states=DUE, now=ANY_TIME, limit=limit)
+            started = self._start(page)
+            # Replies that must wait, or whose platform is not here, must not hold up those behind them.
+            if started or len(page) < limit or limit >= MOST_AT_ONCE:
+                return started
+            limit *= 10
+        return 0
+
+    def _start(self, page: list[Delivery]) -> int:
+        started, now = 0, self._clock.monotonic()
         sessions: set[str] = set()
-        for owed in await self._store.deliveries(states=DUE, now=self._clock.now(), limit=AT_ONCE):
+        for owed in page if self._open else ():
             platform = self._platforms.get(keys.parse(owed.session_key).platform)
-            if platform is None or owed.session_id in self._busy or owed.session_id in sessions:
-                continue  # A platform that is not here now may come back: the outbox waits.
+            first = owed.session_id not in sessions
             sessions.add(owed.session_id)
+            if platform is None or not first or owed.session_id in self._busy or self._not_before.get(owed.session_id, now) > now:
+                continue  # A platform that is not here now may come back: the outbox waits.
             self._busy.add(owed.session_id)
             self._tasks.spawn(self._deliver(owed, platform), name=f"deliver {owed.delivery_id}")
+            started += 1
+        return started
 
     async def _deliver(self, owed: Delivery, platform: Platform) -> None:
+        self._not_before.pop(owed.session_id, None)
         try:
             if owed.state is DeliveryState.UNKNOWN:
                 await self._deliver_unknown(owed, platform)
             else:
                 await self._send(owed, platform, "send", owed.text)
+        except Unavailable as error:
+            log.warning("delivery waits for the store", delivery=owed.delivery_id, error=str(error))
+            self._wait(owed, error.retry_after_s)
         finally:
             self._busy.discard(owed.session_id)
             self._news.set()
+            self._settled.set()
+
+    def _wait(self, owed: Delivery, seconds: float) -> None:
+        self._not_before[owed.session_id] = self._clock.monotonic() + seconds
 
     async def _deliver_unknown(self, owed: Delivery, platform: Platform) -> None:
         if not platform.reconciles:
-            await self._send(owed, platform, "repeat", REPEAT_LABEL + owed.text)
+            if owed.tries >= MAX_TRIES:
+                await self._record(owed, owed.state, delivery.after(owed.state, "give up"), error="its outcome is unknown, again and again")
+            else:
+                await self._send(owed, platform, "repeat", REPEAT_LABEL + owed.text)
             return
         try:
             found = await platform.find(owed.delivery_id, owed.session_key)
-        except Unavailable as error:
-            await self._record(owed, owed.state, owed.state, error=str(error), retry=True)
+        except Exception as error:  # The platform's boundary: what could not be asked is asked again.
+            log.warning("delivery cannot be looked up", delivery=owed.delivery_id, error=str(error))
+            self._wait(owed, delivery.retry_delay_ms(owed.tries) / 1000)
             return
-        await self._move(owed, "found" if found else "not found", receipt=found)
+        await self._record(owed, owed.state, delivery.after(owed.state, "found" if found else "not found"), receipt=found)
 
     async def _send(self, owed: Delivery, platform: Platform, happened: str, text: str) -> None:
-        sending = delivery.after(owed.state, happened)
-        if not await self._record(owed, owed.state, sending, tries=owed.tries + 1):
+        sending, tries = delivery.after(owed.state, happened), owed.tries + 1
+        if not await self._record(owed, owed.state, sending, tries=tries):
             return
+        receipt, problem = None, None
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 receipt = await platform.send(owed.delivery_id, owed.session_key, text)
+            after = delivery.after(sending, "receipt")
         except Unavailable as error:
-            given_up = owed.tries + 1 >= MAX_TRIES
-            after = delivery.after(sending, "give up" if given_up else "failed")
-            await self._record(owed, sending, after, tries=owed.tries + 1, error=str(error), retry=True)
+            after, problem = delivery.after(sending, "give up" if tries >= MAX_TRIES else "failed"), str(error)
         except Refused as error:
-            await self._record(owed, sending, delivery.after(sending, "give up"), tries=owed.tries + 1, error=str(error))
+            after, problem = delivery.after(sending, "give up"), str(error)
         except TimeoutError:
-            await self._record(owed, sending, delivery.after(sending, "lost"), tries=owed.tries + 1, error="no answer in time")
-        else:
-            done = self._record(owed, sending, delivery.after(sending, "receipt"), tries=owed.tries + 1, receipt=receipt)
-            await self._tasks.finish(done, name=f"receipt {owed.delivery_id}")
+            after, problem = _unknown(sending), "no answer in time"
+        except Exception as error:  # The platform's boundary: whatever it is, nobody knows whether it arrived.
+            after, problem = _unknown(sending), f"{type(error).__name__}: {error}"
+        if problem is not None:
+            log.warning("send failed", delivery=owed.delivery_id, state=after, error=problem)
+            self._wait(owed, delivery.retry_delay_ms(tries) / 1000)
+        outcome = self._insist(owed, sending, after, tries=tries, receipt=receipt, error=problem)
+        await self._tasks.finish(outcome, name=f"outcome of {owed.delivery_id}")
 
-    async def _move(self, owed: Delivery, happened: str, receipt: Receipt | None = None) -> None:
-        await self._record(owed, owed.state, delivery.after(owed.state, happened), receipt=receipt)
+    async def _insist(
+        self, owed: Delivery, expect: DeliveryState, state: DeliveryState, *, tries: int, receipt: Receipt | None, error: str | None
+    ) -> None:
+        """The outcome of a send is tried until it is on record: what is not recorded will be sent again."""
+        while True:
+            try:
+                await self._record(owed, expect, state, tries=tries, receipt=receipt, error=error)
+                return
+            except Unavailable as problem:
+                await asyncio.sleep(problem.retry_after_s)
 
     async def _record(
         self,
@@ -106,7 +162,6 @@ class Deliveries:
         tries: int | None = None,
         receipt: Receipt | None = None,
         error: str | None = None,
-        retry: bool = False,
     ) -> bool:
         now = self._clock.now()
         tries = owed.tries if tries is None else tries
@@ -115,7 +170,12 @@ class Deliveries:
             state=state,
             tries=tries,
             receipt=receipt.message if receipt else None,
-            retry_at=now + delivery.retry_delay_ms(tries) if retry else 0,
+            retry_at=now + delivery.retry_delay_ms(tries) if error is not None and state in DUE else 0,
             error=error,
         )
         return await self._store.record_delivery(owed.session_id, change, expect=expect, at=now)
+
+
+def _unknown(sending: DeliveryState) -> DeliveryState:
+    """Nobody knows what became of a send. A repeat of which nobody knows is repeated too, and labelled: better said twice than never."""
+    return delivery.after(sending, "lost" if sending is DeliveryState.SENDING else "failed")

@@ -23,6 +23,7 @@ from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Accepted, Agent, Clock, Counts, Ids, Liveness, Platform, Stopped, Store, Tool
 
 HOUSEKEEPING_S = 60.0
+LET_GO_S = 5.0
 INDEX_S = 0.5
 INDEX_PAGE = 500
 MAX_TEXT = 6 * 1024 * 1024
@@ -102,30 +103,38 @@ class Gateway:
             self.lanes.close()
             self._move(Input.EMPTY if await self._drained() else Input.DEADLINE)
         await self.lanes.cut_all(reason)
-        await self._wait_for_turns()
+        self._deliveries.close()
+        await self._let_go()
         async with AsyncExitStack() as closing:
             closing.callback(self._move, Input.CLOSED)
             closing.push_async_callback(self._tasks.aclose)
             closing.callback(self.feed.close)
-            closing.callback(self._deliveries.close)
             self.feed.end("shutdown")
 
     async def _drained(self) -> bool:
+        """Empty: no turn runs, and what is owed to chats was tried once (C2)."""
         if self.lanes.running and self.settings.drain_timeout_s <= 0:
             return False
         try:
             async with asyncio.timeout(self.settings.drain_timeout_s or 0.001):
                 await self.lanes.idle()
-        except TimeoutError:
+            async with asyncio.timeout(LET_GO_S):
+                await self._deliveries.tried()
+        except (TimeoutError, Unavailable):
             return False
         return True
 
-    async def _wait_for_turns(self) -> None:
+    async def _let_go(self) -> None:
+        """Cut turns end their agents; a send that is under way gets a moment for its receipt, or nobody knows what became of it."""
         try:
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(LET_GO_S):
                 await self.lanes.idle()
+                await self._deliveries.tried()
         except TimeoutError:
-            log.error("turns did not let go in time", running=self.lanes.running)
+            if self.lanes.running:
+                log.error("turns did not let go in time", running=self.lanes.running)
+            else:
+                log.warning("a send had no answer in time")
 
     def _move(self, happened: Input) -> None:
         before, self.state = self.state, lifecycle.after(self.state, happened)

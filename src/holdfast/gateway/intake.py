@@ -18,18 +18,28 @@ class Intake:
 
     async def follow(self, platform: Platform) -> None:
         """Takes what people write, in order. An update that was not stored is not confirmed; the platform brings it again."""
-        async for update in platform.updates():
-            while True:
-                try:
-                    await self._accept(update)
-                except Unavailable as error:
-                    log.warning("update cannot be stored yet", platform=platform.name, error=str(error))
-                    await asyncio.sleep(error.retry_after_s)
-                    continue
-                except Refused as error:
-                    log.warning("update refused", platform=platform.name, error=str(error), code=error.code)
-                break
-            await platform.confirm(update)
+        while True:
+            try:
+                async for update in platform.updates():
+                    await self._keep(update, platform)
+                    await platform.confirm(update)
+            except Unavailable as error:
+                log.warning("platform is out of reach", platform=platform.name, error=str(error))
+                await asyncio.sleep(error.retry_after_s)
+            else:
+                return
+
+    async def _keep(self, update: Update, platform: Platform) -> None:
+        """On disk, or refused for good, when this returns."""
+        while True:
+            try:
+                return await self._accept(update)
+            except Unavailable as error:
+                log.warning("update cannot be stored yet", platform=platform.name, error=str(error))
+                await asyncio.sleep(error.retry_after_s)
+            except Refused as error:
+                log.warning("update refused", platform=platform.name, error=str(error), code=error.code)
+                return
 
     async def _accept(self, update: Update) -> None:
         session = await self._store.current_session(update.session_key)

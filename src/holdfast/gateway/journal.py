@@ -19,7 +19,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnResumed,
 )
-from holdfast.gateway.tasks import heard
+from holdfast.gateway.tasks import Tasks, heard
 from holdfast.ports import Clock, StartedTurn, Store, StreamItem
 
 TICK_S = 0.03
@@ -81,7 +81,12 @@ class TurnLog:
             await self._room.wait()
 
     async def record(self, *events: Event) -> None:
-        """Writes what is pending and these records in one append."""
+        """Writes what is pending and these records in one append. A caller that is cancelled meanwhile waits for it: the write
+        happens anyway, and whoever writes next must know the position.
+        """
+        await self._journal.tasks.finish(self._record(events), name=f"record of {self.turn_id}")
+
+    async def _record(self, events: tuple[Event, ...]) -> None:
         async with self._lock:
             if self._closed:
                 raise StaleEpoch(self.lease.session_id, self.lease.epoch)
@@ -161,8 +166,8 @@ class TurnLog:
 class Journal:
     """One tick for all turns. The first piece of an attempt goes out at once, later ones with the tick."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self.store, self.clock = store, clock
+    def __init__(self, store: Store, clock: Clock, tasks: Tasks) -> None:
+        self.store, self.clock, self.tasks = store, clock, tasks
         self._dirty: dict[int, TurnLog] = {}
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()

@@ -62,7 +62,7 @@ class Lanes:
         self._open = False
         self._changed = asyncio.Event()
         self._hinted = asyncio.Event()
-        self.journal = Journal(store, clock)
+        self.journal = Journal(store, clock, tasks)
 
     @property
     def running(self) -> int:
@@ -131,11 +131,17 @@ class Lanes:
         try:
             while self._open:
                 lane.again.clear()
+                wait_s = 0.0
                 try:
                     moved = await self._step(session_id, lane)
+                except Unavailable as error:  # A turn may have been started: the lane stays with it until the store answers.
+                    log.warning("lane waits for the store", session=session_id, error=str(error))
+                    moved, wait_s = True, error.retry_after_s
                 finally:
                     lane.starting = False
                     self._changed.set()
+                if wait_s:
+                    await asyncio.sleep(wait_s)
                 if not moved and not lane.again.is_set():
                     break
         except Conflict as error:
@@ -150,8 +156,8 @@ class Lanes:
 
     async def _step(self, session_id: str, lane: Lane) -> bool:
         """One thing that was due; false when nothing is."""
-        session = await self._store.session(session_id)
         lane.starting = True
+        session = await self._store.session(session_id)
         match session.turn_state:
             case TurnState.NONE | TurnState.ENDED:
                 started = await self._store.start_turn(session_id, owner=self._owner, turn_id=self._ids.new("t"), at=self._clock.now())
@@ -160,6 +166,9 @@ class Lanes:
                 await self._run(lane, started)
             case TurnState.ANSWERED:
                 await self._run(lane, await self._take_answered(session))
+            case TurnState.WAITING if session.stop_requested:
+                # It asked in the moment in which it was stopped. Now that nobody runs it the stop is carried out at once.
+                await self._store.request_stop(session_id, by="gateway", dedup_key=None, at=self._clock.now())
             case TurnState.RUNNING | TurnState.INTERRUPTED:
                 return await self._recover(session, lane)
             case _:
@@ -233,6 +242,8 @@ class Lanes:
             ids=self._ids,
             reason=reason,
         )
+        if session.stop_requested:  # It came before there was anyone to hear it.
+            attempt.cut(Cut.STOP)
         lane.attempt, lane.starting = attempt, False
         self._changed.set()
         beside = [self._tasks.spawn(self._watch_stops(lane, attempt), name=f"stops of {attempt.turn_id}")]
@@ -251,7 +262,12 @@ class Lanes:
         while True:
             await lane.again.wait()
             lane.again.clear()
-            session = await self._store.session(attempt.session.session_id)
+            try:
+                session = await self._store.session(attempt.session.session_id)
+            except Unavailable as error:
+                await asyncio.sleep(error.retry_after_s)
+                lane.again.set()
+                continue
             if session.stop_requested and session.turn_id == attempt.turn_id:
                 attempt.cut(Cut.STOP)
                 return

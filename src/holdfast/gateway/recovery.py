@@ -9,6 +9,7 @@ from holdfast.core.resume import Decision, Facts
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript, answer_id
 from holdfast.core.turns import Outcome, TurnState
+from holdfast.gateway import replies
 from holdfast.ports import Clock, StartedTurn, Store
 
 PAGE = 1000
@@ -82,26 +83,21 @@ async def carry_out(store: Store, clock: Clock, taken: StartedTurn, session: Ses
             position = await _append(store, clock, taken, events)
             return StartedTurn(taken.lease, taken.turn_id, attempt, position)
         case Decision.CANCEL:
-            await _append(store, clock, taken, _ending(taken, transcript, Outcome.CANCELLED, rule.label))
+            await _append(store, clock, taken, _ending(taken, session, transcript, Outcome.CANCELLED, rule.label))
         case Decision.SUSPEND:
-            await _append(store, clock, taken, _ending(taken, transcript, Outcome.SET_ASIDE, rule.label))
+            await _append(store, clock, taken, _ending(taken, session, transcript, Outcome.SET_ASIDE, rule.label))
         case _:
             raise Bug(f"Rule {rule.label} decided {rule.decision} for a turn that is {session.turn_state}.")
     return None
 
 
-def _ending(taken: StartedTurn, transcript: Transcript, outcome: Outcome, rule: str) -> list[e.Event]:
+def _ending(taken: StartedTurn, session: Session, transcript: Transcript, outcome: Outcome, rule: str) -> list[e.Event]:
     events: list[e.Event] = list(recovery.close_every_call(transcript.calls))
     if text := transcript.answer_text:
-        events.append(e.MessageWritten(message_id=answer_id(taken.turn_id), role="assistant", text=text))
+        events.append(replies.written(session.session_key, "assistant", answer_id(taken.turn_id), text))
     if outcome is Outcome.SET_ASIDE:
-        events.append(
-            e.MessageWritten(
-                message_id=f"{taken.turn_id}.aside",
-                role="notice",
-                text="This conversation was cut by three restarts in a row and is suspended. Your next message starts a new one.",
-            )
-        )
+        aside = "This conversation was cut by three restarts in a row and is suspended. Your next message starts a new one."
+        events.append(replies.written(session.session_key, "notice", f"{taken.turn_id}.aside", aside))
         events.append(e.SessionChanged(suspended=True))
     events.append(e.TurnEnded(outcome=outcome, rule=rule))
     return events

@@ -25,6 +25,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._final: set[asyncio.Task[Any]] = set()
         self.failures = 0
 
     def spawn(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
@@ -40,8 +41,12 @@ class Tasks:
             log.error("task failed", task=task.get_name(), exc_info=error)
 
     async def finish(self, work: Coroutine[Any, Any, T], *, name: str) -> T:
-        """A final write: it completes even when its caller is cancelled; the cancellation is raised after it."""
-        task = self.spawn(work, name=name)
+        """A final write: it completes even when its caller is cancelled; the cancellation is raised after it. Its failure
+        belongs to the caller.
+        """
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._final.add(task)
+        task.add_done_callback(self._finished)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -49,12 +54,20 @@ class Tasks:
                 await asyncio.wait({task})
             raise
 
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._final.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.info("a last write was not made", task=task.get_name(), error=str(error))
+
     async def aclose(self, *, timeout_s: float = 5.0) -> None:
-        while self._tasks:
-            tasks = sorted(self._tasks, key=asyncio.Task.get_name)
-            for task in tasks:
+        """Cancels what it owns. Final writes are let through, but not waited for without end."""
+        while self._tasks or self._final:
+            for task in sorted(self._tasks, key=asyncio.Task.get_name):
                 task.cancel()
+            tasks = sorted(self._tasks | self._final, key=asyncio.Task.get_name)
             _, late = await asyncio.wait(tasks, timeout=timeout_s)
             if late:
-                log.error("tasks did not end", tasks=[task.get_name() for task in late])
+                log.error("tasks did not end", tasks=sorted(task.get_name() for task in late))
+                for task in late:
+                    task.cancel()
                 return

@@ -8,13 +8,14 @@ from typing import Any
 import structlog
 
 from holdfast.core import events as e
-from holdfast.core import keys, notes
-from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core import notes
+from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
 from holdfast.core.errors import Conflict, HoldfastError, Unavailable
 from holdfast.core.recovery import close_every_call, restarts_after_cut
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import ToolCall, Transcript, answer_id
 from holdfast.core.turns import Outcome
+from holdfast.gateway import replies
 from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Agent, AgentRequest, Clock, Ids, Tool, ToolContext, ToolResult
@@ -76,26 +77,29 @@ class Face:
         if tool is None:
             result = ToolResult(ToolOutcome.FAILED, f"There is no tool {name!r}.")
         else:
-            result = await self._run(tool, arguments, call_id)
-        finished = e.ToolFinished(call_id=call_id, outcome=result.outcome, result=result.text)
+            result = await self._run(tool, call)
         # The effect is done: its result is recorded even if the turn is cut in this moment.
-        await self._tasks.finish(self._log.record(finished), name=f"record {call_id}")
-        call.outcome, call.result = result.outcome, result.text
+        await self._tasks.finish(self._finish(call, result), name=f"result of {call_id}")
         return result
 
-    async def _run(self, tool: Tool, arguments: dict[str, Any], call_id: str) -> ToolResult:
+    async def _finish(self, call: ToolCall, result: ToolResult) -> None:
+        await self._log.record(e.ToolFinished(call_id=call.call_id, outcome=result.outcome, result=result.text))
+        call.outcome, call.result = result.outcome, result.text
+
+    async def _run(self, tool: Tool, call: ToolCall) -> ToolResult:
         async def output(text: str) -> None:
-            await self._log.output(call_id, text)
+            call.output = (call.output + text)[-SHOWN_OUTPUT:]
+            await self._log.output(call.call_id, text)
 
         context = ToolContext(
             session_key=self._request.session_key,
             generation=self._request.generation,
             turn_id=self._request.turn_id,
-            call_id=call_id,
+            call_id=call.call_id,
             output=output,
         )
         try:
-            return await tool.run(arguments, context)
+            return await tool.run(call.arguments, context)
         except HoldfastError as error:
             return ToolResult(ToolOutcome.FAILED, str(error))
 
@@ -103,15 +107,13 @@ class Face:
         known = self.calls.get(call_id)
         if known is not None and known.outcome is not None:
             return known.result or ""
-        await self._log.record(
-            e.ToolStarted(call_id=call_id, name=ASK, arguments={"question": question}, effect=Effect.PURE),
-            e.QuestionAsked(
-                question_id=self._ids.new("q"),
-                call_id=call_id,
-                text=question,
-                expires_at=self._clock.now() + QUESTION_LIFE_MS,
-            ),
-        )
+        question_id = self._ids.new("q")
+        events: list[e.Event] = [e.ToolStarted(call_id=call_id, name=ASK, arguments={"question": question}, effect=Effect.PURE)]
+        if replies.owed(self._request.session_key):  # A chat must be told what it is asked.
+            events.append(replies.written(self._request.session_key, "notice", f"{question_id}.asked", question))
+        expires_at = self._clock.now() + QUESTION_LIFE_MS
+        events.append(e.QuestionAsked(question_id=question_id, call_id=call_id, text=question, expires_at=expires_at))
+        await self._log.record(*events)
         raise _Asked
 
 
@@ -138,7 +140,6 @@ class Attempt:
         self._cut: Cut | None = None
         self._over = False  # Its end, or its question, is on record.
         self._gone = asyncio.Event()
-        self._delivers = keys.parse(session.session_key).platform != "web"
         self._request = AgentRequest(
             session_key=session.session_key,
             generation=turn.generation,
@@ -178,12 +179,21 @@ class Attempt:
             await self._log.record(e.TurnInterrupted(reason=reason, restarts=self._restarts(), written=len(self._log.text)))
         except Conflict:
             log.info("turn ended before it was cut", turn=self.turn_id, session=self.session.session_id)
+        except Unavailable as error:  # The next start finds it without a mark, and takes it for a crash.
+            log.warning("turn is cut without a mark", turn=self.turn_id, error=str(error))
 
     def _restarts(self) -> int:
         ran_ms = int(1000 * (self._clock.monotonic() - self._began))
         return restarts_after_cut(self.session.interrupted_restarts, own_results=self._log.results, ran_ms=ran_ms)
 
     async def run(self) -> None:
+        if self._cut is None:
+            await self._attend()
+        if not self._over:  # The agent's own end counts if it came first.
+            await self._write_cut()
+
+    async def _attend(self) -> None:
+        """Until the agent is done or the attempt is cut."""
         agent = self._tasks.spawn(self._run_agent(), name=f"agent {self.turn_id}")
         gone = self._tasks.spawn(self._gone.wait(), name=f"cut of {self.turn_id}")
         try:
@@ -196,8 +206,6 @@ class Attempt:
             gone.cancel()
         if not agent.done():
             await self._let_go(agent)
-        if not self._over:  # The agent's own end counts if it came first.
-            await self._write_cut()
 
     async def _let_go(self, agent: "asyncio.Task[None]") -> None:
         """Cancels the agent and with it its tools; one that does not end is left behind, with a word in the log."""
@@ -253,14 +261,14 @@ class Attempt:
 
     async def _end(self, outcome: Outcome, error: str | None = None) -> None:
         """Answer, end, and what is owed to a chat: one transaction."""
+        key = self.session.session_key
         events: list[e.Event] = list(close_every_call(list(self._face.calls.values())))
-        if text := self._log.text:
-            events.append(self._written("assistant", answer_id(self.turn_id), text))
-        if error is not None and self._delivers:
-            events.append(self._written("notice", f"{self.turn_id}.error", f"This did not work: {error}"))
+        # An attempt that was ended before it had said anything leaves what the earlier ones had written.
+        kept = "" if outcome is Outcome.COMPLETED else self._request.kept
+        if text := self._log.text or kept:
+            events.append(replies.written(key, "assistant", answer_id(self.turn_id), text))
+        if error is not None and replies.owed(key):
+            events.append(replies.written(key, "notice", f"{self.turn_id}.error", f"This did not work: {error}"))
         events.append(e.TurnEnded(outcome=outcome, error=error))
-        await self._tasks.finish(self._log.record(*events), name=f"end of {self.turn_id}")
+        await self._log.record(*events)
         self._over = True
-
-    def _written(self, role: str, message_id: str, text: str) -> e.MessageWritten:
-        return e.MessageWritten(message_id=message_id, role=role, text=text, delivery_id=message_id if self._delivers else None)

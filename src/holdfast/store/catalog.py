@@ -9,6 +9,7 @@ from msgspec import UNSET
 from holdfast.core import events as e
 from holdfast.core import turns
 from holdfast.core.delivery import DeliveryState
+from holdfast.core.sessions import title_of
 from holdfast.core.turns import TurnState
 from holdfast.store.connection import fetch
 from holdfast.store.log import COLUMNS, Finding, Head, insert, load_head, read, save_head
@@ -105,13 +106,17 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
                 (event.session_key, head.session),
             )
         case e.SessionChanged():
-            for field in SQL_CHANGES:
-                value = getattr(event, field)
-                if value is not UNSET:
-                    db.execute(f"UPDATE session SET {field} = ? WHERE id = ?", (value, head.session))
+            changes = {field: value for field in SQL_CHANGES if (value := getattr(event, field)) is not UNSET}
+            if changes.get("resume_pending") is True:  # A mark has a reason and a time; both go with it.
+                changes = {"resume_reason": "restart_timeout", "last_resume_marked_at": at} | changes
+            elif changes.get("resume_pending") is False:
+                changes |= {"resume_reason": None, "last_resume_marked_at": None}
+            for field, value in changes.items():
+                db.execute(f"UPDATE session SET {field} = ? WHERE id = ?", (value, head.session))
         case e.MessageAccepted():
             db.execute("INSERT INTO inbox (session, seq, message_id) VALUES (?, ?, ?)", (head.session, head.seq, event.message_id))
             remember(db, event.dedup_key, digest(event.text), head.session, event.message_id)
+            db.execute("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", (title_of(event.text), head.session))
         case e.MessageRefused():
             db.execute("DELETE FROM inbox WHERE message_id = ?", (event.message_id,))
         case e.MessageWritten():

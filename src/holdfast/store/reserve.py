@@ -29,6 +29,14 @@ class Reserve:
             return error.errno not in _NO_ROOM
         return True
 
+    def room(self) -> int:
+        """Bytes free on its disk."""
+        try:
+            found = os.statvfs(self._path.parent)
+        except OSError:
+            return 0
+        return found.f_bavail * found.f_frsize
+
     def free(self) -> None:
         try:
             self._path.unlink(missing_ok=True)

@@ -171,12 +171,25 @@ def _copy(db: apsw.Connection, path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    copier = connect(Path(db.filename))  # A reader's own connection may write nothing, not even another file.
     try:
-        db.execute("VACUUM INTO ?", (partial,))
+        copier.execute("VACUUM INTO ?", (partial,))
+        _sync(partial)
         os.replace(partial, path)
+        _sync(os.path.dirname(os.path.abspath(path)))
     except BaseException:
         os.unlink(partial)
         raise
+    finally:
+        copier.close()
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 async def open_store(home: Path, *, now: Callable[[], int], reserve_bytes: int = reserve.BYTES) -> SqliteStore:

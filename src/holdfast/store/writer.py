@@ -22,10 +22,12 @@ RESERVE_RETRY_S = 1.0
 REOPEN_TRIES = 10
 REOPEN_WAIT_S = 0.3
 
-# In pages of 4 KB. The writer copies the WAL back when it is this long. Readers that follow each other closely keep it from being used
+# The writer copies the WAL back when it is this long. Readers that follow each other closely keep it from being used
 # again from its start; when it has grown to the second length, the writer waits a moment until none of them is in it.
 CHECKPOINT_PAGES = 1000
 RESTART_PAGES = 4000
+FULL_PAGES = 50
+PAGE_BYTES = 4096
 RESTART_WAIT_S = 0.02
 
 
@@ -114,7 +116,7 @@ class Threads:
 
     @property
     def wal_bytes(self) -> int:
-        return self._wal.pages * 4096
+        return self._wal.pages * PAGE_BYTES
 
     async def aclose(self) -> None:
         if not self._closing:
@@ -170,7 +172,10 @@ class Threads:
                 db, results = self._perform(db, batch)
                 self._answer(results)
                 batch = []
-                self._wal.keep_short(db)
+                if self._full:
+                    self._save_room(db)
+                else:
+                    self._wal.keep_short(db)
             db.close()
         except Exception as error:  # The thread's boundary: whoever waits must hear of it.
             self._broken = f"its writer stopped: {error}"
@@ -198,11 +203,13 @@ class Threads:
     def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
         """An answer for every operation of the batch, whatever happens to the disk."""
         results: list[Result] = []
-        if self._full:
-            # They were queued before anybody knew. The reserve is not for them.
-            results = [Result(operation.future, None, StoreFull()) for operation in batch if not operation.when_full]
-            batch = [operation for operation in batch if operation.when_full]
         while batch:
+            if self._full:
+                # They were queued before anybody knew. The reserve is not for them.
+                results += [Result(operation.future, None, StoreFull()) for operation in batch if not operation.when_full]
+                batch = [operation for operation in batch if operation.when_full]
+                if not batch:
+                    break
             try:
                 done, again = commit(db, batch), []
             except CommitLost as lost:
@@ -211,6 +218,7 @@ class Threads:
             full = {id(result.future) for result in done if isinstance(result.error, StoreFull)}
             if full and self._give_up_reserve():
                 # There is room again, for what ends something.
+                self._save_room(db)
                 again = [operation for operation in batch if operation.when_full and id(operation.future) in full] + again
             trying = {id(operation.future) for operation in again}
             results += [result for result in done if id(result.future) not in trying]
@@ -238,6 +246,11 @@ class Threads:
             self._reserve.free()
         self._reserve_tried = time.monotonic()
         return first
+
+    def _save_room(self, db: apsw.Connection) -> None:
+        """The WAL's own room counts now, where what is in it can be copied back as a whole."""
+        if self._reserve is not None and self._wal.pages >= FULL_PAGES and self._wal.pages * PAGE_BYTES <= self._reserve.room():
+            self._wal.give_back(db)
 
     def _try_reserve(self) -> None:
         """While the reserve cannot be laid down again the store stays full."""
@@ -282,22 +295,28 @@ class WalLength:
             if self.pages < CHECKPOINT_PAGES:
                 self._next = CHECKPOINT_PAGES  # It started anew.
             return
-        try:
-            if self.pages >= RESTART_PAGES:
-                self._restart(db)
-            else:
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.Error:
-            pass  # A reader or another process is in the way, or there is no room. What was committed is safe where it is.
+        if self.pages >= RESTART_PAGES:
+            _checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART)
+        else:
+            _checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
         self._next = self.pages + CHECKPOINT_PAGES
 
-    def _restart(self, db: apsw.Connection) -> None:
-        until = time.monotonic() + RESTART_WAIT_S
-        db.set_busy_handler(lambda tries: time.monotonic() < until and wait_for_the_other(tries))
-        try:
-            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
-        finally:
-            db.set_busy_handler(wait_for_the_other)
+    def give_back(self, db: apsw.Connection) -> None:
+        if _checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE):
+            self.pages = 0
+
+
+def _checkpoint(db: apsw.Connection, mode: int) -> bool:
+    """False when a reader or another process was in the way, or there is no room. What was committed is safe where it is."""
+    until = time.monotonic() + RESTART_WAIT_S
+    db.set_busy_handler(lambda tries: time.monotonic() < until and wait_for_the_other(tries))
+    try:
+        db.wal_checkpoint(mode=mode)
+    except apsw.Error:
+        return False
+    finally:
+        db.set_busy_handler(wait_for_the_other)
+    return True
 
 
 def _settle(result: Result) -> None:

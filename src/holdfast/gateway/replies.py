@@ -1,0 +1,13 @@
+"""What a turn writes into its conversation, and to whom it is owed."""
+
+from holdfast.core import keys
+from holdfast.core.events import MessageWritten
+
+
+def owed(session_key: str) -> bool:
+    """Whether what is written there must be sent. A page reads the log; a chat has to be told."""
+    return keys.parse(session_key).platform != "web"
+
+
+def written(session_key: str, role: str, message_id: str, text: str) -> MessageWritten:
+    return MessageWritten(message_id=message_id, role=role, text=text, delivery_id=message_id if owed(session_key) else None)

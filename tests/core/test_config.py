@@ -1,0 +1,154 @@
+"""Settings: what wins over what, and what is said of a wrong one."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast import config
+from holdfast.config import BadConfig, Config, explain, home_folder, load, make_token, prepare_home, read_token
+
+
+def write(home: Path, text: str) -> Path:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(text)
+    return home
+
+
+def test_without_anything_the_defaults_count(tmp_path: Path) -> None:
+    assert load({"HOME": str(tmp_path)}) == Config(home=tmp_path / ".holdfast")
+
+
+def test_the_command_line_wins_over_a_variable_over_the_file_over_the_default(tmp_path: Path) -> None:
+    home = write(tmp_path, "port = 1\nmax_waiting = 2\nprofile = 'file'\n")
+    environment = {"HOLDFAST_HOME": str(home), "HOLDFAST_PORT": "3", "HOLDFAST_MAX_WAITING": "4"}
+    settings, sources = explain(environment, overrides={"port": 5, "host": None})
+    assert (settings.port, settings.max_waiting, settings.profile, settings.host) == (5, 4, "file", "127.0.0.1")
+    assert {name: sources[name] for name in ("port", "max_waiting", "profile", "host", "home")} == {
+        "port": "--port",
+        "max_waiting": "HOLDFAST_MAX_WAITING",
+        "profile": "config.toml",
+        "host": "default",
+        "home": "HOLDFAST_HOME",
+    }
+
+
+def test_every_setting_has_a_source(tmp_path: Path) -> None:
+    assert set(explain({"HOME": str(tmp_path)})[1]) == set(Config.__struct_fields__)
+
+
+def test_the_home_folder_is_the_option_then_the_variable_then_a_default(tmp_path: Path) -> None:
+    environment = {"HOME": "/someone", "HOLDFAST_HOME": "/variable"}
+    assert home_folder(environment, "/option") == Path("/option")
+    assert home_folder(environment) == Path("/variable")
+    assert home_folder({"HOME": "/someone", "HOLDFAST_HOME": ""}) == Path("/someone/.holdfast")
+    assert home_folder({}, "relative") == Path.cwd() / "relative"
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    assert load({"HOME": str(tmp_path), "HOLDFAST_PORT": "", "HOLDFAST_ALLOWED_HOSTS": ""}).port == config.DEFAULT_PORT
+
+
+def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) -> None:
+    settings = load({"HOME": str(tmp_path), "HOLDFAST_ALLOWED_HOSTS": "a.example, b.example,"})
+    assert settings.allowed_hosts == ("a.example", "b.example")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("port = 'many'", "port is 'many', from config.toml"),
+        ("port = 70000", "between 0 and 65535"),
+        ("prot = 1", "prot in"),
+        ("home = '/elsewhere'", "home in"),
+        ("port = ", "not valid TOML"),
+        ("allowed_hosts = [1]", "allowed_hosts is [1]"),
+        ("max_waiting = 0", "max_waiting is 0"),
+        ("turn_idle_timeout_s = nan", "turn_idle_timeout_s is nan"),
+        ("keep_streams_s = inf", "keep_streams_s is inf"),
+        ("drain_timeout_s = -1", "drain_timeout_s is -1"),
+        ("profile = ''", "profile is empty"),
+        ("log_format = 'xml'", "text or json"),
+        ("log_level = 'loud'", "debug, info, warning or error"),
+        ("host = '0.0.0.0'", "allowed_hosts"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, text: str, said: str) -> None:
+    home = write(tmp_path, text)
+    with pytest.raises(BadConfig) as caught:
+        load({}, home=str(home))
+    assert said in str(caught.value)
+
+
+def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="port is 'many', from HOLDFAST_PORT"):
+        load({"HOME": str(tmp_path), "HOLDFAST_PORT": "many"})
+
+
+def test_a_file_that_is_not_text_is_a_wrong_setting(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadConfig):
+        load({}, home=str(tmp_path))
+
+
+def test_an_address_others_can_reach_needs_the_names_it_answers_to(tmp_path: Path) -> None:
+    home = write(tmp_path, "host = '0.0.0.0'\nallowed_hosts = ['chat.example']\n")
+    assert load({}, home=str(home)).host == "0.0.0.0"
+
+
+def test_the_home_folder_is_made_and_closed_to_others(tmp_path: Path) -> None:
+    home = tmp_path / "a" / "b"
+    prepare_home(home)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    home.chmod(0o755)
+    prepare_home(home)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert list(home.iterdir()) == []
+
+
+def test_a_home_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadConfig, match="cannot be used"):
+        prepare_home(tmp_path / "file")
+
+
+def test_a_shared_folder_is_not_closed_to_everyone_else(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    with pytest.raises(BadConfig, match="used by others"):
+        prepare_home(shared)
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+
+
+def test_the_users_own_folder_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(BadConfig, match="used by others"):
+        prepare_home(tmp_path)
+
+
+def test_a_token_is_long_random_and_closed_to_others(tmp_path: Path) -> None:
+    assert read_token(tmp_path) is None
+    first = make_token(tmp_path)
+    assert read_token(tmp_path) == first and len(first) >= 43
+    assert make_token(tmp_path) != first
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["token"]
+
+
+def test_an_empty_token_is_none(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("\n")
+    assert read_token(tmp_path) is None
+    assert read_token(tmp_path / "token") is None
+
+
+def test_a_token_that_does_not_read_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "token").mkdir()
+    with pytest.raises(BadConfig, match="cannot be read"):
+        read_token(tmp_path)
+
+
+def test_nothing_is_read_from_the_environment_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "HOLDFAST_PORT", "1")
+    assert load({"HOME": str(tmp_path)}).port == config.DEFAULT_PORT

@@ -1,0 +1,62 @@
+"""The documentation is whole: a setting, a command or an option that nobody described fails here."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from holdfast import config
+from holdfast.cli.app import COMMANDS, LATER, cli
+
+OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+ROWS = {
+    name: (variable, default)
+    for name, variable, default in re.findall(r"^\| `(\w+)` \| `(HOLDFAST_\w+)` \| (.+?) \|", OPERATIONS, re.MULTILINE)
+}
+
+
+def section(name: str) -> str:
+    found = re.search(rf"^### `holdfast {name}`\n(.*?)(?=^##)", OPERATIONS, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+@pytest.mark.parametrize("name", config.SETTINGS)
+def test_every_setting_is_documented_with_its_variable_and_its_default(name: str) -> None:
+    variable, default = ROWS[name]
+    assert variable == f"HOLDFAST_{name.upper()}"
+    value = getattr(config.Config(), name)
+    assert default == ("none" if value == () else f"`{value:g}`" if isinstance(value, float) and value < 1e6 else f"`{value}`")
+
+
+def test_no_setting_is_documented_that_does_not_exist() -> None:
+    assert set(ROWS) == set(config.SETTINGS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented_with_its_arguments_and_options(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert isinstance(command, click.Command)
+    words = section(name)
+    assert words, f"docs/operations.md has no section `holdfast {name}`"
+    parts = list(command.commands.values()) if isinstance(command, click.Group) else []
+    for each in (command, *parts):
+        for parameter in each.params:
+            named = (
+                parameter.opts + parameter.secondary_opts
+                if isinstance(parameter, click.Option)
+                else [parameter.make_metavar(click.Context(each))]
+            )
+            for option in named:
+                assert option in words or option == "--home", f"`holdfast {name}` does not tell of {option}"
+    for part in parts:
+        assert f"{name} {part.name}" in words
+
+
+def test_no_command_is_documented_that_does_not_exist() -> None:
+    assert re.findall(r"^### `holdfast (\w+)`", OPERATIONS, re.MULTILINE) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_every_command_that_comes_later_is_named(name: str) -> None:
+    assert f"`{name}`" in OPERATIONS.partition("### Later")[2]

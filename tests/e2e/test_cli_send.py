@@ -1,0 +1,161 @@
+"""`holdfast send` against a gateway that does the worst at each step: a fake, because the real one does not fail there on demand."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.following import BEGINS_ANEW, Following, Note, Text
+from tests.e2e.command_line import Said, holdfast, write_status
+
+SESSION: dict[str, Any] = {"session_id": "s_1", "cursor": "l.1", "messages": [], "turns": [], "question": None}
+STARTED = ("turn.started", {"turn_id": "t", "message_ids": ["m_1"]})
+ENDED = ("turn.ended", {"turn_id": "t", "outcome": "completed", "error": None})
+
+
+def text(offset: int, words: str) -> tuple[str, dict[str, Any]]:
+    return "text", {"turn_id": "t", "offset": offset, "text": words}
+
+
+class Gateway(ThreadingHTTPServer):
+    """Answers from scripts: `posts` are statuses (0 gives no answer), `streams` lists of events, after which each stream breaks off."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.posts: list[int] = []
+        self.streams: list[list[tuple[str, dict[str, Any]]]] = []
+        self.posted: list[dict[str, Any]] = []
+        self.cursors: list[str] = []
+        self.seq = 1
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Gateway
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if not self.path.endswith("/events"):
+            self._answer(200, SESSION)
+            return
+        self.server.cursors.append(self.headers["Last-Event-ID"])
+        self.send_response(200)
+        self.end_headers()
+        for event, data in self.server.streams.pop(0):
+            self.server.seq += 1
+            self.wfile.write(f"id: l.{self.server.seq}\nevent: {event}\ndata: {json.dumps(data)}\n\n:\n\n".encode())
+
+    def do_POST(self) -> None:
+        self.server.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        status = self.server.posts.pop(0)
+        if status == 0:
+            self.close_connection = True
+        elif status in (200, 202):
+            self._answer(status, {"message_id": "m_1", "session_id": "s_1"})
+        else:
+            self._answer(status, {"error": {"code": "store_closed", "message": "The store cannot be used: it was closed."}})
+
+    def _answer(self, status: int, body: Any) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    with Gateway() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def send(gateway: Gateway, home: Path, *words: str) -> Said:
+    write_status(home, url=f"http://127.0.0.1:{gateway.server_port}")
+    (home / "token").write_text("t")
+    return holdfast(home, "send", "s_1", "hello", *words)
+
+
+def test_a_post_whose_answer_was_lost_is_tried_again_under_the_same_name(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.posts, gateway.streams = [0, 503, 200], [[STARTED, text(0, "yes"), ENDED]]
+    said = send(gateway, tmp_path)
+    assert (said.code, said.out) == (0, "yes\n"), said.err
+    assert len(gateway.posted) == 3 and len({posted["client_id"] for posted in gateway.posted}) == 1
+    assert gateway.cursors == ["l.1"], "from before the first try: what came of it lies behind"
+
+
+def test_a_message_known_from_before_is_looked_for_from_the_beginning(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.posts, gateway.streams = [200], [[STARTED, text(0, "yes"), ENDED]]
+    assert send(gateway, tmp_path, "--client-id", "mine").out == "yes\n"
+    assert gateway.cursors == ["0"]
+
+
+def test_a_stream_that_breaks_off_goes_on_by_its_cursor(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.posts, gateway.streams = [202], [[STARTED, text(0, "one ")], [("end", {"reason": "slow_reader"})], [text(4, "two"), ENDED]]
+    said = send(gateway, tmp_path)
+    assert (said.code, said.out) == (0, "one two\n")
+    assert gateway.cursors == ["l.1", "l.3", "l.3"]
+
+
+def test_a_snapshot_in_place_of_the_stream_is_enough(gateway: Gateway, tmp_path: Path) -> None:
+    whole = SESSION | {
+        "messages": [
+            {"id": "m_1", "role": "user", "turn_id": "t", "text": "hello"},
+            {"id": "t.answer", "role": "assistant", "turn_id": "t", "text": "one two"},
+        ],
+        "turns": [{"id": "t", "outcome": "completed", "error": None}],
+    }
+    gateway.posts, gateway.streams = [202], [[STARTED, text(0, "one ")], [("snapshot", whole)]]
+    assert send(gateway, tmp_path).out == "one two\n"
+
+
+def test_a_message_that_may_have_arrived_says_how_to_send_it_again(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.posts = [0] * 100
+    said = send(gateway, tmp_path, "--timeout", "0.5", "--client-id", "mine")
+    assert said.code == 1 and "--client-id mine" in said.err
+
+
+def test_a_refused_message_is_told(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.posts, gateway.streams = [202], [[("message.refused", {"message_id": "m_1", "reason": "no agent"})]]
+    said = send(gateway, tmp_path)
+    assert said.code == 1 and "ended as refused: no agent" in said.err
+
+
+# what is printed of an answer that takes several attempts
+
+
+def printed(*events: tuple[str, dict[str, Any]]) -> list[Text | Note]:
+    following = Following("m_1")
+    return [piece for event, data in (STARTED, *events) for piece in following.apply(event, data)]
+
+
+def written(words: str) -> tuple[str, dict[str, Any]]:
+    return "message.written", {"turn_id": "t", "role": "assistant", "text": words}
+
+
+def test_an_attempt_that_writes_the_same_again_prints_it_once() -> None:
+    assert printed(text(0, "a b"), text(0, "a"), text(1, " b"), text(3, " c"), written("a b c")) == [Text("a b"), Text(" c")]
+
+
+def test_an_attempt_that_writes_something_else_says_that_it_begins_anew() -> None:
+    assert printed(text(0, "a b"), text(0, "a x"), written("a x y")) == [Text("a b"), Note(BEGINS_ANEW), Text("a x"), Text(" y")]
+    assert printed(text(0, "a b"), text(0, "a"), written("a")) == [Text("a b"), Note(BEGINS_ANEW), Text("a")]
+
+
+def test_other_turns_of_the_session_print_nothing() -> None:
+    other = ("text", {"turn_id": "other", "offset": 0, "text": "not ours"})
+    assert printed(other, ("turn.ended", {"turn_id": "other", "outcome": "failed"}), text(0, "ours")) == [Text("ours")]
+
+
+def test_an_answer_that_goes_on_after_a_question_prints_only_what_is_new() -> None:
+    following = Following("m_1", {"t": "before "})
+    events = [("question.answered", {"turn_id": "t", "message_id": "m_1"}), text(7, "after"), written("before after")]
+    assert [piece for event, data in events for piece in following.apply(event, data)] == [Text("after")]
