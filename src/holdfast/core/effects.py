@@ -24,10 +24,11 @@ def may_repeat(effect: Effect) -> bool:
     return effect in (Effect.PURE, Effect.IDEMPOTENT)
 
 
-def unknown_result(name: str, output: str) -> str:
+def unknown_result(name: str, output: str, *, stopped: bool) -> str:
     """What the agent is told of a call that may or may not have done its work, with the last it had put out."""
+    cut = "The turn was stopped" if stopped else "The gateway was interrupted"
     told = (
-        f"The gateway was interrupted while {name} was running. Whether it did its work is unknown, and it was not run again. "
+        f"{cut} while {name} was running. Whether it did its work is unknown, and it was not run again. "
         "Check the real state before you repeat it, and tell the user if it matters."
     )
     last = output[-SHOWN_OUTPUT:].strip()

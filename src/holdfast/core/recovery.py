@@ -12,10 +12,10 @@ def close_open_calls(calls: list[ToolCall]) -> list[ToolFinished]:
     return close_every_call([call for call in calls if not may_repeat(call.effect)])
 
 
-def close_every_call(calls: list[ToolCall]) -> list[ToolFinished]:
+def close_every_call(calls: list[ToolCall], *, stopped: bool = False) -> list[ToolFinished]:
     """For a turn that will not go on: nothing stays open."""
     return [
-        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, result=unknown_result(call.name, call.output))
+        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, result=unknown_result(call.name, call.output, stopped=stopped))
         for call in calls
         if call.outcome is None
     ]

@@ -24,7 +24,7 @@ class Deliveries:
     def __init__(self, *, store: Store, clock: Clock, platforms: dict[str, Platform], tasks: Tasks) -> None:
         self._store, self._clock, self._platforms, self._tasks = store, clock, platforms, tasks
         self._busy: set[str] = set()
-        # By session: the monotonic time before which its next reply is not tried again. The wall clock may jump.
+        # By chat: the monotonic time before which its next reply is not tried again. The wall clock may jump.
         self._not_before: dict[str, float] = {}
         self._open = True
         self._news = asyncio.Event()
@@ -61,7 +61,7 @@ class Deliveries:
             await self._record(owed, owed.state, _unknown(owed.state))
 
     async def _look(self) -> int:
-        """Starts the oldest reply of each session, if it is due: the order within a session is kept. Gives how many it started."""
+        """Starts the oldest reply of each chat, if it is due: the order within a chat is kept. Gives how many it started."""
         limit = AT_ONCE
         while self._open:
             page = await self._store.deliveries(states=DUE, now=ANY_TIME, limit=limit)
@@ -74,20 +74,21 @@ class Deliveries:
 
     def _start(self, page: list[Delivery]) -> int:
         started, now = 0, self._clock.monotonic()
-        sessions: set[str] = set()
+        chats: set[str] = set()
         for owed in page if self._open else ():
             platform = self._platforms.get(keys.parse(owed.session_key).platform)
-            first = owed.session_id not in sessions
-            sessions.add(owed.session_id)
-            if platform is None or not first or owed.session_id in self._busy or self._not_before.get(owed.session_id, now) > now:
+            chat = owed.session_key
+            first = chat not in chats
+            chats.add(chat)
+            if platform is None or not first or chat in self._busy or self._not_before.get(chat, now) > now:
                 continue  # A platform that is not here now may come back: the outbox waits.
-            self._busy.add(owed.session_id)
+            self._busy.add(chat)
             self._tasks.spawn(self._deliver(owed, platform), name=f"deliver {owed.delivery_id}")
             started += 1
         return started
 
     async def _deliver(self, owed: Delivery, platform: Platform) -> None:
-        self._not_before.pop(owed.session_id, None)
+        self._not_before.pop(owed.session_key, None)
         try:
             if owed.state is DeliveryState.UNKNOWN:
                 await self._deliver_unknown(owed, platform)
@@ -97,12 +98,12 @@ class Deliveries:
             log.warning("delivery waits for the store", delivery=owed.delivery_id, error=str(error))
             self._wait(owed, error.retry_after_s)
         finally:
-            self._busy.discard(owed.session_id)
+            self._busy.discard(owed.session_key)
             self._news.set()
             self._settled.set()
 
     def _wait(self, owed: Delivery, seconds: float) -> None:
-        self._not_before[owed.session_id] = self._clock.monotonic() + seconds
+        self._not_before[owed.session_key] = self._clock.monotonic() + seconds
 
     async def _deliver_unknown(self, owed: Delivery, platform: Platform) -> None:
         if not platform.reconciles:

@@ -1,8 +1,9 @@
 """The gateway as the rest of Holdfast sees it: everything people can ask of it, and its life from start to stop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from typing import Any
 
 import msgspec
 import structlog
@@ -63,6 +64,7 @@ class Gateway:
         self._clock, self._ids, self._owner, self._liveness = clock, ids, owner, liveness
         self._on_state = on_state
         self.state = GatewayState.STARTING
+        self.broken = asyncio.Event()
         self._tasks = Tasks()
         self.feed = Feed(store, encode)
         self.lanes = Lanes(
@@ -93,8 +95,16 @@ class Gateway:
             ("housekeeping", self._keep_house()),
             *((f"intake {name}", self._intake.follow(platform)) for name, platform in self.platforms.items()),
         ):
-            self._tasks.spawn(work, name=name)
+            self._tasks.spawn(self._vital(work), name=name)
         self._move(Input.READY)
+
+    async def _vital(self, work: Coroutine[Any, Any, None]) -> None:
+        """Without any one of these a gateway only looks alive. Its process should end, and the next start goes on from the log."""
+        try:
+            await work
+        except Exception:  # The boundary: reported by its task, acted upon by whoever watches `broken`.
+            self.broken.set()
+            raise
 
     async def stop(self, *, reason: str = "shutdown_timeout") -> None:
         """Drains, then cuts what still runs: marked first, interrupted after. What was accepted stays in the store."""

@@ -9,6 +9,7 @@ from holdfast.core import events as e
 from holdfast.core.errors import Bug, Conflict, HoldfastError, Unavailable
 from holdfast.core.resume import Decision
 from holdfast.core.sessions import Lease, Session
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.gateway import recovery
 from holdfast.gateway.journal import Journal, TurnLog
@@ -229,8 +230,7 @@ class Lanes:
         return False
 
     async def _run(self, lane: Lane, started: StartedTurn, *, reason: str | None = None, place: Place | None = None) -> None:
-        session = await self._store.session(started.lease.session_id)
-        transcript = await recovery.read_transcript(self._store, session)
+        session, transcript = await self._read(started.lease.session_id)
         attempt = Attempt(
             session=session,
             transcript=transcript,
@@ -256,6 +256,18 @@ class Lanes:
             for task in beside:
                 task.cancel()
             self._changed.set()
+
+    async def _read(self, session_id: str) -> tuple[Session, Transcript]:
+        """What a turn that is already on record begins with. A store that fails to answer has not cut it."""
+        while True:
+            try:
+                session = await self._store.session(session_id)
+                return session, await recovery.read_transcript(self._store, session)
+            except Unavailable as error:
+                if not self._open:
+                    raise
+                log.warning("turn waits for the store", session=session_id, error=str(error))
+                await asyncio.sleep(error.retry_after_s)
 
     async def _watch_stops(self, lane: Lane, attempt: Attempt) -> None:
         """A stop is a record; whoever stored it, the attempt hears of it here."""

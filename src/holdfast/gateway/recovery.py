@@ -92,7 +92,7 @@ async def carry_out(store: Store, clock: Clock, taken: StartedTurn, session: Ses
 
 
 def _ending(taken: StartedTurn, session: Session, transcript: Transcript, outcome: Outcome, rule: str) -> list[e.Event]:
-    events: list[e.Event] = list(recovery.close_every_call(transcript.calls))
+    events: list[e.Event] = list(recovery.close_every_call(transcript.calls, stopped=outcome is Outcome.CANCELLED))
     if text := transcript.answer_text:
         events.append(replies.written(session.session_key, "assistant", answer_id(taken.turn_id), text))
     if outcome is Outcome.SET_ASIDE:

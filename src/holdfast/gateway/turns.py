@@ -10,7 +10,7 @@ import structlog
 from holdfast.core import events as e
 from holdfast.core import notes
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
-from holdfast.core.errors import Conflict, HoldfastError, Unavailable
+from holdfast.core.errors import Conflict, HoldfastError, StoreFull, Unavailable
 from holdfast.core.recovery import close_every_call, restarts_after_cut
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import ToolCall, Transcript, answer_id
@@ -34,7 +34,7 @@ class Cut(StrEnum):
     IDLE = "idle"
     GATEWAY = "gateway"
     LOST = "lost"
-    STORE_FULL = "store_full"
+    STORE = "store"
 
 
 class _Asked(BaseException):
@@ -138,6 +138,7 @@ class Attempt:
         self._log, self._agent, self._tasks, self._clock = written, agent, tasks, clock
         self._began = clock.monotonic()
         self._cut: Cut | None = None
+        self._reason = "store_failed"
         self._over = False  # Its end, or its question, is on record.
         self._gone = asyncio.Event()
         self._request = AgentRequest(
@@ -171,16 +172,22 @@ class Attempt:
 
     def _lost(self, error: Exception) -> None:
         log.warning("turn cannot be written", turn=self.turn_id, session=self.session.session_id, error=str(error))
-        self.cut(Cut.LOST if isinstance(error, Conflict) else Cut.STORE_FULL)
+        self._reason = "store_full" if isinstance(error, StoreFull) else "store_failed"
+        self.cut(Cut.LOST if isinstance(error, Conflict) else Cut.STORE)
 
     async def mark_interrupted(self, reason: str) -> None:
         """Records that the gateway cuts this attempt, before it does (C1)."""
         try:
-            await self._log.record(e.TurnInterrupted(reason=reason, restarts=self._restarts(), written=len(self._log.text)))
+            await self._log.record(e.TurnInterrupted(reason=reason, restarts=self._restarts(), written=len(self._so_far)))
         except Conflict:
             log.info("turn ended before it was cut", turn=self.turn_id, session=self.session.session_id)
         except Unavailable as error:  # The next start finds it without a mark, and takes it for a crash.
             log.warning("turn is cut without a mark", turn=self.turn_id, error=str(error))
+
+    @property
+    def _so_far(self) -> str:
+        """The answer as it is shown. Until this attempt has said something, it is what the earlier ones had written."""
+        return self._log.text or self._request.kept
 
     def _restarts(self) -> int:
         ran_ms = int(1000 * (self._clock.monotonic() - self._began))
@@ -240,10 +247,9 @@ class Attempt:
                 await self._insist(lambda: self._end(Outcome.CANCELLED))
             case Cut.IDLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long; the turn was ended."))
-            case Cut.STORE_FULL:
-                interrupted = e.TurnInterrupted(
-                    reason="store_full", restarts=self.session.interrupted_restarts, written=len(self._log.text)
-                )
+            case Cut.STORE:
+                restarts = self.session.interrupted_restarts
+                interrupted = e.TurnInterrupted(reason=self._reason, restarts=restarts, written=len(self._so_far))
                 await self._insist(lambda: self._log.record(interrupted))
             case _:
                 pass
@@ -262,10 +268,8 @@ class Attempt:
     async def _end(self, outcome: Outcome, error: str | None = None) -> None:
         """Answer, end, and what is owed to a chat: one transaction."""
         key = self.session.session_key
-        events: list[e.Event] = list(close_every_call(list(self._face.calls.values())))
-        # An attempt that was ended before it had said anything leaves what the earlier ones had written.
-        kept = "" if outcome is Outcome.COMPLETED else self._request.kept
-        if text := self._log.text or kept:
+        events: list[e.Event] = list(close_every_call(list(self._face.calls.values()), stopped=outcome is Outcome.CANCELLED))
+        if text := self._log.text if outcome is Outcome.COMPLETED else self._so_far:
             events.append(replies.written(key, "assistant", answer_id(self.turn_id), text))
         if error is not None and replies.owed(key):
             events.append(replies.written(key, "notice", f"{self.turn_id}.error", f"This did not work: {error}"))

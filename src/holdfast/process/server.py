@@ -12,7 +12,7 @@ import uvicorn
 from holdfast.config import BadConfig
 
 BACKLOG = 2048
-CLOSE_S = 3.0
+GONE_AFTER_MS = 60_000
 
 
 class PortTaken(BadConfig):
@@ -25,6 +25,8 @@ def listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # A reader that vanished without a word does not keep its connection for hours.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_AFTER_MS)
         listener.bind((host, port))
         listener.listen(BACKLOG)
     except OSError as error:

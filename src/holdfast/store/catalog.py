@@ -10,7 +10,6 @@ from holdfast.core import events as e
 from holdfast.core import turns
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.sessions import title_of
-from holdfast.core.turns import TurnState
 from holdfast.store.connection import fetch
 from holdfast.store.log import COLUMNS, Finding, Head, insert, load_head, read, save_head
 
@@ -41,7 +40,7 @@ def apply(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: 
     _apply_turn(db, head, event, at)
     _apply_session(db, head, event, at)
     if event.kind in LIVELY:
-        db.execute("UPDATE session SET updated_at = ? WHERE id = ?", (at, head.session))
+        head.updated_at = at
 
 
 def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
@@ -54,7 +53,7 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
                 (event.generation, head.session),
             )
             for message_id in event.message_ids:
-                db.execute("DELETE FROM inbox WHERE message_id = ?", (message_id,))
+                _take_from_inbox(db, head, message_id)
         case e.TurnTaken():
             head.owner, head.epoch = event.owner, event.epoch
         case e.TurnResumed():
@@ -74,7 +73,7 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
         case e.QuestionAnswered():
             db.execute("UPDATE question SET state = 'answered' WHERE question_id = ?", (event.question_id,))
             if event.message_id:
-                db.execute("DELETE FROM inbox WHERE message_id = ?", (event.message_id,))
+                _take_from_inbox(db, head, event.message_id)
         case e.StopRequested():
             head.stop = 1
             remember(db, event.dedup_key, b"stop", head.session, event.turn_id)
@@ -95,11 +94,13 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
 def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
     match event:
         case e.SessionCreated():
-            db.execute("INSERT INTO head VALUES (?, 0, ?, 0, NULL, NULL, 0, 0, 0, 0)", (head.session, str(head.state)))
             db.execute(
-                "INSERT INTO session (id, session_id, session_key, log, title, created_at, updated_at, auto_reset_reason)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (head.session, event.session_id, event.session_key, event.log, event.title, at, at, event.auto_reset_reason),
+                "INSERT INTO head (session, seq, state, epoch, attempt, position, turn_seq, stop) VALUES (?, 0, '', 0, 0, 0, 0, 0)",
+                (head.session,),
+            )
+            db.execute(
+                "INSERT INTO session (id, session_id, session_key, log, title, created_at, auto_reset_reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (head.session, event.session_id, event.session_key, event.log, event.title, at, event.auto_reset_reason),
             )
             db.execute(
                 "INSERT INTO lane VALUES (?, ?, 0) ON CONFLICT (session_key) DO UPDATE SET session = excluded.session",
@@ -111,14 +112,15 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
                 changes = {"resume_reason": "restart_timeout", "last_resume_marked_at": at} | changes
             elif changes.get("resume_pending") is False:
                 changes |= {"resume_reason": None, "last_resume_marked_at": None}
+            head.archived = int(changes.pop("archived", head.archived))
             for field, value in changes.items():
                 db.execute(f"UPDATE session SET {field} = ? WHERE id = ?", (value, head.session))
         case e.MessageAccepted():
-            db.execute("INSERT INTO inbox (session, seq, message_id) VALUES (?, ?, ?)", (head.session, head.seq, event.message_id))
+            db.execute("INSERT INTO inbox VALUES (?, ?, ?)", (head.session, head.seq, event.message_id))
             remember(db, event.dedup_key, digest(event.text), head.session, event.message_id)
             db.execute("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", (title_of(event.text), head.session))
         case e.MessageRefused():
-            db.execute("DELETE FROM inbox WHERE message_id = ?", (event.message_id,))
+            _take_from_inbox(db, head, event.message_id)
         case e.MessageWritten():
             if event.delivery_id:
                 db.execute(
@@ -135,6 +137,10 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
             db.execute(f"UPDATE session SET pruned_seq = max(pruned_seq, ?){done} WHERE id = ?", (event.through, head.session))
         case _:
             pass
+
+
+def _take_from_inbox(db: apsw.Connection, head: Head, message_id: str) -> None:
+    db.execute("DELETE FROM inbox WHERE session = ? AND message_id = ?", (head.session, message_id))
 
 
 def digest(text: str) -> bytes:
@@ -167,7 +173,7 @@ def _replay(db: apsw.Connection, row: tuple[Any, ...]) -> None:
         return
     item, event = logged[0], logged[0].event
     if isinstance(event, e.SessionCreated):
-        head = new_head(session)
+        head = Head(session)
     elif fetch(db, "SELECT 1 FROM head WHERE session = ?", (session,)):
         head = load_head(db, session)
     else:
@@ -182,7 +188,3 @@ def _replay(db: apsw.Connection, row: tuple[Any, ...]) -> None:
             head.state = next(state for state, kind in turns.TABLE if kind == event.kind)
     apply(db, head, event, item.at, in_turn=item.turn_id is not None)
     save_head(db, head)
-
-
-def new_head(session: int) -> Head:
-    return Head(session, 0, TurnState.NONE, 0, None, None, 0, 0, 0, 0)

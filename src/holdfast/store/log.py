@@ -32,36 +32,43 @@ def not_storable(error: Exception) -> BadInput:
 
 
 class Head(msgspec.Struct):
-    """Where a session's log stands, while an operation writes to it."""
+    """Where a session's log stands, while an operation writes to it. `indexed` is what the database has of the columns with an index."""
 
     session: int
-    seq: int
-    state: TurnState
-    epoch: int
-    owner: int | None
-    turn: str | None
-    attempt: int
-    position: int
-    turn_seq: int
-    stop: int
+    seq: int = 0
+    state: TurnState = TurnState.NONE
+    epoch: int = 0
+    owner: int | None = None
+    turn: str | None = None
+    attempt: int = 0
+    position: int = 0
+    turn_seq: int = 0
+    stop: int = 0
+    archived: int = 0
+    updated_at: int = 0
+    indexed: tuple[str, int, int] = ("", 0, 0)
 
 
 def load_head(db: apsw.Connection, session: int) -> Head:
     row = fetch(
-        db, "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop FROM head WHERE session = ?", (session,)
+        db,
+        "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at FROM head WHERE session = ?",
+        (session,),
     )[0]
-    return Head(row[0], row[1], TurnState(row[2]), *row[3:])
+    return Head(row[0], row[1], TurnState(row[2]), *row[3:], (row[2], row[10], row[11]))
 
 
 def save_head(db: apsw.Connection, head: Head) -> None:
     db.execute(
-        "UPDATE head SET seq = ?, state = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?"
-        " WHERE session = ?",
-        (
-            head.seq, str(head.state), head.epoch, head.owner, head.turn, head.attempt, head.position, head.turn_seq, head.stop,
-            head.session,
-        ),
-    )  # fmt: skip
+        "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ? WHERE session = ?",
+        (head.seq, head.epoch, head.owner, head.turn, head.attempt, head.position, head.turn_seq, head.stop, head.session),
+    )
+    # A column that is named in an UPDATE has its index written, changed or not.
+    state, *listed = head.indexed
+    if head.state != state:
+        db.execute("UPDATE head SET state = ? WHERE session = ?", (str(head.state), head.session))
+    if [head.archived, head.updated_at] != listed:
+        db.execute("UPDATE head SET archived = ?, updated_at = ? WHERE session = ?", (head.archived, head.updated_at, head.session))
 
 
 def number(db: apsw.Connection, session_id: str) -> int:

@@ -27,7 +27,7 @@ from holdfast.core.sessions import Lease, Session
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Accepted, Owner, StartedTurn, Stopped, StreamItem
 from holdfast.store import reads
-from holdfast.store.catalog import append, digest, new_head
+from holdfast.store.catalog import append, digest
 from holdfast.store.connection import fetch
 from holdfast.store.log import NOT_STORABLE, STREAMS, Head, insert, load_head, not_storable, number, save_head
 
@@ -45,7 +45,7 @@ SEARCHED = (b"message.written", b"session.created", b"session.changed")
 
 
 def create_session(db: apsw.Connection, event: e.SessionCreated, at: int) -> Session:
-    head = new_head(fetch(db, "SELECT coalesce(max(id), 0) + 1 FROM session")[0][0])
+    head = Head(fetch(db, "SELECT coalesce(max(id), 0) + 1 FROM session")[0][0])
     append(db, head, event, at, in_turn=False)
     save_head(db, head)
     return reads.session(db, event.session_id)
@@ -173,7 +173,7 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
     head = load_head(db, session)
     if head.state not in (TurnState.NONE, TurnState.ENDED):
         return None
-    rows = fetch(db, "SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY id LIMIT 1", (session,))
+    rows = fetch(db, "SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq LIMIT 1", (session,))
     if not rows:
         return None
     seq, message_id = rows[0]

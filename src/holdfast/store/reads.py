@@ -18,7 +18,7 @@ MAX_ROWS = 1000
 MAX_INTEGER = 2**62
 
 _SESSION = """
-    SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, s.updated_at, s.generation, s.pinned, s.archived, s.suspended,
+    SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, h.updated_at, s.generation, s.pinned, h.archived, s.suspended,
            s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
            h.stop, s.pruned_seq, s.id
@@ -45,12 +45,12 @@ def name(db: apsw.Connection, session: int) -> str:
 def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, archived: bool) -> SessionPage:
     updated_at, id_ = _place(before) if before else (MAX_INTEGER, MAX_INTEGER)
     limit = _page(limit) or 1
-    where, bindings = "s.archived = ? AND (s.updated_at, s.id) < (?, ?)", [int(archived), updated_at, id_]
+    where, bindings = "h.archived = ? AND (h.updated_at, h.session) < (?, ?)", [int(archived), updated_at, id_]
     if query.strip():
         found = _found(db, query)
-        where += f" AND s.id IN ({','.join('?' * len(found))})"
+        where += f" AND h.session IN ({','.join('?' * len(found))})"
         bindings += found
-    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY s.updated_at DESC, s.id DESC LIMIT ?", (*bindings, limit + 1))
+    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", (*bindings, limit + 1))
     more = f"{rows[limit - 1][6]}.{rows[limit - 1][-1]}" if len(rows) > limit else None
     return SessionPage([_session(row) for row in rows[:limit]], more)
 
@@ -149,8 +149,10 @@ def open_turns(db: apsw.Connection, apart_from: int) -> list[Session]:
 def waiting_lanes(db: apsw.Connection, limit: int) -> list[str]:
     rows = fetch(
         db,
-        "SELECT s.session_id FROM (SELECT session, min(id) AS first FROM inbox GROUP BY session) i JOIN head h ON h.session = i.session"
-        " JOIN session s ON s.id = i.session WHERE h.state IN ('none', 'ended') ORDER BY i.first LIMIT ?",
+        "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox GROUP BY session) i"
+        " JOIN head h ON h.session = i.session JOIN session s ON s.id = i.session"
+        " LEFT JOIN event e ON e.session = i.session AND e.seq = i.seq"
+        " WHERE h.state IN ('none', 'ended') ORDER BY e.id LIMIT ?",
         (_page(limit),),
     )
     return [row[0] for row in rows]

@@ -18,19 +18,22 @@ CREATE INDEX event_record ON event (session, seq) WHERE kind <> 'text' AND kind 
 
 -- The catalog: everything below this line up to the next is derived from the log and can be rebuilt from it.
 
--- Where a session's log stands and who may write its turn. Narrow, because every append touches it.
+-- Where a session's log stands, who may write its turn, and its place in the list. Narrow, because every append touches it.
 CREATE TABLE head (
-    session  INTEGER PRIMARY KEY,
-    seq      INTEGER NOT NULL,
-    state    TEXT NOT NULL,
-    epoch    INTEGER NOT NULL,
-    owner    INTEGER,
-    turn     TEXT,
-    attempt  INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    turn_seq INTEGER NOT NULL,
-    stop     INTEGER NOT NULL
+    session    INTEGER PRIMARY KEY,
+    seq        INTEGER NOT NULL,
+    state      TEXT NOT NULL,
+    epoch      INTEGER NOT NULL,
+    owner      INTEGER,
+    turn       TEXT,
+    attempt    INTEGER NOT NULL,
+    position   INTEGER NOT NULL,
+    turn_seq   INTEGER NOT NULL,
+    stop       INTEGER NOT NULL,
+    archived   INTEGER NOT NULL DEFAULT 0,
+    updated_at INTEGER NOT NULL DEFAULT 0
 );
+CREATE INDEX head_newest ON head (archived, updated_at);
 CREATE INDEX head_open ON head (state) WHERE state IN ('running', 'answered', 'interrupted');
 
 CREATE TABLE session (
@@ -40,10 +43,8 @@ CREATE TABLE session (
     log                   TEXT NOT NULL,
     title                 TEXT,
     created_at            INTEGER NOT NULL,
-    updated_at            INTEGER NOT NULL,
     generation            INTEGER NOT NULL DEFAULT 0,
     pinned                INTEGER NOT NULL DEFAULT 0,
-    archived              INTEGER NOT NULL DEFAULT 0,
     suspended             INTEGER NOT NULL DEFAULT 0,
     resume_pending        INTEGER NOT NULL DEFAULT 0,
     resume_reason         TEXT,
@@ -53,7 +54,6 @@ CREATE TABLE session (
     pruned_seq            INTEGER NOT NULL DEFAULT 0,
     journal_since         INTEGER  -- When the last turn ended whose stream events are still there.
 );
-CREATE INDEX session_newest ON session (archived, updated_at, id);
 CREATE INDEX session_of_key ON session (session_key);
 CREATE INDEX session_journal ON session (journal_since) WHERE journal_since IS NOT NULL;
 
@@ -64,12 +64,11 @@ CREATE TABLE lane (
 ) WITHOUT ROWID;
 
 CREATE TABLE inbox (
-    id         INTEGER PRIMARY KEY,
     session    INTEGER NOT NULL,
     seq        INTEGER NOT NULL,
-    message_id TEXT NOT NULL UNIQUE
-);
-CREATE INDEX inbox_session ON inbox (session, id);
+    message_id TEXT NOT NULL,
+    PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
 
 CREATE TABLE dedup (
     dedup_key TEXT PRIMARY KEY,

@@ -12,7 +12,7 @@ import apsw
 
 from holdfast.core.errors import StoreClosed, StoreFull
 from holdfast.store.batch import CommitLost, Operation, Result, answerable, commit, read_back
-from holdfast.store.connection import wait_for_the_other
+from holdfast.store.connection import PAGE_BYTES, wait_for_the_other
 from holdfast.store.reserve import Reserve
 
 __all__ = ["Lines", "Operation", "Result", "Threads", "commit"]
@@ -24,10 +24,9 @@ REOPEN_WAIT_S = 0.3
 
 # The writer copies the WAL back when it is this long. Readers that follow each other closely keep it from being used
 # again from its start; when it has grown to the second length, the writer waits a moment until none of them is in it.
-CHECKPOINT_PAGES = 1000
-RESTART_PAGES = 4000
-FULL_PAGES = 50
-PAGE_BYTES = 4096
+CHECKPOINT_PAGES = 3000
+RESTART_PAGES = 9000
+FULL_PAGES = 100
 RESTART_WAIT_S = 0.02
 
 

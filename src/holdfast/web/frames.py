@@ -24,11 +24,11 @@ def encode(logged: Logged) -> bytes:
     kind, body = logged.kind, logged.body
     if kind not in _STREAM or body[:1] != b"{" or b"\n" in body or b"\r" in body:
         event = logged.event
-        kind, body = event.kind, _to_json(_public(event))
-    if b"\xe2\x80" in body or b"\xc2\x85" in body:
-        body = _one_line(body)
+        kind, body = event.kind, _to_json(_public(event, logged))
     place = _place(logged)
     data = place + body[1:] if body != b"{}" else place[:-1] + b"}"
+    if b"\xe2\x80" in data or b"\xc2\x85" in data:
+        data = _one_line(data)
     return b".%d\nevent: %b\ndata: %b\n\n" % (logged.seq, kind.encode(), data)
 
 
@@ -53,11 +53,11 @@ def _place(logged: Logged) -> bytes:
     return b'{"at":%b,"turn_id":%b,"attempt":%d,"position":%d,' % (at, _to_json(logged.turn_id), logged.attempt, logged.position)
 
 
-def _public(event: Event) -> dict[str, Any]:
+def _public(event: Event, logged: Logged) -> dict[str, Any]:
     shown = {}
     for name in event.__struct_fields__:
         value = getattr(event, name)
-        if name in HIDDEN or value is msgspec.UNSET:
+        if name in HIDDEN or value is msgspec.UNSET or (name == "turn_id" and logged.turn_id is not None):
             continue
         if name.endswith("_at"):
             value = rfc3339(value) if value else None
@@ -65,6 +65,6 @@ def _public(event: Event) -> dict[str, Any]:
     return shown
 
 
-def _one_line(body: bytes) -> bytes:
+def _one_line(data: bytes) -> bytes:
     """JSON without the characters that the format allows in a line and some readers take for its end."""
-    return body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029").replace(b"\xc2\x85", b"\\u0085")
+    return data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029").replace(b"\xc2\x85", b"\\u0085")

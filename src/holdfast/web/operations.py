@@ -66,13 +66,11 @@ class Operation:
 
     @property
     def failures(self) -> frozenset[int]:
-        kinds: list[type[HoldfastError]] = [Misdirected, ForeignOrigin, *self.refusals]
+        kinds: list[type[HoldfastError]] = [BadInput, Misdirected, ForeignOrigin, *self.refusals]
         if not self.open:
             kinds += [NotSignedIn, TooManyTries]
         if self.body is not None:
-            kinds += [BadInput, TooLarge, NotJson]
-        if self.query is not None:
-            kinds.append(BadInput)
+            kinds += [TooLarge, NotJson]
         if self.inside:
             kinds += [Unavailable, StoreFull, Bug]
         return frozenset(status_of(kind) for kind in kinds)

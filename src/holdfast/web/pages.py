@@ -2,7 +2,6 @@
 files under a running process does not tear the page apart."""
 
 import hashlib
-import mimetypes
 import re
 from pathlib import Path
 
@@ -15,7 +14,20 @@ from holdfast.web.replies import Reply, text
 INDEX = "index.html"
 # The builder names these by their content: they never change.
 _HASHED = re.compile(r"assets/.+-[A-Za-z0-9_-]{8,}\.[a-z0-9]+")
-_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}
+# Our own table: the system's would be read from files at the start, and differs from machine to machine.
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".webmanifest": "application/manifest+json",
+    ".webp": "image/webp",
+    ".woff2": "font/woff2",
+}
 
 MISSING = """Holdfast is running, but its page is not built in.
 
@@ -57,9 +69,7 @@ class Pages:
 
 
 def _file(name: str, content: bytes) -> tuple[Reply, bytes]:
-    kind = _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    if kind.startswith("text/"):
-        kind += "; charset=utf-8"
+    kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
     tag = b'"%b"' % hashlib.sha256(content).hexdigest()[:20].encode()
     keep = b"public, max-age=31536000, immutable" if _HASHED.fullmatch(name) else b"no-cache"
     return Reply(200, content, content_type=kind.encode(), headers=((b"cache-control", keep), (b"etag", tag))), tag

@@ -135,18 +135,14 @@ class Reader:
 
     def _fresh(self, new: list[Frame]) -> tuple[list[bytes], bool]:
         """What this reader has not had, up to the first gap; false when there is one. A frame may come twice."""
-        fresh, seq = [], self._seq
+        fresh: list[bytes] = []
         for frame in new:
-            if frame.seq == seq + 1:
+            if frame.seq > self._seq + 1:
+                return fresh, False
+            if frame.seq == self._seq + 1:
                 fresh.append(frame.data)
-                seq += 1
-            elif frame.seq > seq:
-                break
-        else:
-            self._seq = seq
-            return fresh, True
-        self._seq = seq
-        return fresh, False
+                self._seq += 1
+        return fresh, True
 
     async def _catch_up(self, watcher: Watcher) -> None:
         """Everything the store has behind the last event given. A hole means pruned events: then the whole session, as it is now."""
@@ -173,11 +169,10 @@ class Reader:
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
         """In pieces, so that no more of it than one lies in the server's buffer for a reader that does not read."""
-        while len(data) > PIECE:
-            await self._put(data[:PIECE])
-            data = data[PIECE:]
-        async with asyncio.timeout(self._timing.send_timeout_s):
-            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        for start in range(0, len(data) or 1, PIECE):
+            piece = data[start : start + PIECE]
+            async with asyncio.timeout(self._timing.send_timeout_s):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": more or start + PIECE < len(data)})
 
 
 async def _hear_of_leaving(receive: Receive, watcher: Watcher) -> None:

@@ -1,0 +1,58 @@
+"""A small agent that does what the first word of its message says, and the tool it has.
+
+anything else      is said back
+count N            N pieces, each an event of its own
+lines TEXT         says TEXT, thinks it and prints it with its tool
+hold               says "holding" and waits until it is released
+ask QUESTION       asks, then says what it was told
+fail               fails
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.ports import AgentRequest, ToolContext, ToolResult, TurnFace
+
+
+class WordAgent:
+    name = "words"
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+
+    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        word, _, rest = request.text.partition(" ")
+        match word:
+            case "count":
+                for number in range(int(rest) // 2):
+                    await turn.say(f"{number} ")
+                    await turn.think(f"({number})")
+            case "lines":
+                await turn.say(rest)
+                await turn.think(rest)
+                await turn.call(f"{request.turn_id}.1", "printer", {"text": rest})
+            case "hold":
+                await turn.say("holding")
+                await self.released.wait()
+            case "ask":
+                await turn.say("told: " + await turn.ask(f"{request.turn_id}.1", rest))
+            case "fail":
+                raise RuntimeError("as it was told")
+            case _:
+                await turn.say(request.text)
+
+
+class Printer:
+    """Prints what it is given, as output and as result."""
+
+    name = "printer"
+    effect: Effect = Effect.PURE
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        await context.output(arguments["text"])
+        return ToolResult(ToolOutcome.DONE, arguments["text"])
+
+    async def reap(self, lives: Callable[[str], bool]) -> int:
+        return 0

@@ -1,0 +1,103 @@
+"""An agent that does what the message tells it to, step by step, and whose whole answer can be foretold.
+
+say:hello|call:unsafe|ask:name|say:bye|sleep:0.5|fail|hang
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from holdfast.agents.demo import DemoAgent
+from holdfast.core.effects import ToolOutcome
+from holdfast.ports import AgentRequest, TurnFace
+
+
+class Failure(Exception):
+    pass
+
+
+class ScriptedAgent:
+    """`keeps` decides whether a resumed attempt goes on behind the text it finds or begins its answer anew.
+
+    A page's `count N` goes to the demo agent.
+    """
+
+    name = "scripted"
+
+    def __init__(self, *, keeps: Callable[[], bool] = lambda: True, think: Callable[[], float] = lambda: 0.0) -> None:
+        self._keeps, self._think = keeps, think
+        self._demo = DemoAgent()
+
+    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        if request.text.startswith("count "):
+            await self._demo.run(request, turn)
+            return
+        writer = _Writer(request.kept if self._keeps() else "", turn)
+        for number, (word, rest) in enumerate(steps(request.text), 1):
+            await asyncio.sleep(self._think())
+            call_id = f"{request.turn_id}.{number}"
+            if word == "call":
+                result = await turn.call(call_id, rest, {"word": rest})
+                await writer.say(called(result.outcome, result.text))
+            elif word == "ask":
+                await writer.say(answered(await turn.ask(call_id, rest)))
+            elif word == "sleep":
+                await asyncio.sleep(float(rest))
+            elif word == "fail":
+                raise Failure("as it was told")
+            elif word == "hang":
+                await asyncio.Event().wait()
+            else:
+                await writer.say(rest + " ")
+        await writer.finish()
+
+
+class _Writer:
+    """Says what is not yet there: as long as the answer repeats what earlier attempts wrote, nothing needs to be said."""
+
+    def __init__(self, kept: str, turn: TurnFace) -> None:
+        self._kept, self._turn = kept, turn
+        self._repeated = ""
+        self._going_on = not kept
+
+    async def say(self, text: str) -> None:
+        if self._going_on:
+            await self._turn.say(text)
+        elif self._kept.startswith(self._repeated + text):
+            self._repeated += text
+        else:
+            common = next((length for length in range(len(text), -1, -1) if self._kept.startswith(self._repeated + text[:length])), 0)
+            await self.finish(common, text)
+            await self._turn.say(text[common:])
+
+    async def finish(self, common: int = 0, text: str = "") -> None:
+        if not self._going_on:
+            await self._turn.keep(len(self._repeated) + common)
+            self._going_on = True
+
+
+def steps(text: str) -> list[tuple[str, str]]:
+    return [(word, rest) for word, _, rest in (step.partition(":") for step in text.split("|"))]
+
+
+def called(outcome: ToolOutcome | None, text: str) -> str:
+    return f"[{outcome} {text}] "
+
+
+def answered(text: str) -> str:
+    return f"<{text}> "
+
+
+def whole_answer(turn_id: str, text: str, results: Mapping[str, tuple[ToolOutcome | None, str]]) -> str:
+    """What a completed turn must have answered, given the results on record. (A failed one has not come so far.)"""
+    if text.startswith("count "):
+        return " ".join(str(number) for number in range(1, int(text.split()[1]) + 1))
+    answer = ""
+    for number, (word, rest) in enumerate(steps(text), 1):
+        outcome, result = results.get(f"{turn_id}.{number}", (None, ""))
+        if word == "call":
+            answer += called(outcome, result)
+        elif word == "ask":
+            answer += answered(result)
+        elif word == "say" or word not in ("sleep", "fail", "hang"):
+            answer += rest + " "
+    return answer

@@ -1,0 +1,141 @@
+"""An event loop in simulated time: a wait costs nothing, nothing real is reachable, and a death leaves everything where it lies.
+
+The clock moves only when there is nothing else to do. A loop that has nothing scheduled at all would wait for ever: that
+is reported as a deadlock. Threads, sockets, processes and name look-ups raise, so that a leak to the real world is loud.
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
+
+
+class Crash(SystemExit):
+    """The simulated process is dead. An asyncio loop lets a SystemExit out; it catches every other exception somewhere."""
+
+
+class SimTask(asyncio.Task[Any]):
+    """Sets of tasks (asyncio.wait keeps them in sets) are ordered by creation, not by addresses in memory."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._number = next(self._numbers)
+        super().__init__(*arguments, **named)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class _Selector:
+    """Stands where a loop waits for the world: the time that would pass has passed."""
+
+    def __init__(self, start: float) -> None:
+        self.now = start
+
+    def select(self, timeout: float | None) -> tuple[()]:
+        if timeout is None:
+            raise RuntimeError("deadlock: nothing is scheduled and nothing can come")
+        self.now += max(0.0, timeout)
+        return ()
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+
+    def __init__(self, *, start: float = 0.0) -> None:
+        super().__init__()
+        self._selector = _Selector(start)
+        # Must exceed the distance of two floats at any time of the clock, or a timer is never due and the loop spins.
+        self._clock_resolution = 1e-6
+        self.dead = False
+        self.set_task_factory(lambda loop, work, **named: SimTask(work, loop=loop, **named))
+
+    def time(self) -> float:
+        return self._selector.now
+
+    # how a process dies
+
+    def die(self) -> None:
+        """Nothing that is scheduled happens any more; control leaves the loop with `Crash`. To be followed by `await never()`.
+
+        Raising in the middle of a coroutine would run its `finally` blocks; a killed process runs none.
+        """
+        for handle in [*self._ready, *self._scheduled]:
+            handle.cancel()
+        super().call_soon(_crash)
+        self.dead = True
+
+    def bury(self) -> None:
+        """Ends what the dead left behind, in silence. To be called when nothing can be confused by it any more."""
+        self.dead = True
+        tasks: list[Any] = sorted(asyncio.all_tasks(self), key=hash)
+        for task in tasks:
+            task._log_destroy_pending = False
+            work = task.get_coro()
+            if work is not None:
+                work.close()
+        self._ready.clear()
+        self._scheduled.clear()
+        self.close()
+
+    def call_soon(self, callback: Callable[..., Any], *arguments: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
+        if self.dead:
+            return asyncio.Handle(callback, arguments, self, context)
+        return super().call_soon(callback, *arguments, context=context)
+
+    def call_at(self, when: float, callback: Callable[..., Any], *arguments: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+        if self.dead:
+            return asyncio.TimerHandle(when, callback, arguments, self, context)
+        return super().call_at(when, callback, *arguments, context=context)
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        if not self.dead:
+            raise AssertionError(f"the event loop was told of {context}") from context.get("exception")
+
+    # nothing real
+
+    def _process_events(self, event_list: object) -> None: ...
+
+    def _write_to_self(self) -> NoReturn:
+        raise AssertionError("something woke the simulated loop from another thread")
+
+    def call_soon_threadsafe(self, *arguments: Any, **named: Any) -> NoReturn:  # type: ignore[override]
+        raise AssertionError("a thread in simulated time")
+
+    def run_in_executor(self, *arguments: Any, **named: Any) -> NoReturn:  # type: ignore[override]
+        raise AssertionError("a thread in simulated time")
+
+    async def getaddrinfo(self, *arguments: Any, **named: Any) -> NoReturn:
+        raise AssertionError("the network in simulated time")
+
+    async def subprocess_shell(self, *arguments: Any, **named: Any) -> NoReturn:
+        raise AssertionError("a process in simulated time")
+
+    async def subprocess_exec(self, *arguments: Any, **named: Any) -> NoReturn:
+        raise AssertionError("a process in simulated time")
+
+
+def _crash() -> NoReturn:
+    raise Crash
+
+
+async def never() -> NoReturn:
+    """What a coroutine of a dead process waits for."""
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError("the dead went on")
+
+
+def run(loop: SimLoop, work: Coroutine[Any, Any, None]) -> bool:
+    """Runs to the end or to a crash; whether it reached the end."""
+    try:
+        loop.run_until_complete(work)
+    except Crash:
+        loop.dead = True
+        return False
+    return True

@@ -1,0 +1,180 @@
+"""The OpenAPI document: it names what the server does, and the server does what it names."""
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from holdfast.core.errors import StoreClosed, StoreFull
+from holdfast.core.events import KINDS
+from holdfast.gateway.gateway import Settings
+from tests.gateway import web
+from tests.gateway.web import TOKEN, World
+
+DOCS = Path(__file__).parents[2] / "docs" / "http-api.md"
+BODIES = {
+    "/api/sessions": {"title": "A"},
+    "/api/sessions/{id}": {"pinned": True},
+    "/api/sessions/{id}/messages": {"text": "hello"},
+    "/api/questions/{id}": {"text": "yes"},
+    "/api/login": {"token": TOKEN},
+}
+
+
+async def test_every_path_of_the_documentation_is_in_the_document_and_the_other_way_round(world: World) -> None:
+    document = world.document
+    text = DOCS.read_text()
+    told = {f"{method} {path.partition('?')[0]}" for method, path in re.findall(r"`(GET|POST|PATCH|DELETE) (/[^\s`]+)", text)}
+    for line in text.splitlines():
+        for first, others in re.findall(r"`POST (/\S+)`[^|]*?((?:, `[\w./]+`)+)[:|]? *(?:501|\|)", line):
+            told |= {f"POST {first.rpartition('/')[0]}/{other.rpartition('/')[2]}" for other in re.findall(r"`([\w./]+)`", others)}
+    told |= {f"POST /api/admin/{order}" for order in re.findall(r"`(restart|pause|unpause)`", text)}
+    described = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+    assert described == told
+
+
+def test_every_kind_of_event_is_in_the_documentation_and_the_other_way_round() -> None:
+    table = DOCS.read_text().partition("| event | further fields |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE)) == {*KINDS, "snapshot", "end"}
+
+
+async def test_every_path_serves_the_methods_that_the_document_names_and_no_others(world: World) -> None:
+    for path, methods in world.document["paths"].items():
+        answer = await world.client.request("BREW", path.replace("{id}", "x"))
+        allowed = set(answer.headers["allow"].lower().split(", ")) - {"head"}
+        assert allowed == set(methods), path
+
+
+async def test_every_reference_leads_somewhere_and_everything_is_used(world: World) -> None:
+    document = world.document
+    assert document["openapi"] == "3.1.0"
+    names = set(re.findall(r"'#/components/schemas/(\w+)'", str(document)))
+    assert names == set(document["components"]["schemas"])
+    ids = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+    assert len(ids) == len(set(ids))
+    view = document["components"]["schemas"]["SessionView"]
+    assert {"cursor", "messages", "turns", "question", "session_id"} <= set(view["required"])
+    limit = next(one for one in document["paths"]["/api/sessions"]["get"]["parameters"] if one["name"] == "limit")
+    assert limit["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
+
+
+class Provocations:
+    """For each status a way to get it from an operation. Whatever is not special is done to every operation in the same way."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def provoke(self, method: str, path: str, status: int) -> int:
+        special = getattr(self, f"special_{status}", None)
+        how: Callable[[str, str], Awaitable[httpx.Response]] = getattr(self, f"get_{status}", self.get_good)
+        answer = await special(method, path) if special else None
+        if answer is None:
+            answer = await how(method, path)
+        return int(answer.status_code)
+
+    async def ask(self, method: str, path: str, *, session_id: str = "", **more: Any) -> httpx.Response:
+        if "{id}" in path:
+            session_id = session_id or await self.world.new_session()
+        if path in BODIES and method != "GET" and not {"json", "content"} & set(more):
+            more["json"] = BODIES[path]
+        client = more.pop("client", self.world.client)
+        return await client.request(method, path.replace("{id}", session_id), **more)
+
+    # by status
+
+    async def get_good(self, method: str, path: str) -> httpx.Response:
+        if path == "/api/sessions/{id}/stop":
+            session_id = await self.world.new_session()
+            await self.world.post(session_id, "hold")
+            await self.world.until_state(session_id, "running")
+            return await self.ask(method, path, session_id=session_id)
+        if path == "/api/questions/{id}":
+            session_id = await self.world.new_session()
+            await self.world.post(session_id, "ask Well?")
+            question = (await self.world.until_state(session_id, "waiting"))["question"]["question_id"]
+            return await self.ask(method, path, session_id=question)
+        return await self.ask(method, path)
+
+    async def special_200(self, method: str, path: str) -> httpx.Response | None:
+        session_id = await self.world.new_session()
+        if path.endswith("/messages"):
+            await self.world.post(session_id, "hello", client_id="c")
+            return await self.world.post(session_id, "hello", client_id="c")
+        if path.endswith("/events"):
+            async with httpx.AsyncClient(base_url=self.world.url, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+                async with client.stream(method, path.replace("{id}", session_id)) as answer:
+                    return answer
+        return None
+
+    async def get_400(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, headers=[("Origin", self.world.url)] * 2)
+
+    async def get_401(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, client=self.world.browser(Authorization="Bearer wrong"), json={"token": "wrong"})
+
+    async def get_403(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, headers={"Origin": "http://evil.example"})
+
+    async def get_404(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, session_id="none")
+
+    async def get_409(self, method: str, path: str) -> httpx.Response:
+        if path.endswith("/messages"):
+            session_id = await self.world.new_session()
+            await self.world.post(session_id, "other", client_id="c")
+            return await self.world.post(session_id, "hello", client_id="c")
+        if path == "/api/questions/{id}":
+            session_id = await self.world.new_session()
+            await self.world.post(session_id, "ask Well?")
+            question = (await self.world.until_state(session_id, "waiting"))["question"]["question_id"]
+            await self.ask(method, path, session_id=question)
+            return await self.ask(method, path, session_id=question)
+        return await self.ask(method, path)
+
+    async def get_413(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, content=b"x" * (8 * 1024 * 1024 + 1), headers={"Content-Type": "application/json"})
+
+    async def get_415(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, content=b"{}", headers={"Content-Type": "text/plain"})
+
+    async def get_421(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, headers={"Host": "evil.example"})
+
+    async def get_429(self, method: str, path: str) -> httpx.Response:
+        for _ in range(20):
+            await self.world.browser(Authorization="Bearer wrong").get("/api/sessions")
+        answer = await self.get_401(method, path)
+        self.world.clock.pass_s(61)
+        return answer
+
+    async def get_501(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, json={"text": "hello", "mode": "steer"})
+
+    async def _in(self, fault: Exception, method: str, path: str) -> httpx.Response:
+        session_id = await self.world.new_session()
+        self.world.weather.fault = fault
+        try:
+            return await self.ask(method, path, session_id=session_id)
+        finally:
+            self.world.weather.fault = None
+
+    async def get_500(self, method: str, path: str) -> httpx.Response:
+        return await self._in(RuntimeError("as it was told"), method, path)
+
+    async def get_503(self, method: str, path: str) -> httpx.Response:
+        return await self._in(StoreClosed(), method, path)
+
+    async def get_507(self, method: str, path: str) -> httpx.Response:
+        return await self._in(StoreFull(), method, path)
+
+
+async def test_every_status_of_every_operation_can_be_had(tmp_path: Path) -> None:
+    """The document promises nothing that does not happen. That nothing else happens is seen to in every test of this folder."""
+    async with web.world(tmp_path, settings=Settings(max_waiting=1)) as world, web.serving(world):
+        provocations = Provocations(world)
+        for path, methods in world.document["paths"].items():
+            for method, operation in methods.items():
+                for status in map(int, operation["responses"]):
+                    assert await provocations.provoke(method.upper(), path, status) == status, (method, path, status)

@@ -1,0 +1,299 @@
+"""The whole gateway in one process, with its web application: a real store, a small agent, and every answer held against the OpenAPI
+document."""
+
+import asyncio
+import contextlib
+import json
+import re
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.gateway.gateway import Gateway, Settings
+from holdfast.ports import Owner
+from holdfast.process.server import Server, listen
+from holdfast.process.system import RandomIds
+from holdfast.store import SqliteStore
+from holdfast.store.connection import connect, migrate, reader
+from holdfast.store.writer import Lines, Threads
+from holdfast.web.access import Access
+from holdfast.web.app import build_app
+from holdfast.web.frames import encode
+from holdfast.web.stream import Timing
+from tests.fakes.agents import Printer, WordAgent
+
+T = TypeVar("T")
+TOKEN = "the-token-of-this-test"
+WAIT_S = 20.0
+
+
+class Hands:
+    """A clock whose hands are moved by the test."""
+
+    def __init__(self) -> None:
+        self.wall_ms = 1_800_000_000_123
+        self.elapsed_s = 1000.0
+
+    def now(self) -> int:
+        return self.wall_ms
+
+    def monotonic(self) -> float:
+        return self.elapsed_s
+
+    def pass_s(self, seconds: float) -> None:
+        self.wall_ms += int(seconds * 1000)
+        self.elapsed_s += seconds
+
+
+class OnlyWeLive:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def alive(self, name: str) -> bool:
+        return name == self._name
+
+
+class Weather:
+    """The way to the disk, on which something may be wrong: then everything that is asked of the store fails with it."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.fault: Exception | None = None
+
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+        if self.fault is not None:
+            raise self.fault
+        return await self._lines.write(run, *arguments, when_full=when_full)
+
+    async def read(self, run: Callable[..., T], *arguments: Any) -> T:
+        if self.fault is not None:
+            raise self.fault
+        return await self._lines.read(run, *arguments)
+
+    def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
+        return self._lines.subscribe(heard)
+
+    @property
+    def degraded(self) -> str | None:
+        return str(self.fault) if self.fault is not None else self._lines.degraded
+
+    async def aclose(self) -> None:
+        await self._lines.aclose()
+
+
+class Checked:
+    """Holds each answer against the document: an operation gives no status that it does not name, and an error has one shape."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._paths: list[tuple[re.Pattern[str], dict[str, Any]]] = []
+        self.seen: set[tuple[str, str, int]] = set()
+        self.violations: list[str] = []
+        self.strict = True
+
+    def know(self, document: dict[str, Any]) -> None:
+        for path, methods in document["paths"].items():
+            self._paths.append((re.compile(re.sub(r"{\w+}", "[^/]+", path)), {"path": path} | methods))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        status, body = 0, b""
+
+        async def listening(message: Message) -> None:
+            nonlocal status, body
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif status >= 400:
+                body += message["body"]
+            await send(message)
+
+        await self._app(scope, receive, listening)
+        if scope["type"] == "http" and status:
+            self._judge(scope["method"], scope["path"], status, body)
+
+    def _judge(self, method: str, path: str, status: int, body: bytes) -> None:
+        what = f"{method} {path} -> {status} {body[:200]!r}"
+        if status >= 400 and method != "HEAD":
+            error = json.loads(body)["error"]
+            if set(error) != {"code", "message"} or not all(isinstance(value, str) and value for value in error.values()):
+                self.violations.append(f"not the shape of an error: {what}")
+        known = next((methods for pattern, methods in self._paths if pattern.fullmatch(path)), None)
+        operation = known.get("get" if method == "HEAD" else method.lower()) if known else None
+        if method == "HEAD" and operation and "text/event-stream" in operation["responses"]["200"].get("content", ()):
+            operation = None
+        if known and operation:
+            self.seen.add((method, known["path"], status))
+            if str(status) not in operation["responses"] and self.strict:
+                self.violations.append(f"not in the document: {what}")
+        elif status not in (200, 304, 400, 403, 404, 405, 421, 401, 429):
+            self.violations.append(f"no answer for what is not there: {what}")
+
+
+class World:
+    """One gateway and what a test needs of it."""
+
+    gateway: Gateway
+    app: Checked
+    access: Access
+    client: httpx.AsyncClient
+    weather: Weather
+    document: dict[str, Any]
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.clock, self.agent = Hands(), WordAgent()
+        self.stops = 0
+        self.anchors: tuple[str, str, str] | None = None
+        self.listener = listen("127.0.0.1", 0)
+        self.port: int = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def stop(self) -> None:
+        self.stops += 1
+
+    async def status(self) -> dict[str, Any]:
+        counts = await self.gateway.counts()
+        return {
+            "pid": 1, "started_at": "", "version": "0", "gateway_state": self.gateway.state, "running_turns": counts.running,
+            "retiring": [], "inbox": counts.inbox, "outbox": counts.outbox, "platforms": [], "home": "", "agent": "words", "degraded": None,
+        }  # fmt: skip
+
+    def browser(self, **headers: str) -> httpx.AsyncClient:
+        """A client without a credential."""
+        return httpx.AsyncClient(transport=httpx.ASGITransport(app=self.app), base_url=self.url, headers=headers, timeout=WAIT_S)
+
+    async def new_session(self, **fields: Any) -> str:
+        answer = await self.client.post("/api/sessions", json=fields)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["session_id"])
+
+    async def post(self, session_id: str, text: str, **fields: Any) -> httpx.Response:
+        return await self.client.post(f"/api/sessions/{session_id}/messages", json={"text": text, **fields})
+
+    async def view(self, session_id: str) -> dict[str, Any]:
+        answer = await self.client.get(f"/api/sessions/{session_id}")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    async def until(self, condition: Callable[[], Awaitable[T | None]]) -> T:
+        """Looks again after each commit."""
+        news = asyncio.Event()
+        forget = self.gateway.store.subscribe(news.set)
+        try:
+            async with asyncio.timeout(WAIT_S):
+                while not (found := await condition()):
+                    await news.wait()
+                    news.clear()
+                return found
+        finally:
+            forget()
+
+    async def until_state(self, session_id: str, state: str) -> dict[str, Any]:
+        async def reached() -> dict[str, Any] | None:
+            view = await self.view(session_id)
+            return view if view["state"] == state and (state != "idle" or not view["queued"]) else None
+
+        return await self.until(reached)
+
+    async def say(self, session_id: str, text: str) -> dict[str, Any]:
+        """The session once the turn of this message has ended."""
+        answer = await self.post(session_id, text)
+        assert answer.status_code == 202, answer.text
+
+        async def ended() -> dict[str, Any] | None:
+            view = await self.view(session_id)
+            mine = [message for message in view["messages"] if message["id"] == answer.json()["message_id"]]
+            turns = {turn["id"]: turn for turn in view["turns"]}
+            return view if mine and mine[0]["turn_id"] and turns[mine[0]["turn_id"]]["state"] == "ended" else None
+
+        return await self.until(ended)
+
+    def connect(self, receive_buffer: int | None = None) -> socket.socket:
+        connection = socket.socket()
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.connect(("127.0.0.1", self.port))
+        connection.setblocking(False)
+        return connection
+
+
+@asynccontextmanager
+async def world(
+    home: Path, *, life: str = "us", static: Path | None = None, settings: Settings | None = None, timing: Timing | None = None
+) -> AsyncIterator[World]:
+    """`life` names the process: one of another name finds the turns of those before it dead."""
+    made = World(home)
+    async with AsyncExitStack() as closing:
+        closing.callback(made.listener.close)
+        path = home / "holdfast.db"
+        with contextlib.closing(connect(path)) as first:
+            migrate(first)
+        weather = Weather(Threads(open_writer=lambda: connect(path), open_reader=reader(path), reserve=None))
+        made.weather = weather
+        store = SqliteStore(weather, now=made.clock.now)
+        closing.push_async_callback(store.aclose)
+        owner = await store.register_owner(Owner(name=life, pid=1, started_at=1, boot_id="b"))
+        made.gateway = Gateway(
+            store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, agent=made.agent,
+            tools={"printer": Printer()}, platforms={}, encode=encode, settings=settings,
+        )  # fmt: skip
+        made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
+        made.app = Checked(
+            build_app(
+                made.gateway, access=made.access, status=made.status, request_stop=made.stop, static=static, timing=timing or Timing()
+            )
+        )
+        made.client = made.browser(Authorization=f"Bearer {TOKEN}")
+        closing.push_async_callback(made.client.aclose)
+        made.document = (await made.client.get("/api/openapi.json")).json()
+        made.app.know(made.document)
+        await made.gateway.start()
+        try:
+            yield made
+        finally:
+            weather.fault = None
+            made.agent.released.set()
+            await made.gateway.stop()
+        assert not made.app.violations, made.app.violations
+
+
+async def ask(app: ASGIApp, scope: Scope, *parts: bytes) -> tuple[int, bytes]:
+    """An answer to a request that no proper client would make."""
+    status, body = 0, b""
+    waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    waiting.append({"type": "http.request", "body": b"", "more_body": False})
+
+    async def receive() -> Message:
+        return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        nonlocal status, body
+        status = message.get("status", status)
+        body += message.get("body", b"")
+
+    await app(scope, receive, send)
+    return status, body
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """For what tells nobody when it changes."""
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def serving(made: World) -> AsyncIterator[World]:
+    """The same over a real server on a loopback port."""
+    server = Server(made.app, made.listener)
+    running = asyncio.get_running_loop().create_task(server.run())
+    await server.started()
+    try:
+        yield made
+    finally:
+        server.stop()
+        await running
