@@ -1,6 +1,7 @@
 """The composition root: every part built whole from its ports, started in order, closed in reverse."""
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ import structlog
 from holdfast import __version__
 from holdfast.agents.demo import DemoAgent
 from holdfast.config import Config, make_token, prepare_home, read_token
-from holdfast.core.errors import HoldfastError, Refused, Unavailable
+from holdfast.core.errors import HoldfastError, Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
@@ -51,6 +52,11 @@ def serve(config: Config) -> int:
     except (Refused, Unavailable) as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return EXIT_CONFIG if isinstance(error, Refused) else EXIT_FAILED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"holdfast: {StoreFull()}", file=sys.stderr)
+        return EXIT_FAILED
 
 
 def _run_loop(work: Coroutine[Any, Any, int]) -> int:

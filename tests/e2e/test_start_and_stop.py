@@ -1,5 +1,6 @@
 """Starting on bad ground says what is wrong; stopping in the middle loses nothing."""
 
+import contextlib
 import json
 import os
 import signal
@@ -139,20 +140,31 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+def fill(disk: Path, left_kib: int = 0) -> Path:
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    os.truncate(ballast, max(0, ballast.stat().st_size - left_kib * 1024))
+    return ballast
+
+
+@pytest.mark.parametrize("left_kib", [0, 64])
+def test_a_start_on_a_full_disk_says_so(small_disk: Path, left_kib: int) -> None:
+    """Whether not even the lock, or only the database, has no room."""
+    (small_disk / "home").mkdir()
+    fill(small_disk, left_kib)
+    answer = serve("--home", str(small_disk / "home"), "serve", "--port", "0")
+    assert answer.returncode == 1 and "disk" in answer.stderr and "full" in answer.stderr and "Traceback" not in answer.stderr
+
+
 def test_on_a_full_disk_nothing_is_acknowledged_and_it_goes_on_by_itself_when_there_is_room(small_disk: Path) -> None:
     """P1: 507, `degraded`, and the words that were acknowledged before are all there after."""
     with Serving(small_disk / "home") as serving:
         session_id = serving.new_session()
         serving.post(session_id, "before")
         serving.wait_for(session_id)
-        ballast = small_disk / "ballast"
-        with ballast.open("wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 65536)
-                    file.flush()
-            except OSError:
-                pass
+        ballast = fill(small_disk)
         acknowledged, refused = 0, None
         with serving.client() as client:
             for _ in range(200):

@@ -49,13 +49,16 @@ class Head(msgspec.Struct):
     indexed: tuple[str, int, int] = ("", 0, 0)
 
 
+_HEAD = (
+    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at FROM head WHERE session = ?"
+)
+
+
 def load_head(db: apsw.Connection, session: int) -> Head:
-    row = fetch(
-        db,
-        "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at FROM head WHERE session = ?",
-        (session,),
-    )[0]
-    return Head(row[0], row[1], TurnState(row[2]), *row[3:], (row[2], row[10], row[11]))
+    row = fetch(db, _HEAD, (session,))[0]
+    head = Head(row[0], row[1], TurnState(row[2]), *row[3:])
+    head.indexed = (row[2], head.archived, head.updated_at)
+    return head
 
 
 def save_head(db: apsw.Connection, head: Head) -> None:

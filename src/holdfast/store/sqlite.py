@@ -9,7 +9,7 @@ import apsw
 
 from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import Refused, Unavailable
+from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.sessions import Lease, Session
 from holdfast.ports import Accepted, Counts, Delivery, Owner, SessionPage, StartedTurn, Stopped, StreamItem
 from holdfast.store import operations, reads, reserve
@@ -206,5 +206,7 @@ async def open_store(home: Path, *, now: Callable[[], int], reserve_bytes: int =
             first.close()
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise Refused(f"{path} is damaged or no database of Holdfast ({error}). Move it away, or put a backup in its place.") from error
+    except apsw.FullError as error:
+        raise StoreFull from error
     lines = Threads(open_writer=lambda: connect(path), open_reader=reader(path), reserve=reserve.Reserve(home / RESERVE, reserve_bytes))
     return SqliteStore(lines, now=now)
