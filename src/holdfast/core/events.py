@@ -220,7 +220,7 @@ def decode(kind: str, body: bytes) -> Event:
         return Damaged(reason=f"its kind {kind!r} is not known")
     try:
         return decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return Damaged(reason=f"its body does not read: {error}")
 
 

@@ -7,13 +7,14 @@ import structlog
 
 from holdfast.core import events as e
 from holdfast.core.errors import Bug, Conflict, HoldfastError, Unavailable
-from holdfast.core.resume import Decision
+from holdfast.core.resume import Decision, Rule
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.gateway import recovery
 from holdfast.gateway.journal import Journal, TurnLog
 from holdfast.gateway.places import Place, Places
+from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.gateway.turns import Attempt, Cut
 from holdfast.ports import Agent, Clock, Ids, Liveness, StartedTurn, Store, Tool
@@ -63,6 +64,7 @@ class Lanes:
         self._open = False
         self._changed = asyncio.Event()
         self._hinted = asyncio.Event()
+        self.tally = Tally()
         self.journal = Journal(store, clock, tasks)
 
     @property
@@ -203,7 +205,7 @@ class Lanes:
         self._changed.set()  # Until its place among the resumes comes, it is cut and on record as such.
         rule = recovery.decide(session)
         if rule.decision is not Decision.RESUME:
-            await recovery.carry_out(self._store, self._clock, taken, session, rule)
+            await self._carry_out(taken, session, rule)
             return True
         place = await self._places.take(lane.again)
         if place is None:
@@ -212,10 +214,14 @@ class Lanes:
             if not self._open:
                 return False
             lane.starting = True
-            resumed = await recovery.carry_out(self._store, self._clock, taken, session, rule)
+            resumed = await self._carry_out(taken, session, rule)
             if resumed is not None:
                 await self._run(lane, resumed, reason=session.resume_reason or "crash", place=place)
         return True
+
+    async def _carry_out(self, taken: StartedTurn, session: Session, rule: Rule) -> StartedTurn | None:
+        self.tally.rules[rule.label] += 1
+        return await recovery.carry_out(self._store, self._clock, taken, session, rule)
 
     async def _lives(self, owner: int | None) -> bool:
         if owner not in self._names:
@@ -240,6 +246,7 @@ class Lanes:
             tasks=self._tasks,
             clock=self._clock,
             ids=self._ids,
+            tally=self.tally,
             reason=reason,
         )
         if session.stop_requested:  # It came before there was anyone to hear it.

@@ -17,6 +17,7 @@ from holdfast.core.transcript import ToolCall, Transcript, answer_id
 from holdfast.core.turns import Outcome
 from holdfast.gateway import replies
 from holdfast.gateway.journal import TurnLog
+from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Agent, AgentRequest, Clock, Ids, Tool, ToolContext, ToolResult
 
@@ -131,11 +132,12 @@ class Attempt:
         tasks: Tasks,
         clock: Clock,
         ids: Ids,
+        tally: Tally,
         reason: str | None,
     ) -> None:
         turn = transcript.turns[-1]
         self.session, self.turn_id = session, turn.id
-        self._log, self._agent, self._tasks, self._clock = written, agent, tasks, clock
+        self._log, self._agent, self._tasks, self._clock, self._tally = written, agent, tasks, clock, tally
         self._began = clock.monotonic()
         self._cut: Cut | None = None
         self._reason = "store_failed"
@@ -276,3 +278,4 @@ class Attempt:
         events.append(e.TurnEnded(outcome=outcome, error=error))
         await self._log.record(*events)
         self._over = True
+        self._tally.turns[outcome] += 1

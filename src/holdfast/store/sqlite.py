@@ -177,11 +177,10 @@ def _copy(db: apsw.Connection, path: str) -> None:
         _sync(partial)
         os.replace(partial, path)
         _sync(os.path.dirname(os.path.abspath(path)))
-    except BaseException:
-        os.unlink(partial)
-        raise
     finally:
         copier.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
 
 
 def _sync(path: str) -> None:

@@ -1,6 +1,7 @@
 """Figures for Prometheus, taken when they are asked for. The library is loaded with the first question: a start need not wait for it."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from holdfast.gateway.gateway import Gateway
 
@@ -30,10 +31,16 @@ class Metrics:
             ("holdfast_degraded", "1 while nothing can be stored.", int(gateway.store.degraded is not None)),
         )
         figures: list[Metric] = [GaugeMetricFamily(name, words, value=value) for name, words, value in gauges]
-        requests = CounterMetricFamily("holdfast_http_answers", "Answers to HTTP requests.", labels=["status"])
-        for status, count in sorted(self._answered.items()):
-            requests.add_metric([str(status)], count)
-        figures.append(requests)
+        counters: tuple[tuple[str, str, str, Mapping[Any, int]], ...] = (
+            ("holdfast_http_answers", "Answers to HTTP requests.", "status", self._answered),
+            ("holdfast_turns", "Turns that ended in this process.", "outcome", gateway.lanes.tally.turns),
+            ("holdfast_recoveries", "Decisions over cut turns.", "rule", gateway.lanes.tally.rules),
+        )
+        for name, words, label, counted in counters:
+            family = CounterMetricFamily(name, words, labels=[label])
+            for value, count in sorted(counted.items()):
+                family.add_metric([str(value)], count)
+            figures.append(family)
 
         class Figures(Collector):
             def collect(self) -> list[Metric]:
