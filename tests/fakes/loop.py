@@ -54,7 +54,8 @@ class SimLoop(asyncio.BaseEventLoop):
         # Must exceed the distance of two floats at any time of the clock, or a timer is never due and the loop spins.
         self._clock_resolution = 1e-6
         self.dead = False
-        self.set_task_factory(lambda loop, work, **named: SimTask(work, loop=loop, **named))
+        self._tasks: list[Any] = []
+        self.set_task_factory(_create_task)
 
     def time(self) -> float:
         return self._selector.now
@@ -74,12 +75,14 @@ class SimLoop(asyncio.BaseEventLoop):
     def bury(self) -> None:
         """Ends what the dead left behind, in silence. To be called when nothing can be confused by it any more."""
         self.dead = True
-        tasks: list[Any] = sorted(asyncio.all_tasks(self), key=hash)
-        for task in tasks:
+        for task in self._tasks:
+            if task.done():
+                continue
             task._log_destroy_pending = False
             work = task.get_coro()
             if work is not None:
                 work.close()
+        self._tasks.clear()
         self._ready.clear()
         self._scheduled.clear()
         self.close()
@@ -119,6 +122,12 @@ class SimLoop(asyncio.BaseEventLoop):
 
     async def subprocess_exec(self, *arguments: Any, **named: Any) -> NoReturn:
         raise AssertionError("a process in simulated time")
+
+
+def _create_task(loop: Any, work: Any, **named: Any) -> Any:
+    task = SimTask(work, loop=loop, **named)
+    loop._tasks.append(task)
+    return task
 
 
 def _crash() -> NoReturn:

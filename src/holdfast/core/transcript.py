@@ -106,6 +106,7 @@ class Transcript:
     def apply(self, item: e.Logged) -> None:
         event = item.event
         self.seq, self.last_at = item.seq, item.at or self.last_at
+        self._meet(item)
         self._move(item)
         match event:
             case e.MessageAccepted():
@@ -160,6 +161,14 @@ class Transcript:
     def _turn(self, item: e.Logged) -> Turn | None:
         return self.turns[-1] if self.turns and self.turns[-1].id == item.turn_id else None
 
+    def _meet(self, item: e.Logged) -> None:
+        """A turn whose start is damaged begins with the first of its events that reads. None of them belongs to the turn before."""
+        if item.turn_id is None or item.kind == e.TurnStarted.kind or self._turn(item):
+            return
+        if all(turn.id != item.turn_id for turn in self.turns):
+            generation = self.turns[-1].generation + 1 if self.turns else 1
+            self._start(item, e.TurnStarted(generation=generation, attempt=item.attempt, cause="message", message_ids=(), owner=0, epoch=0))
+
     def _start(self, item: e.Logged, event: e.TurnStarted) -> None:
         self._answer = self._cut = None
         self.turns.append(
@@ -173,12 +182,21 @@ class Transcript:
                 attempt_started_at=item.at,
             )
         )
+        for message_id in event.message_ids:
+            if message := self.queued.pop(message_id, None):
+                message.turn_id = item.turn_id
+                self.messages.append(message)
 
     def _write(self, item: e.Logged, event: e.MessageWritten) -> None:
         if event.role == "assistant":
             answer = self._open_answer(item)
             answer.text, answer.status = event.text, "complete"
             return
+        turn = self._turn(item)
+        if turn is not None and event.role == "user":
+            if event.message_id in turn.message_ids and any(message.id == event.message_id for message in reversed(self.messages)):
+                return  # It stands there since the turn started.
+            turn.message_ids = turn.message_ids or (event.message_id,)
         waiting = self.queued.pop(event.message_id, None)
         self.messages.append(
             Message(
@@ -240,6 +258,8 @@ class Transcript:
     def _interrupt(self, item: e.Logged, event: e.TurnInterrupted) -> None:
         by = _REASONS.get(event.reason, "an interruption")
         kept = event.written > 0
+        if kept:
+            self._open_answer(item)  # Also where its pieces are not read: it stands above the row that tells of its cut.
         self._cut = Message(
             id=f"{item.turn_id}.cut.{item.attempt}",
             role="interruption",

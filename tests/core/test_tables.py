@@ -1,0 +1,301 @@
+"""The tables of the core, every entry and every gap: turns, deliveries, the life of a process, the rules of resuming, routing."""
+
+import itertools
+
+import pytest
+
+from holdfast.core import busy, delivery, lifecycle, notes, recovery, resume, turns
+from holdfast.core.busy import Route
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
+from holdfast.core.errors import Bug
+from holdfast.core.events import KINDS
+from holdfast.core.lifecycle import GatewayState, Input
+from holdfast.core.resume import RULES, Decision, Facts
+from holdfast.core.sessions import Session, title_of
+from holdfast.core.transcript import ToolCall
+from holdfast.core.turns import OPEN, TurnState
+
+T, D, G = TurnState, DeliveryState, GatewayState
+
+# --- turns
+
+ALLOWED = {
+    T.NONE: {"turn.started": T.RUNNING},
+    T.RUNNING: {"question.asked": T.WAITING, "turn.interrupted": T.INTERRUPTED, "turn.ended": T.ENDED},
+    T.WAITING: {"question.answered": T.ANSWERED, "turn.ended": T.ENDED},
+    T.ANSWERED: {"turn.resumed": T.RUNNING, "turn.ended": T.ENDED},
+    T.INTERRUPTED: {"turn.resumed": T.RUNNING, "turn.ended": T.ENDED},
+    T.ENDED: {"turn.started": T.RUNNING},
+}
+
+
+@pytest.mark.parametrize(("state", "kind"), [*itertools.product(TurnState, KINDS)])
+def test_a_turn_moves_as_the_table_says_stays_where_nothing_moves_it_and_refuses_the_rest(state: TurnState, kind: str) -> None:
+    if kind in ALLOWED[state]:
+        assert turns.after(state, kind) is ALLOWED[state][kind]
+    elif kind in turns.MOVES:
+        with pytest.raises(Bug):
+            turns.after(state, kind)
+    else:
+        assert turns.after(state, kind) is state
+
+
+def test_every_kind_that_moves_a_turn_is_an_event_and_leads_to_one_state() -> None:
+    """The catalog relies on it when it is made anew from a damaged log."""
+    assert turns.MOVES <= KINDS.keys()
+    for kind in turns.MOVES:
+        assert len({after for (_, moved_by), after in turns.TABLE.items() if moved_by == kind}) == 1
+
+
+def test_every_state_of_a_turn_can_be_reached_and_left() -> None:
+    assert {after for after in turns.TABLE.values()} | {T.NONE} == set(TurnState)
+    assert {before for before, _ in turns.TABLE} == set(TurnState)
+
+
+def test_every_open_turn_can_end() -> None:
+    """P3"""
+    assert set(OPEN) == {state for state in TurnState if "turn.ended" in ALLOWED[state]}
+
+
+@pytest.mark.parametrize("state", TurnState)
+def test_an_answered_turn_is_shown_as_waiting_until_it_runs_again(state: TurnState) -> None:
+    assert turns.shown(state) == ("waiting" if state is T.ANSWERED else state.value)
+
+
+# --- sessions
+
+
+def session(**values: object) -> Session:
+    return Session(session_id="s", session_key="k", log="l", seq=1, created_at=0, updated_at=0, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "queued", "shown"),
+    [
+        (T.NONE, 0, "idle"), (T.NONE, 2, "queued"), (T.ENDED, 0, "idle"), (T.ENDED, 1, "queued"), (T.RUNNING, 0, "running"),
+        (T.RUNNING, 3, "running"), (T.WAITING, 1, "waiting"), (T.ANSWERED, 0, "running"), (T.INTERRUPTED, 1, "interrupted"),
+    ],
+)  # fmt: skip
+def test_a_sessions_state_as_users_see_it(state: TurnState, queued: int, shown: str) -> None:
+    found = session(turn_state=state, queued=queued)
+    assert found.state == shown
+    assert found.open_turn == (state in OPEN)
+
+
+@pytest.mark.parametrize(("suspended", "state", "queued"), [*itertools.product([False, True], TurnState, [0, 2, 3, 4])])
+def test_a_message_goes_to_one_place(suspended: bool, state: TurnState, queued: int) -> None:
+    """A15: suspended wins; a waiting turn takes the message as its answer however long its queue is."""
+    where = busy.route(session(suspended=suspended, turn_state=state, queued=queued), max_waiting=3)
+    if suspended:
+        assert where is Route.NEW_SESSION
+    elif state is T.WAITING:
+        assert where is Route.ANSWER
+    else:
+        assert where is (Route.LANE_FULL if queued >= 3 else Route.QUEUE)
+
+
+def test_a_lane_holds_a_hundred_messages() -> None:
+    assert busy.route(session(queued=99)) is Route.QUEUE
+    assert busy.route(session(queued=100)) is Route.LANE_FULL
+
+
+@pytest.mark.parametrize(
+    ("text", "title"), [("", ""), (" \n\t ", ""), ("two\nlines  here", "two lines here"), ("x" * 5000, "x" * 59 + "…")]
+)
+def test_a_title_is_one_line_of_first_words(text: str, title: str) -> None:
+    found = title_of(text)
+    assert "\n" not in found and (found == title or (len(text) > 100 and found.endswith("…") and len(found) < 200))
+
+
+# --- deliveries
+
+MOVES = {
+    (D.PENDING, "send"): D.SENDING, (D.SENDING, "receipt"): D.SENT, (D.SENDING, "failed"): D.PENDING, (D.SENDING, "lost"): D.UNKNOWN,
+    (D.SENDING, "give up"): D.DEAD, (D.UNKNOWN, "found"): D.SENT, (D.UNKNOWN, "not found"): D.PENDING, (D.UNKNOWN, "repeat"): D.REPEATING,
+    (D.UNKNOWN, "give up"): D.DEAD, (D.REPEATING, "receipt"): D.SENT, (D.REPEATING, "failed"): D.UNKNOWN, (D.REPEATING, "lost"): D.DEAD,
+    (D.REPEATING, "give up"): D.DEAD,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "happened"),
+    [*itertools.product(DeliveryState, ["send", "receipt", "failed", "lost", "give up", "found", "not found", "repeat", "nonsense"])],
+)
+def test_a_delivery_moves_as_the_table_says_and_refuses_the_rest(state: DeliveryState, happened: str) -> None:
+    if (state, happened) in MOVES:
+        assert delivery.after(state, happened) is MOVES[state, happened]
+    else:
+        with pytest.raises(Bug):
+            delivery.after(state, happened)
+
+
+def test_what_is_over_never_moves_and_everything_else_can_end() -> None:
+    """P4: no reply is tried for ever, none is forgotten."""
+    over = {D.SENT, D.DEAD}
+    assert {state for state, _ in delivery.TABLE} == set(DeliveryState) - over
+    assert {*delivery.DUE, *delivery.IN_FLIGHT} == set(DeliveryState) - over
+    for state in set(DeliveryState) - over:
+        reached = {state}
+        for _ in DeliveryState:
+            reached |= {after for (before, _), after in delivery.TABLE.items() if before in reached}
+        assert over <= reached
+
+
+def test_a_reply_of_unknown_fate_is_repeated_at_most_once() -> None:
+    """Sent once more with a label; lost again, it is given up visibly."""
+    assert delivery.after(D.REPEATING, "lost") is D.DEAD
+    assert [before for (before, _), after in delivery.TABLE.items() if after is D.REPEATING] == [D.UNKNOWN]
+
+
+def test_waits_between_tries_grow_and_are_bounded() -> None:
+    waits = [delivery.retry_delay_ms(tries) for tries in range(100)]
+    assert waits == sorted(waits) and waits[0] == 1000 and waits[-1] == 300_000
+
+
+# --- the life of a process
+
+
+@pytest.mark.parametrize(("state", "happened"), [*itertools.product(GatewayState, Input)])
+def test_a_process_moves_as_the_table_says_stays_where_it_is_harmless_and_refuses_the_rest(state: GatewayState, happened: Input) -> None:
+    listed, harmless = (state, happened) in lifecycle.TABLE, (state, happened) in lifecycle.HARMLESS
+    assert not (listed and harmless)
+    if listed:
+        assert lifecycle.after(state, happened) is lifecycle.TABLE[state, happened]
+    elif harmless:
+        assert lifecycle.after(state, happened) is state
+    else:
+        with pytest.raises(Bug):
+            lifecycle.after(state, happened)
+
+
+def test_a_stop_may_come_at_any_time_and_leads_to_the_end() -> None:
+    for state in GatewayState:
+        reached = lifecycle.after(state, Input.STOP)
+        for happened in (Input.DEADLINE, Input.CLOSED):
+            if (reached, happened) in lifecycle.TABLE or (reached, happened) in lifecycle.HARMLESS:
+                reached = lifecycle.after(reached, happened)
+        assert reached in (G.STOPPED, G.STARTUP_FAILED)
+
+
+def test_only_a_running_process_takes_turns() -> None:
+    assert [state for state in GatewayState if lifecycle.takes_turns(state)] == [G.RUNNING]
+
+
+# --- the rules of resuming
+
+EVERY_FACT = [
+    Facts(turn=turn, stop_requested=stopped, restarts=restarts)
+    for turn, stopped, restarts in itertools.product(TurnState, [False, True], [0, 1, 2, 3, 4, 100])
+]
+
+
+def expected(facts: Facts) -> str:
+    """The rules as a person reads them in the table of promises."""
+    over = facts.turn in (T.NONE, T.ENDED)
+    if facts.stop_requested and not over:
+        return "R0"
+    if facts.restarts >= 3 and facts.turn in (T.RUNNING, T.INTERRUPTED):
+        return "R2"
+    if over:
+        return "R3"
+    return "R5" if facts.turn is T.WAITING else "R9"
+
+
+@pytest.mark.parametrize("facts", EVERY_FACT, ids=[f"{f.turn}-{'stopped' if f.stop_requested else 'not'}-{f.restarts}" for f in EVERY_FACT])
+def test_one_rule_decides_whatever_the_facts(facts: Facts) -> None:
+    """R0-R9"""
+    matching = [rule for rule in RULES if rule.matches(facts)]
+    assert matching
+    assert resume.decide(facts) is matching[0]
+    assert matching[0].label == expected(facts)
+
+
+def test_every_rule_decides_something_and_has_a_name_of_its_own() -> None:
+    assert {resume.decide(facts).label for facts in EVERY_FACT} == {rule.label for rule in RULES}
+    assert len({rule.label for rule in RULES}) == len({rule.name for rule in RULES}) == len(RULES)
+    assert [rule.label for rule in RULES] == sorted(rule.label for rule in RULES)
+    assert all(rule.sentence.endswith(".") for rule in RULES)
+
+
+def test_nothing_is_resumed_that_was_stopped_is_over_or_waits() -> None:
+    """A21, P6, P8: no boot revives it."""
+    for facts in EVERY_FACT:
+        if resume.decide(facts).decision is Decision.RESUME:
+            assert not facts.stop_requested and facts.turn in (T.RUNNING, T.INTERRUPTED, T.ANSWERED)
+            assert facts.restarts < 3 or facts.turn is T.ANSWERED
+
+
+# --- what a cut leaves
+
+
+def call(effect: Effect, outcome: ToolOutcome | None = None, *, attempt: int = 1, finished_in: int = 0, call_id: str = "c") -> ToolCall:
+    return ToolCall(
+        call_id=call_id,
+        name="terminal",
+        arguments={},
+        effect=effect,
+        attempt=attempt,
+        outcome=outcome,
+        finished_in=finished_in,
+        output="so far",
+    )
+
+
+@pytest.mark.parametrize(("effect", "outcome"), [*itertools.product(Effect, [None, *ToolOutcome])])
+def test_open_calls_are_closed_by_their_declared_effect(effect: Effect, outcome: ToolOutcome | None) -> None:
+    """P5: what has a result keeps it; what must not run twice is told as unknown; for a turn that will not go on nothing stays open."""
+    closed = recovery.close_open_calls([call(effect, outcome)])
+    every = recovery.close_every_call([call(effect, outcome)])
+    assert bool(closed) == (outcome is None and effect is Effect.UNSAFE)
+    assert bool(every) == (outcome is None)
+    for finished in closed + every:
+        assert (finished.call_id, finished.outcome) == ("c", ToolOutcome.UNKNOWN)
+        assert "terminal" in finished.result and "unknown" in finished.result and "so far" in finished.result
+
+
+def test_only_tools_that_say_so_may_be_repeated() -> None:
+    assert [effect for effect in Effect if may_repeat(effect)] == [Effect.PURE, Effect.IDEMPOTENT]
+
+
+def test_a_long_output_is_told_by_its_end() -> None:
+    told = unknown_result("terminal", "x" * 10_000 + "the end", stopped=False)
+    assert told.endswith("the end") and len(told) < 6000 and "interrupted" in told
+    assert "output" not in unknown_result("terminal", " \n", stopped=False)
+    assert "stopped" in unknown_result("terminal", "", stopped=True)
+
+
+@pytest.mark.parametrize(
+    ("results", "ran_ms", "count"), [(0, 0, 3), (0, 599_999, 3), (0, 600_000, 0), (1, 0, 0), (5, 10**9, 0), (0, -5, 3)]
+)
+def test_an_attempt_that_made_progress_starts_the_count_of_restarts_anew(results: int, ran_ms: int, count: int) -> None:
+    """A17: a tool result of its own, or ten minutes."""
+    assert recovery.restarts_after_cut(2, own_results=results, ran_ms=ran_ms) == count
+
+
+def test_progress_is_what_the_attempt_recorded_itself() -> None:
+    calls = [
+        call(Effect.PURE, ToolOutcome.DONE, finished_in=1),
+        call(Effect.PURE, ToolOutcome.DONE, finished_in=2),
+        call(Effect.PURE, ToolOutcome.FAILED, finished_in=2),
+        call(Effect.UNSAFE, ToolOutcome.UNKNOWN, finished_in=2),
+        call(Effect.PURE),
+    ]
+    assert [recovery.own_results(calls, attempt) for attempt in (1, 2, 3)] == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("restart_timeout", "gateway restart"),
+        ("shutdown_timeout", "gateway shutdown"),
+        ("crash", "gateway interruption"),
+        ("anything", "gateway interruption"),
+        ("", "gateway interruption"),
+    ],
+)
+def test_the_note_names_what_happened_in_words_agents_know(reason: str, cause: str) -> None:
+    """B2, B6"""
+    note = notes.resumed(reason)
+    assert note.startswith("[System note:") and note.endswith("]") and cause in note
+    assert "do not repeat" in note and "restarted the gateway" in note

@@ -1,0 +1,371 @@
+"""The conversation folded from the log: what people see, whatever happened to it on the way."""
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.core import events as e
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.events import Event, Logged, encode
+from holdfast.core.transcript import Message, Transcript, answer_id
+from holdfast.core.turns import Outcome, TurnState
+
+ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)
+
+
+class Log:
+    """Writes a log as the store would. `turn` and `attempt` stand where the events say."""
+
+    def __init__(self) -> None:
+        self.items: list[Logged] = []
+        self.turn: str | None = None
+        self.attempt = 0
+        self.position = 0
+
+    def free(self, *events: Event) -> "Log":
+        for event in events:
+            seq = len(self.items) + 1
+            self.items.append(Logged(seq, "s", seq, None, 0, 0, event.kind, 1000 + seq, encode(event)))
+        return self
+
+    def in_turn(self, *events: Event) -> "Log":
+        for event in events:
+            if isinstance(event, e.TurnStarted | e.TurnResumed):
+                self.attempt = event.attempt
+            seq = len(self.items) + 1
+            self.items.append(Logged(seq, "s", seq, self.turn, self.attempt, self.position, event.kind, 1000 + seq, encode(event)))
+            self.position += 1
+        return self
+
+    def said(self, message_id: str, text: str) -> "Log":
+        return self.free(e.MessageAccepted(message_id=message_id, text=text))
+
+    def started(self, turn: str, message_id: str, text: str, generation: int = 1) -> "Log":
+        self.turn, self.position = turn, 0
+        started = e.TurnStarted(generation=generation, attempt=1, cause="message", message_ids=(message_id,), owner=1, epoch=1)
+        return self.in_turn(started, e.MessageWritten(message_id=message_id, role="user", text=text))
+
+    def ended(self, text: str, outcome: Outcome = Outcome.COMPLETED) -> "Log":
+        written = e.MessageWritten(message_id=answer_id(self.turn or ""), role="assistant", text=text)
+        return self.in_turn(written, e.TurnEnded(outcome=outcome))
+
+    def cut(self, reason: str = "crash", *, written: int = 0, restarts: int = 1) -> "Log":
+        return self.in_turn(e.TurnInterrupted(reason=reason, restarts=restarts, written=written))
+
+    def resumed(self, attempt: int, rule: str = "R9") -> "Log":
+        return self.in_turn(e.TurnResumed(attempt=attempt, rule=rule, reason="crash"))
+
+    def without(self, *lost: int) -> list[Logged]:
+        """The log as it is read when these sequences are damaged."""
+        return [
+            Logged(item.id, "s", item.seq, None, 0, 0, "damaged", 0, encode(e.Damaged(reason="x"))) if item.seq in lost else item
+            for item in self.items
+        ]
+
+    def records(self) -> list[Logged]:
+        return [item for item in self.items if not item.event.stream]
+
+
+def fold(items: Log | Iterable[Logged]) -> Transcript:
+    return Transcript().extend(items.items if isinstance(items, Log) else items)
+
+
+def shown(transcript: Transcript) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in transcript.messages]
+
+
+def text(piece: str, offset: int) -> e.Text:
+    return e.Text(offset=offset, text=piece)
+
+
+def simple() -> Log:
+    return Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(text("one ", 0), text("two", 4)).ended("one two")
+
+
+def test_a_plain_conversation() -> None:
+    log = simple().said("m2", "more").started("t2", "m2", "more", generation=2).in_turn(text("three", 0)).ended("three")
+    found = fold(log)
+    assert shown(found) == [("user", "hi"), ("assistant", "one two"), ("user", "more"), ("assistant", "three")]
+    assert [message.id for message in found.messages] == ["m1", "t1.answer", "m2", "t2.answer"]
+    assert [message.turn_id for message in found.messages] == ["t1", "t1", "t2", "t2"]
+    assert [(turn.id, turn.generation, turn.state, turn.outcome) for turn in found.turns] == [
+        ("t1", 1, TurnState.ENDED, Outcome.COMPLETED), ("t2", 2, TurnState.ENDED, Outcome.COMPLETED),
+    ]  # fmt: skip
+    assert found.messages[0].created_at == 1001  # When it was accepted, not when its turn started.
+    assert (found.queued, found.question, found.seq) == ({}, None, len(log.items))
+
+
+def test_an_answer_grows_and_is_whole_at_the_end() -> None:
+    found, log = Transcript(), Log().said("m1", "hi").started("t1", "m1", "hi")
+    found.extend(log.items)
+    log.in_turn(text("one ", 0))
+    found.apply(log.items[-1])
+    assert (found.answer_text, found.messages[-1].status) == ("one ", "partial")
+    log.in_turn(text("two", 4)).ended("one two!")
+    found.extend(log.items[-3:])
+    assert (found.answer_text, found.messages[-1].status) == ("one two!", "complete")
+
+
+def test_the_second_attempts_text_takes_the_place_of_what_it_does_not_keep() -> None:
+    """The offset says how much of the answer so far stays."""
+    log = Log().said("m1", "count").started("t1", "m1", "count").in_turn(text("1 2 ", 0), text("3 x", 4)).cut(written=7).resumed(2)
+    assert fold(log).answer_text == "1 2 3 x"
+    assert fold(log.in_turn(text("4 5", 6))).answer_text == "1 2 3 4 5"
+    again = log.cut(written=9).resumed(3).in_turn(text("anew", 0)).ended("anew")
+    found = fold(again)
+    assert [message for message in shown(found) if message[0] == "assistant"] == [("assistant", "anew")]
+    assert (found.turns[0].attempt, found.turns[0].rule) == (3, "R9")
+
+
+def test_an_answer_is_one_message_below_the_rows_that_tell_of_its_cuts() -> None:
+    log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(text("one ", 0)).cut("crash", written=4).resumed(2)
+    log.in_turn(text("two ", 4)).cut("restart_timeout", written=8).resumed(3).in_turn(text("three", 8)).ended("one two three")
+    found = fold(log)
+    assert [message.role for message in found.messages] == ["user", "interruption", "interruption", "assistant"]
+    first, second = found.messages[1:3]
+    assert (first.reason, first.rule, first.attempt, first.state, first.id) == ("crash", "R9", 2, "recovered", "t1.cut.1")
+    assert (second.reason, second.rule, second.attempt, second.id) == ("restart_timeout", "R9", 3, "t1.cut.2")
+    assert "crash" in first.text and "restart" in second.text and "kept" in first.text
+
+
+def test_a_cut_before_anything_was_written_says_so() -> None:
+    found = fold(Log().said("m1", "hi").started("t1", "m1", "hi").cut("shutdown_timeout"))
+    row = found.messages[-1]
+    assert (row.role, row.state, row.rule) == ("interruption", "neutral", None)
+    assert "shutdown" in row.text and "before anything" in row.text
+    assert found.turns[0].state is TurnState.INTERRUPTED
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.SET_ASIDE, Outcome.FAILED])
+def test_a_cut_turn_that_does_not_go_on_keeps_its_text_above_the_row(outcome: Outcome) -> None:
+    log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(text("half", 0)).cut(written=4)
+    log.in_turn(
+        e.MessageWritten(message_id="t1.answer", role="assistant", text="half"), e.TurnEnded(outcome=outcome, rule="R2", error="why")
+    )
+    for items in (log.items, log.records()):
+        found = fold(items)
+        assert [message.role for message in found.messages] == ["user", "assistant", "interruption"]
+        assert (found.messages[1].text, found.messages[1].status, found.messages[2].rule) == ("half", "complete", "R2")
+        assert (found.turns[0].outcome, found.turns[0].rule, found.turns[0].error) == (outcome, "R2", "why")
+
+
+def test_tool_calls_are_matched_by_their_id_also_when_parallel_and_of_one_name() -> None:
+    """F8"""
+    calls = [e.ToolStarted(call_id=f"c{n}", name="terminal", arguments={"n": n}, effect=Effect.UNSAFE) for n in range(3)]
+    log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(*calls)
+    log.in_turn(e.ToolOutput(call_id="c2", text="two"), e.ToolOutput(call_id="c0", text="ze"), e.ToolOutput(call_id="c0", text="ro"))
+    log.in_turn(e.ToolFinished(call_id="c2", outcome=ToolOutcome.FAILED, result="r2"))
+    log.in_turn(e.ToolFinished(call_id="c0", outcome=ToolOutcome.DONE, result="r0"), e.ToolOutput(call_id="nobody", text="x"))
+    found = {call.call_id: call for call in fold(log).calls}
+    assert [(call.output, call.outcome, call.result) for call in found.values()] == [
+        ("zero", ToolOutcome.DONE, "r0"), ("", None, None), ("two", ToolOutcome.FAILED, "r2"),
+    ]  # fmt: skip
+
+
+def test_a_call_that_is_repeated_stays_one_call_with_the_output_of_its_last_run() -> None:
+    started = e.ToolStarted(call_id="c1", name="fetch", arguments={}, effect=Effect.PURE)
+    log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(started, e.ToolOutput(call_id="c1", text="half")).cut().resumed(2)
+    log.in_turn(started, e.ToolOutput(call_id="c1", text="whole"), e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r"))
+    [call] = fold(log).calls
+    assert (call.attempt, call.output, call.outcome, call.finished_in) == (2, "whole", ToolOutcome.DONE, 2)
+
+
+def asked() -> Log:
+    log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(text("Well. ", 0))
+    log.in_turn(e.ToolStarted(call_id="c1", name="ask", arguments={"question": "Which?"}, effect=Effect.PURE))
+    return log.in_turn(e.QuestionAsked(question_id="q1", call_id="c1", text="Which?", expires_at=99))
+
+
+def test_a_question_waits_for_its_answer() -> None:
+    found = fold(asked())
+    assert found.question and (found.question.question_id, found.question.turn_id, found.question.expires_at) == ("q1", "t1", 99)
+    assert found.turns[0].state is TurnState.WAITING
+
+
+def test_an_answer_from_the_chat_is_a_message_and_the_calls_result() -> None:
+    log = asked().said("m2", "the blue one")
+    log.in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", text="the blue one", message_id="m2"))
+    found = fold(log)
+    assert (found.question, found.queued, found.turns[0].state) == (None, {}, TurnState.ANSWERED)
+    assert (found.calls[0].outcome, found.calls[0].result) == (ToolOutcome.DONE, "the blue one")
+    assert shown(found)[-1] == ("user", "the blue one") and found.messages[-1].id == "m2"
+    found = fold(log.resumed(2, "answer").in_turn(text("Blue.", 6)).ended("Well. Blue."))
+    assert shown(found) == [("user", "hi"), ("user", "the blue one"), ("assistant", "Well. Blue.")]
+    assert found.turns[0].rule == "answer"
+
+
+def test_an_answer_from_a_card_has_an_id_of_its_own() -> None:
+    found = fold(asked().in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", text="yes")))
+    assert found.messages[-1].id == "q1.answer" and found.messages[-1].role == "user"
+
+
+def test_a_question_that_expired_is_open_no_more() -> None:
+    late = e.ToolFinished(call_id="c1", outcome=ToolOutcome.FAILED, result="late")
+    found = fold(asked().in_turn(late, e.TurnEnded(outcome=Outcome.FAILED, error="late")))
+    assert (found.question, found.turns[0].outcome, found.turns[0].error) == (None, Outcome.FAILED, "late")
+    assert found.calls[0].outcome is ToolOutcome.FAILED
+
+
+def test_a_stop_marks_the_turn_it_names_and_no_other() -> None:
+    log = simple().said("m2", "more").started("t2", "m2", "more", generation=2)
+    assert not fold(log.free(e.StopRequested(turn_id="t1", by="owner"))).turns[1].stop_requested
+    found = fold(log.free(e.StopRequested(turn_id="t2", by="owner")).in_turn(e.TurnEnded(outcome=Outcome.CANCELLED)))
+    assert found.turns[1].stop_requested and found.turns[1].outcome is Outcome.CANCELLED
+
+
+def test_messages_wait_in_their_order_until_a_turn_takes_them() -> None:
+    log = Log().said("m1", "one").said("m2", "two").said("m3", "three").said("m4", "four")
+    log.started("t1", "m1", "one").free(e.MessageRefused(message_id="m3", reason="reset"))
+    found = fold(log)
+    assert list(found.queued) == ["m2", "m4"]
+    assert shown(found) == [("user", "one")]
+    assert all(message.turn_id is None for message in found.queued.values())
+
+
+def test_notices_and_other_roles_are_messages_of_their_own() -> None:
+    log = simple().in_turn(e.MessageWritten(message_id="t1.aside", role="notice", text="Set aside."))
+    assert shown(fold(log))[-1] == ("notice", "Set aside.")
+
+
+def test_events_that_say_nothing_to_people_change_nothing() -> None:
+    before = shown(fold(simple()))
+    log = simple().free(e.SessionChanged(title="x"), e.DeliveryChanged(delivery_id="d", state="sent"), e.JournalPruned(through=3))
+    log.in_turn(e.TurnTaken(owner=2, epoch=2), e.Reasoning(text="hm"))
+    assert shown(fold(log)) == before
+
+
+# --- damage
+
+STORY = (
+    simple()
+    .said("m2", "more")
+    .started("t2", "m2", "more", generation=2)
+    .in_turn(text("a", 0), e.ToolStarted(call_id="c", name="n", arguments={}, effect=Effect.PURE))
+    .in_turn(e.ToolFinished(call_id="c", outcome=ToolOutcome.DONE, result="r"))
+    .cut(written=1)
+    .resumed(2)
+    .in_turn(text("b", 1))
+    .ended("ab")
+)
+
+
+@pytest.mark.parametrize("lost", range(1, len(STORY.items) + 1), ids=[item.kind for item in STORY.items])
+def test_one_damaged_record_is_a_notice_in_its_place_and_no_message_goes_to_the_wrong_turn(lost: int) -> None:
+    """Whatever record it is: the turns stay apart, both answers are there, nothing waits that was taken."""
+    found = fold(STORY.without(lost))
+    assert [message.id for message in found.messages if message.role == "notice"] == [f"notice.{lost}"]
+    answers = {message.id: message.text for message in found.messages if message.role == "assistant"}
+    assert answers == {"t1.answer": "one two", "t2.answer": "ab"}
+    assert [turn.id for turn in found.turns] == ["t1", "t2"]
+    assert found.queued == {}
+    for message in found.messages:
+        assert message.turn_id in (None, "t1" if message.id in ("m1", "t1.answer") else "t2")
+    said = [message.text for message in found.messages if message.role == "user"]
+    assert said == ["hi", "more"]
+
+
+@pytest.mark.parametrize("lost", list(itertools.combinations(range(1, 10), 2)), ids=str)
+def test_two_damaged_records_leave_a_conversation_that_reads(lost: tuple[int, int]) -> None:
+    found = fold(STORY.without(*lost))
+    assert len([message for message in found.messages if message.role == "notice"]) == 2
+    assert found.seq == len(STORY.items)
+    assert {message.id for message in found.messages if message.role == "assistant"} == {"t1.answer", "t2.answer"}
+
+
+def test_a_turn_whose_start_is_damaged_can_go_on() -> None:
+    """It has the message it answers, its attempt and its own answer: enough to be resumed."""
+    log = simple().said("m2", "more").started("t2", "m2", "more", generation=2).in_turn(text("half", 0))
+    start = next(item.seq for item in log.items if item.kind == "turn.started" and item.turn_id == "t2")
+    found = fold(log.without(start))
+    turn = found.turns[-1]
+    assert (turn.id, turn.generation, turn.attempt, turn.message_ids, turn.state) == ("t2", 2, 1, ("m2",), TurnState.RUNNING)
+    assert (found.answer_text, found.turns[0].outcome) == ("half", Outcome.COMPLETED)
+
+
+# --- any log
+
+
+STEPS = st.lists(
+    st.sampled_from("say start start text text text tool finish cut cut resume resume ask answer end stop notice".split()), max_size=60
+).map(lambda steps: ["say", "start", *steps])
+
+
+def story(steps: list[str]) -> Log:
+    """A log as the store allows it and the gateway writes it."""
+    log, state, ids = Log(), TurnState.NONE, itertools.count(1)
+    waiting: list[str] = []
+    length = 0
+    for step in steps:
+        running, idle = state is TurnState.RUNNING, state in (TurnState.NONE, TurnState.ENDED)
+        match step:
+            case "say":
+                waiting.append(f"m{next(ids)}")
+                log.said(waiting[-1], f"text of {waiting[-1]}")
+            case "start" if idle and waiting:
+                message = waiting.pop(0)
+                log.started(f"t{next(ids)}", message, f"text of {message}")
+                state, length = TurnState.RUNNING, 0
+            case "text" if running:
+                log.in_turn(text(f"<{next(ids)}>", length))
+                length = len(fold(log).answer_text)
+            case "tool" if running:
+                log.in_turn(e.ToolStarted(call_id=f"c{next(ids)}", name="n", arguments={}, effect=Effect.PURE))
+            case "finish" if running and fold(log).calls:
+                log.in_turn(e.ToolFinished(call_id=fold(log).calls[-1].call_id, outcome=ToolOutcome.DONE, result="r"))
+            case "cut" if running:
+                log.cut(written=length)
+                state = TurnState.INTERRUPTED
+            case "resume" if state in (TurnState.INTERRUPTED, TurnState.ANSWERED):
+                log.resumed(log.attempt + 1)
+                state = TurnState.RUNNING
+            case "ask" if running:
+                log.in_turn(e.ToolStarted(call_id=f"c{next(ids)}", name="ask", arguments={}, effect=Effect.PURE))
+                log.in_turn(e.QuestionAsked(question_id=f"q{next(ids)}", call_id=fold(log).calls[-1].call_id, text="?", expires_at=0))
+                state = TurnState.WAITING
+            case "answer" if state is TurnState.WAITING:
+                question = fold(log).question
+                assert question
+                log.in_turn(e.QuestionAnswered(question_id=question.question_id, call_id=question.call_id, text="a"))
+                state = TurnState.ANSWERED
+            case "end" if not idle:
+                if answer := fold(log).answer_text:
+                    log.in_turn(e.MessageWritten(message_id=answer_id(log.turn or ""), role="assistant", text=answer))
+                log.in_turn(ENDED)
+                state = TurnState.ENDED
+            case "stop" if not idle:
+                log.free(e.StopRequested(turn_id=log.turn or "", by="owner"))
+            case "notice" if running and fold(log).calls:
+                log.in_turn(e.MessageWritten(message_id=f"n{next(ids)}", role="notice", text="n"))
+    return log
+
+
+def comparable(message: Message) -> tuple[object, ...]:
+    calls = [(call.call_id, call.outcome, call.result) for call in message.tool_calls]
+    return (message.id, message.role, message.text, message.turn_id, message.status, message.state, message.rule, message.attempt, calls)
+
+
+@settings(max_examples=300, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS)
+def test_a_conversation_whose_turns_are_over_is_the_same_without_its_pieces(steps: list[str]) -> None:
+    """P7: what grew on one page is what loads on another, in the same order, also once the journal is pruned."""
+    log = story([*steps, "end"])
+    grown, loaded = fold(log), fold(log.records())
+    assert [comparable(message) for message in loaded.messages] == [comparable(message) for message in grown.messages]
+    assert loaded.turns == grown.turns
+    assert list(loaded.queued) == list(grown.queued)
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS, data=st.data())
+def test_any_log_with_any_damage_folds(steps: list[str], data: st.DataObject) -> None:
+    log = story(steps)
+    lost = data.draw(st.sets(st.integers(1, max(1, len(log.items)))))
+    found = fold(log.without(*lost))
+    assert len([message for message in found.messages if message.role == "notice" and message.id.startswith("notice.")]) == len(
+        lost & {item.seq for item in log.items}
+    )
+    ids = [message.id for message in found.messages]
+    assert len(ids) == len(set(ids))

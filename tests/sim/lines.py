@@ -1,0 +1,107 @@
+"""The store's lines in simulated time: writes are gathered and committed after a while, reads see what is committed by then."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import apsw
+
+from holdfast.core.errors import StoreClosed
+from holdfast.store.batch import Operation, Result, commit
+
+T = TypeVar("T")
+
+
+class SimLines:
+    """`delay` gives the next wait in seconds; `fails` why the next operation (one that may be done when the disk is full, or
+    not) is not done, if so; `committed` is called after each commit, before anyone hears of it.
+    """
+
+    def __init__(
+        self,
+        db: apsw.Connection,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        delay: Callable[[], float],
+        fails: Callable[[bool], Exception | None],
+        committed: Callable[[], None],
+    ) -> None:
+        self._db, self._loop, self._delay, self._fails, self._committed = db, loop, delay, fails, committed
+        self._queue: list[Operation] = []
+        self._heard: list[Callable[[], None]] = []
+        self._told_until = 0.0
+        self._busy = False
+        self._closed = False
+        self._written: asyncio.Future[None] | None = None
+
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+        if self._closed:
+            raise StoreClosed
+        if (problem := self._fails(when_full)) is not None:
+            await asyncio.sleep(self._delay())
+            raise problem
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.append(Operation(future, run, arguments, when_full))
+        if not self._busy:
+            self._busy = True
+            self._loop.call_later(self._delay(), self._flush)
+        return await future
+
+    def _flush(self) -> None:
+        batch, self._queue = self._queue, []
+        results = commit(self._db, batch)
+        self._committed()
+        # A commit is visible to readers before its callers hear of it; they hear in the order of the commits.
+        self._told_until = max(self._told_until, self._loop.time() + self._delay())
+        self._loop.call_at(self._told_until, self._tell, results)
+        if self._queue:
+            self._loop.call_later(self._delay(), self._flush)
+        else:
+            self._busy = False
+            if self._written is not None:
+                self._written.set_result(None)
+
+    def _tell(self, results: list[Result]) -> None:
+        for result in results:
+            _settle(result)
+        for heard in tuple(self._heard):
+            heard()
+
+    async def read(self, run: Callable[..., T], *arguments: Any) -> T:
+        if self._closed:
+            raise StoreClosed
+        if (problem := self._fails(True)) is not None:
+            await asyncio.sleep(self._delay())
+            raise problem
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._loop.call_later(self._delay(), self._read, future, run, arguments)
+        return await future
+
+    def _read(self, future: "asyncio.Future[Any]", run: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        try:
+            result = Result(future, run(self._db, *arguments), None)
+        except Exception as error:  # The boundary: a read's failure belongs to its caller.
+            result = Result(future, None, error)
+        self._loop.call_later(self._delay(), _settle, result)
+
+    def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
+        self._heard.append(heard)
+        return lambda: self._heard.remove(heard)
+
+    @property
+    def degraded(self) -> str | None:
+        return None
+
+    async def aclose(self) -> None:
+        self._closed = True
+        if self._busy:
+            self._written = self._loop.create_future()
+            await self._written
+
+
+def _settle(result: Result) -> None:
+    if not result.future.done():
+        if result.error is None:
+            result.future.set_result(result.value)
+        else:
+            result.future.set_exception(result.error)

@@ -1,0 +1,227 @@
+"""The people outside: they write, stop, answer and read. What they did and saw is remembered while the process is dead."""
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.core.errors import NotFound, Refused, Unavailable
+from holdfast.core.events import Logged, QuestionAsked, decode
+from holdfast.gateway.gateway import Gateway
+from holdfast.ports import Accepted, Stopped, Update
+from tests.fakes.platform import ChatServer, session_key
+
+if TYPE_CHECKING:
+    from tests.sim.world import Life
+
+PATIENCE_S = 3.0
+
+
+class Say(NamedTuple):
+    """Writes a message. On a page: again with the same `client_id` until it is acknowledged, and `again` times after that.
+    Without one: once, whatever comes of it.
+    """
+
+    text: str
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    client_id: bool = True
+    again: int = 0
+
+
+class Stop(NamedTuple):
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
+class Answer(NamedTuple):
+    """Answers the last question seen, by its own address and not by a message."""
+
+    text: str
+    after_s: float = 0.0
+    once: tuple[str, int] | None = ("question.asked", 1)
+
+
+class Restart(NamedTuple):
+    """An operator restarts the gateway in an orderly way."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
+Deed = Say | Stop | Answer | Restart
+
+
+class Posted(NamedTuple):
+    """A message of the page; `accepted` once it was acknowledged."""
+
+    text: str
+    client_id: str | None
+    accepted: Accepted | None
+
+
+class Reader:
+    """Reads one session from its beginning, over any number of connections, and keeps everything it was ever shown."""
+
+    def __init__(self) -> None:
+        self.session_id: str | None = None
+        self.shown: list[tuple[int, bytes]] = []
+        self.kinds: Counter[str] = Counter()
+        self.questions: list[str] = []
+
+    @property
+    def cursor(self) -> int:
+        return self.shown[-1][0] if self.shown else 0
+
+    def show(self, seq: int, data: bytes) -> None:
+        assert seq == self.cursor + 1, f"P7: a reader at {self.cursor} of {self.session_id} was shown {seq}"
+        self.shown.append((seq, data))
+        kind, _, body = data.split(b"|", 5)[-1].partition(b"|")
+        self.kinds[kind.decode()] += 1
+        event = decode(kind.decode(), body)
+        if isinstance(event, QuestionAsked):
+            self.questions.append(event.question_id)
+
+    async def follow(self, life: "Life") -> None:
+        await life.until(lambda: self.session_id is not None)
+        assert self.session_id is not None
+        while True:
+            try:
+                await self._connect(self.session_id, life)
+            except Unavailable as error:
+                await asyncio.sleep(error.retry_after_s)
+            except NotFound as error:
+                raise AssertionError(f"P7: the session somebody reads is gone: {error}") from error
+            await life.pause()
+
+    async def _connect(self, session_id: str, life: "Life") -> None:
+        feed, store = life.gateway.feed, life.gateway.store
+        watcher = await feed.watch(session_id)
+        try:
+            while page := await store.events(session_id, after=self.cursor, limit=life.page_size()):
+                for item in page:
+                    self.show(item.seq, as_shown(item))
+            hangs_up_at = life.loop.time() + life.stays_connected()
+            while watcher.ended is None and life.loop.time() < hangs_up_at:
+                for frame in await watcher.next(1.0):
+                    if frame.seq > self.cursor:
+                        self.show(frame.seq, frame.data)
+        finally:
+            feed.leave(watcher)
+
+
+def as_shown(item: Logged) -> bytes:
+    """An event as it goes over the wire: place, time, kind, body."""
+    return b"%d|%s|%d|%d|%d|%s|%s" % (
+        item.seq,
+        (item.turn_id or "").encode(),
+        item.attempt,
+        item.position,
+        item.at,
+        item.kind.encode(),
+        item.body,
+    )
+
+
+class Person:
+    """Somebody with a session: on the page, or in a chat. Does one deed after another; a death in between is a connection
+    that broke, after which the deed is done again.
+    """
+
+    def __init__(self, name: str, deeds: tuple[Deed, ...], *, server: ChatServer | None = None) -> None:
+        self.name, self.deeds, self.server = name, deeds, server
+        self.next = 0
+        self.reader = Reader()
+        self.session_id: str | None = None
+        self.posted: dict[int, Posted] = {}
+        self.written: list[Update] = []
+        self.stopped: list[Stopped] = []
+        self._tried: set[int] = set()
+
+    @property
+    def chats(self) -> bool:
+        return self.server is not None
+
+    @property
+    def done(self) -> bool:
+        return self.next == len(self.deeds)
+
+    async def act(self, life: "Life") -> None:
+        while not self.done:
+            try:
+                await self._act(life)
+            except Unavailable as error:  # As a page does that is told to come again later.
+                await asyncio.sleep(error.retry_after_s)
+
+    async def _act(self, life: "Life") -> None:
+        if not self.chats and self.session_id is None:
+            session = await life.gateway.create_session(self.name)
+            self.session_id = self.reader.session_id = session.session_id
+        deed = self.deeds[self.next]
+        await asyncio.sleep(deed.after_s)
+        await self._see(deed.once, life)
+        await self._do(deed, life)
+
+    async def find_chat(self, life: "Life") -> None:
+        """A chat has a session as soon as the gateway has made one."""
+        while self.session_id is None:
+            await asyncio.sleep(0.1)
+            try:
+                found = await life.gateway.store.current_session(session_key(self.name))
+            except Unavailable:
+                continue
+            if found is not None:
+                self.session_id = self.reader.session_id = found.session_id
+
+    async def _see(self, once: tuple[str, int] | None, life: "Life") -> None:
+        if once is not None:
+            kind, count = once
+            await life.until(lambda: self.reader.kinds[kind] >= count, patience_s=PATIENCE_S)
+
+    async def _do(self, deed: Deed, life: "Life") -> None:
+        match deed:
+            case Say():
+                if self.server is not None:
+                    self.written.append(self.server.write(self.name, self.name, deed.text))
+                else:
+                    await self._post(deed, life.gateway)
+            case Stop():
+                await self._stop(life.gateway)
+            case Answer():
+                await self._answer(deed, life.gateway)
+            case Restart():
+                self.next += 1
+                life.leave("restart_timeout")
+                return
+        self.next += 1
+
+    async def _post(self, deed: Say, gateway: Gateway) -> None:
+        assert self.session_id is not None
+        client_id = f"{self.name}-{self.next}" if deed.client_id else None
+        if client_id is None:
+            if self.next in self._tried:
+                return
+            self._tried.add(self.next)
+        self.posted.setdefault(self.next, Posted(deed.text, client_id, None))
+        for _ in range(1 + deed.again):
+            accepted = await gateway.post(self.session_id, deed.text, client_id=client_id)
+            before = self.posted[self.next].accepted
+            assert before is None or (before.message_id, before.session_id) == (accepted.message_id, accepted.session_id), (
+                f"P1: the same client_id was answered with {before} and with {accepted}"
+            )
+            self.posted[self.next] = Posted(deed.text, client_id, accepted)
+
+    async def _stop(self, gateway: Gateway) -> None:
+        if self.session_id is None:
+            return
+        try:
+            stopped = await gateway.stop_turn(self.session_id, by=self.name, client_id=f"{self.name}-stop-{self.next}")
+        except Refused:
+            return
+        self.stopped.append(stopped)
+
+    async def _answer(self, deed: Answer, gateway: Gateway) -> None:
+        if self.reader.questions:
+            try:
+                await gateway.answer(self.reader.questions[-1], deed.text)
+            except Refused:
+                return
