@@ -102,9 +102,10 @@ class Store(Protocol):
     """The log of every session and its catalog, changed together in one transaction per method.
 
     A method that returned is durable: it survives the death of the process and of the machine. One that raised
-    changed nothing. A cancelled call may have happened or not; read the state back before deciding. Any method may
-    raise `StoreFull` or `StoreClosed`. Times are the caller's; sequences, positions, epochs and generations are the
-    store's alone.
+    changed nothing. A cancelled call, or one that met `StoreClosed`, may have happened or not; read the state back
+    before deciding. Any method may raise `StoreFull`, `StoreClosed` or another `Unavailable`, and `BadInput` for text
+    with lone surrogates or numbers beyond 64 bits. Times are the caller's; sequences, positions, epochs and
+    generations are the store's alone.
     """
 
     # sessions
@@ -122,21 +123,25 @@ class Store(Protocol):
         """Newest first. `before` is a `next` given earlier; one that does not parse raises `BadInput`."""
 
     async def change_session(self, session_id: str, change: SessionChanged, *, at: int) -> Session:
-        """Title, pin, archive and flags, as a record."""
+        """Title, pin, archive and flags, as a record. A resume mark sets its time and, where none is given, the reason
+        `restart_timeout`; taking it back empties both. Raises `NotFound`.
+        """
 
     # reading the log
 
     async def events(self, session_id: str, *, after: int, limit: int) -> list[Logged]:
-        """Events with a sequence above `after`, in order, at most `limit`. One that fails its checksum is given as
-        `Damaged`, in its place, and put into quarantine; one that is missing between two others is given as `Damaged`
-        too.
+        """Events with a sequence above `after`, in order, at most `limit` and at most a thousand. One that fails its
+        checksum, cannot be read or is missing is given as `Damaged`, in its place, and put into quarantine once. Pruned
+        stream events are simply not there.
         """
 
     async def records(self, session_id: str, *, after: int, limit: int) -> list[Logged]:
-        """As `events`, without stream events."""
+        """As `events`, without stream events. Where a record is missing altogether, nothing stands for it."""
 
     async def tail(self, *, after_id: int, limit: int) -> list[Logged]:
-        """Events of all sessions, of every process, in the order of commits, above a global id."""
+        """Events of all sessions, of every process, in the order of commits, above a global id. One that is too damaged to
+        tell whose it is belongs to the session "".
+        """
 
     async def last_id(self) -> int:
         """The global id of the newest event; 0 in an empty store."""
@@ -164,8 +169,9 @@ class Store(Protocol):
         """
 
     async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
-        """Records that the open turn is to stop. One that runs nowhere (waiting, answered, cut) ends as cancelled at
-        once. Raises `NotFound`, `NothingToStop`. The same key again gives the first answer.
+        """Records that the open turn is to stop. One that belongs to no process (waiting, answered) ends as cancelled at
+        once; a cut one is ended by whoever decides upon it. Raises `NotFound`, `NothingToStop`. The same key again
+        stops nothing more and names the same turn.
         """
 
     async def answer(self, question_id: str, answer: Callable[[str, str], QuestionAnswered], *, at: int) -> str:
@@ -194,8 +200,8 @@ class Store(Protocol):
         """
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
-        """Stream events of many turns in one write: for each the new position, or why it was refused. One refusal does
-        not touch the rest.
+        """Stream events of many turns in one write: for each the new position, or why it was refused, as `append_turn`
+        would raise it. One refusal does not touch the rest.
         """
 
     async def open_turns(self, *, apart_from: int) -> list[Session]:
@@ -217,7 +223,9 @@ class Store(Protocol):
     # owners
 
     async def register_owner(self, owner: Owner) -> int:
-        """The number under which this life of this process holds leases."""
+        """The number under which this life of this process holds leases. The same name again gives the same number; no
+        number is ever given to another name.
+        """
 
     async def owners(self) -> list[Owner]: ...
 

@@ -221,7 +221,8 @@ def test_messages_wait_in_their_order_until_a_turn_takes_them() -> None:
     log.started("t1", "m1", "one").free(e.MessageRefused(message_id="m3", reason="reset"))
     found = fold(log)
     assert list(found.queued) == ["m2", "m4"]
-    assert shown(found) == [("user", "one")]
+    (answered, refused, (role, told)) = shown(found)
+    assert (answered, refused, role) == (("user", "one"), ("user", "three"), "notice") and "not answered" in told
     assert all(message.turn_id is None for message in found.queued.values())
 
 

@@ -56,7 +56,6 @@ class Chat:
     def __init__(self, server: ChatServer, *, faults: Faults) -> None:
         self._server, self._faults = server, faults
         self.reconciles = server.reconciles
-        self._handed: list[Update] = []
 
     async def send(self, delivery_id: str, session_key: str, text: str) -> Receipt:
         mood = self._server.moods()

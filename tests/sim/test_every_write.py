@@ -12,7 +12,7 @@ from tests.sim.world import Death, World
 # Fewer places than this, and the story did not happen.
 FEWEST_POINTS = 12
 # Of all pairs of a death and a second one during the recovery from it, every so manieth of each.
-STRIDE = 4
+STRIDE = 5
 
 
 def _tell(story: Story, *deaths: Death | None) -> World:

@@ -18,7 +18,7 @@ import pytest
 from tests.sim.promises import check
 from tests.sim.seeds import world_of
 
-TIME_BOX_S = 40.0
+TIME_BOX_S = 30.0
 SEEDS_TO_COMPARE = ("1", "5", "11", "17", "42")
 
 

@@ -112,7 +112,9 @@ class Transcript:
             case e.MessageAccepted():
                 self.queued[event.message_id] = Message(id=event.message_id, role="user", text=event.text, turn_id=None, created_at=item.at)
             case e.MessageRefused():
-                self.queued.pop(event.message_id, None)
+                if refused := self.queued.pop(event.message_id, None):
+                    self.messages.append(refused)
+                    self._notice(item, f"This message was not answered, because of its conversation: {event.reason}. Send it again.")
             case e.TurnStarted():
                 self._start(item, event)
             case e.MessageWritten():

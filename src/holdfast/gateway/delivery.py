@@ -37,6 +37,8 @@ class Deliveries:
         self._unsubscribe()
 
     async def run(self) -> None:
+        if not self._platforms:
+            return  # Pages read the log; only chats are owed anything.
         lost_found = False
         while True:
             self._news.clear()

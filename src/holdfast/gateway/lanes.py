@@ -23,14 +23,18 @@ SWEEP_S = 1.0
 SWEEP_LIMIT = 1000
 RESUMES_AT_ONCE = 10
 UNDER_WAY_S = 10.0
+LOOKED_INTO_AT_ONCE = 4
 
 log = structlog.get_logger()
 
 
 class Lane:
-    """`again`: something changed since the lane last looked. `starting`: a turn may be on record that is no attempt here yet."""
+    """`again`: something changed since the lane last looked. `starting`: a turn may be on record that is no attempt here yet. `seen`: what
+    was read of the session when the lane was made; good for its first step.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Session | None) -> None:
+        self.seen = seen
         self.attempt: Attempt | None = None
         self.starting = False
         self.again = asyncio.Event()
@@ -60,6 +64,7 @@ class Lanes:
         self._names: dict[int | None, str] = {}
         self._reaped: set[int | None] = set()
         self._reaping = asyncio.Lock()
+        self._turnstile = asyncio.Semaphore(LOOKED_INTO_AT_ONCE)
         self._places = Places(resumes_at_once, tasks)
         self._open = False
         self._changed = asyncio.Event()
@@ -78,13 +83,13 @@ class Lanes:
         """No turn starts or resumes from now on; those that run go on."""
         self._open = False
 
-    def look(self, session_id: str) -> None:
-        """Something may be due in this session."""
+    def look(self, session_id: str, *, seen: Session | None = None) -> None:
+        """Something may be due in this session; `seen` is what was just read of it."""
         lane = self._lanes.get(session_id)
         if lane is not None:
             lane.again.set()
         elif self._open:
-            lane = self._lanes[session_id] = Lane()
+            lane = self._lanes[session_id] = Lane(seen)
             self._tasks.spawn(self._work(session_id, lane), name=f"lane {session_id}")
 
     async def sweep(self) -> None:
@@ -103,7 +108,7 @@ class Lanes:
     async def _sweep_once(self) -> None:
         for session in await self._store.open_turns(apart_from=self._owner):
             if session.stop_requested or session.session_id not in self._lanes:
-                self.look(session.session_id)
+                self.look(session.session_id, seen=session)
         for session_id in await self._store.waiting_lanes(limit=SWEEP_LIMIT):
             if session_id not in self._lanes:
                 self.look(session_id)
@@ -160,8 +165,10 @@ class Lanes:
     async def _step(self, session_id: str, lane: Lane) -> bool:
         """One thing that was due; false when nothing is."""
         lane.starting = True
-        session = await self._store.session(session_id)
+        session, lane.seen = lane.seen or await self._store.session(session_id), None
         match session.turn_state:
+            case TurnState.NONE | TurnState.ENDED if not session.queued:
+                return False
             case TurnState.NONE | TurnState.ENDED:
                 started = await self._store.start_turn(session_id, owner=self._owner, turn_id=self._ids.new("t"), at=self._clock.now())
                 if started is None:
@@ -199,8 +206,10 @@ class Lanes:
                 session.position,
             )
         else:
-            taken = await recovery.mark_cut(self._store, self._clock, self._owner, session, "crash")
-            session = await self._store.session(session.session_id)
+            # A few at a time, so that the store has time for people who write while a thousand turns are looked into (B13).
+            async with self._turnstile:
+                taken = await recovery.mark_cut(self._store, self._clock, self._owner, session, "crash")
+                session = await self._store.session(session.session_id)
         lane.starting = False
         self._changed.set()  # Until its place among the resumes comes, it is cut and on record as such.
         rule = recovery.decide(session)

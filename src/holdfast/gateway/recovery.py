@@ -3,13 +3,12 @@
 import structlog
 
 from holdfast.core import events as e
-from holdfast.core import recovery, resume
+from holdfast.core import recovery, replies, resume
 from holdfast.core.errors import Bug
 from holdfast.core.resume import Decision, Facts
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript, answer_id
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.gateway import replies
 from holdfast.ports import Clock, StartedTurn, Store
 
 PAGE = 1000

@@ -8,14 +8,13 @@ from typing import Any
 import structlog
 
 from holdfast.core import events as e
-from holdfast.core import notes
+from holdfast.core import notes, replies
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
 from holdfast.core.errors import Conflict, HoldfastError, StoreFull, Unavailable
 from holdfast.core.recovery import close_every_call, restarts_after_cut
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import ToolCall, Transcript, answer_id
 from holdfast.core.turns import Outcome
-from holdfast.gateway import replies
 from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks

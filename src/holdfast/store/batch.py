@@ -1,6 +1,7 @@
 """Group commit: many operations, one transaction, an honest answer for each. Knows neither threads nor where the database lies."""
 
 import asyncio
+import contextlib
 import errno
 import secrets
 from collections.abc import Callable
@@ -110,20 +111,27 @@ def _run(db: apsw.Connection, batch: list[Operation], *, savepoints: bool) -> li
 def read_back(db: apsw.Connection, lost: CommitLost) -> list[Result]:
     """What a new connection knows of a lost commit. Raises `apsw.Error` while even that cannot be known."""
     if _is_there(db, lost.mark):
-        # Its sync may be what failed, and a second sync of the same file proves nothing. In the database file itself it is safe.
-        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+        # Its sync may be what failed, and no second sync of the same bytes can be trusted. In the database file they are safe, once
+        # the WAL has begun anew and its older frames cannot be read over them.
+        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+        _settle(db)
         return lost.lost
-    if not isinstance(lost.error, StoreFull):
-        # Its frames may lie in the WAL and come to life at the next start. A commit in their place prevents that, and shows that
-        # commits work again.
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            _sign(db)
-            db.execute("COMMIT")
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
+    # Its frames may lie in the WAL and come to life at the next start. A commit in their place prevents that. Where there is no room for
+    # one, there was none for them.
+    with contextlib.suppress(apsw.FullError):
+        _settle(db)
     return [Result(result.future, None, result.error or lost.error) for result in lost.lost]
+
+
+def _settle(db: apsw.Connection) -> None:
+    """A commit of nothing much, which also shows that commits work again."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute("UPDATE meta SET value = value + 1 WHERE name = 'settled'")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _newest(db: apsw.Connection) -> tuple[int, int]:
@@ -148,6 +156,8 @@ def answerable(db: apsw.Connection | None, error: Exception) -> Exception:
     """An exception as its caller should see it."""
     if isinstance(error, apsw.Error):
         return translated(db, error)
+    if isinstance(error, UnicodeDecodeError):
+        return translated(db, apsw.CorruptError(f"a text is no text any more: {error}"))
     if isinstance(error, NOT_STORABLE):
         refusal = not_storable(error)
         refusal.__cause__ = error

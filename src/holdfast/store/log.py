@@ -106,8 +106,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def read(db: apsw.Connection, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: list[Finding]) -> list[Logged]:
-    """Rows as events. What fails its checksum stands as `Damaged` in its place and is added to `found`; what has lost even its place
-    is only added to `found`."""
+    """Rows as events. What fails its checksum stands as `Damaged` in its place and is added to `found`; one that has lost even its place
+    belongs to the session ""."""
     logged = []
     for row in rows:
         id_, session, seq, raw_turn, attempt, position, raw_kind, at, body, stored = row
@@ -130,7 +130,21 @@ def read(db: apsw.Connection, rows: Iterable[tuple[Any, ...]], names: dict[int, 
             found.append(_finding(row, reason))
             if _has_place(db, session, seq):
                 logged.append(damaged(id_, names.get(session) or _session_name(db, session), seq, reason))
+            else:
+                logged.append(damaged(id_, "", 0, reason))
     return logged
+
+
+def salvage(db: apsw.Connection, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, ...]]:
+    """The rows at these places (id, session, seq), read one by one where SQLite cannot read them together. A row that cannot be read at
+    all is given without content, which `read` takes as damage."""
+    rows: list[tuple[Any, ...]] = []
+    for id_, session, seq in places:
+        try:
+            rows += fetch(db, f"SELECT {COLUMNS} FROM event WHERE id = ?", (id_,))
+        except apsw.CorruptError:
+            rows.append((id_, session, seq, None, 0, 0, None, 0, None, 0))
+    return rows
 
 
 def damaged(id_: int, session_id: str, seq: int, reason: str) -> Logged:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import apsw
 
 from holdfast.core import events as e
+from holdfast.core import replies
 from holdfast.core.busy import Route, route
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
@@ -24,6 +25,7 @@ from holdfast.core.errors import (
     StalePosition,
 )
 from holdfast.core.sessions import Lease, Session
+from holdfast.core.transcript import answer_id
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Accepted, Owner, StartedTurn, Stopped, StreamItem
 from holdfast.store import reads
@@ -41,7 +43,8 @@ HELD = (TurnState.RUNNING, TurnState.INTERRUPTED)
 TAKEABLE = (TurnState.RUNNING, TurnState.ANSWERED, TurnState.INTERRUPTED)
 PRUNED_AT_ONCE = 10_000
 EXPIRED_AT_ONCE = 100
-SEARCHED = (b"message.written", b"session.created", b"session.changed")
+STOPPED_WAITING = "The turn was stopped before an answer came."
+SEARCHED = "kind IN ('message.written', 'session.created', 'session.changed')"
 
 
 def create_session(db: apsw.Connection, event: e.SessionCreated, at: int) -> Session:
@@ -128,14 +131,21 @@ def request_stop(db: apsw.Connection, session_id: str, by: str, dedup_key: str |
     append(db, head, e.StopRequested(turn_id=session.turn_id, by=by, dedup_key=dedup_key), at, in_turn=False)
     # A waiting or answered turn belongs to no process: it ends here. A cut one is ended by whoever decides upon it (R0).
     ended = head.state in (TurnState.WAITING, TurnState.ANSWERED)
-    if head.state is TurnState.WAITING:
-        _, call_id = _open_question(db, head.session)
-        stopped = e.ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, result="The turn was stopped before an answer came.")
-        append(db, head, stopped, at, in_turn=True)
     if ended:
-        append(db, head, e.TurnEnded(outcome=Outcome.CANCELLED), at, in_turn=True)
+        _end_unattended(db, head, Outcome.CANCELLED, STOPPED_WAITING, at)
     save_head(db, head)
     return Stopped(session.turn_id, session.queued, ended)
+
+
+def _end_unattended(db: apsw.Connection, head: Head, outcome: Outcome, why: str, at: int) -> None:
+    """Ends a turn that no process runs: its open question is closed, and what it had said becomes a record."""
+    if head.state is TurnState.WAITING:
+        _, call_id = _open_question(db, head.session)
+        append(db, head, e.ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, result=why), at, in_turn=True)
+    if head.turn is not None and (said := reads.answer_text(db, head)):
+        key = reads.session(db, reads.name(db, head.session)).session_key
+        append(db, head, replies.written(key, "assistant", answer_id(head.turn), said), at, in_turn=True)
+    append(db, head, e.TurnEnded(outcome=outcome, error=why if outcome is Outcome.FAILED else None), at, in_turn=True)
 
 
 def answer(db: apsw.Connection, question_id: str, make: Callable[[str, str], e.QuestionAnswered], at: int) -> str:
@@ -154,15 +164,13 @@ def answer(db: apsw.Connection, question_id: str, make: Callable[[str, str], e.Q
 def expire_questions(db: apsw.Connection, now: int) -> list[str]:
     rows = fetch(
         db,
-        "SELECT session, call_id FROM question WHERE state = 'open' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+        "SELECT session FROM question WHERE state = 'open' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
         (now, EXPIRED_AT_ONCE),
     )
     expired = []
-    for session, call_id in rows:
+    for (session,) in rows:
         head = load_head(db, session)
-        late = "Nobody answered in time; the question has expired."
-        append(db, head, e.ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, result=late), now, in_turn=True)
-        append(db, head, e.TurnEnded(outcome=Outcome.FAILED, error=late), now, in_turn=True)
+        _end_unattended(db, head, Outcome.FAILED, "Nobody answered in time; the question has expired.", now)
         save_head(db, head)
         expired.append(reads.name(db, session))
     return expired
@@ -172,6 +180,9 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
     session = number(db, session_id)
     head = load_head(db, session)
     if head.state not in (TurnState.NONE, TurnState.ENDED):
+        return None
+    if reads.session(db, session_id).suspended:
+        _refuse_waiting(db, head, at)
         return None
     rows = fetch(db, "SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq LIMIT 1", (session,))
     if not rows:
@@ -190,6 +201,15 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
     return StartedTurn(Lease(session_id, owner, head.epoch), turn_id, head.attempt, head.position)
 
 
+def _refuse_waiting(db: apsw.Connection, head: Head, at: int) -> None:
+    """What waited in a session when it was suspended starts no turn there; it is refused, and stays readable (A20)."""
+    waiting = fetch(db, "SELECT message_id FROM inbox WHERE session = ? ORDER BY seq", (head.session,))
+    for (message_id,) in waiting:
+        append(db, head, e.MessageRefused(message_id=message_id, reason="it was suspended before its turn came"), at, in_turn=False)
+    if waiting:
+        save_head(db, head)
+
+
 def take_turn(
     db: apsw.Connection, session_id: str, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event], at: int
 ) -> StartedTurn:
@@ -204,31 +224,35 @@ def take_turn(
 
 
 def append_turn(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
-    if all(event.stream for event in events):
-        return append_stream(db, StreamItem(lease, turn_id, attempt, position, tuple(events)), at)
+    for event in events:
+        if not event.stream:
+            break
+    else:
+        return append_stream(db, lease, turn_id, attempt, position, events, at)
     head = load_head(db, number(db, lease.session_id))
     if (head.epoch, head.owner, head.turn) != (lease.epoch, lease.owner, turn_id) or head.state not in HELD:
         raise StaleEpoch(lease.session_id, lease.epoch)
     _check_position(head, turn_id, attempt, position)
     for event in events:
         append(db, head, event, at, in_turn=True)
+    if head.stop and head.state is TurnState.WAITING:  # It asked in the moment in which it was stopped: the stop wins.
+        _end_unattended(db, head, Outcome.CANCELLED, STOPPED_WAITING, at)
     save_head(db, head)
     return head.position
 
 
-def append_stream(db: apsw.Connection, item: StreamItem, at: int) -> int:
+def append_stream(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
     """One fenced UPDATE answers for lease and position; only a refusal is looked into."""
-    lease, turn_id, position = item.lease, item.turn_id, item.position
-    pieces = [(event.kind, e.encode(event)) for event in item.events]  # Before anything is written: it may be no text at all.
+    pieces = [(event.kind, e.encode(event)) for event in events]  # Before anything is written: it may be no text at all.
     count = len(pieces)
-    rows = fetch(db, FENCED, (count, lease.session_id, lease.epoch, lease.owner, turn_id, item.attempt, position))
+    rows = fetch(db, FENCED, (count, lease.session_id, lease.epoch, lease.owner, turn_id, attempt, position))
     if not rows:
-        raise _why_refused(db, item)
+        raise _why_refused(db, lease, turn_id, attempt, position)
     session, seq = rows[0]
     seq -= count
     for kind, body in pieces:
         seq += 1
-        insert(db, session, seq, turn_id, item.attempt, position, kind, body, at)
+        insert(db, session, seq, turn_id, attempt, position, kind, body, at)
         position += 1
     return position
 
@@ -236,23 +260,22 @@ def append_stream(db: apsw.Connection, item: StreamItem, at: int) -> int:
 def append_streams(db: apsw.Connection, items: Sequence[StreamItem], at: int) -> list[int | Exception]:
     results: list[int | Exception] = []
     for item in items:
-        if not all(event.stream for event in item.events):
-            results.append(Bug("Only stream events can be written for many turns at once."))
-            continue
         try:
-            results.append(append_stream(db, item, at))
-        except (Conflict, NotFound) as refusal:
+            for event in item.events:
+                if not event.stream:
+                    raise Bug("Only stream events can be written for many turns at once.")
+            results.append(append_stream(db, item.lease, item.turn_id, item.attempt, item.position, item.events, at))
+        except (Conflict, NotFound, Bug) as refusal:
             results.append(refusal)
         except NOT_STORABLE as error:
             results.append(not_storable(error))
     return results
 
 
-def _why_refused(db: apsw.Connection, item: StreamItem) -> Exception:
-    head = load_head(db, number(db, item.lease.session_id))
-    lease = item.lease
-    if (head.epoch, head.owner, head.turn, head.state) == (lease.epoch, lease.owner, item.turn_id, TurnState.RUNNING):
-        _check_position(head, item.turn_id, item.attempt, item.position)
+def _why_refused(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, position: int) -> Exception:
+    head = load_head(db, number(db, lease.session_id))
+    if (head.epoch, head.owner, head.turn, head.state) == (lease.epoch, lease.owner, turn_id, TurnState.RUNNING):
+        _check_position(head, turn_id, attempt, position)
     return StaleEpoch(lease.session_id, lease.epoch)
 
 
@@ -295,17 +318,24 @@ def forget_owner(db: apsw.Connection, owner: int) -> None:
 def index_search(db: apsw.Connection, limit: int) -> int:
     """Off the write path: messages become searchable a moment after they are stored."""
     last = fetch(db, "SELECT value FROM meta WHERE name = 'searchable_id'")[0][0]
-    rows = fetch(db, "SELECT id, CAST(kind AS BLOB), body FROM event WHERE id > ? ORDER BY id LIMIT ?", (last, max(0, limit)))
-    if not rows:
+    try:
+        [(newest, count)] = fetch(
+            db, "SELECT max(id), count(*) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)", (last, max(0, limit))
+        )
+        rows = fetch(db, f"SELECT id, kind, body FROM event WHERE id > ? AND id <= ? AND {SEARCHED}", (last, newest))
+    except apsw.CorruptError:
+        logged, _ = reads.tail(db, last, limit, {})
+        newest, count = max((item.id for item in logged), default=None), len(logged)
+        rows = [(item.id, item.kind, item.body) for item in logged]
+    if newest is None:
         return 0
     for id_, kind, body in rows:
-        if kind in SEARCHED and isinstance(body, bytes):
-            event = e.decode(kind.decode(), body)
-            text = getattr(event, "text", None) or getattr(event, "title", None)
-            if isinstance(text, str) and text:
-                db.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (id_, text))
-    db.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", (rows[-1][0],))
-    return len(rows)
+        event = e.decode(kind, body) if isinstance(body, bytes) else None
+        text = getattr(event, "text" if isinstance(event, e.MessageWritten) else "title", None)
+        if isinstance(text, str) and text:
+            db.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (id_, text))
+    db.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", (newest,))
+    return int(count)
 
 
 def prune_session(db: apsw.Connection, session_id: str, at: int) -> tuple[int, bool]:

@@ -1,7 +1,8 @@
 """The reads. None holds a cursor open: each fetches what it needs, at most a page, and is done."""
 
 from collections.abc import Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 import apsw
 
@@ -12,8 +13,9 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.ports import Counts, Delivery, Owner, SessionPage
 from holdfast.store.connection import fetch
-from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, fill_gaps, read
+from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, fill_gaps, read, salvage
 
+E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
 MAX_INTEGER = 2**62
 
@@ -66,16 +68,16 @@ def _place(before: str) -> tuple[int, int]:
 
 
 def _found(db: apsw.Connection, query: str) -> list[int]:
-    """Sessions whose titles or messages hold all the words, the newest finds first."""
+    """Sessions whose titles or messages hold all the words, the newest finds first. The last word may still be growing."""
     plain = query.encode("utf-8", "replace").decode().replace("\0", " ")
-    words = " ".join('"' + word.replace('"', '""') + '"*' for word in plain.split()[:12])
+    words = " ".join('"' + word.replace('"', '""') + '"' for word in plain.split()[:12])
     if not words:
         return []
     rows = fetch(
         db,
         "SELECT e.session FROM (SELECT rowid AS id FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT 500) f"
         " JOIN event e ON e.id = f.id",
-        (words,),
+        (words + "*",),
     )
     return list(dict.fromkeys(row[0] for row in rows))
 
@@ -91,7 +93,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         generation=generation, pinned=bool(pinned), archived=bool(archived), suspended=bool(suspended), resume_pending=bool(resume_pending),
         resume_reason=resume_reason, last_resume_marked_at=marked_at if isinstance(marked_at, int) else None,
         was_auto_reset=auto_reset_reason is not None, auto_reset_reason=auto_reset_reason, interrupted_restarts=restarts, queued=queued,
-        turn_state=TurnState(state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
+        turn_state=_member(TurnState, state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
         stop_requested=bool(stop), pruned_seq=pruned,
     )  # fmt: skip
 
@@ -104,13 +106,13 @@ def events(db: apsw.Connection, session_id: str, after: int, limit: int, records
     session, last = rows[0]
     # The head's bound keeps out a row whose sequence was changed on disk: it would carry a reader's cursor past everything to come.
     only = f" AND {RECORDS}" if records else ""
-    rows = fetch(
-        db,
-        f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?",
-        (session, after, last, limit),
-    )
+    where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?"
+    try:
+        rows = fetch(db, f"SELECT {COLUMNS} {where}", (session, after, last, limit))
+    except apsw.CorruptError:  # The index alone may still be whole.
+        rows = salvage(db, fetch(db, f"SELECT id, session, seq {where}", (session, after, last, limit)))
     found: list[Finding] = []
-    logged = read(db, rows, {session: session_id}, found)
+    logged = [item for item in read(db, rows, {session: session_id}, found) if item.session_id]
     until = logged[-1].seq if len(rows) == limit and logged else last
     if not records and until - after > len(logged):
         # Read after the events: whatever was pruned before they were read is known here.
@@ -126,10 +128,29 @@ def event_at(db: apsw.Connection, session: int, seq: int) -> e.Event:
     return logged[0].event if logged else e.Damaged(reason=MISSING)
 
 
-def tail(db: apsw.Connection, after_id: int, limit: int) -> tuple[list[e.Logged], list[Finding]]:
-    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (_bounded(after_id), _page(limit)))
+def answer_text(db: apsw.Connection, head: Head) -> str:
+    """What the newest turn has said so far, from its pieces."""
+    text = ""
+    for kind, body in fetch(
+        db, "SELECT kind, body FROM event WHERE session = ? AND seq >= ? AND kind = 'text' ORDER BY seq", (head.session, head.turn_seq)
+    ):
+        if isinstance(piece := e.decode(kind, body), e.Text):
+            text = text[: piece.offset] + piece.text
+    return text
+
+
+def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str]) -> tuple[list[e.Logged], list[Finding]]:
+    after_id, limit = _bounded(after_id), _page(limit)
+    try:
+        rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (after_id, limit))
+    except apsw.CorruptError:
+        newest = last_id(db)
+        rows = []
+        while not rows and after_id < newest:
+            rows = salvage(db, [(id_, 0, 0) for id_ in range(after_id + 1, min(newest, after_id + limit) + 1)])
+            after_id += limit
     found: list[Finding] = []
-    return read(db, rows, {}, found), found
+    return read(db, rows, names, found), found
 
 
 def last_id(db: apsw.Connection) -> int:
@@ -187,7 +208,7 @@ def deliveries(db: apsw.Connection, states: Sequence[DeliveryState], now: int, l
                 delivery_id=delivery_id,
                 session_id=session_id,
                 session_key=session_key,
-                state=DeliveryState(state),
+                state=_member(DeliveryState, state),
                 text=text,
                 tries=tries,
                 retry_at=retry_at,
@@ -221,3 +242,10 @@ def _bounded(value: int) -> int:
 
 def _page(limit: int) -> int:
     return max(0, min(limit, MAX_ROWS))
+
+
+def _member(kind: type[E], value: str) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        raise apsw.CorruptError(f"{value!r} is no {kind.__name__}") from None

@@ -127,6 +127,6 @@ CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO meta VALUES ('searchable_id', 0), ('commit_mark', 0);
+INSERT INTO meta VALUES ('searchable_id', 0), ('commit_mark', 0), ('settled', 0);
 
-CREATE VIRTUAL TABLE search USING fts5 (text, content = '', contentless_delete = 1, tokenize = "unicode61 remove_diacritics 2");
+CREATE VIRTUAL TABLE search USING fts5 (text, content = '', contentless_delete = 1, prefix = '2 3', tokenize = "unicode61 remove_diacritics 2");

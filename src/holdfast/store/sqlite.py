@@ -19,6 +19,8 @@ from holdfast.store.writer import Lines, Threads
 
 DATABASE = "holdfast.db"
 RESERVE = "reserve"
+# With these a turn gives up more than it takes: they are tried even when the disk is full.
+ENDINGS = (e.TurnEnded, e.TurnInterrupted, e.ToolFinished)
 
 
 class SqliteStore:
@@ -27,6 +29,7 @@ class SqliteStore:
     def __init__(self, lines: Lines, *, now: Callable[[], int]) -> None:
         self._lines = lines
         self._now = now
+        self._names: dict[int, str] = {}  # A session's number never names another one.
         self._quarantined: set[tuple[int, int, int]] = set()
 
     async def create_session(self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None) -> Session:
@@ -52,7 +55,7 @@ class SqliteStore:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, True))
 
     async def tail(self, *, after_id: int, limit: int) -> list[e.Logged]:
-        return await self._checked(*await self._lines.read(reads.tail, after_id, limit))
+        return await self._checked(*await self._lines.read(reads.tail, after_id, limit, self._names))
 
     async def last_id(self) -> int:
         return await self._lines.read(reads.last_id)
@@ -109,7 +112,10 @@ class SqliteStore:
         return await self._lines.write(operations.take_turn, session_id, owner, turn_id, epoch, tuple(events), at)
 
     async def append_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
-        ends = any(isinstance(event, e.TurnEnded | e.TurnInterrupted | e.ToolFinished) for event in events)
+        ends = False
+        for event in events:
+            if isinstance(event, ENDINGS):
+                ends = True
         return await self._lines.write(operations.append_turn, lease, turn_id, attempt, position, tuple(events), at, when_full=ends)
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:

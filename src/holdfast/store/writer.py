@@ -24,10 +24,10 @@ REOPEN_WAIT_S = 0.3
 
 # The writer copies the WAL back when it is this long. Readers that follow each other closely keep it from being used
 # again from its start; when it has grown to the second length, the writer waits a moment until none of them is in it.
-CHECKPOINT_PAGES = 3000
-RESTART_PAGES = 9000
+CHECKPOINT_PAGES = 2000
+RESTART_PAGES = 6000
 FULL_PAGES = 100
-RESTART_WAIT_S = 0.02
+RESTART_WAIT_S = 0.1  # As long as a read may take.
 
 
 class Lines(Protocol):

@@ -1,0 +1,190 @@
+"""Databases with a past, made quickly through the store itself: many sessions, many messages, turns whose process died."""
+
+import asyncio
+import itertools
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import uvloop
+
+from holdfast.core.events import MessageWritten, Text, TurnEnded
+from holdfast.core.turns import Outcome
+from holdfast.ports import Owner, StartedTurn
+from holdfast.store import SqliteStore, open_store
+
+T = TypeVar("T")
+NO_LIMIT = 10**9
+AT_ONCE = 200
+INDEX_PAGE = 5000
+
+_random = random.Random(20)
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+
+# From the most common one to the rarest.
+WORDS = ["".join(parts) for parts in itertools.product(("ba", "ke", "li", "mo", "nu", "ra", "se", "to", "vi", "zu"), repeat=4)]
+_random.shuffle(WORDS)
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def new_id(prefix: str) -> str:
+    return f"{prefix}_" + "".join(_random.choices(_ALPHABET, k=16))
+
+
+def words(count: int) -> str:
+    """Text in which a few words are common and most are rare, as in any language."""
+    return " ".join(WORDS[int(len(WORDS) ** _random.random()) - 1] for _ in range(count))
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[SqliteStore]:
+    home.mkdir(exist_ok=True)  # noqa: ASYNC240 - nothing else runs yet.
+    store = await open_store(home, now=now)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+async def each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = AT_ONCE) -> None:
+    """Many at once, so that they share their commits."""
+    waiting = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)
+
+    await asyncio.gather(*(worker() for _ in range(at_once)))
+
+
+async def new_session(store: SqliteStore, title: str | None = None) -> str:
+    session_id = new_id("s")
+    await store.create_session(
+        session_id=session_id, session_key=f"agent:main:web:page:{session_id}", log=new_id("l"), at=now(), title=title
+    )
+    return session_id
+
+
+async def new_owner(store: SqliteStore, name: str) -> int:
+    return await store.register_owner(Owner(name=name, pid=1, started_at=0, boot_id="bench"))
+
+
+async def accept(store: SqliteStore, session_id: str, text: str) -> None:
+    await store.accept(
+        session_id,
+        message_id=new_id("m"),
+        text=text,
+        sender="owner",
+        dedup_key=f"message|{session_id}|{new_id('c')}",
+        at=now(),
+        fresh=("", ""),
+        max_waiting=NO_LIMIT,
+    )
+
+
+async def running_turn(store: SqliteStore, session_id: str, owner: int, text: str = "hello") -> StartedTurn:
+    await accept(store, session_id, text)
+    started = await store.start_turn(session_id, owner=owner, turn_id=new_id("t"), at=now())
+    assert started is not None
+    return started
+
+
+async def whole_turn(store: SqliteStore, session_id: str, owner: int) -> None:
+    """A message and its answer."""
+    started = await running_turn(store, session_id, owner, words(30))
+    answer = MessageWritten(message_id=f"{started.turn_id}.answer", role="assistant", text=words(60))
+    await store.append_turn(
+        started.lease,
+        turn_id=started.turn_id,
+        attempt=started.attempt,
+        position=started.position,
+        events=[answer, TurnEnded(outcome=Outcome.COMPLETED)],
+        at=now(),
+    )
+
+
+def make_big(home: Path, *, sessions: int, messages: int) -> None:
+    """Sessions with their share of the messages, all of them searchable."""
+
+    async def make() -> None:
+        async with opened(home) as store:
+            owner = await new_owner(store, "o_prepared")
+
+            async def one(number: int) -> None:
+                session_id = await new_session(store, title=f"{words(3)} {number}")
+                for _ in range(messages // sessions // 2):
+                    await whole_turn(store, session_id, owner)
+
+            await each(range(sessions), one)
+            while await store.index_search(limit=INDEX_PAGE) >= INDEX_PAGE:
+                pass
+
+    uvloop.run(make())
+
+
+def cut_turns(home: Path, *, turns: int, text: str) -> None:
+    """New turns of as many sessions, left running by a process that is gone."""
+
+    async def make() -> None:
+        async with opened(home) as store:
+            owner = await new_owner(store, "o_gone")
+            found: list[str] = []
+            before = None
+            while len(found) < turns:
+                page = await store.sessions(limit=100, before=before)
+                found += [session.session_id for session in page.sessions]
+                if page.next is None:
+                    break
+                before = page.next
+
+            async def one(session_id: str) -> None:
+                started = await running_turn(store, session_id, owner, text)
+                await store.append_turn(
+                    started.lease,
+                    turn_id=started.turn_id,
+                    attempt=started.attempt,
+                    position=started.position,
+                    events=[Text(offset=0, text="1 2 3")],
+                    at=now(),
+                )
+
+            await each(found[:turns], one)
+
+    uvloop.run(make())
+
+
+def long_stream(home: Path, *, events: int) -> str:
+    """A session whose one open turn has streamed this many events; gives its id."""
+
+    async def make() -> str:
+        async with opened(home) as store:
+            session_id = await new_session(store)
+            owner = await new_owner(store, "o_streamed")
+            started = await running_turn(store, session_id, owner)
+            position, text = started.position, 0
+            while text < events:
+                pieces = [Text(offset=5 * number, text="word ") for number in range(text, min(text + 500, events))]
+                position = await store.append_turn(
+                    started.lease, turn_id=started.turn_id, attempt=started.attempt, position=position, events=pieces, at=now()
+                )
+                text += len(pieces)
+            await store.append_turn(
+                started.lease,
+                turn_id=started.turn_id,
+                attempt=started.attempt,
+                position=position,
+                events=[
+                    MessageWritten(message_id=f"{started.turn_id}.answer", role="assistant", text="word " * events),
+                    TurnEnded(outcome=Outcome.COMPLETED),
+                ],
+                at=now(),
+            )
+            return session_id
+
+    return uvloop.run(make())

@@ -1,0 +1,88 @@
+"""Short words for what tests do with a store over and over. They speak to the port alone."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.core import events as e
+from holdfast.core.events import Event, Logged
+from holdfast.core.sessions import Session
+from holdfast.core.turns import Outcome
+from holdfast.ports import Accepted, Owner, StartedTurn, Store
+
+NOW = 1_700_000_000_000
+ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)
+ANSWER = e.MessageWritten(message_id="t1.answer", role="assistant", text="done")
+
+_counter = itertools.count(1)
+
+
+async def new_owner(store: Store, name: str = "me") -> int:
+    return await store.register_owner(Owner(name=name, pid=1, started_at=NOW, boot_id="boot"))
+
+
+async def new_session(store: Store, session_id: str = "s1", *, at: int = NOW, title: str | None = "A title") -> Session:
+    return await store.create_session(
+        session_id=session_id, session_key=f"agent:main:web:page:{session_id}", log=f"l{session_id}", at=at, title=title
+    )
+
+
+async def say(store: Store, session_id: str = "s1", text: str = "hello", *, key: str | None = None, at: int = NOW, **more: Any) -> Accepted:
+    """A person writes."""
+    message_id = more.pop("message_id", None) or f"m{os.getpid()}.{next(_counter)}"
+    fresh = more.pop("fresh", (f"{message_id}.s", f"{message_id}.l"))
+    return await store.accept(
+        session_id,
+        message_id=message_id,
+        text=text,
+        sender="owner",
+        dedup_key=key,
+        at=at,
+        fresh=fresh,
+        max_waiting=more.pop("max_waiting", 100),
+    )
+
+
+async def running(store: Store, session_id: str = "s1", turn_id: str = "t1", *, owner: int | None = None) -> StartedTurn:
+    """A session with a turn that has just started."""
+    owner = await new_owner(store) if owner is None else owner
+    await new_session(store, session_id)
+    await say(store, session_id)
+    return await start(store, session_id, turn_id, owner=owner)
+
+
+async def start(store: Store, session_id: str, turn_id: str, *, owner: int) -> StartedTurn:
+    started = await store.start_turn(session_id, owner=owner, turn_id=turn_id, at=NOW)
+    assert started is not None
+    return started
+
+
+async def append(store: Store, turn: StartedTurn, *events: Event, at: int = NOW) -> StartedTurn:
+    """The turn as it stands afterwards."""
+    position = await store.append_turn(turn.lease, turn_id=turn.turn_id, attempt=turn.attempt, position=turn.position, events=events, at=at)
+    attempt = next((event.attempt for event in reversed(events) if isinstance(event, e.TurnResumed)), turn.attempt)
+    return StartedTurn(turn.lease, turn.turn_id, attempt, position)
+
+
+def text(piece: str, offset: int = 0) -> e.Text:
+    return e.Text(offset=offset, text=piece)
+
+
+def question(question_id: str = "q1", expires_at: int = NOW + 1000, call_id: str = "c1") -> e.QuestionAsked:
+    return e.QuestionAsked(question_id=question_id, call_id=call_id, text="Which one?", expires_at=expires_at)
+
+
+async def whole_log(store: Store, session_id: str = "s1", *, page: int = 1000) -> list[Logged]:
+    logged: list[Logged] = []
+    while found := await store.events(session_id, after=logged[-1].seq if logged else 0, limit=page):
+        logged += found
+    return logged
+
+
+async def bodies(store: Store, session_id: str = "s1") -> list[Event]:
+    return [item.event for item in await whole_log(store, session_id)]
+
+
+def kinds(logged: Sequence[Logged]) -> list[str]:
+    return [item.kind for item in logged]

@@ -1,0 +1,260 @@
+"""The catalog is derived from the log alone: made anew from it, it is the same. For any history whatever."""
+
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.core import events as e
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.effects import Effect
+from holdfast.core.errors import Bug, HoldfastError
+from holdfast.core.turns import Outcome, TurnState
+from holdfast.ports import StartedTurn, Store
+from tests.conformance.backends import BACKENDS, Backend, quick_place
+from tests.conformance.steps import NOW, append, kinds, new_owner, running, say, text, whole_log
+
+# (what is done, which one of those there are, a variation of it)
+NAMES = (
+    "session say say say start start write write tool ask answer stop cut take end end deliver suspend change expire prune index repeat"
+).split()
+STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
+
+
+class History:
+    """Plays steps against a store. Steps that are out of place are refused, as they would be in life."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.sessions: list[str] = []
+        self.turns: dict[str, StartedTurn] = {}
+        self.keys: list[tuple[str, str, str]] = []
+        self._ids = (str(number) for number in itertools.count())
+        self._now = NOW
+
+    async def play(self, steps: list[tuple[str, int, int]]) -> None:
+        await self.session(0, 0)
+        for name, which, how in steps:
+            self._now += how
+            try:
+                await getattr(self, name)(which, how)
+            except Bug:
+                raise
+            except HoldfastError:
+                pass
+
+    def _session(self, which: int) -> str:
+        return self.sessions[which % len(self.sessions)]
+
+    async def session(self, which: int, how: int) -> None:
+        session_id = f"s{next(self._ids)}"
+        await self.store.create_session(
+            session_id=session_id, session_key=f"key{which % 2}", log="l", at=self._now, title=[None, "x"][how % 2]
+        )
+        self.sessions.append(session_id)
+
+    async def say(self, which: int, how: int) -> None:
+        key = f"k{next(self._ids)}" if how % 2 else None
+        session_id = self._session(which)
+        fresh = f"s{next(self._ids)}"
+        accepted = await say(
+            self.store,
+            session_id,
+            f"text {how}",
+            key=key,
+            at=self._now,
+            message_id=f"m{next(self._ids)}",
+            fresh=(fresh, "l"),
+            max_waiting=4,
+        )
+        if accepted.session_id == fresh:
+            self.sessions.append(fresh)
+        if key:
+            self.keys.append((session_id, key, f"text {how}"))
+
+    async def repeat(self, which: int, how: int) -> None:
+        if self.keys:
+            session_id, key, said = self.keys[which % len(self.keys)]
+            await say(self.store, session_id, said if how else "other", key=key, at=self._now)
+
+    async def start(self, which: int, how: int) -> None:
+        session_id = self._session(which)
+        turn = await self.store.start_turn(session_id, owner=how, turn_id=f"t{next(self._ids)}", at=self._now)
+        if turn:
+            self.turns[session_id] = turn
+
+    async def _append(self, which: int, *events: e.Event) -> None:
+        session_id = self._session(which)
+        if session_id in self.turns:
+            self.turns[session_id] = await append(self.store, self.turns[session_id], *events, at=self._now)
+
+    async def write(self, which: int, how: int) -> None:
+        await self._append(which, *(text("x", number) for number in range(how)))
+
+    async def tool(self, which: int, how: int) -> None:
+        call = e.ToolStarted(call_id=f"c{how}", name="n", arguments={}, effect=Effect.PURE)
+        await self._append(which, text("x"), call, e.ToolOutput(call_id=f"c{how}", text="o"))
+
+    async def ask(self, which: int, how: int) -> None:
+        if (await self.store.session(self._session(which))).turn_state is TurnState.RUNNING:
+            asked = e.QuestionAsked(question_id=f"q{next(self._ids)}", call_id="c", text="?", expires_at=self._now + 10 * how)
+            await self._append(which, asked)
+
+    async def answer(self, which: int, how: int) -> None:
+        for question in (f"q{number}" for number in range(200)):
+            try:
+                await self.store.answer(question, lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, text="a"), at=self._now)
+                return
+            except Bug:
+                raise
+            except HoldfastError:
+                continue
+
+    async def stop(self, which: int, how: int) -> None:
+        key = f"k{next(self._ids)}" if how % 2 else None
+        await self.store.request_stop(self._session(which), by="owner", dedup_key=key, at=self._now)
+
+    async def cut(self, which: int, how: int) -> None:
+        if (await self.store.session(self._session(which))).turn_state is TurnState.RUNNING:
+            await self._append(which, e.TurnInterrupted(reason=["crash", "restart_timeout"][how % 2], restarts=how))
+
+    async def take(self, which: int, how: int) -> None:
+        session = await self.store.session(self._session(which))
+        events: list[e.Event] = []
+        if session.turn_state is TurnState.RUNNING:
+            events.append(e.TurnInterrupted(reason="crash", restarts=how))
+        events.append(e.TurnResumed(attempt=session.attempt + 1, rule="R9", reason="crash"))
+        self.turns[session.session_id] = await self.store.take_turn(
+            session.session_id, owner=how, turn_id=session.turn_id or "", epoch=session.epoch, events=events, at=self._now
+        )
+
+    async def end(self, which: int, how: int) -> None:
+        number = next(self._ids)
+        answer = e.MessageWritten(message_id=f"a{number}", role="assistant", text="a", delivery_id=f"d{number}" if how % 2 else None)
+        flags = [e.SessionChanged(suspended=True)] if how == 3 else []
+        await self._append(which, answer, *flags, e.TurnEnded(outcome=list(Outcome)[how % 4]))
+
+    async def deliver(self, which: int, how: int) -> None:
+        owed = await self.store.deliveries(states=list(DeliveryState), now=self._now, limit=10)
+        if owed:
+            one = owed[which % len(owed)]
+            change = e.DeliveryChanged(
+                delivery_id=one.delivery_id, state=list(DeliveryState)[how], tries=one.tries + 1, retry_at=self._now + how, receipt="r"
+            )
+            await self.store.record_delivery(one.session_id, change, expect=one.state, at=self._now)
+
+    async def suspend(self, which: int, how: int) -> None:
+        await self.store.change_session(self._session(which), e.SessionChanged(suspended=how < 4), at=self._now)
+
+    async def change(self, which: int, how: int) -> None:
+        change = [
+            e.SessionChanged(title="new"),
+            e.SessionChanged(pinned=True, archived=True),
+            e.SessionChanged(archived=False),
+            e.SessionChanged(resume_pending=True, resume_reason="node_lost"),
+            e.SessionChanged(resume_pending=True),
+            e.SessionChanged(resume_pending=False),
+        ][how]
+        await self.store.change_session(self._session(which), change, at=self._now)
+
+    async def expire(self, which: int, how: int) -> None:
+        await self.store.expire_questions(now=self._now)
+
+    async def prune(self, which: int, how: int) -> None:
+        await self.store.prune_streams(before=self._now + 1, at=self._now, limit=1 + which)
+
+    async def index(self, which: int, how: int) -> None:
+        await self.store.index_search(limit=10)
+
+
+async def views(store: Store, sessions: list[str]) -> Any:
+    """Everything the catalog answers."""
+    return (
+        [await store.session(session_id) for session_id in sessions],
+        [await store.current_session(f"key{number}") for number in range(2)],
+        await store.sessions(limit=100),
+        await store.open_turns(apart_from=1),
+        await store.waiting_lanes(limit=100),
+        await store.deliveries(states=list(DeliveryState), now=2**60, limit=100),
+        await store.counts(),
+    )
+
+
+async def check_invariants(store: Store, sessions: list[str]) -> None:
+    for session_id in sessions:
+        session = await store.session(session_id)
+        records = await store.records(session_id, after=0, limit=1000)
+        assert "damaged" not in kinds(await whole_log(store, session_id))
+        assert session.seq == max(item.seq for item in records + await whole_log(store, session_id))
+        waiting = [item.event.message_id for item in records if isinstance(item.event, e.MessageAccepted)]
+        for item in records:
+            taken = item.event.message_ids if isinstance(item.event, e.TurnStarted) else ()
+            if isinstance(item.event, e.QuestionAnswered | e.MessageRefused) and item.event.message_id:
+                taken += (item.event.message_id,)
+            waiting = [message for message in waiting if message not in taken]
+        assert session.queued == len(waiting)
+        assert (session.owner is not None) == (session.turn_state in (TurnState.RUNNING, TurnState.INTERRUPTED))
+        turns = [item.turn_id for item in records if isinstance(item.event, e.TurnStarted)]
+        assert len(turns) == len(set(turns))
+        ended = [item.turn_id for item in records if isinstance(item.event, e.TurnEnded)]
+        assert len(ended) == len(set(ended)) == len(turns) - session.open_turn
+
+
+@settings(max_examples=60, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS)
+@pytest.mark.parametrize("kind", sorted(BACKENDS))
+def test_the_catalog_made_anew_from_the_log_is_the_catalog(kind: str, steps: list[tuple[str, int, int]]) -> None:
+    async def play(backend: Backend) -> None:
+        async with backend.opened() as store:
+            history = History(store)
+            await history.play(steps)
+            await check_invariants(store, history.sessions)
+            before = await views(store, history.sessions)
+        catalog = backend.catalog()
+        backend.rebuild()
+        assert backend.catalog() == catalog
+        async with backend.opened() as store:
+            assert await views(store, history.sessions) == before
+            history.store = store
+            await history.play(steps[:5])  # It can be written to.
+
+    with quick_place() as place:
+        asyncio.run(play(BACKENDS[kind](place)))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("lost", range(1, 12))
+@pytest.mark.parametrize("how", ["changed", "gone"])
+async def test_the_catalog_can_be_made_anew_from_a_log_with_damage_and_every_session_goes_on(backend: Backend, lost: int, how: str) -> None:
+    """Whatever record is unreadable: the turn that is open stays open, the next event finds its place, the other session is whole."""
+    async with backend.opened() as store:
+        owner = await new_owner(store)
+        first = await running(store, "s1", "t1", owner=owner)
+        await append(store, first, text("a"), e.TurnEnded(outcome=Outcome.COMPLETED))
+        await say(store, "s1")
+        second = await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW)
+        assert second
+        await append(store, second, text("b"), text("c", 1))
+        await running(store, "s2", "t3", owner=owner)
+        other = await store.session("s2")
+        assert (await store.session("s1")).seq == 11
+    if how == "changed":
+        backend.change_byte("s1", lost, "body")
+    else:
+        backend.lose("s1", lost)
+    backend.rebuild()
+    async with backend.opened() as store:
+        assert await store.session("s2") == other
+        if lost == 1:  # Without the record that made it, the session is not in the catalog; its log still lies there.
+            return
+        session = await store.session("s1")
+        assert session.seq >= 11 - (how == "gone")
+        if lost not in (8, 9, 10, 11):
+            assert (session.turn_state, session.turn_id, session.attempt, session.position) == (TurnState.RUNNING, "t2", 1, 4)
+        await say(store, "s1")
+        log = await whole_log(store, "s1")
+        assert log[-1].kind == "message.accepted"
+        assert sorted({item.seq for item in log}) == list(range(1, len(log) + 1))

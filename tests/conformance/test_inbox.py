@@ -1,0 +1,244 @@
+"""What anyone may add at any time: messages, stops, answers. Accepted means kept, once (P1)."""
+
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.effects import ToolOutcome
+from holdfast.core.errors import BadInput, DuplicateOtherContent, LaneFull, NotFound, NothingToStop, QuestionClosed
+from holdfast.core.turns import Outcome, TurnState
+from holdfast.ports import Accepted, Store
+from tests.conformance.backends import Backend
+from tests.conformance.steps import (
+    ENDED,
+    NOW,
+    append,
+    bodies,
+    kinds,
+    new_owner,
+    new_session,
+    question,
+    running,
+    say,
+    start,
+    text,
+    whole_log,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def ask(store: Store, question_id: str = "q1", *, session_id: str = "s1", expires_at: int = NOW + 1000) -> None:
+    turn = await running(store, session_id, f"{session_id}.t")
+    call = e.ToolStarted(call_id="c1", name="ask", arguments={}, effect="pure")  # type: ignore[arg-type]
+    await append(store, turn, call, question(question_id, expires_at))
+
+
+def answered(text: str) -> "type":
+    return lambda question_id, call_id: e.QuestionAnswered(question_id=question_id, call_id=call_id, text=text)  # type: ignore[return-value]
+
+
+async def test_a_second_delivery_of_a_message_is_a_no_op_that_gives_the_first_answer(backend: Backend, store: Store) -> None:
+    """P1: also after a restart, also once its turn has ended."""
+    await new_session(store)
+    first = await say(store, key="k1", message_id="m1")
+    assert first == Accepted("m1", "s1")
+    assert await say(store, key="k1", message_id="m2") == Accepted("m1", "s1", duplicate=True)
+    turn = await start(store, "s1", "t1", owner=await new_owner(store))
+    await append(store, turn, ENDED)
+    async with backend.opened() as again:
+        assert await say(again, key="k1", message_id="m3") == Accepted("m1", "s1", duplicate=True)
+    assert kinds(await whole_log(store)).count("message.accepted") == 1
+    assert (await store.session("s1")).queued == 0
+
+
+async def test_the_same_key_with_other_text_is_refused(store: Store) -> None:
+    await new_session(store)
+    await say(store, text="one", key="k1")
+    with pytest.raises(DuplicateOtherContent):
+        await say(store, text="two", key="k1")
+    assert (await store.session("s1")).queued == 1
+
+
+async def test_a_key_belongs_to_one_kind_of_request(store: Store) -> None:
+    await running(store)
+    await say(store, key="k1")
+    with pytest.raises(DuplicateOtherContent):
+        await store.request_stop("s1", by="owner", dedup_key="k1", at=NOW)
+    await store.request_stop("s1", by="owner", dedup_key="k2", at=NOW)
+    with pytest.raises(DuplicateOtherContent):
+        await say(store, key="k2")
+
+
+async def test_equal_texts_without_a_key_are_two_messages(store: Store) -> None:
+    """F8: text is never what makes two messages one."""
+    await new_session(store)
+    await say(store)
+    await say(store)
+    assert (await store.session("s1")).queued == 2
+
+
+async def test_a_full_lane_refuses_aloud_and_stores_nothing(store: Store) -> None:
+    await new_session(store)
+    for _ in range(3):
+        await say(store, max_waiting=3)
+    with pytest.raises(LaneFull):
+        await say(store, max_waiting=3, key="k1")
+    assert (await store.session("s1")).queued == 3
+    assert not (await say(store, max_waiting=4, key="k1")).duplicate
+
+
+async def test_a_message_for_nobody_is_refused(store: Store) -> None:
+    with pytest.raises(NotFound):
+        await say(store, "nowhere")
+    assert await store.last_id() == 0
+
+
+async def test_messages_wait_and_are_answered_in_their_order(store: Store) -> None:
+    owner = await new_owner(store)
+    await new_session(store)
+    texts = [f"message {n}" for n in range(5)]
+    for message in texts:
+        await say(store, text=message)
+    for number in range(5):
+        await append(store, await start(store, "s1", f"t{number}", owner=owner), ENDED)
+    assert [event.text for event in await bodies(store) if isinstance(event, e.MessageWritten)] == texts
+
+
+async def test_a_message_to_a_waiting_turn_is_its_answer(store: Store) -> None:
+    await ask(store)
+    accepted = await say(store, text="the blue one", key="k1", message_id="m9")
+    assert accepted == Accepted("m9", "s1")
+    session = await store.session("s1")
+    assert (session.turn_state, session.queued, session.state) == (TurnState.ANSWERED, 0, "running")
+    assert (await bodies(store))[-1] == e.QuestionAnswered(question_id="q1", call_id="c1", text="the blue one", message_id="m9")
+    assert (await say(store, text="the blue one", key="k1")).duplicate
+    await say(store, text="and quickly")
+    assert (await store.session("s1")).queued == 1
+    with pytest.raises(QuestionClosed) as late:
+        await store.answer("q1", answered("the red one"), at=NOW)
+    assert late.value.code == "question_answered"
+
+
+async def test_an_answer_is_recorded_once(store: Store) -> None:
+    await ask(store)
+    assert await store.answer("q1", answered("yes"), at=NOW) == "s1"
+    with pytest.raises(QuestionClosed):
+        await store.answer("q1", answered("yes"), at=NOW)
+    with pytest.raises(NotFound):
+        await store.answer("q2", answered("yes"), at=NOW)
+    assert kinds(await whole_log(store)).count("question.answered") == 1
+
+
+async def test_a_question_that_nobody_answers_in_time_ends_its_turn_visibly(store: Store) -> None:
+    """P3; a late answer says so."""
+    await ask(store, "q1", session_id="s1", expires_at=NOW + 10)
+    await ask(store, "q2", session_id="s2", expires_at=NOW + 20)
+    assert await store.expire_questions(now=NOW + 9) == []
+    assert await store.expire_questions(now=NOW + 10) == ["s1"]
+    assert await store.expire_questions(now=NOW + 10) == []
+    finished, ended = (await bodies(store))[-2:]
+    assert isinstance(finished, e.ToolFinished) and (finished.call_id, finished.outcome) == ("c1", ToolOutcome.FAILED)
+    assert isinstance(ended, e.TurnEnded) and ended.outcome is Outcome.FAILED and ended.error
+    assert (await store.session("s1")).state == "idle"
+    assert (await store.session("s2")).state == "waiting"
+    with pytest.raises(QuestionClosed) as late:
+        await store.answer("q1", answered("yes"), at=NOW)
+    assert late.value.code == "question_expired"
+    await say(store, "s1")
+    assert (await store.session("s1")).queued == 1
+
+
+async def test_any_number_of_questions_expire_in_one_look(store: Store) -> None:
+    owner = await new_owner(store)
+    for number in range(230):
+        turn = await running(store, f"s{number}", f"t{number}", owner=owner)
+        await append(store, turn, question(f"q{number}", NOW + number))
+    assert await store.expire_questions(now=NOW + 228) == [f"s{number}" for number in range(229)]
+
+
+async def test_a_stop_is_a_record_that_names_the_turn(store: Store) -> None:
+    """A21: committed before it is acknowledged; queued messages stay and are counted."""
+    turn = await running(store)
+    await say(store)
+    await say(store)
+    stopped = await store.request_stop("s1", by="owner", dedup_key="k1", at=NOW)
+    assert (stopped.turn_id, stopped.queued, stopped.ended) == ("t1", 2, False)
+    assert (await bodies(store))[-1] == e.StopRequested(turn_id="t1", by="owner", dedup_key="k1")
+    assert (await store.session("s1")).stop_requested
+    await append(store, turn, text("the last words"), e.TurnEnded(outcome=Outcome.CANCELLED))
+    assert not (await store.session("s1")).stop_requested
+    again = await store.request_stop("s1", by="owner", dedup_key="k1", at=NOW)
+    assert (again.turn_id, again.ended) == ("t1", True)
+    await start(store, "s1", "t2", owner=turn.lease.owner)
+    assert (await store.request_stop("s1", by="owner", dedup_key="k1", at=NOW)).turn_id == "t1"
+    assert not (await store.session("s1")).stop_requested
+
+
+async def test_there_is_nothing_to_stop_where_no_turn_is_open(store: Store) -> None:
+    await new_session(store)
+    await say(store)
+    with pytest.raises(NothingToStop):
+        await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    with pytest.raises(NotFound):
+        await store.request_stop("nowhere", by="owner", dedup_key=None, at=NOW)
+
+
+async def test_a_stopped_turn_that_waits_ends_at_once_with_nothing_left_open(store: Store) -> None:
+    """R0 needs no process; the question takes no more answers."""
+    await ask(store)
+    stopped = await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    assert (stopped.turn_id, stopped.ended) == ("s1.t", True)
+    finished, ended = (await bodies(store))[-2:]
+    assert isinstance(finished, e.ToolFinished) and finished.call_id == "c1"
+    assert isinstance(ended, e.TurnEnded) and ended.outcome is Outcome.CANCELLED
+    with pytest.raises(QuestionClosed) as late:
+        await store.answer("q1", answered("yes"), at=NOW)
+    assert late.value.code == "question_cancelled"
+
+
+async def test_a_stopped_turn_that_was_answered_ends_at_once(store: Store) -> None:
+    await ask(store)
+    await store.answer("q1", answered("yes"), at=NOW)
+    assert (await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)).ended
+    assert (await store.session("s1")).state == "idle"
+
+
+async def test_a_stopped_turn_that_was_cut_waits_for_whoever_decides_upon_it(store: Store) -> None:
+    """R0: its open calls have to be closed as well, which only the record of the turn tells."""
+    turn = await running(store)
+    await append(store, turn, e.TurnInterrupted(reason="crash", restarts=1))
+    assert not (await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)).ended
+    [session] = await store.open_turns(apart_from=0)
+    assert session.stop_requested
+
+
+async def test_a_stop_of_one_turn_does_not_stop_the_next(store: Store) -> None:
+    turn = await running(store)
+    await say(store)
+    await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    await append(store, turn, e.TurnEnded(outcome=Outcome.CANCELLED))
+    await start(store, "s1", "t2", owner=turn.lease.owner)
+    assert not (await store.session("s1")).stop_requested
+
+
+async def test_what_anyone_adds_does_not_move_a_turns_position(store: Store) -> None:
+    turn = await running(store)
+    await say(store)
+    await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    await store.change_session("s1", e.SessionChanged(title="new"), at=NOW)
+    after = await append(store, turn, text("x"))
+    assert after.position == turn.position + 1
+    assert [item.position for item in await whole_log(store) if item.turn_id == "t1"] == [0, 1, 2]
+
+
+async def test_text_that_is_no_text_is_refused_and_the_next_message_is_not(store: Store) -> None:
+    await new_session(store)
+    for broken in ("\ud800", "half \udfff of it", "\udc80"):
+        with pytest.raises(BadInput):
+            await say(store, text=broken)
+        with pytest.raises(BadInput):
+            await say(store, key=broken)
+        with pytest.raises(BadInput):
+            await say(store, message_id=broken)
+    assert (await store.session("s1")).queued == 0
+    await say(store)

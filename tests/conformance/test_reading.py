@@ -1,0 +1,221 @@
+"""Reading the log: order, pages, cursors, and what happens when its bytes were changed (P7, F8)."""
+
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.errors import HoldfastError
+from holdfast.core.events import Damaged, Logged
+from holdfast.core.turns import Outcome
+from holdfast.ports import Store
+from tests.conformance.backends import COLUMNS, Backend
+from tests.conformance.steps import ENDED, NOW, append, kinds, new_owner, new_session, running, say, start, text, whole_log
+
+pytestmark = pytest.mark.anyio
+
+# Where the session `conversation` makes has what: one event of each class.
+CREATED, ACCEPTED, STARTED, USER, FIRST, SECOND, WRITTEN, ENDED_AT = range(1, 9)
+
+
+async def conversation(store: Store, session_id: str = "s1") -> list[Logged]:
+    """Eight events: a message, a turn with two pieces, its answer."""
+    turn = await running(store, session_id, f"{session_id}.t", owner=await new_owner(store))
+    turn = await append(store, turn, text("one "), text("two", 4))
+    await append(store, turn, e.MessageWritten(message_id=f"{session_id}.a", role="assistant", text="one two"), ENDED)
+    return await whole_log(store, session_id)
+
+
+async def test_a_reader_sees_the_same_from_every_cursor_in_every_page_size(store: Store) -> None:
+    """P7"""
+    whole = await conversation(store)
+    assert [item.seq for item in whole] == list(range(1, 9))
+    for after in range(-2, 10):
+        for limit in (1, 3, 8, 1000, 10**9):
+            assert await store.events("s1", after=after, limit=limit) == whole[max(0, after) : max(0, after) + limit]
+    for after in (2**62, 2**63, 2**100):
+        assert await store.events("s1", after=after, limit=10) == []
+    assert await store.events("s1", after=-(2**100), limit=2) == whole[:2]
+    assert await store.events("s1", after=0, limit=0) == await store.events("s1", after=0, limit=-1) == []
+
+
+async def test_records_are_the_log_without_its_pieces(store: Store) -> None:
+    whole = await conversation(store)
+    records = [item for item in whole if not item.event.stream]
+    assert kinds(records) == ["session.created", "message.accepted", "turn.started", "message.written", "message.written", "turn.ended"]
+    assert await store.records("s1", after=0, limit=100) == records
+    assert await store.records("s1", after=FIRST, limit=1) == [whole[WRITTEN - 1]]
+
+
+async def test_the_tail_gives_every_session_in_the_order_of_commits(store: Store) -> None:
+    one, two = await conversation(store, "s1"), await conversation(store, "s2")
+    await say(store, "s1")
+    tail = await store.tail(after_id=0, limit=1000)
+    assert tail == [*one, *two, (await whole_log(store, "s1"))[-1]]
+    assert [item.id for item in tail] == sorted({item.id for item in tail})
+    assert await store.last_id() == tail[-1].id
+    assert await store.tail(after_id=tail[10].id, limit=3) == tail[11:14]
+    assert await store.tail(after_id=2**80, limit=3) == []
+    assert await store.tail(after_id=-(2**80), limit=1) == tail[:1]
+
+
+@pytest.mark.parametrize("seq", [CREATED, ACCEPTED, FIRST, WRITTEN, ENDED_AT])
+@pytest.mark.parametrize("column", COLUMNS)
+async def test_a_changed_byte_is_reported_in_its_place_and_takes_nothing_else_down(backend: Backend, column: str, seq: int) -> None:
+    """One byte of each column, of an event of each class. The session reads on, the others are untouched, the finding is kept once, and
+    the session can be written to."""
+    async with backend.opened() as store:
+        whole, other = await conversation(store, "s1"), await conversation(store, "s2")
+        backend.change_byte("s1", seq, column)
+        found = await whole_log(store, "s1")
+        assert [item.seq for item in found] == list(range(1, 9))
+        assert [item for item in found if item.seq != seq] == [item for item in whole if item.seq != seq]
+        if column == "id":  # Its place in the log of all sessions is no part of what it says.
+            assert found[seq - 1].event == whole[seq - 1].event
+        else:
+            assert isinstance(found[seq - 1].event, Damaged)
+            assert found[seq - 1].session_id == "s1"
+            if seq not in (FIRST, SECOND) and column not in ("session", "seq"):
+                assert any(item.seq == seq and isinstance(item.event, Damaged) for item in await store.records("s1", after=0, limit=10))
+        assert await whole_log(store, "s2") == other
+        tail = await store.tail(after_id=0, limit=100)
+        assert [item for item in tail if item.session_id == "s2"] == other
+        assert all((item.session_id in ("s1", "s2") and item.seq <= 8) or (item.session_id, item.kind) == ("", "damaged") for item in tail)
+        for _ in range(3):
+            await whole_log(store, "s1")
+            await store.tail(after_id=0, limit=100)
+        quarantined = backend.quarantine()
+        if column != "id":
+            assert quarantined.count(("s1", seq)) == 1
+            assert len(quarantined) == len(set(quarantined)) <= 2  # One that lost its place is found where it should be and where it is.
+        while await store.index_search(limit=100):
+            pass
+        await say(store, "s1")
+        turn = await start(store, "s1", "t2", owner=await new_owner(store))
+        await append(store, turn, *(text("x", n) for n in range(40)))
+        assert [item.seq for item in await whole_log(store, "s1")][-1] == 8 + 3 + 40
+    async with backend.opened() as store:
+        assert await whole_log(store, "s2") == other
+        assert len(await whole_log(store, "s1")) == 51
+        assert backend.quarantine() == quarantined or column in ("session", "seq")
+
+
+async def test_a_row_that_was_moved_into_the_future_of_its_log_gives_way(backend: Backend, store: Store) -> None:
+    """Its session goes on: what stands where the next event belongs, and is none, goes into quarantine."""
+    await conversation(store)
+    backend.move("s1", SECOND, 11)
+    assert [item.seq for item in await store.events("s1", after=8, limit=10)] == []
+    await say(store)
+    turn = await start(store, "s1", "t2", owner=await new_owner(store))
+    await append(store, turn, text("eleven was taken"))
+    log = await whole_log(store)
+    assert [item.seq for item in log if isinstance(item.event, Damaged)] == [6]
+    assert ("s1", 11) in backend.quarantine()
+
+
+@pytest.mark.parametrize("lost", [(CREATED,), (FIRST,), (ENDED_AT,), (ACCEPTED, STARTED, USER), (SECOND, ENDED_AT)])
+async def test_a_missing_event_is_reported_in_its_place(backend: Backend, store: Store, lost: tuple[int, ...]) -> None:
+    whole = await conversation(store)
+    for seq in lost:
+        backend.lose("s1", seq)
+    for page in (1, 2, 1000):
+        found = await whole_log(store, page=page)
+        assert [item.seq for item in found] == list(range(1, 9))
+        assert [item.seq for item in found if isinstance(item.event, Damaged)] == list(lost)
+        assert [item for item in found if item.seq not in lost] == [item for item in whole if item.seq not in lost]
+    assert backend.quarantine() == [("s1", seq) for seq in lost]
+
+
+async def test_a_message_that_was_damaged_in_the_inbox_still_gets_its_turn(backend: Backend, store: Store) -> None:
+    """P1: it cannot be read, but it is answered for."""
+    await new_session(store)
+    await say(store, message_id="m1")
+    backend.change_byte("s1", ACCEPTED, "body")
+    await start(store, "s1", "t1", owner=await new_owner(store))
+    written = (await whole_log(store))[-1].event
+    assert isinstance(written, e.MessageWritten) and written.message_id == "m1" and "damaged" in written.text
+
+
+async def test_damage_can_be_read_while_nothing_can_be_written(backend: Backend) -> None:
+    """A full disk must not take reading away."""
+    async with backend.limited("pages") as (store, room):
+        await conversation(store)
+        backend.change_byte("s1", FIRST, "body")
+        await room.fill()
+        for _ in range(200):
+            try:
+                await say(store, text="x" * 2000, max_waiting=1000)
+            except HoldfastError:
+                break
+        assert store.degraded
+        assert isinstance((await store.events("s1", after=0, limit=8))[FIRST - 1].event, Damaged)
+
+
+async def test_pruned_pieces_are_gone_as_a_record_and_nothing_looks_damaged(backend: Backend, store: Store) -> None:
+    """P7: every old cursor reads on; what was pruned is known, not guessed."""
+    whole = await conversation(store)
+    untouched = await conversation(store, "s2")
+    await say(store, "s2", at=NOW)
+    await start(store, "s2", "t2", owner=await new_owner(store))  # A session at work is left alone.
+    assert await store.prune_streams(before=NOW, at=NOW, limit=10) == 0
+    assert await store.prune_streams(before=NOW + 1, at=NOW + 5, limit=10) == 2
+    assert await store.prune_streams(before=NOW + 1, at=NOW + 5, limit=10) == 0
+    session = await store.session("s1")
+    assert (session.pruned_seq, session.seq) == (8, 9)
+    left = [item for item in whole if not item.event.stream]
+    pruned = e.JournalPruned(through=8)
+    for after in range(10):
+        found = await store.events("s1", after=after, limit=100)
+        assert [item for item in found if item.seq <= 8] == [item for item in left if item.seq > after]
+        assert [item.event for item in found if item.seq > 8] == ([pruned] if after < 9 else [])
+    assert await store.records("s1", after=0, limit=100) == await store.events("s1", after=0, limit=100)
+    assert (await whole_log(store, "s2"))[:8] == untouched
+    assert backend.quarantine() == []
+    await store.change_session("s1", e.SessionChanged(title="later"), at=NOW + 6)
+    assert await store.prune_streams(before=NOW + 10, at=NOW + 10, limit=10) == 0  # Nothing new to prune.
+    assert (await store.session("s1")).seq == 10
+
+
+async def test_what_comes_after_a_pruning_is_checked_and_pruned_again(backend: Backend, store: Store) -> None:
+    await conversation(store)
+    await store.prune_streams(before=NOW + 1, at=NOW, limit=10)
+    await say(store)
+    turn = await start(store, "s1", "t2", owner=await new_owner(store))
+    await append(store, turn, text("a"), text("b", 1), ENDED, at=NOW + 50)
+    log = await whole_log(store)
+    pieces = [item.seq for item in log if item.event.stream]
+    backend.lose("s1", pieces[0])
+    assert [item.seq for item in await whole_log(store) if isinstance(item.event, Damaged)] == [pieces[0]]
+    assert await store.prune_streams(before=NOW + 51, at=NOW + 60, limit=10) == 1
+    assert not [item for item in await whole_log(store) if isinstance(item.event, Damaged)]
+
+
+async def test_a_long_journal_is_pruned_in_pieces(store: Store) -> None:
+    """No single write holds the others up for long."""
+    turn = await running(store)
+    for _ in range(21):
+        turn = await append(store, turn, *(text("x", n) for n in range(1000)))
+    await append(store, turn, ENDED)
+    assert await store.prune_streams(before=NOW + 1, at=NOW, limit=10) == 21_000
+    log = await store.events("s1", after=0, limit=1000)
+    assert [item.event.through for item in log if isinstance(item.event, e.JournalPruned)] == sorted(
+        item.event.through for item in log if isinstance(item.event, e.JournalPruned)
+    )
+    assert kinds(log).count("text") == 0 and kinds(log).count("damaged") == 0
+    assert await store.prune_streams(before=NOW + 1, at=NOW, limit=10) == 0
+
+
+async def test_a_turn_that_waits_keeps_its_journal(store: Store) -> None:
+    turn = await running(store)
+    cut = await append(store, turn, text("kept"), e.TurnInterrupted(reason="crash", restarts=1))
+    assert await store.prune_streams(before=NOW + 10**9, at=NOW, limit=10) == 0
+    await append(store, cut, e.TurnEnded(outcome=Outcome.SET_ASIDE))
+    assert await store.prune_streams(before=NOW + 10**9, at=NOW, limit=10) == 1
+
+
+async def test_reading_an_open_turns_journal_costs_one_page_whatever_lies_before(store: Store) -> None:
+    turn = await running(store)
+    for _ in range(3):
+        turn = await append(store, turn, *(text("x", n) for n in range(900)))
+    session = await store.session("s1")
+    assert session.seq == 4 + 2700
+    last = await store.events("s1", after=session.seq - 10, limit=1000)
+    assert [item.seq for item in last] == list(range(session.seq - 9, session.seq + 1))

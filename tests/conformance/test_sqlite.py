@@ -1,0 +1,673 @@
+"""What is true of the SQLite store alone: where it lies, how its file is set up, what its queries cost, what its threads survive."""
+
+import asyncio
+import contextlib
+import errno
+import itertools
+import os
+import random
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import apsw
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.delivery import DUE, DeliveryState
+from holdfast.core.errors import BadInput, HoldfastError, Refused, StoreClosed, Unavailable
+from holdfast.core.sessions import Lease
+from holdfast.ports import StartedTurn, StreamItem
+from holdfast.store import open_store, operations, reads, writer
+from holdfast.store.connection import SCHEMA_VERSION, UNFIT, UnfitPlace, check_place, connect, fetch, file_system, migrate, reader, set_up
+from holdfast.store.log import RECORDS
+from holdfast.store.reserve import BYTES, Reserve
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.writer import Threads
+from tests.conformance.backends import CommitFaults, FailingConnection, SqliteBackend, quick_place
+from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, text
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+# --- the place and the file
+
+
+def names(folder: Path) -> set[str]:
+    return set(os.listdir(folder))
+
+
+def mounts(tmp_path: Path, *lines: str) -> str:
+    path = tmp_path / "mounts"
+    path.write_text("\n".join(["/dev/vda / ext4 rw 0 0", *lines, "broken", ""]))
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", sorted(UNFIT))
+def test_a_file_system_without_shared_memory_or_true_locks_is_refused_with_what_to_do(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(UnfitPlace, match=rf"{kind}.*--home"):
+        check_place(Path("/data/holdfast"), mounts(tmp_path, f"host:/x /data {kind} rw 0 0"))
+
+
+def test_the_innermost_mount_counts_and_of_two_on_one_place_the_later(tmp_path: Path) -> None:
+    listed = mounts(
+        tmp_path,
+        "host:/x /data nfs rw 0 0",
+        "/dev/vdb /data/local ext4 rw 0 0",
+        "tmpfs /twice tmpfs rw 0 0",
+        "host:/y /twice nfs4 rw 0 0",
+        "host:/z /with\\040space\\134x 9p rw 0 0",
+    )
+    for path, kind in {
+        "/data/local/home": "ext4",
+        "/data/localhome": "nfs",
+        "/database": "ext4",
+        "/twice/home": "nfs4",
+        "/with space\\x/home": "9p",
+        "/home/x": "ext4",
+    }.items():
+        assert file_system(Path(path), listed) == kind
+    check_place(Path("/data/local/home"), listed)
+    assert file_system(Path("/"), str(tmp_path / "not there")) is None
+
+
+async def test_an_unfit_place_is_refused_before_anything_is_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.store.connection.UNFIT", {file_system(home)})
+    with pytest.raises(UnfitPlace):
+        await open_store(home, now=lambda: NOW)
+    assert names(home) == set()
+
+
+async def test_a_schema_newer_than_the_program_is_refused_and_left_alone(home: Path) -> None:
+    store = await open_store(home, now=lambda: NOW)
+    await store.aclose()
+    db = connect(home / "holdfast.db")
+    db.pragma("user_version", SCHEMA_VERSION + 1)
+    db.close()
+    with pytest.raises(Refused, match="newer"):
+        await open_store(home, now=lambda: NOW)
+    db = connect(home / "holdfast.db")
+    assert db.pragma("user_version") == SCHEMA_VERSION + 1
+    db.close()
+
+
+async def test_an_empty_file_is_an_old_schema_and_is_brought_up_to_date(home: Path) -> None:
+    (home / "holdfast.db").touch()
+    store = await open_store(home, now=lambda: NOW)
+    await new_session(store)
+    await store.aclose()
+    db = connect(home / "holdfast.db")
+    assert db.pragma("user_version") == SCHEMA_VERSION
+    migrate(db)  # A second time changes nothing.
+    assert len(fetch(db, "SELECT * FROM session")) == 1
+    db.close()
+
+
+def test_two_processes_that_make_the_schema_at_once_make_it_once(home: Path) -> None:
+    errors: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            db = connect(home / "holdfast.db")
+            migrate(db)
+            db.close()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000], ids=["text", "damaged header"])
+async def test_a_file_that_is_no_database_is_refused_with_what_to_do(home: Path, content: bytes) -> None:
+    (home / "holdfast.db").write_bytes(content)
+    with pytest.raises(Refused, match="backup"):
+        await open_store(home, now=lambda: NOW)
+    assert (home / "holdfast.db").read_bytes() == content
+
+
+async def test_nobody_else_can_read_the_files(home: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = await open_store(home, now=lambda: NOW)
+        await new_session(store)
+        await store.session("s1")
+        await store.backup(str(home / "copy"))
+        assert names(home) == {"holdfast.db", "holdfast.db-wal", "holdfast.db-shm", "reserve", "copy"}
+        assert {stat.S_IMODE(os.stat(home / name).st_mode) for name in names(home)} == {0o600}
+        await store.aclose()
+    finally:
+        os.umask(before)
+
+
+async def test_commits_are_synchronised(home: Path) -> None:
+    db = connect(home / "x.db")
+    assert (db.pragma("journal_mode"), db.pragma("synchronous"), db.pragma("fullfsync")) == ("wal", 2, 1)
+    db.close()
+
+
+async def test_a_backup_that_fails_leaves_nothing_and_the_old_copy_stands(home: Path) -> None:
+    store = await open_store(home, now=lambda: NOW)
+    copy = home / "copies" / "copy"
+    with pytest.raises(FileNotFoundError):
+        await store.backup(str(copy))
+    copy.parent.mkdir()
+    copy.write_text("the old one")
+    (copy.parent / "copy.partial").write_text("of one that was cut short")
+    await store.backup(str(copy))
+    assert copy.read_bytes().startswith(b"SQLite format 3")
+    assert names(copy.parent) == {"copy"}
+    await store.aclose()
+
+
+# --- the reserve
+
+
+def test_the_reserve_takes_up_real_room_and_is_laid_once(tmp_path: Path) -> None:
+    reserve = Reserve(tmp_path / "reserve")
+    assert reserve.lay()
+    assert (tmp_path / "reserve").stat().st_blocks * 512 >= BYTES
+    made = (tmp_path / "reserve").stat().st_ino
+    assert reserve.lay()
+    assert (tmp_path / "reserve").stat().st_ino == made
+    reserve.free()
+    reserve.free()
+    assert not (tmp_path / "reserve").exists()
+
+
+@pytest.mark.parametrize("why", ["missing", "unsupported"])
+def test_where_the_system_cannot_allocate_the_reserve_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """macOS has no posix_fallocate; some file systems do not support it."""
+
+    def unsupported(*_: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    if why == "missing":
+        monkeypatch.delattr(os, "posix_fallocate")
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", unsupported)
+    assert Reserve(tmp_path / "reserve", 3_000_000).lay()
+    assert (tmp_path / "reserve").stat().st_blocks * 512 >= 3_000_000
+
+
+def test_a_reserve_that_does_not_fit_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert not Reserve(tmp_path / "reserve").lay()
+    assert not (tmp_path / "reserve").exists()
+    assert Reserve(tmp_path / "no such folder" / "reserve").lay()  # Any other trouble: it is done without.
+
+
+async def test_a_store_that_starts_on_a_full_disk_says_so_and_still_records_ends(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await open_store(home, now=lambda: NOW)
+    turn = await running(store)
+    await store.aclose()
+    allocate = os.posix_fallocate
+    (home / "reserve").unlink()
+    monkeypatch.setattr(os, "posix_fallocate", _no_space)
+    monkeypatch.setattr(writer, "RESERVE_RETRY_S", 0.01)
+    store = await open_store(home, now=lambda: NOW)
+    await store.append_turn(turn.lease, turn_id="t1", attempt=1, position=turn.position, events=[ENDED], at=NOW)
+    assert store.degraded == "the disk is full"
+    with pytest.raises(Unavailable) as full:
+        await say(store)
+    assert full.value.code == "store_full"
+    monkeypatch.setattr(os, "posix_fallocate", allocate)
+    with anyio.fail_after(10):
+        while store.degraded:  # noqa: ASYNC110 - the store has no event for it
+            await anyio.sleep(0.005)
+    await say(store)
+    await store.aclose()
+
+
+def _no_space(*_: int) -> None:
+    raise OSError(errno.ENOSPC, "no space")
+
+
+# --- the threads
+
+
+def threads(path: Path, open_writer: Callable[[], apsw.Connection], **more: Any) -> Threads:
+    return Threads(open_writer=open_writer, open_reader=reader(path), reserve=None, **more)
+
+
+async def test_a_writer_that_cannot_open_the_database_leaves_nobody_waiting(home: Path) -> None:
+    def broken() -> apsw.Connection:
+        raise apsw.CantOpenError("gone")
+
+    lines = threads(home / "x.db", broken)
+    with anyio.fail_after(10):
+        results = await asyncio.gather(*(lines.write(lambda db: 1) for _ in range(100)), return_exceptions=True)
+        assert all(isinstance(result, StoreClosed) for result in results)
+        assert lines.degraded and "gone" in lines.degraded
+        with pytest.raises(StoreClosed):
+            await lines.read(lambda db: 1)
+        await lines.aclose()
+
+
+async def test_a_writer_that_dies_at_work_leaves_nobody_waiting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """COMMIT failed and the database cannot be opened any more: whoever waits, or comes in that moment, hears of it."""
+    monkeypatch.setattr(writer, "REOPEN_WAIT_S", 0.001)
+    path = home / "holdfast.db"
+    db = connect(path)
+    migrate(db)
+    db.close()
+    faults = CommitFaults()
+    opened = 0
+
+    def open_writer() -> apsw.Connection:
+        nonlocal opened
+        opened += 1
+        if opened > 1:
+            raise apsw.IOError("the disk is gone")
+        return set_up(FailingConnection(faults, str(path)))
+
+    lines = threads(path, open_writer)
+    store = SqliteStore(lines, now=lambda: NOW)
+    await new_session(store)
+    faults.next = ["lost"]
+    results: list[Any] = []
+
+    async def write() -> None:
+        while True:
+            try:
+                await say(store, max_waiting=10**6)
+            except StoreClosed as error:
+                results.append(error)
+                return
+
+    with anyio.fail_after(20):
+        await asyncio.gather(*(write() for _ in range(50)))
+        assert len(results) == 50 and opened == 1 + writer.REOPEN_TRIES
+        with pytest.raises(StoreClosed):
+            await store.session("s1")
+        await lines.aclose()
+
+
+async def test_what_an_operation_raises_is_its_callers_alone(home: Path) -> None:
+    path = home / "holdfast.db"
+    async with SqliteBackend(home).opened():
+        lines = threads(path, lambda: connect(path))
+
+        def fails(db: apsw.Connection, write_first: bool) -> None:
+            if write_first:
+                db.execute("UPDATE meta SET value = 99 WHERE name = 'searchable_id'")
+            raise KeyError("mine")
+
+        results = await asyncio.gather(
+            *(lines.write(fails, number % 2 == 0) if number % 5 == 0 else lines.write(lambda db, n: n, number) for number in range(40)),
+            lines.write(lambda db: db.execute("SELECT nonsense")),
+            lines.write(lambda db: "\ud800".encode()),
+            lines.read(lambda db: 1 / 0),
+            lines.read(lambda db: db.execute("INSERT INTO meta VALUES ('x', 1)")),
+            return_exceptions=True,
+        )
+        assert [type(result) if number % 5 == 0 else result for number, result in enumerate(results[:40])] == [
+            KeyError if number % 5 == 0 else number for number in range(40)
+        ]
+        assert [type(result).__name__ for result in results[40:]] == ["Bug", "BadInput", "ZeroDivisionError", "Unavailable"]
+        assert await lines.read(lambda db: fetch(db, "SELECT value FROM meta WHERE name = 'searchable_id'")) == [(0,)]
+        await lines.aclose()
+
+
+async def test_a_commit_that_failed_does_not_come_to_life_at_a_later_start(home: Path) -> None:
+    """Its frames may lie in the WAL, whole and with a good checksum, where nobody looks until the next start reads the WAL anew."""
+    backend = SqliteBackend(home)
+    async with backend.failing() as (store, faults):
+        await new_session(store)
+        await say(store, message_id="kept")
+        assert (await store.session("s1")).queued == 1  # A reader is there: the WAL outlives the writer's connection.
+        _lay_frames_of_a_lost_commit(home, "ghost")
+        assert await after_a_restart(home) == ["kept", "ghost"]
+        faults.next = ["lost"]
+        with pytest.raises(Unavailable):
+            await say(store, message_id="ghost")
+        assert await after_a_restart(home) == ["kept"]
+
+
+async def after_a_restart(home: Path) -> list[str]:
+    """The messages another process finds in the files as they are now."""
+    with quick_place() as later:
+        _copy(home, later)
+        async with SqliteBackend(later).opened() as store:
+            return [event.message_id for event in await bodies(store) if isinstance(event, e.MessageAccepted)]
+
+
+def _copy(home: Path, to: Path) -> None:
+    for name in ("holdfast.db", "holdfast.db-wal"):
+        (to / name).write_bytes((home / name).read_bytes())
+
+
+def _lay_frames_of_a_lost_commit(home: Path, message_id: str) -> None:
+    """Puts behind the end of the WAL what a commit would have put there, without telling anyone."""
+    with quick_place() as other:
+        _copy(home, other)
+        before = (other / "holdfast.db-wal").stat().st_size
+        db = connect(other / "holdfast.db")
+        with db:
+            operations.accept(db, "s1", e.MessageAccepted(message_id=message_id, text="x"), ("", ""), 100, NOW)
+        written = (other / "holdfast.db-wal").read_bytes()
+        db.close()
+    assert len(written) > before
+    with open(home / "holdfast.db-wal", "r+b") as wal:
+        wal.seek(before)
+        wal.write(written[before:])
+
+
+async def test_a_journal_that_is_half_pruned_is_found_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process may die between two pieces."""
+    monkeypatch.setattr(operations, "PRUNED_AT_ONCE", 10)
+    async with SqliteBackend(home).opened() as store:
+        turn = await running(store)
+        await append(store, turn, *(text("x", n) for n in range(25)), ENDED)
+    db = connect(home / "holdfast.db")
+    found = []
+    while reads.prunable(db, NOW + 1, 10):
+        with db:
+            found.append(operations.prune_session(db, "s1", NOW))
+    assert found == [(10, True), (10, True), (5, False)]
+    db.close()
+
+
+async def test_a_database_held_by_another_is_waited_for_and_then_the_whole_batch_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one operation after the other, each with a wait of its own."""
+    monkeypatch.setattr("holdfast.store.connection.BUSY_TRIES", 20)
+    backend = SqliteBackend(home)
+    async with backend.opened() as store:
+        await new_session(store)
+        with backend.raw() as other:
+            other.execute("BEGIN IMMEDIATE")
+            with anyio.fail_after(5):
+                results = await asyncio.gather(*(say(store, max_waiting=10**6) for _ in range(200)), return_exceptions=True)
+            assert {type(result) for result in results} == {Unavailable}
+            other.execute("ROLLBACK")
+        await say(store)
+        assert (await store.session("s1")).queued == 1
+
+
+async def test_the_wal_stays_short_under_writes_with_readers_that_never_pause(home: Path) -> None:
+    """Readers that follow each other closely would keep it from ever being used again from its start."""
+    async with SqliteBackend(home).opened() as store:
+        owner = await new_owner(store)
+        turns = [await running(store, f"s{n}", f"t{n}", owner=owner) for n in range(20)]
+        done = False
+        largest = 0
+
+        async def read() -> None:
+            while not done:
+                await store.tail(after_id=max(0, await store.last_id() - 1000), limit=1000)
+
+        async def write(turn: StartedTurn) -> None:
+            nonlocal largest
+            for _ in range(60):
+                turn = await append(store, turn, *(text("x" * 3000, n) for n in range(10)))
+                largest = max(largest, (home / "holdfast.db-wal").stat().st_size)
+
+        readers = [asyncio.ensure_future(read()) for _ in range(4)]
+        await asyncio.gather(*map(write, turns))
+        done = True
+        await asyncio.gather(*readers)
+        written = (home / "holdfast.db").stat().st_size
+        assert written > 30_000_000
+        assert largest < 26_000_000
+
+
+# --- the file itself
+
+
+async def test_a_flipped_bit_anywhere_in_the_file_is_damage_and_nothing_worse() -> None:
+    """Any bit of any page: what cannot be read says so, nothing hangs, and most of it reads. Not only where our own checksums are."""
+    with quick_place() as home:
+        await fill(home, 30)
+        whole = (home / "holdfast.db").read_bytes()
+        expected = await all_that_can_be_read(home)
+    assert len(expected) == 30 + 6
+    chance = random.Random(20)
+    untouched = 0
+    for _ in range(80):
+        flipped = bytearray(whole)
+        flipped[chance.randrange(100, len(flipped))] ^= 1 << chance.randrange(8)
+        with quick_place() as home:
+            (home / "holdfast.db").write_bytes(flipped)
+            with anyio.fail_after(20):
+                found = await all_that_can_be_read(home)
+            untouched += found == expected
+    assert untouched >= 60
+
+
+async def all_that_can_be_read(home: Path) -> list[str]:
+    """The names of the reads that gave an answer."""
+    done: list[str] = []
+    try:
+        async with SqliteBackend(home).opened() as store:
+            looks: dict[str, Any] = {f"s{n}": store.events(f"s{n}", after=0, limit=100) for n in range(30)}
+            looks |= {
+                "tail": store.tail(after_id=0, limit=1000),
+                "list": store.sessions(limit=100),
+                "open": store.open_turns(apart_from=0),
+                "lanes": store.waiting_lanes(limit=100),
+                "owed": store.deliveries(states=DUE, now=NOW, limit=100),
+                "counts": store.counts(),
+            }
+            for name, look in looks.items():
+                with contextlib.suppress(HoldfastError):
+                    await look
+                    done.append(name)
+    except Refused:
+        pass
+    return done
+
+
+# --- what things cost
+
+
+class Costs:
+    """Counts the virtual machine's steps: a measure that no busy machine changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.db = connect(path)
+        self.steps = 0
+        self.statements: list[tuple[str, Any]] = []
+        self.db.set_progress_handler(self._step, 1)
+        self.db.exec_trace = self._executed
+
+    def _step(self) -> bool:
+        self.steps += 1
+        return False
+
+    def _executed(self, cursor: apsw.Cursor, sql: str, bindings: Any) -> bool:
+        self.statements.append((sql, bindings))
+        return True
+
+    def of(self, run: Callable[..., Any], *arguments: Any) -> int:
+        self.steps = 0
+        self.statements = []
+        with self.db:
+            run(self.db, *arguments)
+        return self.steps
+
+    def plan(self) -> str:
+        self.db.exec_trace = None
+        lines = [
+            row[3]
+            for sql, bindings in self.statements
+            if sql.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
+            for row in self.db.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)
+        ]
+        self.db.exec_trace = self._executed
+        return "\n".join(lines)
+
+
+def stream_item(number: int, position: int) -> StreamItem:
+    return StreamItem(Lease(f"s{number}", 1, 1), f"t{number}", 1, position, (text("x" * 200),))
+
+
+# What happens all the time: name, operation, arguments.
+HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+    ("a piece of a turn", operations.append_turn, (Lease("s3", 1, 1), "t3", 1, 2, (text("x" * 200),), NOW)),
+    ("pieces of many turns", operations.append_streams, (tuple(stream_item(n, 2) for n in range(4, 8)), NOW)),
+    ("a record of a turn", operations.append_turn, (Lease("s3", 1, 1), "t3", 1, 3, (e.ToolOutput(call_id="c", text="x"), ENDED), NOW)),
+    ("a message", operations.accept, ("s3", e.MessageAccepted(message_id="new", text="x", dedup_key="new"), ("", ""), 100, NOW)),
+    ("a start", operations.start_turn, ("s3", 1, "new", NOW)),
+    ("a stop", operations.request_stop, ("s4", "owner", None, NOW)),
+    ("a change", operations.change_session, ("s3", e.SessionChanged(title="x"), NOW)),
+    ("questions that expire", operations.expire_questions, (NOW,)),
+    ("an owner that is forgotten", operations.forget_owner, (1,)),
+    ("a session", reads.session, ("s3",)),
+    ("a key's session", reads.current_session, ("agent:main:web:page:s3",)),
+    ("the newest sessions", reads.sessions, (20, None, "", False)),
+    ("the next page of sessions", reads.sessions, (20, f"{NOW - 1}.5", "", False)),
+    ("a session's newest events", reads.events, ("s3", 3, 1000, False)),
+    ("a session's records", reads.events, ("s3", 0, 1000, True)),
+    ("the tail", reads.tail, (0, 10, {})),
+    ("the last id", reads.last_id, ()),
+    ("open turns", reads.open_turns, (1,)),
+    ("lanes that wait", reads.waiting_lanes, (100,)),
+    ("deliveries that are due", reads.deliveries, (DUE, NOW, 100)),
+    ("journals to prune", reads.prunable, (NOW - 10**6, 50)),
+]
+
+
+async def fill(home: Path, sessions: int) -> None:
+    """Sessions at rest with a past; eight with a running turn, one that waits, one that owes."""
+    async with SqliteBackend(home).opened() as store:
+        owner = await new_owner(store)
+        turns = [await running(store, f"s{n}", f"t{n}", owner=owner) for n in range(10)]
+        await say(store, "s9")
+        await append(store, turns[9], ENDED)
+        await append(store, turns[8], e.MessageWritten(message_id="a", role="assistant", text="x", delivery_id="d8"), ENDED)
+
+        async def rest(number: int) -> None:
+            turn = await running(store, f"s{number}", f"t{number}", owner=owner)
+            written = e.MessageWritten(message_id=f"a{number}", role="assistant", text="x", delivery_id=f"d{number}")
+            await append(store, turn, text("x"), text("y"), written, ENDED, at=NOW - number)
+            change = e.DeliveryChanged(delivery_id=f"d{number}", state="sent")
+            await store.record_delivery(f"s{number}", change, expect=DeliveryState.PENDING, at=NOW)
+
+        for first in range(10, sessions, 500):
+            await asyncio.gather(*map(rest, range(first, min(first + 500, sessions))))
+        while await store.index_search(limit=1000):
+            pass
+
+
+async def test_what_happens_all_the_time_costs_the_same_with_ten_and_with_two_thousand_sessions() -> None:
+    """Cost does not grow with what did not change. Counted in steps of SQLite's machine, so a busy machine changes nothing."""
+    measured: dict[str, list[int]] = {}
+    for sessions in (30, 2000):
+        with quick_place() as home:
+            await fill(home, sessions)
+            costs = Costs(home / "holdfast.db")
+            for name, run, arguments in HOT:
+                measured.setdefault(name, []).append(costs.of(run, *arguments))
+            costs.db.close()
+    grown = {name: steps for name, steps in measured.items() if steps[1] > 1.15 * steps[0] + 5}
+    assert grown == {}
+
+
+async def test_a_turns_writes_do_not_depend_on_the_length_of_the_history() -> None:
+    with quick_place() as home:
+        async with SqliteBackend(home).opened() as store:
+            short, long = [await running(store, f"s{n}", f"t{n}") for n in (1, 2)]
+            for _ in range(10):
+                long = await append(store, long, *(text("x", n) for n in range(1000)), e.Reasoning(text="x"))
+        costs = Costs(home / "holdfast.db")
+        for events in ((text("x"),), (text("x"), ENDED)):
+            one = costs.of(operations.append_turn, short.lease, "t1", 1, short.position, events, NOW)
+            two = costs.of(operations.append_turn, long.lease, "t2", 1, long.position, events, NOW)
+            assert two <= one + 5
+            short, long = (StartedTurn(turn.lease, turn.turn_id, 1, turn.position + 1) for turn in (short, long))
+        assert costs.of(reads.events, "s2", 9_990, 1000, False) < 50 * costs.of(reads.events, "s2", 10_010, 1000, False)
+        costs.db.close()
+
+
+async def test_the_hot_queries_use_their_indexes() -> None:
+    """By SQLite's own word. `head_open` and the others are partial: a word changed in a query would quietly stop using them."""
+    expected = {
+        "a session's records": ["INDEX event_record"],
+        "a session's newest events": ["sqlite_autoindex_event_1"],
+        "open turns": ["INDEX head_open"],
+        "lanes that wait": ["sqlite_autoindex_event_1"],
+        "deliveries that are due": ["INDEX outbox_due"],
+        "the newest sessions": ["INDEX head_newest"],
+        "the next page of sessions": ["INDEX head_newest"],
+        "journals to prune": ["INDEX session_journal"],
+        "questions that expire": ["INDEX question_open"],
+        "an owner that is forgotten": ["INDEX head_open"],
+    }
+    with quick_place() as home:
+        await fill(home, 30)
+        costs = Costs(home / "holdfast.db")
+        for name, run, arguments in HOT:
+            costs.of(run, *arguments)
+            plan = costs.plan()
+            for index in expected.get(name, ()):
+                assert index in plan, (name, plan)
+            scans = [line for line in plan.splitlines() if line.startswith("SCAN") and "inbox" not in line and " i" not in line]
+            assert not scans, (name, plan)
+            if name not in ("lanes that wait", "deliveries that are due"):
+                assert "TEMP B-TREE FOR ORDER BY" not in plan or name == "open turns", (name, plan)
+        costs.db.close()
+
+
+def test_the_index_of_records_leaves_out_exactly_the_stream_events() -> None:
+    with quick_place() as home:
+        db = connect(home / "holdfast.db")
+        migrate(db)
+        [(sql,)] = fetch(db, "SELECT sql FROM sqlite_schema WHERE name = 'event_record'")
+        db.close()
+    assert sql.endswith(f"WHERE {RECORDS}")
+
+
+async def test_no_read_leaves_a_transaction_open() -> None:
+    """An open read stops the checkpoints, and the WAL grows without bound."""
+    with quick_place() as home:
+        await fill(home, 30)
+        db = reader(home / "holdfast.db")()
+        for name, run, arguments in HOT:
+            if run.__module__ == reads.__name__:
+                run(db, *arguments)
+                assert not db.in_transaction and not db.txn_state(), name
+        with pytest.raises(BadInput):
+            reads.sessions(db, 5, "nonsense", "", False)
+        assert not db.txn_state()
+        db.close()
+
+
+async def test_pages_written_per_message_do_not_depend_on_the_history() -> None:
+    """Counted in the WAL: the log and its two indexes, the head and its list, inbox and key."""
+    with quick_place() as home:
+        async with SqliteBackend(home).opened() as store:
+            await new_session(store)
+            for _ in range(1000):
+                await say(store, max_waiting=10**6)
+        costs = Costs(home / "holdfast.db")
+        lengths: list[int] = []
+
+        def committed(db: apsw.Connection, name: str, pages: int) -> int:
+            lengths.append(pages)
+            return apsw.SQLITE_OK
+
+        costs.db.set_wal_hook(committed)
+        for number in range(30):
+            message = e.MessageAccepted(message_id=f"new{number}", text="x" * 300, dedup_key=f"new{number}")
+            costs.of(operations.accept, "s1", message, ("", ""), 10**6, NOW + number)
+        costs.db.close()
+        written = sorted(after - before for before, after in itertools.pairwise(lengths))
+        assert written[len(written) // 2] <= 8
+        assert written[-1] <= 12
