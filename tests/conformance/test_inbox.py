@@ -203,6 +203,35 @@ async def test_a_stopped_turn_that_was_answered_ends_at_once(store: Store) -> No
     assert (await store.session("s1")).state == "idle"
 
 
+@pytest.mark.parametrize("how", ["stopped", "expired"])
+async def test_what_a_turn_had_said_before_its_question_is_a_record_when_nobody_runs_it_to_its_end(store: Store, how: str) -> None:
+    """P7: it would otherwise be gone with the pieces."""
+    turn = await running(store)
+    turn = await append(store, turn, text("One "), text("moment.", 4))
+    await append(store, turn, question())
+    if how == "stopped":
+        await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    else:
+        await store.expire_questions(now=NOW + 10**6)
+    written = [event for event in await bodies(store) if isinstance(event, e.MessageWritten) and event.role == "assistant"]
+    assert [(event.message_id, event.text) for event in written] == [("t1.answer", "One moment.")]
+    assert (await store.session("s1")).turn_state is TurnState.ENDED
+
+
+async def test_what_waited_in_a_session_that_was_suspended_starts_no_turn_and_is_refused_once(store: Store) -> None:
+    """A20, P1: exactly one visible refusal."""
+    owner = await new_owner(store)
+    await new_session(store)
+    waiting = [(await say(store)).message_id for _ in range(3)]
+    await store.change_session("s1", e.SessionChanged(suspended=True), at=NOW)
+    assert await store.start_turn("s1", owner=owner, turn_id="t1", at=NOW) is None
+    assert await store.start_turn("s1", owner=owner, turn_id="t1", at=NOW) is None
+    refused = [event.message_id for event in await bodies(store) if isinstance(event, e.MessageRefused)]
+    assert refused == waiting
+    assert (await store.session("s1")).queued == 0
+    assert await store.waiting_lanes(limit=10) == []
+
+
 async def test_a_stopped_turn_that_was_cut_waits_for_whoever_decides_upon_it(store: Store) -> None:
     """R0: its open calls have to be closed as well, which only the record of the turn tells."""
     turn = await running(store)

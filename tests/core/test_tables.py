@@ -113,7 +113,7 @@ def test_a_title_is_one_line_of_first_words(text: str, title: str) -> None:
 MOVES = {
     (D.PENDING, "send"): D.SENDING, (D.SENDING, "receipt"): D.SENT, (D.SENDING, "failed"): D.PENDING, (D.SENDING, "lost"): D.UNKNOWN,
     (D.SENDING, "give up"): D.DEAD, (D.UNKNOWN, "found"): D.SENT, (D.UNKNOWN, "not found"): D.PENDING, (D.UNKNOWN, "repeat"): D.REPEATING,
-    (D.UNKNOWN, "give up"): D.DEAD, (D.REPEATING, "receipt"): D.SENT, (D.REPEATING, "failed"): D.UNKNOWN, (D.REPEATING, "lost"): D.DEAD,
+    (D.UNKNOWN, "give up"): D.DEAD, (D.REPEATING, "receipt"): D.SENT, (D.REPEATING, "failed"): D.UNKNOWN, (D.REPEATING, "lost"): D.UNKNOWN,
     (D.REPEATING, "give up"): D.DEAD,
 }  # fmt: skip
 
@@ -142,9 +142,9 @@ def test_what_is_over_never_moves_and_everything_else_can_end() -> None:
         assert over <= reached
 
 
-def test_a_reply_of_unknown_fate_is_repeated_at_most_once() -> None:
-    """Sent once more with a label; lost again, it is given up visibly."""
-    assert delivery.after(D.REPEATING, "lost") is D.DEAD
+def test_a_reply_of_unknown_fate_is_only_ever_repeated_with_its_label() -> None:
+    """P4: a repeat whose own fate is unknown is unknown again, so whatever follows it is found, or labelled too, or given up visibly."""
+    assert delivery.after(D.REPEATING, "lost") is D.UNKNOWN
     assert [before for (before, _), after in delivery.TABLE.items() if after is D.REPEATING] == [D.UNKNOWN]
 
 

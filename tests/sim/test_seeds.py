@@ -6,6 +6,7 @@ fails and fills up. A seed tells the same story every time.
     HOLDFAST_SIM_FIRST=10000 ./run sim         others than usual
 """
 
+import faulthandler
 import itertools
 import os
 import subprocess
@@ -37,6 +38,7 @@ def _until(deadline: float, first: int) -> Iterable[int]:
 
 def test_no_random_world_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
     """P1-P7 in as many random worlds as there is time for."""
+    faulthandler.cancel_dump_traceback_later()  # Many seeds take long, and that is no sign of a hang.
     began, seeds, deaths = time.monotonic(), 0, 0
     for seed in _seeds():
         world = world_of(seed)

@@ -32,7 +32,7 @@ TABLE: dict[tuple[DeliveryState, str], DeliveryState] = {
     (D.UNKNOWN, "give up"): D.DEAD,
     (D.REPEATING, "receipt"): D.SENT,
     (D.REPEATING, "failed"): D.UNKNOWN,
-    (D.REPEATING, "lost"): D.DEAD,
+    (D.REPEATING, "lost"): D.UNKNOWN,
     (D.REPEATING, "give up"): D.DEAD,
 }
 DUE = (D.PENDING, D.UNKNOWN)

@@ -60,7 +60,7 @@ class Deliveries:
     async def _find_lost(self) -> None:
         """What was in flight when an earlier process died: nobody knows whether it arrived."""
         for owed in await self._store.deliveries(states=IN_FLIGHT, now=ANY_TIME, limit=10**6):
-            await self._record(owed, owed.state, _unknown(owed.state))
+            await self._record(owed, owed.state, delivery.after(owed.state, "lost"))
 
     async def _look(self) -> int:
         """Starts the oldest reply of each chat, if it is due: the order within a chat is kept. Gives how many it started."""
@@ -136,9 +136,9 @@ class Deliveries:
         except Refused as error:
             after, problem = delivery.after(sending, "give up"), str(error)
         except TimeoutError:
-            after, problem = _unknown(sending), "no answer in time"
+            after, problem = delivery.after(sending, "lost"), "no answer in time"
         except Exception as error:  # The platform's boundary: whatever it is, nobody knows whether it arrived.
-            after, problem = _unknown(sending), f"{type(error).__name__}: {error}"
+            after, problem = delivery.after(sending, "lost"), f"{type(error).__name__}: {error}"
         if problem is not None:
             log.warning("send failed", delivery=owed.delivery_id, state=after, error=problem)
             self._wait(owed, delivery.retry_delay_ms(tries) / 1000)
@@ -177,8 +177,3 @@ class Deliveries:
             error=error,
         )
         return await self._store.record_delivery(owed.session_id, change, expect=expect, at=now)
-
-
-def _unknown(sending: DeliveryState) -> DeliveryState:
-    """Nobody knows what became of a send. A repeat of which nobody knows is repeated too, and labelled: better said twice than never."""
-    return delivery.after(sending, "lost" if sending is DeliveryState.SENDING else "failed")

@@ -42,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gateway:
-    """Built whole from its ports. `async with` is its life: entering starts recovery, leaving stops as a shutdown does."""
+    """Built whole from its ports. `start` begins with what the record says is unfinished; `stop` leaves everything on record."""
 
     def __init__(
         self,

@@ -176,9 +176,6 @@ class Lanes:
                 await self._run(lane, started)
             case TurnState.ANSWERED:
                 await self._run(lane, await self._take_answered(session))
-            case TurnState.WAITING if session.stop_requested:
-                # It asked in the moment in which it was stopped. Now that nobody runs it the stop is carried out at once.
-                await self._store.request_stop(session_id, by="gateway", dedup_key=None, at=self._clock.now())
             case TurnState.RUNNING | TurnState.INTERRUPTED:
                 return await self._recover(session, lane)
             case _:

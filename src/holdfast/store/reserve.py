@@ -33,7 +33,7 @@ class Reserve:
         """Bytes free on its disk."""
         try:
             found = os.statvfs(self._path.parent)
-        except OSError:
+        except (AttributeError, OSError):
             return 0
         return found.f_bavail * found.f_frsize
 

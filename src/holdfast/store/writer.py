@@ -188,15 +188,17 @@ class Threads:
 
     def _next_batch(self) -> list[Operation]:
         """What is queued, at most a batch; waits for the first. Empty when closing and nothing is left."""
-        while not self._queue:
+        while True:
+            if self._full and time.monotonic() - self._reserve_tried >= RESERVE_RETRY_S:
+                self._try_reserve()
+            if self._queue:
+                break
             if self._closing:
                 return []
             self._sleeping = True
             if not self._queue and not self._closing:
                 self._wake.acquire(timeout=RESERVE_RETRY_S if self._full else -1)
             self._sleeping = False
-            if self._full and time.monotonic() - self._reserve_tried >= RESERVE_RETRY_S:
-                self._try_reserve()
         return [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch))]
 
     def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
