@@ -264,15 +264,6 @@ class Liveness(Protocol):
     def alive(self, name: str) -> bool: ...
 
 
-class Wakeups(Protocol):
-    """Hints between processes that something was committed. May be lost; never relied upon."""
-
-    def send(self) -> None: ...
-
-    async def wait(self, timeout_s: float) -> None:
-        """Returns on a hint, at the latest after the timeout."""
-
-
 # --- agents and tools --------------------------------------------------------------------------------------------
 
 

@@ -29,7 +29,7 @@ class DemoAgent:
         self._words = {"count": self._count, "run": self._run, "ask": self._ask, "fail": self._fail, "hang": self._hang}
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
-        if keys.parse(request.session_key).platform != "web":
+        if not keys.parse(request.session_key).on_page:
             await turn.say("No agent is set up yet. Whoever runs this Holdfast can name a model in its configuration.")
             return
         word, _, rest = request.text.strip().partition(" ")

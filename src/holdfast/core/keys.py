@@ -5,6 +5,7 @@ import msgspec
 from holdfast.core.errors import BadInput
 
 CHAT_TYPES = ("dm", "group", "channel", "thread", "page")
+PAGE = "web"
 
 
 class SessionKey(msgspec.Struct, frozen=True):
@@ -16,6 +17,11 @@ class SessionKey(msgspec.Struct, frozen=True):
     chat_id: str
     thread_id: str | None = None
     user_id: str | None = None
+
+    @property
+    def on_page(self) -> bool:
+        """Its people read the log themselves; everybody else has to be told."""
+        return self.platform == PAGE
 
     def __str__(self) -> str:
         parts = ["agent", _escape(self.profile), _escape(self.platform), _escape(self.chat_type), _escape(self.chat_id)]
@@ -42,7 +48,7 @@ def parse(text: str) -> SessionKey:
 
 def page_key(profile: str, chat_id: str) -> SessionKey:
     """A conversation made on the page or over HTTP has a lane of its own."""
-    return SessionKey(profile, "web", "page", chat_id)
+    return SessionKey(profile, PAGE, "page", chat_id)
 
 
 def _escape(part: str) -> str:

@@ -6,7 +6,7 @@ from holdfast.core.events import MessageWritten
 
 def owed(session_key: str) -> bool:
     """Whether what is written there must be sent. A page reads the log; a chat has to be told."""
-    return keys.parse(session_key).platform != "web"
+    return not keys.parse(session_key).on_page
 
 
 def written(session_key: str, role: str, message_id: str, text: str) -> MessageWritten:

@@ -19,7 +19,7 @@ from holdfast.gateway.delivery import Deliveries
 from holdfast.gateway.feed import Feed
 from holdfast.gateway.intake import Intake
 from holdfast.gateway.lanes import Lanes
-from holdfast.gateway.recovery import read_transcript
+from holdfast.gateway.recovery import PAGE, read_transcript
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Accepted, Agent, Clock, Counts, Ids, Liveness, Platform, Stopped, Store, Tool
 
@@ -230,8 +230,13 @@ class Gateway:
         """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from."""
         session = await self.store.session(session_id)
         transcript = await read_transcript(self.store, session)
-        if transcript.seq != session.seq:  # Something came in between: let the flags be as new as the conversation.
+        if transcript.seq != session.seq:  # Something came in between: the flags become as new as the conversation, and it as they are.
             session = await self.store.session(session_id)
+        while transcript.seq < session.seq:
+            page = await self.store.events(session_id, after=transcript.seq, limit=PAGE)
+            transcript.extend(item for item in page if item.seq <= session.seq)
+            if not page:
+                break
         return session, transcript
 
     async def counts(self) -> Counts:

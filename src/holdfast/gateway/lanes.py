@@ -21,7 +21,6 @@ from holdfast.ports import Agent, Clock, Ids, Liveness, StartedTurn, Store, Tool
 
 SWEEP_S = 1.0
 SWEEP_LIMIT = 1000
-RESUMES_AT_ONCE = 10
 UNDER_WAY_S = 10.0
 LOOKED_INTO_AT_ONCE = 4
 
@@ -55,7 +54,7 @@ class Lanes:
         tools: dict[str, Tool],
         tasks: Tasks,
         idle_timeout_s: float,
-        resumes_at_once: int = RESUMES_AT_ONCE,
+        resumes_at_once: int,
     ) -> None:
         self._store, self._clock, self._ids, self._liveness = store, clock, ids, liveness
         self._owner, self._agent, self._tools, self._tasks = owner, agent, tools, tasks
