@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import uvloop
 
-from holdfast.core.events import MessageWritten, Text, TurnEnded
+from holdfast.core.events import MessageWritten, Text, TurnEnded, TurnResumed
 from holdfast.core.turns import Outcome
 from holdfast.ports import Owner, StartedTurn
 from holdfast.store import SqliteStore, open_store
@@ -128,10 +129,17 @@ def make_big(home: Path, *, sessions: int, messages: int) -> None:
     uvloop.run(make())
 
 
-def cut_turns(home: Path, *, turns: int, text: str) -> None:
-    """New turns of as many sessions, left running by a process that is gone."""
+class CutTurns(msgspec.Struct, frozen=True):
+    """Their sessions, by the age of the message that began each turn, oldest first; and the last event there was."""
 
-    async def make() -> None:
+    sessions: list[str]
+    last_id: int
+
+
+def cut_turns(home: Path, *, turns: int, text: str) -> CutTurns:
+    """New turns of as many sessions, left running by a process that is gone. How old a session is says nothing of how old its turn is."""
+
+    async def make() -> CutTurns:
         async with opened(home) as store:
             owner = await new_owner(store, "o_gone")
             found: list[str] = []
@@ -142,9 +150,13 @@ def cut_turns(home: Path, *, turns: int, text: str) -> None:
                 if page.next is None:
                     break
                 before = page.next
+            cut = _random.sample(found, min(turns, len(found)))
+            for session_id in cut:
+                await accept(store, session_id, text)
 
             async def one(session_id: str) -> None:
-                started = await running_turn(store, session_id, owner, text)
+                started = await store.start_turn(session_id, owner=owner, turn_id=new_id("t"), at=now())
+                assert started is not None
                 await store.append_turn(
                     started.lease,
                     turn_id=started.turn_id,
@@ -154,9 +166,25 @@ def cut_turns(home: Path, *, turns: int, text: str) -> None:
                     at=now(),
                 )
 
-            await each(found[:turns], one)
+            await each(_random.sample(cut, len(cut)), one)
+            return CutTurns(cut, await store.last_id())
 
-    uvloop.run(make())
+    return uvloop.run(make())
+
+
+def resumed(home: Path, after_id: int) -> list[str]:
+    """The sessions whose turns were resumed since an event, in that order."""
+
+    async def read() -> list[str]:
+        found: list[str] = []
+        async with opened(home) as store:
+            last_id = after_id
+            while page := await store.tail(after_id=last_id, limit=1000):
+                found += [item.session_id for item in page if item.kind == TurnResumed.kind]
+                last_id = page[-1].id
+        return found
+
+    return uvloop.run(read())
 
 
 def long_stream(home: Path, *, events: int) -> str:

@@ -96,6 +96,10 @@ class Serving:
     def pid(self) -> int:
         return self._running.pid
 
+    @property
+    def age_s(self) -> float:
+        return time.perf_counter() - self._began
+
     def output(self) -> str:
         return (self._home / "output.txt").read_text(errors="replace")
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from holdfast.core import delivery, lifecycle, resume, turns
+from holdfast.core import commands, delivery, lifecycle, resume, turns
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "architecture.md"
 
@@ -20,6 +20,12 @@ def rules() -> str:
     return "\n".join(lines)
 
 
+def asked_for() -> str:
+    lines = ["| command | what it does |", "|---|---|"]
+    lines += [f"| `{usage.form}` | {usage.sentence} |" for usage in commands.COMMANDS.values()]
+    return "\n".join(lines)
+
+
 def plain(table: dict[tuple[object, object], object]) -> dict[tuple[str, str], str]:
     return {(str(before), str(happened)): str(after) for (before, happened), after in table.items()}
 
@@ -30,6 +36,7 @@ def filled(text: str) -> str:
         "lifecycle": states(plain(lifecycle.TABLE)),  # type: ignore[arg-type]
         "delivery": states(plain(delivery.TABLE)),  # type: ignore[arg-type]
         "rules": rules(),
+        "commands": asked_for(),
     }
     for name, content in sections.items():
         head, _, rest = text.partition(f"<!-- {name} -->\n")

@@ -6,16 +6,12 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from tests.browser.acting import send
 from tests.browser.conftest import FLAGS, chromium, printed_address
 from tests.e2e.serving import Serving
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZE = {"width": 1180, "height": 760}
-
-
-def send(page: Page, text: str) -> None:
-    page.get_by_test_id("composer").fill(text)
-    page.get_by_test_id("composer").press("Enter")
 
 
 def play(page: Page, serving: Serving) -> None:

@@ -1,6 +1,6 @@
 /** The requests of the page, each once, and what can become of them. Retrying is for the caller to decide. */
 
-import type { Session, SessionPage, Summary } from "./types";
+import type { Session, SessionPage, Status, Summary } from "./types";
 
 /** Nobody answered, or the one who did cannot serve now: try again. */
 export class Unavailable extends Error {
@@ -101,5 +101,17 @@ export class Api {
 
   stop(id: string, client_id: string): Promise<unknown> {
     return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/stop`, { client_id });
+  }
+
+  async resume(id: string, client_id: string): Promise<{ session_id: string }> {
+    return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/resume`, { client_id })) as { session_id: string };
+  }
+
+  async status(): Promise<Status> {
+    return (await this.#request("GET", "/api/status")) as Status;
+  }
+
+  resumeAll(): Promise<unknown> {
+    return this.#request("POST", "/api/admin/resume", {});
   }
 }

@@ -1,6 +1,6 @@
 /** The page, put together: what is signed in, what is open, what the user does. The drawing is in `ui/`. */
 
-import { effect, signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
 import { delayMs } from "./backoff";
 import { Connection } from "./connection";
@@ -8,6 +8,8 @@ import { Conversation } from "./conversation";
 import { randomId } from "./ids";
 import { List } from "./list";
 import { isNew } from "./outbox";
+import { Pause } from "./pause";
+import { SafeMode } from "./safemode";
 import { Sending } from "./sending";
 import { Drafts, type SafeStorage } from "./storage";
 import type { Summary } from "./types";
@@ -29,12 +31,18 @@ export class App {
   readonly list: List;
   readonly conversation: Conversation;
   readonly sending: Sending;
+  readonly safeMode: SafeMode;
   readonly drafts: Drafts;
   readonly route = signal<Route>({ session: null, fresh: "" });
   readonly toast = signal<Toast | null>(null);
   readonly drawer = signal(false);
+  /** The conversation whose resumption was asked for and is not yet under way. */
+  readonly resuming = signal<string | null>(null);
+  /** Grows when something else than typing changed what is typed. */
+  readonly redrafted = signal(0);
   /** Why signing in did not work, for the sign-in form. */
   readonly signInProblem = signal<string | null>(null);
+  readonly #resumePause = new Pause();
   #toastTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(fetch: Fetch, private readonly storage: SafeStorage) {
@@ -42,10 +50,11 @@ export class App {
     this.drafts = new Drafts(storage);
     this.list = new List(this.api, this.connection);
     this.conversation = new Conversation(this.api, fetch, this.connection);
+    this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text));
     this.sending = new Sending(storage, this.api, this.connection, {
       created: (name, session_id) => this.#created(name, session_id),
       accepted: (asked, session_id) => {
-        // A suspended conversation goes on in a new one, which the server names.
+        // A conversation that is suspended or was left goes on in another one, which the server names; so does a command that moves.
         if (asked !== session_id && this.route.value.session === asked) this.go(session_id, true);
         void this.list.refresh();
       },
@@ -72,8 +81,14 @@ export class App {
       const view = this.conversation.view.value;
       if (view) this.sending.seen(new Set(view.session.messages.map((message) => message.id)), Date.now());
     });
+    effect(() => {
+      // Another conversation took the place of the open one: that is not in its own log, only in the list.
+      const listed = this.list.sessions.value?.find((session) => session.session_id === this.route.value.session);
+      if (listed) untracked(() => this.conversation.placed(listed.session_id, listed.current));
+    });
     this.list.start();
     this.sending.wake();
+    void this.safeMode.check();
   }
 
   // Signing in
@@ -123,6 +138,7 @@ export class App {
     this.storage.removeAll("holdfast.");
     this.conversation.forget();
     this.list.forget();
+    this.safeMode.forget();
     this.signInProblem.value = null;
     this.connection.signedOut();
     this.go(null);
@@ -180,6 +196,37 @@ export class App {
     this.sending.send(this.openName, text, question_id);
   }
 
+  /** Takes the open conversation up again, where it was suspended, left, or cut and held. Tried until the server has it, or another one is opened. */
+  async resume(): Promise<void> {
+    const session = this.route.value.session;
+    if (session === null || this.resuming.value === session) return;
+    this.resuming.value = session;
+    const client_id = randomId();
+    for (let tries = 1; this.route.value.session === session; tries++) {
+      try {
+        const { session_id } = await this.api.resume(session, client_id);
+        if (session_id !== session && this.route.value.session === session) this.go(session_id);
+        void this.list.refresh();
+        break;
+      } catch (error) {
+        if (!(error instanceof Unavailable)) {
+          if (error instanceof SignedOut) this.connection.signedOut();
+          else this.say(error instanceof Refused ? error.message : "That could not be resumed.");
+          break;
+        }
+        await this.#resumePause.wait(delayMs(tries, Math.random()));
+      }
+    }
+    if (this.resuming.value === session) this.resuming.value = null;
+  }
+
+  /** Puts words back into the message field, below what stands there. */
+  putBack(text: string): void {
+    const typed = this.drafts.get(this.draftName);
+    this.drafts.set(this.draftName, typed.trim() === "" ? text : `${typed}\n${text}`);
+    this.redrafted.value++;
+  }
+
   /** Changes a conversation: at once on the page, then on the server, and back where that fails. */
   async change(session: Pick<Summary, "session_id" | "title" | "pinned" | "archived">, changed: { title?: string; pinned?: boolean; archived?: boolean }): Promise<void> {
     this.list.patch(session.session_id, changed);
@@ -210,6 +257,8 @@ export class App {
 
   #wake(): void {
     this.conversation.wake();
+    this.#resumePause.wake();
+    void this.safeMode.check();
     this.sending.wake();
     this.list.start();
   }
@@ -217,7 +266,10 @@ export class App {
   #visibility(): void {
     const visible = document.visibilityState === "visible";
     this.conversation.visible(visible);
-    if (!visible) return this.list.stop();
+    if (!visible) {
+      this.safeMode.rest();
+      return this.list.stop();
+    }
     if (this.connection.state.value !== "signed-out") this.#wake();
   }
 }

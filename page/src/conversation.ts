@@ -5,7 +5,7 @@ import { type Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
 import { delayMs } from "./backoff";
 import type { Connection } from "./connection";
 import { randomId } from "./ids";
-import { apply, isForeign, type LogEvent, openTurn, type View, viewOf } from "./log";
+import { apply, isForeign, type LogEvent, liveTurn, openTurn, type View, viewOf } from "./log";
 import { Pause } from "./pause";
 import { follow } from "./stream";
 
@@ -42,6 +42,12 @@ export class Conversation {
     return this.#missing;
   }
 
+  /** Whether the session is its key's current one, as the list has it. */
+  placed(session: string, current: boolean): void {
+    const view = this.#view.value;
+    if (view?.session.session_id === session && view.session.current !== current) this.#show({ ...view, session: { ...view.session, current } });
+  }
+
   /** Shows and follows a session; null closes what is open. */
   open(session: string | null): void {
     if (session === this.#session && this.#watching !== null) return;
@@ -72,7 +78,7 @@ export class Conversation {
   }
 
   firstWords(session: string): string | null {
-    const text = this.#kept.get(session)?.session.messages.find((message) => message.role === "user")?.text;
+    const text = this.#kept.get(session)?.session.messages.find((message) => message.role === "user" && message.status !== "command")?.text;
     return text ? text.slice(0, 60) : null;
   }
 
@@ -84,7 +90,7 @@ export class Conversation {
   /** Asks for the end of the running turn, again and again while the server is away, but never for that of a later turn. */
   async stop(): Promise<void> {
     const session = this.#session;
-    const turn = this.#view.value && openTurn(this.#view.value.session);
+    const turn = this.#view.value && liveTurn(this.#view.value.session);
     if (session === null || !turn || this.stopAsked.value === turn.id) return;
     this.stopAsked.value = turn.id;
     const client_id = randomId();

@@ -18,8 +18,6 @@ export interface View {
   stopping: string | null;
   /** What the agent thought aloud in its present turn. It is not part of the record. */
   reasoning: { turn_id: string; text: string } | null;
-  /** Messages that no turn will take, with the reason. The record drops them; whoever saw them wait is told. */
-  refused: { message: Message; reason: string }[];
 }
 
 export interface LogEvent {
@@ -39,7 +37,7 @@ export function parseCursor(id: string): Cursor | null {
 }
 
 export function viewOf(session: Session): View {
-  return { session, writing: null, stopping: null, reasoning: null, refused: [] };
+  return { session, writing: null, stopping: null, reasoning: null };
 }
 
 /** True for an event this view contains already. */
@@ -57,13 +55,19 @@ export function isForeign(view: View, id: string): boolean {
 }
 
 export function isWaiting(message: Message): boolean {
-  return message.role === "user" && message.turn_id === null;
+  return message.role === "user" && message.turn_id === null && message.status === "complete";
 }
 
 /** The turn that has not ended, if there is one. */
 export function openTurn(session: Session): Turn | null {
   const last = session.turns[session.turns.length - 1];
   return last && last.state !== "ended" ? last : null;
+}
+
+/** The turn that is under way: one that was cut and left is not. */
+export function liveTurn(session: Session): Turn | null {
+  const open = openTurn(session);
+  return open?.state === "interrupted" && session.left ? null : open;
 }
 
 export function apply(view: View, event: LogEvent): View {
@@ -73,9 +77,18 @@ export function apply(view: View, event: LogEvent): View {
   }
   if (event.name === "end" || isKnown(view, event.id)) return view;
   const step = STEPS[event.name];
-  const next = step ? step(view, event.data, event.id) : view;
+  const next = step ? step(met(view, event), event.data, event.id) : view;
   const at = LIVELY.has(event.name) ? text(event.data.at) : null;
   return change(next, { cursor: event.id || next.session.cursor, updated_at: at ?? next.session.updated_at });
+}
+
+/** A turn whose start is damaged begins with the first of its events that reads. */
+function met(view: View, event: LogEvent): View {
+  const { data, name } = event;
+  const in_turn = typeof data.position === "number" && name !== "damaged" && name !== "turn.started";
+  if (!in_turn || view.session.turns.some((turn) => turn.id === data.turn_id)) return view;
+  const generation = (view.session.turns[view.session.turns.length - 1]?.generation ?? 0) + 1;
+  return STEPS["turn.started"]!(view, { at: data.at, turn_id: data.turn_id, attempt: data.attempt, generation, cause: "message" }, event.id);
 }
 
 /** What counts as a sign of life in the list of conversations. */
@@ -93,8 +106,14 @@ const STEPS: Record<string, Step> = {
   "session.changed": (view, data) => {
     const changed: Data = {};
     for (const field of CHANGEABLE) if (field in data) changed[field] = data[field];
+    // A mark has a reason and a time; both come and go with it.
+    const marks = { resume_reason: "restart_timeout", last_resume_marked_at: text(data.at) };
+    if (changed.resume_pending === true) return change(view, { ...marks, ...changed } as Partial<Session>);
+    if (changed.resume_pending === false) return change(view, { ...changed, ...UNMARKED } as Partial<Session>);
     return change(view, changed as Partial<Session>);
   },
+
+  "session.resumed": (view) => change(view, { current: true, suspended: false, interrupted_restarts: 0, left: false }),
 
   "message.accepted": (view, data) => {
     const id = text(data.message_id) ?? "";
@@ -106,8 +125,8 @@ const STEPS: Record<string, Step> = {
   "message.refused": (view, data) => {
     const message = view.session.messages.find((m) => m.id === data.message_id);
     if (message === undefined || !isWaiting(message)) return view;
-    const refused = [...view.refused, { message, reason: text(data.reason) ?? "" }];
-    return settled(change({ ...view, refused }, { messages: view.session.messages.filter((m) => m !== message) }));
+    const messages = place(view.session.messages.filter((m) => m !== message), { ...message, status: "refused" });
+    return settled(change(view, { messages }));
   },
 
   "message.written": written,
@@ -121,7 +140,8 @@ const STEPS: Record<string, Step> = {
     };
     const turns = [...view.session.turns.filter((other) => other.id !== id), turn];
     const messages = take(view.session.messages, (message) => ids.has(message.id), id);
-    return settled(change({ ...view, writing: null, reasoning: null, stopping: null }, { turns, messages, generation: turn.generation }));
+    const begun = change(view, { turns, messages, generation: turn.generation, left: false, rule: null, why: null });
+    return settled({ ...begun, writing: null, reasoning: null, stopping: null });
   },
 
   text: (view, data) => {
@@ -175,7 +195,7 @@ const STEPS: Record<string, Step> = {
     const answer = waiting ?? newMessage(named ?? `${text(data.question_id)}.answer`, "user", text(data.text) ?? "", null, data);
     const answered = place(messages.filter((m) => m !== waiting), { ...answer, turn_id: id });
     const closed = updateCall(change(view, { question: null, messages: answered }), data, (call) => ({ ...call, outcome: "done", result: data.text ?? null }));
-    return settled(closed);
+    return settled(change(closed, { left: false }));
   },
 
   "stop.requested": (view, data) => ({ ...view, stopping: text(data.turn_id) ?? openTurn(view.session)?.id ?? null }),
@@ -186,37 +206,38 @@ const STEPS: Record<string, Step> = {
     const attempt = number(data.attempt) ?? view.session.turns.find((turn) => turn.id === id)?.attempt ?? 1;
     const written = number(data.written);
     const kept = written === null ? answerIndex(view.session, id) >= 0 : written > 0;
+    const opened = kept ? openAnswer(view, id, data) : view; // It stands above the row that tells of its cut.
     const row: Message = {
       ...newMessage(`${id}.cut.${attempt}`, "interruption", cutText(reason, kept), id, data),
-      state: kept ? "recovered" : "neutral", reason, rule: null, attempt: null,
+      state: kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null,
     };
-    const cut = updateTurn(change(view, { messages: place(view.session.messages, row) }), id, { state: "interrupted" });
-    return settled(change(cut, {
-      resume_pending: true, resume_reason: reason, last_resume_marked_at: text(data.at),
-      interrupted_restarts: number(data.restarts) ?? view.session.interrupted_restarts,
-    }));
+    const cut = updateTurn(change(opened, { messages: place(opened.session.messages, row) }), id, { state: "interrupted" });
+    const counted = change(cut, { interrupted_restarts: number(data.restarts) ?? view.session.interrupted_restarts });
+    // Suspended wins: such a session is never marked.
+    if (view.session.suspended) return settled(counted);
+    return settled(change(counted, { resume_pending: true, resume_reason: reason, last_resume_marked_at: text(data.at) }));
   },
 
   "turn.resumed": (view, data) => {
     const id = turnId(data);
     const attempt = number(data.attempt) ?? 1;
-    const rule = text(data.rule);
-    const decided = updateTurn(decide(view, id, rule, attempt), id, { state: "running", attempt, rule });
+    const decided = change(updateTurn(decide(view, data, "resumed", attempt), id, { state: "running", attempt }), { left: false });
     // The answer goes on below whatever came between its attempts.
     const answer = decided.session.messages[answerIndex(decided.session, id)];
     const messages = answer ? place(decided.session.messages.filter((m) => m !== answer), answer) : decided.session.messages;
     return settled(change(decided, { messages }));
   },
 
+  "turn.left": (view, data) => change(decide(view, data, "left"), { left: true }),
+
   "turn.ended": (view, data) => {
     const id = turnId(data);
-    const rule = text(data.rule);
     const outcome = (text(data.outcome) as TurnOutcome | null) ?? "completed";
     let next = updateMessage(view, (m) => isAnswer(m, id) && m.status === "partial", (m) => ({ ...m, status: "complete" }));
-    if (rule !== null) next = decide(next, id, rule, null);
-    next = change(next, { question: null, resume_pending: false, resume_reason: null, last_resume_marked_at: null });
+    if (text(data.rule) !== null) next = decide(next, data, DECIDED[outcome]);
+    next = change(next, { question: null, left: false, ...(data.still_pending !== true && UNMARKED) });
     if (outcome === "completed") next = change(next, { interrupted_restarts: 0 });
-    next = updateTurn(next, id, { state: "ended", outcome, error: text(data.error), ended_at: text(data.at), ...(rule !== null && { rule }) });
+    next = updateTurn(next, id, { state: "ended", outcome, error: text(data.error), ended_at: text(data.at) });
     return settled({ ...next, writing: null, stopping: null, reasoning: null });
   },
 
@@ -226,6 +247,11 @@ const STEPS: Record<string, Step> = {
     return change(view, { messages: place(view.session.messages, notice) });
   },
 };
+
+const UNMARKED = { resume_pending: false, resume_reason: null, last_resume_marked_at: null };
+
+/** How a decision that ended a cut turn is told. */
+const DECIDED: Record<TurnOutcome, string> = { completed: "ended", failed: "ended", cancelled: "cancelled", set_aside: "set aside" };
 
 /** Fields of a session that an event may change by name. */
 const CHANGEABLE = [
@@ -240,12 +266,14 @@ function written(view: View, data: Data): View {
   const body = text(data.text) ?? "";
   if (role === "assistant" && turn !== null) {
     const opened = openAnswer(view, turn, data);
-    return updateMessage({ ...opened, writing: null }, (m) => isAnswer(m, turn), (m) => ({ ...m, text: body, status: "complete" }));
+    return updateMessage({ ...opened, writing: null }, (m) => isAnswer(m, turn), (m) => ({ ...m, text: body, status: "complete", created_at: text(data.at) ?? m.created_at }));
   }
   const id = text(data.message_id) ?? "";
   const known = view.session.messages.find((m) => m.id === id);
   if (known && !isWaiting(known)) return updateMessage(view, (m) => m === known, (m) => ({ ...m, text: body }));
-  const message: Message = { ...newMessage(id, role, body, turn, data), created_at: known?.created_at ?? text(data.at) ?? "" };
+  const message = newMessage(id, role, body, turn, data);
+  if (known) message.created_at = known.created_at;
+  if (role === "user" && turn === null) message.status = "command";
   return settled(change(view, { messages: place(view.session.messages.filter((m) => m !== known), message) }));
 }
 
@@ -292,7 +320,10 @@ function answerIndex(session: Session, turn_id: string): number {
 function openAnswer(view: View, turn_id: string, data: Data): View {
   if (answerIndex(view.session, turn_id) >= 0) return view;
   const answer: Message = { ...newMessage(`${turn_id}.answer`, "assistant", "", turn_id, data), status: "partial", tool_calls: [] };
-  return change(view, { messages: place(view.session.messages, answer) });
+  // Behind what belongs to the turn, and before what was said meanwhile: the same place, whether its pieces are read or not.
+  const { messages } = view.session;
+  const behind = messages.findLastIndex((message) => message.turn_id === turn_id) + 1;
+  return change(view, { messages: behind > 0 ? [...messages.slice(0, behind), answer, ...messages.slice(behind)] : place(messages, answer) });
 }
 
 function updateMessage(view: View, which: (message: Message) => boolean, how: (message: Message) => Message): View {
@@ -314,10 +345,17 @@ function updateTurn(view: View, id: string, changed: Partial<Turn>): View {
   return change(view, { turns: view.session.turns.map((turn) => (turn.id === id ? { ...turn, ...changed } : turn)) });
 }
 
-/** Says on the turn's undecided interruption what was decided. */
-function decide(view: View, turn_id: string, rule: string | null, attempt: number | null): View {
-  const undecided = (m: Message) => m.role === "interruption" && m.turn_id === turn_id && !m.rule;
-  return updateMessage(view, undecided, (m) => ({ ...m, rule, attempt }));
+/** Says what was decided: of the session, on the turn, and on the row that tells of its cut. A turn that was left is decided upon again. */
+function decide(view: View, data: Data, decision: string, attempt: number | null = null): View {
+  const id = turnId(data);
+  const rule = text(data.rule);
+  const why = text(data.why);
+  const told = `${decision}: rule ${rule}${why ? `, ${why}` : ""}`;
+  const decided = updateTurn(change(view, { rule, why }), id, { rule });
+  const row = decided.session.messages.findLast((m) => m.role === "interruption" && m.turn_id === id);
+  // A resumed attempt is over with its cut: what is decided later concerns another one.
+  if (row === undefined || row.attempt) return decided;
+  return updateMessage(decided, (m) => m === row, (m) => ({ ...m, rule, decision: told, attempt }));
 }
 
 function turnId(data: Data): string {

@@ -5,6 +5,7 @@
  */
 
 import { Refused, SignedOut, Unavailable } from "./api";
+import { isCommand } from "./commands";
 import type { Message } from "./types";
 
 export interface Item {
@@ -106,8 +107,9 @@ export function isNew(conversation: string): boolean {
   return conversation.startsWith("new:");
 }
 
-/** The first words of a message, as the title of the conversation it begins. */
+/** The first words of a message, as the title of the conversation it begins. A command names nothing. */
 export function titleFrom(text: string): string {
+  if (isCommand(text)) return "";
   const words = text.trim().replace(/\s+/g, " ");
   const points = Array.from(words);
   if (points.length <= 60) return words;

@@ -17,6 +17,13 @@ export interface Summary {
   was_auto_reset: boolean;
   auto_reset_reason: string | null;
   interrupted_restarts: number;
+  /** Its key points at it: messages to the key come here. */
+  current: boolean;
+  /** The last decision over its newest turn was to leave that turn as it is. */
+  left: boolean;
+  /** The label of that last decision, and its reason in words. */
+  rule: string | null;
+  why: string | null;
   pinned: boolean;
   archived: boolean;
   queued: number;
@@ -42,12 +49,15 @@ export interface Message {
   text: string;
   turn_id: string | null;
   created_at: string;
-  status: "complete" | "partial";
+  /** `refused`: no turn took it, and none will. `command`: said to the gateway, not to the agent. */
+  status: "complete" | "partial" | "refused" | "command";
   tool_calls?: ToolCall[];
   /** Of an interruption. */
   state?: "recovering" | "recovered" | "neutral";
   reason?: string | null;
   rule?: string | null;
+  /** What was decided, in words. */
+  decision?: string | null;
   attempt?: number | null;
 }
 
@@ -80,6 +90,11 @@ export interface Session extends Summary {
   messages: Message[];
   turns: Turn[];
   question: Question | null;
+}
+
+export interface Status {
+  /** Several starts in a row died: nothing is resumed by itself. */
+  safe_mode: boolean;
 }
 
 export interface SessionPage {

@@ -1,36 +1,44 @@
 /** The sentences the page says about states, cuts, ends and times. */
 
-import type { Message, Summary, ToolCall, Turn } from "./types";
+import type { Message, Session, Summary, ToolCall, Turn } from "./types";
 
-const CUTS: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk" };
+const CUTS: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", suspended: "a suspension" };
 
-const DECISIONS: Record<string, string> = {
-  R0: "Not resumed: it had been stopped (rule R0).",
-  R1: "Not resumed: the conversation is suspended (rule R1).",
-  R2: "Set aside: restarts cut it too often in a row (rule R2).",
-  R3: "Nothing was left to do (rule R3).",
-  R4: "Not tried again: the last recovery failed by itself (rule R4).",
-  R5: "Still waiting for your answer (rule R5).",
-  R6: "Set aside: too old to be resumed by itself (rule R6). Write to go on.",
-  R7: "Held: it goes on when you write (rule R7).",
-  R8: "Held: there is nowhere to answer now (rule R8).",
-};
-
-function cut(reason: string | null | undefined): string {
-  return `Cut by ${CUTS[reason ?? ""] ?? "an interruption"}`;
+function cutBy(reason: string | null | undefined): string {
+  return CUTS[reason ?? ""] ?? "an interruption";
 }
 
 /** What an interruption row says before anything is decided, in the server's words. */
 export function cutText(reason: string, kept: boolean): string {
-  return kept ? `${cut(reason)}. What had been written is kept.` : `${cut(reason)} before anything was written.`;
+  return kept ? `Cut by ${cutBy(reason)}. What had been written is kept.` : `Cut by ${cutBy(reason)} before anything was written.`;
 }
 
-/** What an interruption row says: what cut the turn, and what was decided then. */
+/** What an interruption row says of the cut. What was decided then stands below it. */
 export function interruption(row: Message): string {
-  if (!row.rule) return row.state === "recovering" ? `${row.text || `${cut(row.reason)}.`} Recovering…` : row.text || `${cut(row.reason)}.`;
-  const rule = /^R\d+/.exec(row.rule)?.[0] ?? row.rule;
-  if (row.attempt) return `${cut(row.reason)}. Resumed by rule ${rule}, attempt ${row.attempt}.`;
-  return `${cut(row.reason)}. ${DECISIONS[rule] ?? `Decided by rule ${rule}.`}`;
+  const said = row.text || `Cut by ${cutBy(row.reason)}.`;
+  return row.state === "recovering" && !row.rule ? `${said} Recovering…` : said;
+}
+
+/** Why what is written here would not simply go on here; null where it would. The button beside it resumes the conversation. */
+export function standing(session: Session): string | null {
+  if (session.suspended && !session.current) return "This conversation is suspended, and a newer one has taken its place. What you write goes there.";
+  if (session.suspended) return "This conversation is suspended. What you write begins a new one.";
+  if (!session.current) return "A newer conversation has taken the place of this one. What you write goes there.";
+  if (session.state !== "interrupted" || !session.left) return null;
+  const nowhere = session.rule === "R8" ? ": there is nowhere to send it now" : " for your word";
+  return `The last answer was cut by ${cutBy(session.resume_reason)} and waits${nowhere}.`;
+}
+
+/** The gateway's own words: plain, but for the lines in which it quotes. */
+export function passages(text: string): { quoted: boolean; text: string }[] {
+  const found: { quoted: boolean; lines: string[] }[] = [];
+  for (const line of text.split("\n")) {
+    const quoted = line.startsWith(">");
+    const last = found[found.length - 1];
+    if (last?.quoted !== quoted) found.push({ quoted, lines: [] });
+    found[found.length - 1]!.lines.push(quoted ? line.replace(/^> ?/, "") : line);
+  }
+  return found.map(({ quoted, lines }) => ({ quoted, text: lines.join("\n").trim() })).filter((passage) => passage.text !== "");
 }
 
 /** What the page says below a turn that did not simply complete; null for one that did, or has not ended. */
@@ -39,7 +47,7 @@ export function turnEnd(turn: Turn): { tone: "failed" | "quiet"; text: string } 
   const because = turn.error ? ` ${sentence(turn.error)}` : "";
   if (turn.outcome === "failed") return { tone: "failed", text: `This answer failed.${because}` };
   if (turn.outcome === "cancelled") return { tone: "quiet", text: `Stopped.${because}` };
-  if (turn.outcome === "set_aside") return { tone: "quiet", text: `Set aside.${because || " Write again to go on from here."}` };
+  if (turn.outcome === "set_aside") return { tone: "quiet", text: `Set aside.${because}` };
   return null;
 }
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { apply, isForeign, type LogEvent, openTurn, type View, viewOf } from "../src/log";
+import { apply, isForeign, type LogEvent, liveTurn, openTurn, type View, viewOf } from "../src/log";
 import type { Session } from "../src/types";
-import { interruption } from "../src/words";
+import { interruption, standing } from "../src/words";
 
 function session(): Session {
   return {
     session_id: "s1", session_key: "agent:main:web:dm:1", title: "A title", created_at: "t0", updated_at: "t0", state: "idle", generation: 0,
     suspended: false, resume_pending: false, resume_reason: null, last_resume_marked_at: null, was_auto_reset: false, auto_reset_reason: null,
-    interrupted_restarts: 0, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], turns: [], question: null,
+    interrupted_restarts: 0, current: true, left: false, rule: null, why: null, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], turns: [], question: null,
   };
 }
 
@@ -70,8 +70,12 @@ describe("the fold over the log", () => {
   test("every place to leave and come back gives the same view", () => {
     const log = new Log().message("m1", "a").start("t1", "m1", "a").say("t1", 0, "one 🪸").message("m2", "b")
       .add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1 })
-      .add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash" })
-      .say("t1", 5, " two").add("turn.ended", { turn_id: "t1", outcome: "completed" }).start("t2", "m2", "b", 2).say("t2", 0, "three");
+      .add("turn.left", { turn_id: "t1", attempt: 1, rule: "R7", why: "cut by a crash 2 s before" })
+      .add("message.written", { message_id: "c1", role: "user", text: "/resume" }).add("session.resumed", { by: "owner" })
+      .add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "cut by a crash 12 s before" })
+      .say("t1", 5, " two").add("turn.ended", { turn_id: "t1", outcome: "completed" }).start("t2", "m2", "b", 2).say("t2", 0, "three")
+      .message("m3", "c").add("session.changed", { suspended: true }).add("message.refused", { message_id: "m3", reason: "suspended" })
+      .add("turn.interrupted", { turn_id: "t2", attempt: 1, reason: "suspended", restarts: 0, written: 5 }).add("turn.left", { turn_id: "t2", rule: "R1" });
     const whole = log.view().session;
     for (let left = 0; left <= log.events.length; left++) {
       const before = log.events.slice(0, left).reduce(apply, viewOf(session()));
@@ -108,11 +112,21 @@ describe("the fold over the log", () => {
     expect(next.session).toMatchObject({ queued: 1, generation: 2 });
   });
 
-  test("a refused message no longer waits, and whoever saw it is told why", () => {
-    const view = new Log().message("m1", "a").start("t1", "m1", "a").message("m2", "b").add("message.refused", { message_id: "m2", reason: "suspended" }).view();
-    expect(shown(view)).toEqual(["user:a"]);
-    expect(view.session.queued).toBe(0);
-    expect(view.refused).toMatchObject([{ message: { text: "b" }, reason: "suspended" }]);
+  test("a refused message stays in its place, waits no longer, and a notice says why", () => {
+    const view = new Log().message("m1", "a").start("t1", "m1", "a").message("m2", "b").message("m3", "c")
+      .add("message.refused", { message_id: "m2", reason: "suspended" }).add("message.written", { message_id: "m2.refused", role: "notice", text: "Not answered." })
+      .say("t1", 0, "answer").view();
+    expect(shown(view)).toEqual(["user:a", "assistant:answer", "user:b", "notice:Not answered.", "user:c"]);
+    expect(view.session.messages.map((message) => message.status)).toEqual(["complete", "partial", "refused", "complete", "complete"]);
+    expect(view.session.queued).toBe(1);
+  });
+
+  test("a command and its reply stand before what waits, and count for nothing", () => {
+    const view = new Log().message("m1", "a").start("t1", "m1", "a").message("m2", "b")
+      .add("message.written", { message_id: "c1", role: "user", text: "/status" }).add("message.written", { message_id: "c1.reply", role: "notice", text: "Running." }).view();
+    expect(shown(view)).toEqual(["user:a", "user:/status", "notice:Running.", "user:b"]);
+    expect(view.session.messages[1]).toMatchObject({ status: "command", turn_id: null });
+    expect(view.session).toMatchObject({ queued: 1, state: "running" });
   });
 
   test("a cut turn says so, is resumed below the cut, and its answer stays one message", () => {
@@ -123,9 +137,11 @@ describe("the fold over the log", () => {
     expect(cut.session.messages.map((message) => message.role)).toEqual(["user", "assistant", "interruption"]);
     expect(cut.session.messages[2]).toMatchObject({ id: "t1.cut.1", state: "recovered", text: "Cut by a crash. What had been written is kept." });
 
-    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash" }).say("t1", 3, " 3").view();
+    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "cut by a crash 12 s before" }).say("t1", 3, " 3").view();
     expect(resumed.session.messages.map((message) => message.role)).toEqual(["user", "interruption", "assistant"]);
-    expect(interruption(resumed.session.messages[1]!)).toBe("Cut by a crash. Resumed by rule R9, attempt 2.");
+    expect(interruption(resumed.session.messages[1]!)).toBe("Cut by a crash. What had been written is kept.");
+    expect(resumed.session.messages[1]).toMatchObject({ rule: "R9", attempt: 2, decision: "resumed: rule R9, cut by a crash 12 s before" });
+    expect(resumed.session).toMatchObject({ rule: "R9", why: "cut by a crash 12 s before" });
     expect(resumed.session.messages[2]!.text).toBe("1 2 3");
     expect(resumed.session).toMatchObject({ state: "running", turns: [{ attempt: 2, rule: "R9", state: "running" }] });
 
@@ -135,9 +151,53 @@ describe("the fold over the log", () => {
 
   test("a cut turn that is not resumed says by which rule", () => {
     const view = new Log().message("m1", "a").start("t1", "m1", "a").add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "shutdown_timeout", restarts: 3 })
-      .add("turn.ended", { turn_id: "t1", outcome: "set_aside", rule: "R2" }).view();
-    expect(interruption(view.session.messages[1]!)).toBe("Cut by a shutdown. Set aside: restarts cut it too often in a row (rule R2).");
+      .add("turn.ended", { turn_id: "t1", outcome: "set_aside", rule: "R2", why: "cut by a shutdown 3 s before" }).view();
+    expect(interruption(view.session.messages[1]!)).toBe("Cut by a shutdown before anything was written.");
+    expect(view.session.messages[1]).toMatchObject({ decision: "set aside: rule R2, cut by a shutdown 3 s before" });
     expect(view.session.turns[0]).toMatchObject({ state: "ended", outcome: "set_aside", rule: "R2" });
+  });
+
+  test("a cut turn that is left is nothing under way, until it is resumed and decided upon again", () => {
+    const log = new Log().message("m1", "a").start("t1", "m1", "a").add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1 })
+      .add("turn.left", { turn_id: "t1", rule: "R7", why: "cut by a crash 1 s before" });
+    const left = log.view().session;
+    expect(left).toMatchObject({ state: "interrupted", left: true, rule: "R7", resume_pending: true });
+    expect(left.messages[1]).toMatchObject({ decision: "left: rule R7, cut by a crash 1 s before", attempt: null });
+    expect(liveTurn(left)).toBeNull();
+    expect(standing(left)).toContain("cut by a crash");
+    const asked = log.add("session.resumed", { by: "owner" }).view().session;
+    expect(standing(asked)).toBeNull();
+    expect(liveTurn(asked)).not.toBeNull();
+    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "cut by a crash 9 s before" }).view().session;
+    expect(resumed.messages[1]).toMatchObject({ decision: "resumed: rule R9, cut by a crash 9 s before", attempt: 2 });
+  });
+
+  test("a message that goes on from a left turn leaves the mark to the turn that completes", () => {
+    const log = new Log().message("m1", "a").start("t1", "m1", "a").add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1 })
+      .add("turn.left", { turn_id: "t1", rule: "R7", why: "w" }).add("turn.ended", { turn_id: "t1", outcome: "set_aside", rule: "R7", why: "w", still_pending: true });
+    expect(log.view().session).toMatchObject({ resume_pending: true, resume_reason: "crash", left: false });
+    const next = log.message("m2", "b").start("t2", "m2", "b", 2).view().session;
+    expect(next).toMatchObject({ resume_pending: true, rule: null, why: null });
+    expect(log.add("turn.ended", { turn_id: "t2", outcome: "completed" }).view().session).toMatchObject({ resume_pending: false, resume_reason: null });
+  });
+
+  test("a suspended session is not marked by a cut, and resuming it lifts the suspension", () => {
+    const log = new Log().message("m1", "a").start("t1", "m1", "a").add("session.changed", { suspended: true })
+      .add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "suspended", restarts: 1, written: 0 }).add("turn.left", { turn_id: "t1", rule: "R1" });
+    const suspended = log.view().session;
+    expect(suspended).toMatchObject({ suspended: true, resume_pending: false, interrupted_restarts: 1 });
+    expect(suspended.messages[1]).toMatchObject({ text: "Cut by a suspension before anything was written.", decision: "left: rule R1" });
+    expect(standing(suspended)).toContain("suspended");
+    const elsewhere = viewOf({ ...suspended, current: false });
+    const back = apply(elsewhere, { id: "L.99", name: "session.resumed", data: { at: "t99", by: "owner" } }).session;
+    expect(back).toMatchObject({ suspended: false, current: true, left: false, interrupted_restarts: 0 });
+    expect(standing(back)).toBeNull();
+  });
+
+  test("a mark comes with a reason and a time, and goes with both; a sign of life changes nothing", () => {
+    const marked = new Log().add("session.changed", { resume_pending: true }).add("turn.alive", { turn_id: "t1" });
+    expect(marked.view().session).toMatchObject({ resume_pending: true, resume_reason: "restart_timeout", last_resume_marked_at: "t2", messages: [], cursor: "L.3" });
+    expect(marked.add("session.changed", { resume_pending: false }).view().session).toMatchObject({ resume_pending: false, resume_reason: null, last_resume_marked_at: null });
   });
 
   test("tool calls of one name keep their own output, and one that is made again begins anew", () => {
@@ -183,6 +243,13 @@ describe("the fold over the log", () => {
     const view = new Log().add("session.changed", { title: "New", pinned: true, secret: 1 }).add("delivery.changed", { delivery_id: "d", state: "sent" }).add("of.tomorrow").view();
     expect(view.session).toMatchObject({ title: "New", pinned: true, cursor: "L.4" });
     expect("secret" in view.session).toBe(false);
+  });
+
+  test("a turn whose start could not be read begins with the first of its events that can", () => {
+    const view = new Log().message("m1", "a").add("damaged", { turn_id: "t1", attempt: 1, position: 0, reason: "checksum" })
+      .add("message.written", { turn_id: "t1", attempt: 1, position: 1, message_id: "m1", role: "user", text: "a" }).say("t1", 0, "answer").view();
+    expect(shown(view)).toEqual(["notice:One record of this conversation could not be read: checksum.", "user:a", "assistant:answer"]);
+    expect(view.session).toMatchObject({ state: "running", queued: 0, generation: 1, turns: [{ id: "t1", attempt: 1, generation: 1, state: "running" }] });
   });
 
   test("an event of another log is recognised as such", () => {

@@ -5,13 +5,15 @@ import os
 import secrets
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from holdfast.core.errors import Refused
+from holdfast.core.errors import BadInput, Refused
+from holdfast.core.resets import Policy, policy
+from holdfast.core.resume import FRESH_FOR_S
 
 DEFAULT_PORT = 8420
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -38,6 +40,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     drain_timeout_s: float = 0.0
     max_waiting: int = 100
     resumes_at_once: int = 10
+    auto_resume: bool = True
+    resume_window_s: float = FRESH_FOR_S
+    crash_policy: str = "resume"
+    crash_window_s: float = 120.0
+    resets: dict[str, str] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
     log_format: str = "text"
     log_level: str = "info"
@@ -67,7 +74,7 @@ def explain(
     for name in SETTINGS:
         variable = f"HOLDFAST_{name.upper()}"
         if environment.get(variable):
-            values[name] = _hosts(environment[variable]) if name == "allowed_hosts" else environment[variable]
+            values[name] = _FROM_TEXT.get(name, str)(environment[variable])
             sources[name] = variable
     for option, value in (overrides or {}).items():
         if value is not None:
@@ -83,6 +90,24 @@ def explain(
 
 def _hosts(text: str) -> tuple[str, ...]:
     return tuple(host.strip() for host in text.split(",") if host.strip())
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """`default=idle 60; telegram.group=daily 4`."""
+    pairs = (part.partition("=") for part in text.split(";") if part.strip())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+# Settings that are more than one value are written as one line in a variable.
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {"allowed_hosts": _hosts, "resets": _pairs}
+
+
+def reset_policies(config: Config) -> dict[str, Policy]:
+    """What `resets` says, by `default`, platform, or platform.chat_type."""
+    try:
+        return {name: policy(text) for name, text in config.resets.items()}
+    except BadInput as error:
+        raise BadConfig(f"resets is not right: {error}") from error
 
 
 def _not_right(error: msgspec.ValidationError, values: dict[str, Any], sources: dict[str, str]) -> BadConfig:
@@ -122,10 +147,15 @@ def _checked(config: Config) -> Config:
         raise BadConfig(
             f"host is {config.host}, which others can reach. Name the hosts this server answers to in allowed_hosts, or stay on 127.0.0.1."
         )
-    for name in ("turn_idle_timeout_s", "drain_timeout_s", "max_waiting", "resumes_at_once", "keep_streams_s"):
-        least = 0 if name == "drain_timeout_s" else 1
+    for name in ("turn_idle_timeout_s", "drain_timeout_s", "max_waiting", "resumes_at_once", "crash_window_s", "keep_streams_s"):
+        least = 0 if name in ("drain_timeout_s", "crash_window_s") else 1
         if not least <= getattr(config, name) < math.inf:
             raise BadConfig(f"{name} is {getattr(config, name)}; it must be a number from {least} up.")
+    if math.isnan(config.resume_window_s):
+        raise BadConfig("resume_window_s is not a number; it is how old a cut turn may be to go on by itself, 0 for never, -1 for always.")
+    if config.crash_policy not in ("resume", "suspend"):
+        raise BadConfig(f"crash_policy is {config.crash_policy!r}; it is resume or suspend.")
+    reset_policies(config)
     if not config.profile:
         raise BadConfig("profile is empty; it is a part of every session key. Leave it out to get main.")
     if config.log_format not in ("text", "json"):

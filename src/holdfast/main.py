@@ -16,7 +16,7 @@ import structlog
 
 from holdfast import __version__
 from holdfast.agents.demo import DemoAgent
-from holdfast.config import Config, make_token, prepare_home, read_token
+from holdfast.config import Config, make_token, prepare_home, read_token, reset_policies
 from holdfast.core.errors import HoldfastError, Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway, Settings
@@ -76,12 +76,12 @@ class Process:
         self.started_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.gateway: Gateway | None = None
         self.owner: str | None = None  # Its lock in the home folder proves that this process lives.
-        self._counts = {"inbox": 0, "outbox": 0}
+        self._counts = {"inbox": 0, "outbox": 0, "suspended": 0, "pending": 0}
 
     async def status(self) -> dict[str, Any]:
         if self.gateway is not None:
             counts = await self.gateway.counts()
-            self._counts = {"inbox": counts.inbox, "outbox": counts.outbox}
+            self._counts = {name: getattr(counts, name) for name in self._counts}
         return self.snapshot()
 
     def snapshot(self, state: GatewayState | None = None) -> dict[str, Any]:
@@ -96,6 +96,7 @@ class Process:
             "running_turns": gateway.lanes.running if gateway else 0,
             "retiring": [],
             **self._counts,
+            "safe_mode": gateway.safe_mode if gateway else False,
             "platforms": sorted(gateway.platforms) if gateway else [],
             "home": str(self._config.home),
             "owner": self.owner,
@@ -219,6 +220,11 @@ def _settings(config: Config) -> Settings:
         drain_timeout_s=config.drain_timeout_s,
         max_waiting=config.max_waiting,
         resumes_at_once=config.resumes_at_once,
+        auto_resume=config.auto_resume,
+        resume_window_s=config.resume_window_s,
+        crash_policy=config.crash_policy,
+        crash_window_s=config.crash_window_s,
+        resets=reset_policies(config),
         keep_streams_s=config.keep_streams_s,
     )
 

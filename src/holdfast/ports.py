@@ -7,7 +7,8 @@ import msgspec
 
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.events import DeliveryChanged, Event, Logged, QuestionAnswered, SessionChanged
+from holdfast.core.events import DeliveryChanged, Event, Logged, QuestionAnswered, SessionChanged, TurnLeft
+from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.transcript import Message, ToolCall
 
@@ -20,6 +21,9 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds. Never goes back."""
+
+    def offset_s(self, at: int) -> int:
+        """How many seconds local time is ahead of UTC at that moment."""
 
 
 class Ids(Protocol):
@@ -64,6 +68,47 @@ class Stopped(msgspec.Struct, frozen=True):
     ended: bool
 
 
+class Moved(msgspec.Struct, frozen=True):
+    """Which session is now its key's current one. `changed`: it was not so before. `goes_on`: a cut turn of it is to continue."""
+
+    session_id: str
+    changed: bool
+    goes_on: bool = False
+
+
+class Aside(msgspec.Struct, frozen=True, kw_only=True):
+    """Words to the gateway itself, in a conversation. They start no turn."""
+
+    message_id: str
+    text: str
+    sender: str
+    dedup_key: str | None
+    anchor: str | None = None
+
+
+class Say(msgspec.Struct, frozen=True):
+    reply: str
+
+
+class Stop(msgspec.Struct, frozen=True):
+    by: str
+
+
+class Reset(msgspec.Struct, frozen=True):
+    """`fresh`: id and log name of the session that is begun."""
+
+    fresh: tuple[str, str]
+    by: str
+
+
+class Resume(msgspec.Struct, frozen=True):
+    session_id: str
+    by: str
+
+
+Action = Say | Stop | Reset | Resume
+
+
 class StreamItem(msgspec.Struct, frozen=True):
     """Stream events of one turn for a shared write."""
 
@@ -84,6 +129,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     tries: int
     retry_at: int
+    anchor: str | None = None
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -91,6 +137,8 @@ class Counts(msgspec.Struct, frozen=True):
     inbox: int
     outbox: int
     running: int
+    suspended: int
+    pending: int
 
 
 class SessionPage(msgspec.Struct, frozen=True):
@@ -119,12 +167,41 @@ class Store(Protocol):
     async def current_session(self, session_key: str) -> Session | None:
         """The session a key points at now."""
 
-    async def sessions(self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False) -> SessionPage:
-        """Newest first. `before` is a `next` given earlier; one that does not parse raises `BadInput`."""
+    async def sessions(
+        self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False, state: str | None = None
+    ) -> SessionPage:
+        """Newest first. `before` is a `next` given earlier; one that does not parse raises `BadInput`. `state`: only those that are
+        suspended, pending, running or waiting.
+        """
+
+    async def conversations(self, session_key: str, *, limit: int) -> list[tuple[int, Session]]:
+        """The sessions of one key, newest first, each with the number it keeps: the first one of the key is 1."""
 
     async def change_session(self, session_id: str, change: SessionChanged, *, at: int) -> Session:
         """Title, pin, archive and flags, as a record. A resume mark sets its time and, where none is given, the reason
-        `restart_timeout`; taking it back empties both. Raises `NotFound`.
+        `restart_timeout`; taking it back empties both. A session that becomes suspended refuses the messages that wait in it, and
+        their senders are told once. Raises `NotFound`.
+        """
+
+    async def mark_pending(self, session_key: str, *, reason: str = "restart_timeout", at: int) -> bool:
+        """Marks the key's current session resume-pending. False, and nothing changed, for a key without one and for a suspended one."""
+
+    async def clear_pending(self, session_key: str, *, at: int) -> bool:
+        """Takes the mark back. False, and nothing changed, where there is none."""
+
+    async def suspend_active(self, *, window_ms: int, at: int) -> int:
+        """Suspends every session that showed a sign of life within the window before the newest one of all, had something to do or said,
+        and is not resume-pending; gives how many. For an operator who wants nothing resumed after a crash.
+        """
+
+    async def reset(self, session_id: str, *, fresh: tuple[str, str], by: str, dedup_key: str | None, at: int) -> Moved:
+        """Begins a new session of the same key. The turn that is open is stopped, what waits is refused and its senders are told once, all
+        in one transaction. A session that was never used stays. The same key again gives the first answer. Raises `NotFound`.
+        """
+
+    async def resume_session(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Moved:
+        """Makes it its key's current one, lifts its suspension, forgets its restarts and lets its cut turn go on. The one it takes
+        the place of is left as by `reset`. Raises `NotFound`.
         """
 
     # reading the log
@@ -159,13 +236,23 @@ class Store(Protocol):
         at: int,
         fresh: tuple[str, str],
         max_waiting: int,
+        anchor: str | None = None,
+        answers: bool = True,
+        resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
-        """A message is on disk once this returns: in the inbox, or recorded as the answer to the open question of a
-        waiting turn. A suspended session passes it on to a new session of its key, named by `fresh` (session id, log
-        name), in the same transaction.
+        """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the open question
+        of a waiting turn. A session that is not its key's current one passes it on to that; one that is suspended, or that rests
+        since before one of `resets`, to a new session of its key, named by `fresh` (session id, log name), whose first words say
+        why. All in the same transaction.
 
         The same key with the same text again is a no-op that gives the first answer; with other text it raises
         `DuplicateOtherContent`. Raises `NotFound`, `LaneFull`.
+        """
+
+    async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
+        """Records words to the gateway, does what they ask for, and answers them, in one transaction. They are recorded in the
+        session that is the key's current one afterwards. The same key with the same text again does nothing and gives the first answer;
+        with other text it raises `DuplicateOtherContent`. Raises `NotFound`.
         """
 
     async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
@@ -186,7 +273,9 @@ class Store(Protocol):
 
     async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int) -> StartedTurn | None:
         """Takes the oldest waiting message and starts its turn: lease, generation + 1, `turn.started`, the user's
-        message, in one transaction. None when nothing waits or a turn is still open.
+        message, in one transaction. A cut turn that was left ends there as set aside, and the session stays pending. None when
+        nothing waits or a turn is still open; what waits in a session that is suspended or no longer its key's current one is refused,
+        and its senders are told once.
         """
 
     async def take_turn(self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event], at: int) -> StartedTurn:
@@ -196,8 +285,11 @@ class Store(Protocol):
 
     async def append_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event], at: int) -> int:
         """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
-        `TurnResumed` among the events begins the next attempt; `TurnEnded` and `QuestionAsked` release the lease.
+        `TurnResumed` among the events begins the next attempt; `TurnEnded`, `TurnLeft` and `QuestionAsked` release the lease.
         """
+
+    async def leave_turn(self, session_id: str, *, turn_id: str, left: TurnLeft, at: int) -> bool:
+        """Records that a turn which no process holds, waiting or already left, stays so. False when it is no longer there."""
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
         """Stream events of many turns in one write: for each the new position, or why it was refused, as `append_turn`
@@ -205,8 +297,13 @@ class Store(Protocol):
         """
 
     async def open_turns(self, *, apart_from: int) -> list[Session]:
-        """Sessions whose turn somebody must look after: answered, interrupted, or running. Those that simply run under
-        the owner `apart_from`, with no stop requested, are left out.
+        """Sessions whose turn somebody must look after: answered, interrupted, or running; the oldest message first. Left out are those
+        that simply run under the owner `apart_from`, neither stopped nor suspended, and those that were left and have no news.
+        """
+
+    async def unsettled(self) -> list[Session]:
+        """What a start decides upon beside `open_turns`: turns that were left, waiting turns over which nothing was decided yet, and
+        sessions marked resume-pending that have no open turn. The oldest message first.
         """
 
     async def waiting_lanes(self, *, limit: int) -> list[str]:
@@ -228,6 +325,20 @@ class Store(Protocol):
         """
 
     async def owners(self) -> list[Owner]: ...
+
+    async def record_start(self, owner: int, *, at: int) -> int:
+        """This life begins to serve. Gives how many starts in a row before it died without an end, without a completed turn and
+        without having been called sound. The same owner again changes nothing.
+        """
+
+    async def record_sound(self, owner: int) -> None:
+        """This life has been healthy for long enough to be trusted."""
+
+    async def record_end(self, owner: int) -> None:
+        """This life ends on purpose."""
+
+    async def last_end(self, *, apart_from: int) -> bool:
+        """Whether the start before this one ended on purpose, or there was none."""
 
     async def forget_owner(self, owner: int) -> None:
         """Only for one that is dead and holds no lease any more; otherwise nothing happens."""
@@ -352,9 +463,12 @@ class Platform(Protocol):
     name: str
     reconciles: bool
 
-    async def send(self, delivery_id: str, session_key: str, text: str) -> Receipt:
-        """Raises `Unavailable` when it surely was not sent and may be tried again, `Refused` when it never will be.
-        Anything else, and death, leaves the outcome unknown.
+    def allows(self, session_key: str, sender: str) -> bool:
+        """Whether this person may use the agent there, as things are now."""
+
+    async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
+        """`anchor` is the update it replies to, as that update named it. Raises `Unavailable` when it surely was not sent and may
+        be tried again, `Refused` when it never will be. Anything else, and death, leaves the outcome unknown.
         """
 
     async def find(self, delivery_id: str, session_key: str) -> Receipt | None:
@@ -373,3 +487,4 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     session_key: str
     sender: str
     text: str
+    anchor: str | None = None

@@ -3,10 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
 from tests.e2e.serving import Serving
 
@@ -36,21 +37,57 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Serving]:
-    with Serving(tmp_path / "home") as serving:
+@pytest.fixture(scope="session")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One process for all tests that leave it alive; each test has conversations of its own."""
+    with Serving(tmp_path_factory.mktemp("lasting") / "home") as serving:
         yield serving
 
 
 @pytest.fixture
-def page(browser: Browser, serving: Serving) -> Iterator[Page]:
+def serving(tmp_path: Path) -> Iterator[Serving]:
+    """A process of the test's own, to be killed."""
+    with Serving(tmp_path / "home") as serving:
+        yield serving
+
+
+@pytest.fixture(scope="session")
+def signed_in(browser: Browser, lasting: Serving) -> StorageState:
+    """What a browser keeps that has signed in once."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(printed_address(lasting))
+    page.get_by_test_id("composer").wait_for()
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+@pytest.fixture
+def page(browser: Browser, lasting: Serving, signed_in: StorageState) -> Iterator[Page]:
+    with _tab(browser, signed_in) as page:
+        page.goto(lasting.url)
+        page.get_by_test_id("composer").wait_for()
+        yield page
+
+
+@pytest.fixture
+def own_page(browser: Browser, serving: Serving) -> Iterator[Page]:
     """Signed in by the address that `serve` printed, as a person would."""
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    with _tab(browser) as page:
+        page.goto(printed_address(serving))
+        page.get_by_test_id("composer").wait_for()
+        yield page
+
+
+@contextmanager
+def _tab(browser: Browser, state: StorageState | None = None) -> Iterator[Page]:
+    """A page that may neither throw nor break the server's policy."""
+    context = browser.new_context(viewport={"width": 1200, "height": 800}, storage_state=state)
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(printed_address(serving))
-    page.get_by_test_id("composer").wait_for()
+    page.on("console", lambda message: problems.append(message.text) if "Content Security Policy" in message.text else None)
     yield page
     context.close()
     assert not problems, problems

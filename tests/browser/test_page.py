@@ -1,21 +1,14 @@
 """What a person sees: send, stream, kill the server, bring it back, and the answer completes by itself."""
 
-from playwright.sync_api import Browser, Locator, Page, expect
+import re
 
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.acting import WAIT_MS, answers, send
 from tests.e2e.serving import Serving
 
 LAST = 60
 NUMBERS = " ".join(str(number) for number in range(1, LAST + 1))
-WAIT_MS = 60_000
-
-
-def send(page: Page, text: str) -> None:
-    page.get_by_test_id("composer").fill(text)
-    page.get_by_test_id("composer").press("Enter")
-
-
-def answers(page: Page) -> Locator:
-    return page.locator('[data-testid="message"][data-role="assistant"]')
 
 
 def test_a_message_is_answered_on_the_page(page: Page) -> None:
@@ -25,31 +18,37 @@ def test_a_message_is_answered_on_the_page(page: Page) -> None:
     expect(page.get_by_test_id("conversation-item").first).to_be_visible()
 
 
-def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_back(page: Page, serving: Serving) -> None:
-    """P7, R9: no reload; what was being typed is still there; the interruption is shown with its rule."""
-    send(page, f"count {LAST} 0.05")
-    expect(answers(page).first).to_contain_text("10", timeout=WAIT_MS)
-    page.get_by_test_id("composer").fill("half a thought")
+def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_back(own_page: Page, serving: Serving) -> None:
+    """P7, R9: no reload; what was being typed is still there; the cut says what was decided and why, and a reload shows the same."""
+    send(own_page, f"count {LAST} 0.05")
+    expect(answers(own_page).first).to_contain_text("10", timeout=WAIT_MS)
+    own_page.get_by_test_id("composer").fill("half a thought")
     serving.kill()
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "reconnecting", timeout=WAIT_MS)
+    expect(own_page.get_by_test_id("connection")).to_have_attribute("data-state", "reconnecting", timeout=WAIT_MS)
     serving.start()
-    expect(answers(page).first).to_contain_text(NUMBERS, timeout=WAIT_MS)
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
-    expect(answers(page)).to_have_count(1)
-    expect(page.get_by_test_id("interruption")).to_contain_text("R9")
-    expect(page.get_by_test_id("composer")).to_have_value("half a thought")
+    expect(answers(own_page).first).to_contain_text(NUMBERS, timeout=WAIT_MS)
+    expect(own_page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+    expect(answers(own_page)).to_have_count(1)
+    expect(own_page.get_by_test_id("interruption")).to_contain_text("Cut by a crash. What had been written is kept.")
+    expect(own_page.get_by_test_id("decision")).to_have_text(re.compile(r"^resumed: rule R9, cut by a crash \d+ s before$"))
+    expect(own_page.get_by_test_id("composer")).to_have_value("half a thought")
+    expect(own_page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
+    followed = own_page.get_by_role("log").inner_text()
+    own_page.reload()
+    expect(answers(own_page).first).to_contain_text(NUMBERS, timeout=WAIT_MS)
+    assert own_page.get_by_role("log").inner_text() == followed
 
 
-def test_a_message_sent_while_the_server_is_away_is_kept_and_answered_once(page: Page, serving: Serving) -> None:
+def test_a_message_sent_while_the_server_is_away_is_kept_and_answered_once(own_page: Page, serving: Serving) -> None:
     """P1: kept by the page until it is acknowledged, sent again with the same id, answered once."""
-    send(page, "first")
-    expect(answers(page)).to_have_count(1, timeout=WAIT_MS)
+    send(own_page, "first")
+    expect(answers(own_page)).to_have_count(1, timeout=WAIT_MS)
     serving.kill()
-    send(page, "sent into the void")
+    send(own_page, "sent into the void")
     serving.start()
-    expect(answers(page)).to_have_count(2, timeout=WAIT_MS)
-    expect(answers(page).nth(1)).to_contain_text("You said: sent into the void")
-    expect(page.locator('[data-testid="message"][data-role="user"]')).to_have_count(2)
+    expect(answers(own_page)).to_have_count(2, timeout=WAIT_MS)
+    expect(answers(own_page).nth(1)).to_contain_text("You said: sent into the void")
+    expect(own_page.locator('[data-testid="message"][data-role="user"]')).to_have_count(2)
 
 
 def test_two_tabs_show_the_same(page: Page) -> None:
@@ -107,9 +106,9 @@ def test_a_phone_shows_the_conversation_without_scrolling_sideways(browser: Brow
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_without_a_credential_the_page_asks_for_one(browser: Browser, serving: Serving) -> None:
+def test_without_a_credential_the_page_asks_for_one(browser: Browser, lasting: Serving) -> None:
     context = browser.new_context()
     tab = context.new_page()
-    tab.goto(serving.url)
+    tab.goto(lasting.url)
     expect(tab.get_by_test_id("connection")).to_have_attribute("data-state", "signed-out", timeout=WAIT_MS)
     context.close()

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core import events as e
+from holdfast.core.delivery import DUE
 from holdfast.core.events import Event, Logged
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome
-from holdfast.ports import Accepted, Owner, StartedTurn, Store
+from holdfast.ports import Accepted, Delivery, Owner, StartedTurn, Store
 
 NOW = 1_700_000_000_000
 ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)
+CUT = e.TurnInterrupted(reason="crash", restarts=1)
+LEFT = e.TurnLeft(rule="R7", why="cut by a crash 5 s before")
+CHAT = "agent:main:chat:dm:7"
 ANSWER = e.MessageWritten(message_id="t1.answer", role="assistant", text="done")
 
 _counter = itertools.count(1)
@@ -22,10 +26,11 @@ async def new_owner(store: Store, name: str = "me") -> int:
     return await store.register_owner(Owner(name=name, pid=1, started_at=NOW, boot_id="boot"))
 
 
-async def new_session(store: Store, session_id: str = "s1", *, at: int = NOW, title: str | None = "A title") -> Session:
-    return await store.create_session(
-        session_id=session_id, session_key=f"agent:main:web:page:{session_id}", log=f"l{session_id}", at=at, title=title
-    )
+async def new_session(
+    store: Store, session_id: str = "s1", *, key: str | None = None, at: int = NOW, title: str | None = "A title"
+) -> Session:
+    key = key or f"agent:main:web:page:{session_id}"
+    return await store.create_session(session_id=session_id, session_key=key, log=f"l{session_id}", at=at, title=title)
 
 
 async def say(store: Store, session_id: str = "s1", text: str = "hello", *, key: str | None = None, at: int = NOW, **more: Any) -> Accepted:
@@ -41,15 +46,30 @@ async def say(store: Store, session_id: str = "s1", text: str = "hello", *, key:
         at=at,
         fresh=fresh,
         max_waiting=more.pop("max_waiting", 100),
+        **more,
     )
 
 
-async def running(store: Store, session_id: str = "s1", turn_id: str = "t1", *, owner: int | None = None) -> StartedTurn:
+async def running(
+    store: Store, session_id: str = "s1", turn_id: str = "t1", *, owner: int | None = None, key: str | None = None
+) -> StartedTurn:
     """A session with a turn that has just started."""
     owner = await new_owner(store) if owner is None else owner
-    await new_session(store, session_id)
+    await new_session(store, session_id, key=key)
     await say(store, session_id)
     return await start(store, session_id, turn_id, owner=owner)
+
+
+async def rested(store: Store, session_id: str = "s1", *, key: str | None = None, at: int = NOW) -> None:
+    """A session whose only turn is over."""
+    turn = await running(store, session_id, f"{session_id}.t", key=key)
+    await append(store, turn, ENDED, at=at)
+
+
+async def left(store: Store, session_id: str = "s1", turn_id: str = "t1", *events: Event, key: str | None = None) -> StartedTurn:
+    """A session whose turn was cut, after these events, and left. The lease is the one it had."""
+    turn = await running(store, session_id, turn_id, key=key)
+    return await append(store, turn, *events, CUT, LEFT)
 
 
 async def start(store: Store, session_id: str, turn_id: str, *, owner: int) -> StartedTurn:
@@ -82,6 +102,14 @@ async def whole_log(store: Store, session_id: str = "s1", *, page: int = 1000) -
 
 async def bodies(store: Store, session_id: str = "s1") -> list[Event]:
     return [item.event for item in await whole_log(store, session_id)]
+
+
+async def notices(store: Store, session_id: str = "s1") -> list[e.MessageWritten]:
+    return [event for event in await bodies(store, session_id) if isinstance(event, e.MessageWritten) and event.role == "notice"]
+
+
+async def owed(store: Store) -> list[Delivery]:
+    return await store.deliveries(states=DUE, now=2**50, limit=100)
 
 
 def kinds(logged: Sequence[Logged]) -> list[str]:

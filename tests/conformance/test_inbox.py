@@ -148,6 +148,22 @@ async def test_a_question_that_nobody_answers_in_time_ends_its_turn_visibly(stor
     assert (await store.session("s1")).queued == 1
 
 
+async def test_a_message_that_comes_too_late_to_be_the_answer_is_the_next_message(store: Store) -> None:
+    """R5: an expired question is no unfinished work, though nobody has looked at it since."""
+    await ask(store, expires_at=NOW + 10)
+    with pytest.raises(QuestionClosed) as late:
+        await store.answer("q1", answered("yes"), at=NOW + 10)
+    assert late.value.code == "question_expired"
+    assert (await store.session("s1")).turn_state is TurnState.WAITING
+    await say(store, text="anything else", at=NOW + 10)
+    session = await store.session("s1")
+    assert (session.turn_state, session.queued) == (TurnState.ENDED, 1)
+    ended = [event for event in await bodies(store) if isinstance(event, e.TurnEnded)]
+    assert [event.outcome for event in ended] == [Outcome.FAILED]
+    assert await store.expire_questions(now=NOW + 10) == []
+    await start(store, "s1", "t2", owner=await new_owner(store))
+
+
 async def test_any_number_of_questions_expire_in_one_look(store: Store) -> None:
     owner = await new_owner(store)
     for number in range(230):

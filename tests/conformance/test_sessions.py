@@ -18,9 +18,11 @@ from tests.conformance.steps import (
     append,
     bodies,
     kinds,
+    left,
     new_owner,
     new_session,
     question,
+    rested,
     running,
     say,
     start,
@@ -149,7 +151,7 @@ async def test_a_message_for_a_suspended_session_starts_a_new_one_in_the_same_tr
     assert await store.current_session(new.session_key) == new
     old = await store.session("s1")
     assert (old.suspended, old.queued) == (True, 0)
-    assert [event.kind for event in await bodies(store, "s2")] == ["session.created", "message.accepted"]
+    assert [event.kind for event in await bodies(store, "s2")] == ["session.created", "message.written", "message.accepted"]
     repeated = await say(store, "s1", "afresh", key="k1", fresh=("s3", "l3"))
     assert (repeated.session_id, repeated.message_id, repeated.duplicate) == ("s2", "m1", True)
     assert (await say(store, "s1", "more", fresh=("s3", "l3"))).session_id == "s2"
@@ -216,6 +218,47 @@ async def test_archived_sessions_have_a_list_of_their_own(store: Store) -> None:
     assert await listed(store, archived=True) == ["s1"]
 
 
+@pytest.mark.parametrize("state", ["suspended", "pending", "running", "waiting"])
+async def test_the_list_can_be_of_one_state_alone(store: Store, state: str) -> None:
+    for number, name in enumerate(("suspended", "pending", "running", "waiting", "answered", "idle", "both", "archived")):
+        await new_session(store, name, at=NOW + number)
+    owner = await new_owner(store)
+    for name in ("running", "waiting", "answered", "idle"):
+        await say(store, name)
+        turn = await start(store, name, f"{name}.t", owner=owner)
+        if name in ("waiting", "answered"):
+            await append(store, turn, question(f"{name}.q"))
+        elif name == "idle":
+            await append(store, turn, ENDED)
+    await say(store, "answered")
+    await store.change_session("pending", e.SessionChanged(resume_pending=True), at=NOW)
+    await store.change_session("suspended", e.SessionChanged(suspended=True), at=NOW)
+    await store.change_session("both", e.SessionChanged(suspended=True, resume_pending=True), at=NOW)
+    await store.change_session("archived", e.SessionChanged(suspended=True, archived=True), at=NOW)
+    expected = {
+        "suspended": ["both", "suspended"],
+        "pending": ["both", "pending"],
+        "running": ["answered", "running"],
+        "waiting": ["waiting"],
+    }
+    found: list[str] = []
+    page = await store.sessions(limit=1, state=state)
+    found += [session.session_id for session in page.sessions]
+    while page.next:
+        page = await store.sessions(limit=1, state=state, before=page.next)
+        found += [session.session_id for session in page.sessions]
+    assert sorted(found) == expected[state]
+    times = [(await store.session(name)).updated_at for name in found]
+    assert times == sorted(times, reverse=True)
+    assert await listed(store, state="suspended", archived=True) == ["archived"]
+
+
+@pytest.mark.parametrize("state", ["", "idle", "Suspended", "x'"])
+async def test_a_state_that_no_session_is_listed_by_is_refused(store: Store, state: str) -> None:
+    with pytest.raises(BadInput, match="suspended, pending, running, waiting"):
+        await store.sessions(limit=5, state=state)
+
+
 async def test_search_finds_words_of_titles_and_messages(store: Store) -> None:
     owner = await new_owner(store)
     await new_session(store, "s1", title="Über die Brücke")
@@ -255,13 +298,22 @@ async def test_no_query_whatever_is_an_error(store: Store, query: str) -> None:
 
 
 async def test_the_counts_count(store: Store) -> None:
-    assert await store.counts() == Counts(0, 0, 0, 0)
+    assert await store.counts() == Counts(0, 0, 0, 0, 0, 0)
     owner = await new_owner(store)
     turn = await running(store, "s1", "t1", owner=owner)
     await running(store, "s2", "t2", owner=owner)
     await say(store, "s1")
     await append(store, turn, e.MessageWritten(message_id="a", role="assistant", text="x", delivery_id="d1"), ENDED)
-    assert await store.counts() == Counts(sessions=2, inbox=1, outbox=1, running=1)
+    assert await store.counts() == Counts(sessions=2, inbox=1, outbox=1, running=1, suspended=0, pending=0)
+
+
+async def test_the_counts_count_what_is_suspended_and_what_is_pending(store: Store) -> None:
+    await rested(store, "s1")
+    await left(store, "s2", "t2")
+    await new_session(store, "s3")
+    await store.change_session("s3", e.SessionChanged(suspended=True), at=NOW)
+    counts = await store.counts()
+    assert (counts.sessions, counts.running, counts.suspended, counts.pending) == (3, 0, 1, 1)
 
 
 async def test_whoever_subscribed_hears_of_commits_until_it_leaves(store: Store) -> None:

@@ -1,5 +1,6 @@
 """Settings: what wins over what, and what is said of a wrong one."""
 
+import math
 import os
 import stat
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import config
-from holdfast.config import BadConfig, Config, explain, home_folder, load, make_token, prepare_home, read_token
+from holdfast.config import BadConfig, Config, explain, home_folder, load, make_token, prepare_home, read_token, reset_policies
+from holdfast.core.resets import Policy
 
 
 def write(home: Path, text: str) -> Path:
@@ -69,6 +71,13 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("keep_streams_s = inf", "keep_streams_s is inf"),
         ("drain_timeout_s = -1", "drain_timeout_s is -1"),
         ("profile = ''", "profile is empty"),
+        ("crash_window_s = -1", "crash_window_s is -1"),
+        ("resume_window_s = nan", "resume_window_s is not a number"),
+        ("crash_policy = 'ignore'", "crash_policy is 'ignore'; it is resume or suspend"),
+        ("auto_resume = 'perhaps'", "auto_resume is 'perhaps'"),
+        ("resets = 'idle 60'", "resets is 'idle 60'"),
+        ("[resets]\ndefault = 'idle 0'", "'idle 0' is no reset policy"),
+        ("[resets]\nchat = 5", "resets"),
         ("log_format = 'xml'", "text or json"),
         ("log_level = 'loud'", "debug, info, warning or error"),
         ("host = '0.0.0.0'", "allowed_hosts"),
@@ -79,6 +88,34 @@ def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, text: str, said
     with pytest.raises(BadConfig) as caught:
         load({}, home=str(home))
     assert said in str(caught.value)
+
+
+def test_reset_policies_are_a_table_in_the_file_and_one_line_in_a_variable(tmp_path: Path) -> None:
+    """A19"""
+    home = write(tmp_path, "[resets]\ndefault = 'idle 60'\n'chat.group' = 'daily 4'\n")
+    expected = {"default": Policy(idle_min=60), "chat.group": Policy(daily_hour=4)}
+    assert reset_policies(load({}, home=str(home))) == expected
+    variable = {"HOME": str(tmp_path), "HOLDFAST_RESETS": " default=idle 60; chat.group = daily 4 ;"}
+    assert reset_policies(load(variable)) == expected
+    assert reset_policies(load({"HOME": str(tmp_path)})) == {}
+
+
+@pytest.mark.parametrize(("text", "window"), [("0", 0.0), ("-1", -1.0), ("inf", math.inf), ("90.5", 90.5)])
+def test_the_window_of_freshness_may_be_never_and_always(tmp_path: Path, text: str, window: float) -> None:
+    """R6"""
+    assert load({"HOME": str(tmp_path), "HOLDFAST_RESUME_WINDOW_S": text}).resume_window_s == window
+
+
+@pytest.mark.parametrize(("text", "automatic"), [("true", True), ("false", False), ("1", True), ("0", False)])
+def test_automatic_resume_can_be_switched_off_by_a_variable(tmp_path: Path, text: str, automatic: bool) -> None:
+    """R7"""
+    assert load({"HOME": str(tmp_path), "HOLDFAST_AUTO_RESUME": text}).auto_resume is automatic
+
+
+def test_what_was_cut_is_resumed_by_default(tmp_path: Path) -> None:
+    """A16, R6, R7"""
+    settings = load({"HOME": str(tmp_path)})
+    assert (settings.auto_resume, settings.resume_window_s, settings.crash_policy, settings.crash_window_s) == (True, 3600, "resume", 120)
 
 
 def test_a_wrong_variable_is_named(tmp_path: Path) -> None:

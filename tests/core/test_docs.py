@@ -25,8 +25,15 @@ def section(name: str) -> str:
 def test_every_setting_is_documented_with_its_variable_and_its_default(name: str) -> None:
     variable, default = ROWS[name]
     assert variable == f"HOLDFAST_{name.upper()}"
-    value = getattr(config.Config(), name)
-    assert default == ("none" if value == () else f"`{value:g}`" if isinstance(value, float) and value < 1e6 else f"`{value}`")
+    assert default == as_written(getattr(config.Config(), name))
+
+
+def as_written(value: object) -> str:
+    if value in ((), {}):
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) and value < 1e6 else f"`{value}`"
 
 
 def test_no_setting_is_documented_that_does_not_exist() -> None:

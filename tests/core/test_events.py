@@ -54,10 +54,10 @@ def test_an_event_comes_back_as_it_was_written(event: type[Event]) -> None:
     round_trip()
 
 
-def test_kinds_are_unique_words_and_stream_events_are_the_pieces() -> None:
+def test_kinds_are_unique_words_and_stream_events_are_the_pieces_and_the_heartbeat() -> None:
     classes = set(Event.__subclasses__())
     assert set(KINDS.values()) == classes and len(KINDS) == len(classes)
-    assert {kind for kind, event in KINDS.items() if event.stream} == {"text", "reasoning", "tool.output"}
+    assert {kind for kind, event in KINDS.items() if event.stream} == {"text", "reasoning", "tool.output", "turn.alive"}
 
 
 @pytest.mark.parametrize("event", list(KINDS.values()), ids=list(KINDS))

@@ -12,19 +12,19 @@ PART = st.text(min_size=1, max_size=12) | st.text(":%A3250", min_size=1, max_siz
 KEYS = st.builds(SessionKey, PART, PART, PART, PART, st.none() | PART, st.none() | PART)
 
 
-@settings(max_examples=400, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(key=KEYS)
 def test_a_key_comes_back_from_its_text(key: SessionKey) -> None:
     assert keys.parse(str(key)) == key
 
 
-@settings(max_examples=300, derandomize=True, database=None)
+@settings(max_examples=100, derandomize=True, database=None)
 @given(one=KEYS, other=KEYS)
 def test_two_keys_never_share_a_text(one: SessionKey, other: SessionKey) -> None:
     assert (str(one) == str(other)) == (one == other)
 
 
-@settings(max_examples=400, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(text=st.text(max_size=40) | st.text("agent:%325A", max_size=40))
 def test_a_text_is_a_key_in_its_one_form_or_refused(text: str) -> None:
     try:

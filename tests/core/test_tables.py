@@ -1,17 +1,16 @@
-"""The tables of the core, every entry and every gap: turns, deliveries, the life of a process, the rules of resuming, routing."""
+"""The tables of the core, every entry and every gap: turns, deliveries, the life of a process, routing, what a cut leaves."""
 
 import itertools
 
 import pytest
 
-from holdfast.core import busy, delivery, lifecycle, notes, recovery, resume, turns
+from holdfast.core import busy, delivery, lifecycle, recovery, turns
 from holdfast.core.busy import Route
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
 from holdfast.core.errors import Bug
 from holdfast.core.events import KINDS
 from holdfast.core.lifecycle import GatewayState, Input
-from holdfast.core.resume import RULES, Decision, Facts
 from holdfast.core.sessions import Session, title_of
 from holdfast.core.transcript import ToolCall
 from holdfast.core.turns import OPEN, TurnState
@@ -23,9 +22,9 @@ T, D, G = TurnState, DeliveryState, GatewayState
 ALLOWED = {
     T.NONE: {"turn.started": T.RUNNING},
     T.RUNNING: {"question.asked": T.WAITING, "turn.interrupted": T.INTERRUPTED, "turn.ended": T.ENDED},
-    T.WAITING: {"question.answered": T.ANSWERED, "turn.ended": T.ENDED},
+    T.WAITING: {"question.answered": T.ANSWERED, "turn.left": T.WAITING, "turn.ended": T.ENDED},
     T.ANSWERED: {"turn.resumed": T.RUNNING, "turn.ended": T.ENDED},
-    T.INTERRUPTED: {"turn.resumed": T.RUNNING, "turn.ended": T.ENDED},
+    T.INTERRUPTED: {"turn.resumed": T.RUNNING, "turn.left": T.INTERRUPTED, "turn.ended": T.ENDED},
     T.ENDED: {"turn.started": T.RUNNING},
 }
 
@@ -42,10 +41,11 @@ def test_a_turn_moves_as_the_table_says_stays_where_nothing_moves_it_and_refuses
 
 
 def test_every_kind_that_moves_a_turn_is_an_event_and_leads_to_one_state() -> None:
-    """The catalog relies on it when it is made anew from a damaged log."""
+    """The catalog relies on it when it is made anew from a damaged log. A turn that is left stays where it was."""
     assert turns.MOVES <= KINDS.keys()
-    for kind in turns.MOVES:
+    for kind in turns.MOVES - {"turn.left"}:
         assert len({after for (_, moved_by), after in turns.TABLE.items() if moved_by == kind}) == 1
+    assert all(before is after for (before, kind), after in turns.TABLE.items() if kind == "turn.left")
 
 
 def test_every_state_of_a_turn_can_be_reached_and_left() -> None:
@@ -85,14 +85,15 @@ def test_a_sessions_state_as_users_see_it(state: TurnState, queued: int, shown: 
 
 @pytest.mark.parametrize(("suspended", "state", "queued"), [*itertools.product([False, True], TurnState, [0, 2, 3, 4])])
 def test_a_message_goes_to_one_place(suspended: bool, state: TurnState, queued: int) -> None:
-    """A15: suspended wins; a waiting turn takes the message as its answer however long its queue is."""
-    where = busy.route(session(suspended=suspended, turn_state=state, queued=queued), max_waiting=3)
-    if suspended:
-        assert where is Route.NEW_SESSION
-    elif state is T.WAITING:
-        assert where is Route.ANSWER
-    else:
-        assert where is (Route.LANE_FULL if queued >= 3 else Route.QUEUE)
+    """A15: suspended wins; a waiting turn takes the message as its answer however long its queue is, unless it says that it is none."""
+    found = session(suspended=suspended, turn_state=state, queued=queued)
+    behind = Route.LANE_FULL if queued >= 3 else Route.QUEUE
+    for answers in (True, False):
+        where = busy.route(found, max_waiting=3, answers=answers)
+        if suspended:
+            assert where is Route.NEW_SESSION
+        else:
+            assert where is (Route.ANSWER if state is T.WAITING and answers else behind)
 
 
 def test_a_lane_holds_a_hundred_messages() -> None:
@@ -182,50 +183,6 @@ def test_only_a_running_process_takes_turns() -> None:
     assert [state for state in GatewayState if lifecycle.takes_turns(state)] == [G.RUNNING]
 
 
-# --- the rules of resuming
-
-EVERY_FACT = [
-    Facts(turn=turn, stop_requested=stopped, restarts=restarts)
-    for turn, stopped, restarts in itertools.product(TurnState, [False, True], [0, 1, 2, 3, 4, 100])
-]
-
-
-def expected(facts: Facts) -> str:
-    """The rules as a person reads them in the table of promises."""
-    over = facts.turn in (T.NONE, T.ENDED)
-    if facts.stop_requested and not over:
-        return "R0"
-    if facts.restarts >= 3 and facts.turn in (T.RUNNING, T.INTERRUPTED):
-        return "R2"
-    if over:
-        return "R3"
-    return "R5" if facts.turn is T.WAITING else "R9"
-
-
-@pytest.mark.parametrize("facts", EVERY_FACT, ids=[f"{f.turn}-{'stopped' if f.stop_requested else 'not'}-{f.restarts}" for f in EVERY_FACT])
-def test_one_rule_decides_whatever_the_facts(facts: Facts) -> None:
-    """R0-R9"""
-    matching = [rule for rule in RULES if rule.matches(facts)]
-    assert matching
-    assert resume.decide(facts) is matching[0]
-    assert matching[0].label == expected(facts)
-
-
-def test_every_rule_decides_something_and_has_a_name_of_its_own() -> None:
-    assert {resume.decide(facts).label for facts in EVERY_FACT} == {rule.label for rule in RULES}
-    assert len({rule.label for rule in RULES}) == len({rule.name for rule in RULES}) == len(RULES)
-    assert [rule.label for rule in RULES] == sorted(rule.label for rule in RULES)
-    assert all(rule.sentence.endswith(".") for rule in RULES)
-
-
-def test_nothing_is_resumed_that_was_stopped_is_over_or_waits() -> None:
-    """A21, P6, P8: no boot revives it."""
-    for facts in EVERY_FACT:
-        if resume.decide(facts).decision is Decision.RESUME:
-            assert not facts.stop_requested and facts.turn in (T.RUNNING, T.INTERRUPTED, T.ANSWERED)
-            assert facts.restarts < 3 or facts.turn is T.ANSWERED
-
-
 # --- what a cut leaves
 
 
@@ -282,20 +239,3 @@ def test_progress_is_what_the_attempt_recorded_itself() -> None:
         call(Effect.PURE),
     ]
     assert [recovery.own_results(calls, attempt) for attempt in (1, 2, 3)] == [1, 2, 0]
-
-
-@pytest.mark.parametrize(
-    ("reason", "cause"),
-    [
-        ("restart_timeout", "gateway restart"),
-        ("shutdown_timeout", "gateway shutdown"),
-        ("crash", "gateway interruption"),
-        ("anything", "gateway interruption"),
-        ("", "gateway interruption"),
-    ],
-)
-def test_the_note_names_what_happened_in_words_agents_know(reason: str, cause: str) -> None:
-    """B2, B6"""
-    note = notes.resumed(reason)
-    assert note.startswith("[System note:") and note.endswith("]") and cause in note
-    assert "do not repeat" in note and "restarted the gateway" in note

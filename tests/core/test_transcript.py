@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,10 +11,8 @@ from hypothesis import strategies as st
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Event, Logged, encode
-from holdfast.core.transcript import Message, Transcript, answer_id
+from holdfast.core.transcript import Message, Transcript, Turn, answer_id
 from holdfast.core.turns import Outcome, TurnState
-
-ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)
 
 
 class Log:
@@ -55,8 +54,11 @@ class Log:
     def cut(self, reason: str = "crash", *, written: int = 0, restarts: int = 1) -> "Log":
         return self.in_turn(e.TurnInterrupted(reason=reason, restarts=restarts, written=written))
 
-    def resumed(self, attempt: int, rule: str = "R9") -> "Log":
-        return self.in_turn(e.TurnResumed(attempt=attempt, rule=rule, reason="crash"))
+    def resumed(self, attempt: int, rule: str = "R9", why: str | None = None) -> "Log":
+        return self.in_turn(e.TurnResumed(attempt=attempt, rule=rule, reason="crash", why=why))
+
+    def left(self, rule: str = "R7", why: str | None = None) -> "Log":
+        return self.in_turn(e.TurnLeft(rule=rule, why=why))
 
     def without(self, *lost: int) -> list[Logged]:
         """The log as it is read when these sequences are damaged."""
@@ -221,9 +223,248 @@ def test_messages_wait_in_their_order_until_a_turn_takes_them() -> None:
     log.started("t1", "m1", "one").free(e.MessageRefused(message_id="m3", reason="reset"))
     found = fold(log)
     assert list(found.queued) == ["m2", "m4"]
-    (answered, refused, (role, told)) = shown(found)
-    assert (answered, refused, role) == (("user", "one"), ("user", "three"), "notice") and "not answered" in told
+    assert [(message.text, message.status, message.turn_id) for message in found.messages] == [
+        ("one", "complete", "t1"),
+        ("three", "refused", None),
+    ]
     assert all(message.turn_id is None for message in found.queued.values())
+
+
+def test_a_command_is_a_message_that_no_turn_answers() -> None:
+    log = simple().free(e.MessageWritten(message_id="m2", role="user", text="/status"))
+    log.free(e.MessageWritten(message_id="m2.reply", role="notice", text="This conversation is idle."))
+    found = fold(log)
+    assert [(message.role, message.status, message.turn_id) for message in found.messages[-2:]] == [
+        ("user", "command", None),
+        ("notice", "complete", None),
+    ]
+    assert found.messages[0].status == "complete"
+    assert found.request is found.messages[0]
+
+
+def test_a_command_in_the_middle_of_a_turn_is_not_what_the_turn_answers() -> None:
+    log = Log().said("m1", "hi").started("t1", "m1", "hi").free(e.MessageWritten(message_id="m2", role="user", text="/status"))
+    found = fold(log.ended("Hello."))
+    assert [(message.id, message.status) for message in found.messages] == [
+        ("m1", "complete"),
+        ("t1.answer", "complete"),
+        ("m2", "command"),
+    ]
+    assert found.turns[0].message_ids == ("m1",)
+
+
+def test_what_is_said_while_an_answer_is_written_stands_in_the_same_place_once_it_is_loaded_again() -> None:
+    """P7"""
+    log = begun().in_turn(text("Half ", 0)).free(e.MessageWritten(message_id="m2", role="user", text="/status"))
+    log.free(e.MessageWritten(message_id="m2.reply", role="notice", text="It runs.")).in_turn(text("done.", 5)).ended("Half done.")
+    assert shown(fold(log)) == shown(fold(log.records()))
+
+
+def test_a_refused_message_stays_visible_in_its_place_and_what_nobody_accepted_is_not_refused() -> None:
+    """A20: exactly one visible refusal."""
+    log = simple().said("m2", "late").free(e.MessageRefused(message_id="m2", reason="reset"), e.MessageRefused(message_id="m9", reason="x"))
+    log.free(e.MessageWritten(message_id="m2.refused", role="notice", text="This message was not answered"))
+    found = fold(log)
+    assert [(message.id, message.status) for message in found.messages[-2:]] == [("m2", "refused"), ("m2.refused", "complete")]
+    assert found.queued == {}
+
+
+def test_the_request_is_the_message_that_began_the_newest_turn_and_a_reply_hangs_on_its_anchor() -> None:
+    """B11"""
+    log = Log()
+    assert (fold(log).request, fold(log).anchor) == (None, None)
+    log.free(e.MessageAccepted(message_id="m1", text="one", sender="ann", anchor="upd-1"))
+    log.free(e.MessageAccepted(message_id="m2", text="two", sender="bob", anchor="upd-2"))
+    assert fold(log).request is None
+    found = fold(log.started("t1", "m1", "one"))
+    assert found.request and (found.request.id, found.request.sender, found.anchor) == ("m1", "ann", "upd-1")
+    found = fold(log.ended("1").started("t2", "m2", "two", generation=2))
+    assert found.request and (found.request.id, found.request.sender, found.anchor) == ("m2", "bob", "upd-2")
+    found = fold(log.cut().resumed(2))
+    assert found.anchor == "upd-2"
+    assert fold(log.ended("2").said("m3", "three").started("t3", "m3", "three", generation=3)).anchor is None
+
+
+# --- signs of life
+
+CALL = e.ToolStarted(call_id="c1", name="terminal", arguments={}, effect=Effect.UNSAFE)
+
+
+def begun() -> Log:
+    return Log().said("m1", "hi").started("t1", "m1", "hi")
+
+
+def signed_by(log: Log, event: Event) -> bool:
+    """Whether the last event of the turn is a sign of life."""
+    before = fold(log).turns[-1].signed_at
+    after = fold(log.in_turn(event)).turns[-1].signed_at
+    assert after in (before, 1000 + len(log.items))
+    return after != before
+
+
+def test_the_start_of_a_turn_is_a_sign_of_life() -> None:
+    assert fold(Log().said("m1", "hi").started("t1", "m1", "hi")).turns[0].signed_at == 1002
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        text("x", 0),
+        e.Reasoning(text="hm"),
+        e.TurnAlive(),
+        e.ToolStarted(call_id="c2", name="n", arguments={}, effect=Effect.PURE),
+        e.ToolOutput(call_id="c1", text="x"),
+        e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r"),
+        e.ToolFinished(call_id="c1", outcome=ToolOutcome.FAILED, result="r"),
+        e.QuestionAsked(question_id="q", call_id="c1", text="?", expires_at=0),
+    ],
+    ids=lambda event: event.kind,
+)
+def test_what_a_turns_own_process_adds_is_a_sign_of_life(event: Event) -> None:
+    """R6"""
+    assert signed_by(begun().in_turn(CALL), event)
+
+
+def test_an_answer_to_its_question_is_a_sign_of_life() -> None:
+    """R6: its user has spoken."""
+    assert signed_by(asked(), e.QuestionAnswered(question_id="q1", call_id="c1", text="yes"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        e.TurnTaken(owner=2, epoch=2),
+        e.TurnInterrupted(reason="crash", restarts=1),
+        e.ToolFinished(call_id="c1", outcome=ToolOutcome.UNKNOWN, result="It may have run."),
+        e.MessageWritten(message_id="n", role="notice", text="told"),
+        e.TurnEnded(outcome=Outcome.FAILED),
+    ],
+    ids=lambda event: event.kind,
+)
+def test_what_a_recovery_writes_is_no_sign_of_life(event: Event) -> None:
+    """R6"""
+    assert not signed_by(begun().in_turn(CALL), event)
+
+
+def test_a_turn_that_is_taken_up_left_and_cut_over_and_over_ages() -> None:
+    """R6: an attempt that added nothing of its own is no sign of life, nor is a mark that is refreshed."""
+    log = begun().in_turn(text("x", 0)).cut()
+    sign = fold(log).turns[0].signed_at
+    assert sign == 1004
+    log.in_turn(e.TurnTaken(owner=2, epoch=2)).resumed(2).cut().left("R8").free(e.SessionChanged(resume_pending=True)).resumed(3).cut()
+    assert fold(log).turns[0].signed_at == sign
+    assert fold(log.resumed(4).in_turn(e.TurnAlive())).turns[0].signed_at == 1000 + len(log.items)
+
+
+def test_what_others_add_to_the_session_is_no_sign_of_life_of_its_turn() -> None:
+    log = begun().said("m2", "more").free(e.StopRequested(turn_id="t1", by="owner"), e.SessionResumed(by="owner"))
+    assert fold(log).turns[0].signed_at == 1002
+
+
+def test_a_sign_whose_time_is_missing_counts_as_none() -> None:
+    """R6: a time that is missing is not fresh."""
+    log = begun().in_turn(text("x", 0))
+    lost = [msgspec.structs.replace(log.items[-1], at=0)]
+    assert fold([*log.items[:-1], *lost]).turns[0].signed_at is None
+
+
+# --- what a human asked for, and what nobody read
+
+
+def test_a_human_who_resumes_the_session_asks_for_its_turn_until_it_goes_on_or_is_cut_again() -> None:
+    """R6, R7: whoever asked is heard once."""
+    log = begun().cut().left()
+    assert not fold(log).turns[0].asked
+    log.free(e.SessionResumed(by="owner"))
+    assert fold(log).turns[0].asked
+    assert not fold(log.resumed(2)).turns[0].asked
+    log.free(e.SessionResumed(by="owner"))
+    assert not fold(log.cut()).turns[0].asked
+    assert fold(Log().free(e.SessionResumed(by="owner"))).turns == []
+
+
+def test_results_are_unread_until_the_agent_says_thinks_or_calls_something() -> None:
+    """B4"""
+    result = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r")
+    assert not fold(begun().in_turn(CALL)).turns[0].unread_results
+    assert fold(begun().in_turn(CALL, result)).turns[0].unread_results
+    for read in (text("x", 0), e.Reasoning(text="hm"), e.ToolStarted(call_id="c2", name="n", arguments={}, effect=Effect.PURE)):
+        assert not fold(begun().in_turn(CALL, result, read)).turns[0].unread_results
+    for aside in (e.TurnAlive(), e.ToolOutput(call_id="c1", text="x"), e.TurnInterrupted(reason="crash", restarts=1)):
+        assert fold(begun().in_turn(CALL, result, aside)).turns[0].unread_results
+    assert fold(asked().in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", text="yes"))).turns[0].unread_results
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_an_ended_turn_says_itself_whether_it_left_results_unread(unread: bool) -> None:
+    """B4: also where its pieces are gone, and whatever they would have told."""
+    result = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r")
+    for events in ((CALL, result), (CALL, result, text("read", 0))):
+        log = begun().in_turn(*events, e.TurnEnded(outcome=Outcome.FAILED, unread_results=unread))
+        assert [fold(items).turns[0].unread_results for items in (log.items, log.records())] == [unread, unread]
+
+
+# --- decisions, in words
+
+
+def decision(log: Log) -> tuple[str | None, str | None, int | None]:
+    """What the newest interruption row says, the same from the records alone."""
+    whole, loaded = ([message for message in fold(items).messages if message.role == "interruption"][-1] for items in (log, log.records()))
+    assert (whole.decision, whole.rule, whole.attempt) == (loaded.decision, loaded.rule, loaded.attempt)
+    assert fold(log).turns[-1].rule == whole.rule
+    return whole.decision, whole.rule, whole.attempt
+
+
+def test_a_cut_over_which_nothing_was_decided_says_nothing() -> None:
+    assert decision(begun().cut()) == (None, None, None)
+
+
+def test_a_turn_that_was_resumed_says_by_which_rule_and_why() -> None:
+    """P8"""
+    why = "cut by a crash 12 s before"
+    assert decision(begun().cut().resumed(2, "R9", why)) == ("resumed: rule R9, cut by a crash 12 s before", "R9", 2)
+    assert decision(begun().cut().resumed(2)) == ("resumed: rule R9", "R9", 2)
+
+
+def test_a_turn_that_was_left_says_so_and_says_anew_what_became_of_it() -> None:
+    """R7, B14"""
+    log = begun().cut().left("R7", "cut by a crash 5 s before")
+    assert decision(log) == ("left: rule R7, cut by a crash 5 s before", "R7", None)
+    assert fold(log).turns[0].state is TurnState.INTERRUPTED
+    log.left("R8", "cut by a crash 1 h before")
+    assert decision(log) == ("left: rule R8, cut by a crash 1 h before", "R8", None)
+    log.free(e.SessionResumed(by="owner")).resumed(2, "R9", "cut by a crash 2 h before")
+    assert decision(log) == ("resumed: rule R9, cut by a crash 2 h before", "R9", 2)
+    assert decision(log.ended("whole")) == ("resumed: rule R9, cut by a crash 2 h before", "R9", 2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome", "told"),
+    [
+        ("R0", Outcome.CANCELLED, "cancelled: rule R0, why"),
+        ("R2", Outcome.SET_ASIDE, "set aside: rule R2, why"),
+        ("R6", Outcome.SET_ASIDE, "set aside: rule R6, why"),
+        ("R4", Outcome.FAILED, "ended: rule R4, why"),
+    ],
+)
+def test_a_turn_that_does_not_go_on_says_how_it_ended_by_which_rule_and_why(rule: str, outcome: Outcome, told: str) -> None:
+    log = begun().in_turn(text("x", 0)).cut(written=1).in_turn(e.MessageWritten(message_id="t1.answer", role="assistant", text="x"))
+    assert decision(log.in_turn(e.TurnEnded(outcome=outcome, rule=rule, why="why"))) == (told, rule, None)
+
+
+def test_an_end_of_its_own_changes_no_decision() -> None:
+    """The row tells of the cut; how the resumed attempt ended is the turn's own affair."""
+    log = begun().cut().resumed(2, why="why").in_turn(e.TurnEnded(outcome=Outcome.CANCELLED, rule="R0", why="stopped"))
+    found = fold(log)
+    assert [message.decision for message in found.messages if message.role == "interruption"] == ["resumed: rule R9, why"]
+    assert found.turns[0].rule == "R0"
+
+
+def test_a_waiting_turn_that_is_left_waits_on() -> None:
+    """R5"""
+    found = fold(asked().left("R5"))
+    assert (found.turns[0].state, found.turns[0].rule) == (TurnState.WAITING, "R5")
+    assert found.question and [message.role for message in found.messages] == ["user", "assistant"]
 
 
 def test_notices_and_other_roles_are_messages_of_their_own() -> None:
@@ -234,7 +475,7 @@ def test_notices_and_other_roles_are_messages_of_their_own() -> None:
 def test_events_that_say_nothing_to_people_change_nothing() -> None:
     before = shown(fold(simple()))
     log = simple().free(e.SessionChanged(title="x"), e.DeliveryChanged(delivery_id="d", state="sent"), e.JournalPruned(through=3))
-    log.in_turn(e.TurnTaken(owner=2, epoch=2), e.Reasoning(text="hm"))
+    log.free(e.SessionResumed(by="owner")).in_turn(e.TurnTaken(owner=2, epoch=2), e.Reasoning(text="hm"), e.TurnAlive())
     assert shown(fold(log)) == before
 
 
@@ -290,7 +531,11 @@ def test_a_turn_whose_start_is_damaged_can_go_on() -> None:
 
 
 STEPS = st.lists(
-    st.sampled_from("say start start text text text tool finish cut cut resume resume ask answer end stop notice".split()), max_size=60
+    st.sampled_from(
+        "say start start text text think alive tool output finish lost cut cut leave resume resume wish ask answer end stop notice"
+        " refuse command".split()
+    ),
+    max_size=60,
 ).map(lambda steps: ["say", "start", *steps])
 
 
@@ -314,8 +559,23 @@ def story(steps: list[str]) -> Log:
                 length = len(fold(log).answer_text)
             case "tool" if running:
                 log.in_turn(e.ToolStarted(call_id=f"c{next(ids)}", name="n", arguments={}, effect=Effect.PURE))
-            case "finish" if running and fold(log).calls:
-                log.in_turn(e.ToolFinished(call_id=fold(log).calls[-1].call_id, outcome=ToolOutcome.DONE, result="r"))
+            case "think" if running:
+                log.in_turn(e.Reasoning(text="hm"))
+            case "alive" if running:
+                log.in_turn(e.TurnAlive())
+            case "output" if running and fold(log).calls:
+                log.in_turn(e.ToolOutput(call_id=fold(log).calls[-1].call_id, text="o"))
+            case "finish" | "lost" if running and fold(log).calls:
+                outcome = ToolOutcome.DONE if step == "finish" else ToolOutcome.UNKNOWN
+                log.in_turn(e.ToolFinished(call_id=fold(log).calls[-1].call_id, outcome=outcome, result="r"))
+            case "leave" if state in (TurnState.INTERRUPTED, TurnState.WAITING):
+                log.left(f"R{next(ids) % 10}", "why")
+            case "wish":
+                log.free(e.SessionResumed(by="owner"))
+            case "refuse" if waiting:
+                log.free(e.MessageRefused(message_id=waiting.pop(), reason="reset"))
+            case "command":
+                log.free(e.MessageWritten(message_id=f"m{next(ids)}", role="user", text="/status"))
             case "cut" if running:
                 log.cut(written=length)
                 state = TurnState.INTERRUPTED
@@ -334,7 +594,9 @@ def story(steps: list[str]) -> Log:
             case "end" if not idle:
                 if answer := fold(log).answer_text:
                     log.in_turn(e.MessageWritten(message_id=answer_id(log.turn or ""), role="assistant", text=answer))
-                log.in_turn(ENDED)
+                cut, unread = state is TurnState.INTERRUPTED, fold(log).turns[-1].unread_results
+                how = Outcome.SET_ASIDE if cut else Outcome.FAILED if unread else Outcome.COMPLETED
+                log.in_turn(e.TurnEnded(outcome=how, rule="R6" if cut else None, why="why" if cut else None, unread_results=unread))
                 state = TurnState.ENDED
             case "stop" if not idle:
                 log.free(e.StopRequested(turn_id=log.turn or "", by="owner"))
@@ -345,21 +607,27 @@ def story(steps: list[str]) -> Log:
 
 def comparable(message: Message) -> tuple[object, ...]:
     calls = [(call.call_id, call.outcome, call.result) for call in message.tool_calls]
-    return (message.id, message.role, message.text, message.turn_id, message.status, message.state, message.rule, message.attempt, calls)
+    decided = (message.state, message.rule, message.decision, message.attempt)
+    return (message.id, message.role, message.text, message.turn_id, message.status, decided, calls)
 
 
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
+def lasting(turn: Turn) -> Turn:
+    """Without its last sign of life, which pieces give and which counts only while it is open."""
+    return msgspec.structs.replace(turn, signed_at=None)
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
 @given(steps=STEPS)
 def test_a_conversation_whose_turns_are_over_is_the_same_without_its_pieces(steps: list[str]) -> None:
     """P7: what grew on one page is what loads on another, in the same order, also once the journal is pruned."""
     log = story([*steps, "end"])
     grown, loaded = fold(log), fold(log.records())
     assert [comparable(message) for message in loaded.messages] == [comparable(message) for message in grown.messages]
-    assert loaded.turns == grown.turns
+    assert list(map(lasting, loaded.turns)) == list(map(lasting, grown.turns))
     assert list(loaded.queued) == list(grown.queued)
 
 
-@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@settings(max_examples=120, derandomize=True, database=None, deadline=None)
 @given(steps=STEPS, data=st.data())
 def test_any_log_with_any_damage_folds(steps: list[str], data: st.DataObject) -> None:
     log = story(steps)

@@ -1,27 +1,38 @@
 """A real Holdfast process on a home folder of its own: started, killed, started again; and a client that follows a session over it all."""
 
+import asyncio
 import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
+from holdfast.store import SqliteStore, open_store
+
 ROOT = Path(__file__).parents[2]
 START_S = 30.0
+# Nothing here is encrypted, and a context with every certificate of the system costs as much as the start of a server.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+T = TypeVar("T")
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def wait_until(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
@@ -32,37 +43,44 @@ def wait_until(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
 
 
 class Serving:
-    """`holdfast serve` as a user starts it. The port stays the same over restarts."""
+    """`holdfast serve` as a user starts it. The port stays the same over restarts. Another `module` is one that serves it with an agent of
+    its own.
+    """
 
-    def __init__(self, home: Path, **settings: str) -> None:
+    def __init__(self, home: Path, *, module: str = "holdfast", **settings: str) -> None:
         self.home, self.port = home, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self._module = module
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
-        self._environment |= {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
+        self._environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+        self.configure(**settings)
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
+
+    def configure(self, **settings: str) -> None:
+        """Counts from the next start on."""
+        self._environment |= {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
 
     def start(self) -> "Serving":
         self.home.mkdir(exist_ok=True)
         self.starts += 1
         with (self.home / f"output-{self.starts}.txt").open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "holdfast", "--home", str(self.home), "serve", "--port", str(self.port)],
+                [sys.executable, "-m", self._module, "--home", str(self.home), "serve", "--port", str(self.port)],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.home,
                 env=self._environment,
             )
         deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
-            try:
-                if httpx.get(f"{self.url}/healthz", timeout=2).status_code == 200:
-                    return self
-            except httpx.TransportError:
-                pass
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.02)
+        with httpx.Client(verify=NO_CERTIFICATES, trust_env=False, timeout=2) as client:
+            while time.monotonic() < deadline and self.process.poll() is None:
+                try:
+                    if client.get(f"{self.url}/healthz").status_code == 200:
+                        return self
+                except httpx.TransportError:
+                    pass
+                time.sleep(0.02)
         raise AssertionError(f"Holdfast did not start:\n{self.output()}")
 
     def output(self) -> str:
@@ -73,7 +91,8 @@ class Serving:
         return (self.home / "token").read_text().strip()
 
     def client(self, **options: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=20, **options)
+        signed = {"Authorization": f"Bearer {self.token}"}
+        return httpx.Client(base_url=self.url, headers=signed, timeout=20, verify=NO_CERTIFICATES, trust_env=False, **options)
 
     def kill(self) -> None:
         """SIGKILL: no handler, no goodbye."""
@@ -123,12 +142,42 @@ class Serving:
             time.sleep(0.05)
         raise AssertionError(f"session is {session['state']}, not {state}: {json.dumps(session)[:2000]}\n{self.output()[-3000:]}")
 
+    def order(self, path: str, **fields: Any) -> dict[str, Any]:
+        """A POST that must be obeyed."""
+        with self.client() as client:
+            answer = client.post(path, json=fields)
+            assert answer.status_code in (200, 202), answer.text
+            return dict(answer.json())
+
+    def status(self) -> dict[str, Any]:
+        with self.client() as client:
+            return dict(client.get("/api/status").json())
+
+    def between_lives(self, work: Callable[[SqliteStore], Awaitable[T]]) -> T:
+        """What is done to the store while no gateway serves."""
+
+        async def do() -> T:
+            store = await open_store(self.home, now=now)
+            try:
+                return await work(store)
+            finally:
+                await store.aclose()
+
+        return asyncio.run(do())
+
     def log(self, session_id: str) -> list["Seen"]:
         """Every event of a session as a fresh reader sees it, up to the session's cursor."""
         until = int(self.session(session_id)["cursor"].split(".")[1])
         reader = Reader(self, session_id)
         reader.read_until(lambda seen: bool(seen) and seen[-1].seq >= until)
         return reader.seen
+
+
+def complete_a_turn(serving: Serving) -> None:
+    """A life that completed a turn is no part of a crash loop: kills after it do not add up to safe mode with those before."""
+    session_id = serving.new_session()
+    serving.post(session_id, "hello")
+    serving.wait_for(session_id)
 
 
 class Seen:

@@ -54,7 +54,18 @@ def test_help_names_every_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["nonsense"], ["sessions", "--limit", "none"], ["show"], ["serve", "--port", "70000"], ["--home", "", "status"]]
+    "words",
+    [
+        ["nonsense"],
+        ["sessions", "--limit", "none"],
+        ["sessions", "--state", "asleep"],
+        ["show"],
+        ["resume"],
+        ["resume", "s_x", "--all"],
+        ["suspend"],
+        ["serve", "--port", "70000"],
+        ["--home", "", "status"],
+    ],
 )
 def test_a_command_line_that_is_not_understood_ends_with_2(tmp_path: Path, words: list[str]) -> None:
     said = holdfast(tmp_path, *words)
@@ -69,7 +80,21 @@ def test_a_command_that_comes_later_says_so(tmp_path: Path, words: list[str]) ->
     assert is_one_sentence(said.err) and "comes later" in said.err
 
 
-@pytest.mark.parametrize("words", [["stop"], ["sessions"], ["show", "s_x"], ["send", "new", "hi"], ["token"], ["backup", "copy.db"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["stop"],
+        ["stop", "s_x"],
+        ["sessions"],
+        ["show", "s_x"],
+        ["send", "new", "hi"],
+        ["resume", "s_x"],
+        ["resume", "--all"],
+        ["suspend", "agent:main:telegram:dm:1"],
+        ["token"],
+        ["backup", "copy.db"],
+    ],
+)
 def test_where_nothing_is_yet_a_command_says_so_and_makes_nothing(tmp_path: Path, words: list[str]) -> None:
     said = holdfast(tmp_path / "home", *words)
     assert said.code == 1
@@ -199,6 +224,10 @@ def test_config_says_where_each_setting_came_from(tmp_path: Path) -> None:
     assert said["max_waiting"] == {"value": 7, "source": "config.toml"}
     assert said["port"] == {"value": 9000, "source": "HOLDFAST_PORT"}
     assert said["host"] == {"value": "127.0.0.1", "source": "default"}
+    resets = "default=idle 60; telegram.group=daily 4"
+    said = holdfast(tmp_path, "config", "--json", HOLDFAST_RESETS=resets).json
+    assert said["resets"] == {"value": {"default": "idle 60", "telegram.group": "daily 4"}, "source": "HOLDFAST_RESETS"}
+    assert resets in holdfast(tmp_path, "config", HOLDFAST_RESETS=resets).out
     assert "9000" in holdfast(tmp_path, "config", HOLDFAST_PORT="9000").out
 
 

@@ -91,7 +91,33 @@ def test_sessions_are_listed_newest_first_and_a_turn_nobody_runs_counts_as_cut(h
     assert (said.code, said.out) == (0, "No conversation fits.\n")
 
 
+def change(home: Path, *changes: tuple[str, e.SessionChanged]) -> None:
+    async def write() -> None:
+        store = await open_store(home, now=lambda: 0)
+        for session_id, flags in changes:
+            await store.change_session(session_id, flags, at=1_700_000_000_000)
+        await store.aclose()
+
+    asyncio.run(write())
+
+
+def test_what_is_suspended_or_pending_is_listed_with_the_reason(home: Path) -> None:
+    """A14: rule, reason and age, without a gateway."""
+    change(
+        home, ("s_done", e.SessionChanged(suspended=True)), ("s_waits", e.SessionChanged(resume_pending=True, resume_reason="store_full"))
+    )
+    for state, name in (("suspended", "s_done"), ("pending", "s_waits")):
+        found = holdfast(home, "sessions", "--state", state, "--json").json["sessions"]
+        assert [session["session_id"] for session in found] == [name]
+    suspended, pending = (holdfast(home, "sessions", "--state", state).out.splitlines() for state in ("suspended", "pending"))
+    assert len(suspended) == 2 and "suspended  R9 resume" in suspended[1]
+    assert len(pending) == 2 and "cut by a full disk" in pending[1] and "years ago" in pending[1]
+    assert "suspended: the next message starts a new conversation; `holdfast resume s_done`" in holdfast(home, "show", "s_done").out
+    assert "pending: cut by a full disk" in holdfast(home, "show", "s_waits").out
+
+
 def test_a_table_keeps_within_the_terminal(home: Path) -> None:
+    change(home, ("s_cut", e.SessionChanged(resume_pending=True, resume_reason="crash")))
     for columns in (50, 60, 80):
         said = holdfast(home, "sessions", COLUMNS=str(columns))
         assert said.code == 0 and max(len(line) for line in said.out.splitlines()) <= columns
@@ -107,8 +133,9 @@ def test_a_conversation_is_shown_with_its_tool_calls_and_why_it_was_resumed(home
         "message to s_done",
         "terminal: date  done",
         "half an answer",
-        "Reason: crash. Rule R9 (resume)",
-        "attempt 2",
+        "Cut by a crash. What had been written is kept.",
+        "resumed: rule R9 (attempt 2)",
+        "last decision: rule R9 (resume)",
     ):
         assert words in said.out
     assert "\x1b" not in said.out, "what a tool printed must not reach the terminal as a command"

@@ -171,7 +171,17 @@ def test_what_is_shown_does_not_depend_on_whether_the_gateway_runs(serving: Serv
     holdfast(serving.home, "send", session_id, "run echo hi; sleep 0.1; echo there")
     holdfast(serving.home, "send", session_id, "fail")
     holdfast(serving.home, "send", session_id, "ask What?")
-    reads = (["sessions"], ["show", session_id], ["show", session_id, "--events"])
+    cut = serving.new_session()
+    serving.post(cut, "hang")
+    serving.wait_for(cut, state="running")
+    serving.post(cut, "too late")
+    holdfast(serving.home, "send", cut, "/status")
+    holdfast(serving.home, "suspend", cut)
+    wait_until(lambda: bool(serving.session(cut)["left"]))
+    again = holdfast(serving.home, "send", cut, "count 2 0", "--json").json["session_id"]
+    reads = [["sessions"], ["sessions", "--state", "suspended"], ["sessions", "--state", "waiting"]]
+    for each in (session_id, cut, again):
+        reads += [["show", each], ["show", each, "--events"]]
     online = [holdfast(serving.home, *words, "--json").json for words in reads]
     assert serving.stop() == 0
     assert [holdfast(serving.home, *words, "--json").json for words in reads] == online

@@ -12,8 +12,9 @@ import pytest
 from holdfast.cli.following import BEGINS_ANEW, Following, Note, Text
 from tests.e2e.command_line import Said, holdfast, write_status
 
-SESSION: dict[str, Any] = {"session_id": "s_1", "cursor": "l.1", "messages": [], "turns": [], "question": None}
+SESSION: dict[str, Any] = {"session_id": "s_1", "cursor": "l.1", "messages": [], "turns": [], "question": None, "left": False}
 STARTED = ("turn.started", {"turn_id": "t", "message_ids": ["m_1"]})
+LEFT = ("turn.left", {"turn_id": "t", "rule": "R7", "why": "cut by a crash 2 s before"})
 ENDED = ("turn.ended", {"turn_id": "t", "outcome": "completed", "error": None})
 
 
@@ -30,6 +31,7 @@ class Gateway(ThreadingHTTPServer):
         self.streams: list[list[tuple[str, dict[str, Any]]]] = []
         self.posted: list[dict[str, Any]] = []
         self.cursors: list[str] = []
+        self.session = SESSION
         self.seq = 1
 
 
@@ -41,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if not self.path.endswith("/events"):
-            self._answer(200, SESSION)
+            self._answer(200, self.server.session)
             return
         self.server.cursors.append(self.headers["Last-Event-ID"])
         self.send_response(200)
@@ -126,7 +128,23 @@ def test_a_message_that_may_have_arrived_says_how_to_send_it_again(gateway: Gate
 def test_a_refused_message_is_told(gateway: Gateway, tmp_path: Path) -> None:
     gateway.posts, gateway.streams = [202], [[("message.refused", {"message_id": "m_1", "reason": "no agent"})]]
     said = send(gateway, tmp_path)
-    assert said.code == 1 and "ended as refused: no agent" in said.err
+    assert said.code == 1 and "The message was not answered: no agent." in said.err
+
+
+def test_a_turn_that_was_left_is_not_waited_for(gateway: Gateway, tmp_path: Path) -> None:
+    """B14: in safe mode nothing goes on before a human says so."""
+    gateway.posts, gateway.streams = [202], [[STARTED, text(0, "one "), LEFT]]
+    gateway.session = SESSION | {"left": True, "turns": [{"id": "t"}]}
+    said = send(gateway, tmp_path)
+    assert said.code == 1 and said.out == "one \n"
+    assert "rule R7, cut by a crash 2 s before" in said.err and "`holdfast resume s_1`" in said.err
+
+
+def test_a_turn_that_was_left_and_went_on_since_is_waited_for(gateway: Gateway, tmp_path: Path) -> None:
+    resumed = ("turn.resumed", {"turn_id": "t", "attempt": 2, "rule": "R9", "reason": "crash"})
+    gateway.posts, gateway.streams = [202], [[STARTED, text(0, "one "), LEFT, resumed, text(4, "two"), ENDED]]
+    said = send(gateway, tmp_path)
+    assert (said.code, said.out) == (0, "one two\n"), said.err
 
 
 # what is printed of an answer that takes several attempts
@@ -148,6 +166,27 @@ def test_an_attempt_that_writes_the_same_again_prints_it_once() -> None:
 def test_an_attempt_that_writes_something_else_says_that_it_begins_anew() -> None:
     assert printed(text(0, "a b"), text(0, "a x"), written("a x y")) == [Text("a b"), Note(BEGINS_ANEW), Text("a x"), Text(" y")]
     assert printed(text(0, "a b"), text(0, "a"), written("a")) == [Text("a b"), Note(BEGINS_ANEW), Text("a")]
+
+
+def test_a_command_is_answered_by_the_gateway_itself() -> None:
+    following = Following("m_9")
+    mine = ("message.written", {"message_id": "m_9", "role": "user", "text": "/status"})
+    reply = ("message.written", {"message_id": "m_9.reply", "role": "notice", "text": "All is well."})
+    assert [piece for event, data in (mine, reply) for piece in following.apply(event, data)] == [Text("All is well.")]
+    assert (following.over, following.outcome) == (True, "command")
+
+
+def test_a_snapshot_tells_of_messages_that_had_no_turn() -> None:
+    def seen(status: str, *more: dict[str, Any]) -> Following:
+        following = Following("m_9")
+        mine = {"id": "m_9", "role": "user", "turn_id": None, "text": "hello", "status": status}
+        following.apply("snapshot", SESSION | {"messages": [mine, *more]})
+        return following
+
+    assert seen("refused").outcome == "refused"
+    reply = {"id": "m_9.reply", "role": "notice", "turn_id": None, "text": "All is well.", "status": "complete"}
+    assert (seen("command", reply).outcome, seen("command", reply).answer) == ("command", "All is well.")
+    assert not seen("complete").over, "it still waits for its turn"
 
 
 def test_other_turns_of_the_session_print_nothing() -> None:

@@ -5,7 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.e2e.serving import Reader, Seen, Serving
+from tests.e2e.serving import Reader, Seen, Serving, complete_a_turn, wait_until
 
 ROUNDS = 20
 AT_ONCE = 4
@@ -21,6 +21,7 @@ def rounds(tmp_path: Path, play: object) -> None:
         with Serving(tmp_path / f"home-{number}") as serving:
             for turn in range(ROUNDS // AT_ONCE):
                 name = seed + number * 1000 + turn
+                complete_a_turn(serving)
                 try:
                     play(serving, random.Random(name))  # type: ignore[operator]
                 except AssertionError as error:
@@ -147,8 +148,8 @@ def test_a_session_that_three_restarts_cut_is_suspended_and_the_next_message_sta
     with Serving(tmp_path / "home") as serving:
         session_id = serving.new_session()
         serving.post(session_id, "hang")
-        for _ in range(3):
-            serving.wait_for(session_id, state="running")
+        for attempt in (1, 2, 3):
+            wait_until(lambda attempt=attempt: [turn["attempt"] for turn in serving.session(session_id)["turns"]] == [attempt])  # type: ignore[misc]
             serving.kill()
             serving.start()
         session = serving.wait_for(session_id)
@@ -165,11 +166,10 @@ def test_sessions_at_rest_stay_silent_after_a_kill(tmp_path: Path) -> None:
     with Serving(tmp_path / "home") as serving:
         session_id = serving.new_session()
         serving.post(session_id, "hello")
-        before = serving.wait_for(session_id)
+        serving.wait_for(session_id)
+        before, log = serving.session(session_id), serving.log(session_id)
         for _ in range(2):
             serving.kill()
             serving.start()
-        other = serving.new_session()
-        serving.post(other, "hello")
-        serving.wait_for(other)
-        assert serving.session(session_id) == before
+        complete_a_turn(serving)
+        assert serving.session(session_id) == before and serving.log(session_id) == log

@@ -1,10 +1,12 @@
 """An agent that does what the message tells it to, step by step, and whose whole answer can be foretold.
 
-say:hello|call:unsafe|ask:name|say:bye|sleep:0.5|fail|hang
+say:hello|call:unsafe|call:pure 200|ask:name|say:bye|sleep:0.5|fail|hang|crash
+
+A number behind a call's tool is how many seconds it takes.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from holdfast.agents.demo import DemoAgent
 from holdfast.core.effects import ToolOutcome
@@ -16,18 +18,27 @@ class Failure(Exception):
 
 
 class ScriptedAgent:
-    """`keeps` decides whether a resumed attempt goes on behind the text it finds or begins its answer anew.
+    """`keeps` decides whether a resumed attempt goes on behind the text it finds or begins its answer anew. `given` hears of every
+    attempt, and `crash` takes the whole process down.
 
     A page's `count N` goes to the demo agent.
     """
 
     name = "scripted"
 
-    def __init__(self, *, keeps: Callable[[], bool] = lambda: True, think: Callable[[], float] = lambda: 0.0) -> None:
-        self._keeps, self._think = keeps, think
+    def __init__(
+        self,
+        *,
+        keeps: Callable[[], bool] = lambda: True,
+        think: Callable[[], float] = lambda: 0.0,
+        given: Callable[[AgentRequest], None] = lambda request: None,
+        crash: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._keeps, self._think, self._given, self._crash = keeps, think, given, crash
         self._demo = DemoAgent()
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        self._given(request)
         if request.text.startswith("count "):
             await self._demo.run(request, turn)
             return
@@ -36,7 +47,8 @@ class ScriptedAgent:
             await asyncio.sleep(self._think())
             call_id = f"{request.turn_id}.{number}"
             if word == "call":
-                result = await turn.call(call_id, rest, {"word": rest})
+                tool, _, lasts_s = rest.partition(" ")
+                result = await turn.call(call_id, tool, {"word": tool, "lasts_s": float(lasts_s or 0)})
                 await writer.say(called(result.outcome, result.text))
             elif word == "ask":
                 await writer.say(answered(await turn.ask(call_id, rest)))
@@ -46,6 +58,8 @@ class ScriptedAgent:
                 raise Failure("as it was told")
             elif word == "hang":
                 await asyncio.Event().wait()
+            elif word == "crash" and self._crash is not None:
+                await self._crash()
             else:
                 await writer.say(rest + " ")
         await writer.finish()
@@ -98,6 +112,6 @@ def whole_answer(turn_id: str, text: str, results: Mapping[str, tuple[ToolOutcom
             answer += called(outcome, result)
         elif word == "ask":
             answer += answered(result)
-        elif word == "say" or word not in ("sleep", "fail", "hang"):
+        elif word == "say" or word not in ("sleep", "fail", "hang", "crash"):
             answer += rest + " "
     return answer

@@ -8,7 +8,11 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar
 from typing import Any, NoReturn
+
+# Which process a task belongs to, where a loop has more than one.
+PROCESS: ContextVar[str | None] = ContextVar("process", default=None)
 
 
 class Crash(SystemExit):
@@ -54,6 +58,7 @@ class SimLoop(asyncio.BaseEventLoop):
         # Must exceed the distance of two floats at any time of the clock, or a timer is never due and the loop spins.
         self._clock_resolution = 1e-6
         self.dead = False
+        self._killed: set[str] = set()
         self._tasks: list[Any] = []
         self.set_task_factory(_create_task)
 
@@ -72,6 +77,17 @@ class SimLoop(asyncio.BaseEventLoop):
         super().call_soon(_crash)
         self.dead = True
 
+    def kill(self, process: str) -> None:
+        """One of several processes dies, and the others live on. What is under way in it must go on with `await never()`."""
+        self._killed.add(process)
+        for handle in [*self._ready, *self._scheduled]:
+            if self._is_killed(handle._context):  # type: ignore[attr-defined]
+                handle.cancel()
+
+    def _is_killed(self, context: Context | None) -> bool:
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        return process is not None and process in self._killed
+
     def bury(self) -> None:
         """Ends what the dead left behind, in silence. To be called when nothing can be confused by it any more."""
         self.dead = True
@@ -88,12 +104,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self.close()
 
     def call_soon(self, callback: Callable[..., Any], *arguments: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
-        if self.dead:
+        if self.dead or (self._killed and self._is_killed(context)):
             return asyncio.Handle(callback, arguments, self, context)
         return super().call_soon(callback, *arguments, context=context)
 
     def call_at(self, when: float, callback: Callable[..., Any], *arguments: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
-        if self.dead:
+        if self.dead or (self._killed and self._is_killed(context)):
             return asyncio.TimerHandle(when, callback, arguments, self, context)
         return super().call_at(when, callback, *arguments, context=context)
 

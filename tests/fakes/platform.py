@@ -15,6 +15,7 @@ class Sent(NamedTuple):
     delivery_id: str
     session_key: str
     text: str
+    anchor: str | None = None
 
 
 class ChatServer:
@@ -31,6 +32,7 @@ class ChatServer:
         self.updates: list[Update] = []
         self.confirmed: set[str] = set()
         self.sent: list[Sent] = []
+        self.banned: set[str] = set()
 
     def write(self, chat: str, sender: str, text: str) -> Update:
         """A person writes."""
@@ -39,6 +41,7 @@ class ChatServer:
             session_key=session_key(chat),
             sender=sender,
             text=text,
+            anchor=f"anchor-{len(self.updates) + 1}",
         )
         self.updates.append(update)
         return update
@@ -57,7 +60,10 @@ class Chat:
         self._server, self._faults = server, faults
         self.reconciles = server.reconciles
 
-    async def send(self, delivery_id: str, session_key: str, text: str) -> Receipt:
+    def allows(self, session_key: str, sender: str) -> bool:
+        return sender not in self._server.banned
+
+    async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
         mood = self._server.moods()
         await self._faults.at("before a send")
         await self._faults.pause()
@@ -65,7 +71,7 @@ class Chat:
             raise Unavailable("The platform asks to wait.")
         if mood == "lost":
             raise ConnectionResetError("the connection broke on the way out")
-        self._server.sent.append(Sent(delivery_id, session_key, text))
+        self._server.sent.append(Sent(delivery_id, session_key, text, anchor))
         await self._faults.at("after a send")
         if mood == "cut":
             raise ConnectionResetError("the connection broke on the way back")

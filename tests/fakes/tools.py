@@ -1,5 +1,6 @@
 """Tools whose effects are recorded outside the process that runs them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -39,7 +40,9 @@ class World(Protocol):
 
 
 class CounterTool:
-    """Adds one to a counter in the world. Called again with the same key, an idempotent one changes nothing more."""
+    """Adds one to a counter in the world. Called again with the same key, an idempotent one changes nothing more.
+    It takes as long as its argument `lasts_s` says.
+    """
 
     def __init__(self, effect: Effect, *, world: World, faults: Faults, noise: Callable[[], int] = lambda: 1) -> None:
         self.name, self.effect = str(effect), effect
@@ -51,6 +54,7 @@ class CounterTool:
         await self._faults.at("before its effect")
         self._world.effects.append(Done(context.call_id, self.name, self._world.last_id()))
         await self._faults.at("after its effect")
+        await asyncio.sleep(arguments.get("lasts_s", 0.0))
         for number in range(self._noise()):
             await context.output(f"{arguments['word']} {number}\n")
             await self._faults.pause()

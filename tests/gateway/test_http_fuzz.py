@@ -11,11 +11,12 @@ from tests.gateway.web import TOKEN, World, ask
 
 PATHS = (
     "/api/sessions", "/api/sessions/{id}", "/api/sessions/{id}/messages", "/api/sessions/{id}/events", "/api/sessions/{id}/stop",
-    "/api/sessions/{id}/reset", "/api/questions/{id}", "/api/approvals/{id}", "/api/login", "/api/logout", "/api/status",
+    "/api/sessions/{id}/reset", "/api/sessions/{id}/resume", "/api/sessions/{id}/suspend",
+    "/api/admin/resume", "/api/questions/{id}", "/api/approvals/{id}", "/api/login", "/api/logout", "/api/status",
     "/api/openapi.json", "/api/admin/stop", "/api/admin/restart", "/metrics", "/healthz", "/", "/s/{id}", "/assets/{id}",
 )  # fmt: skip
 FIELDS = ("text", "client_id", "mode", "attachments", "title", "pinned", "archived", "code", "token", "other")
-PARAMETERS = ("limit", "before", "query", "archived", "after", "other")
+PARAMETERS = ("limit", "before", "query", "archived", "state", "after", "other")
 NAMES = ("host", "origin", "authorization", "cookie", "content-type", "content-length", "content-encoding", "last-event-id", "range", "x")
 CALM = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 

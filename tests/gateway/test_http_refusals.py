@@ -171,8 +171,7 @@ async def test_head_is_get_without_the_body(world: World) -> None:
 async def test_what_is_not_possible_yet_is_told_so(world: World) -> None:
     session_id = await world.new_session()
     for method, path, body in (
-        ("DELETE", f"/api/sessions/{session_id}", None), ("POST", f"/api/sessions/{session_id}/reset", {}),
-        ("POST", f"/api/sessions/{session_id}/resume", {}), ("POST", "/api/approvals/a_1", {}), ("POST", "/api/admin/restart", {}),
+        ("DELETE", f"/api/sessions/{session_id}", None), ("POST", "/api/approvals/a_1", {}), ("POST", "/api/admin/restart", {}),
         ("POST", "/api/admin/pause", {}), ("POST", "/api/admin/unpause", {}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "steer"}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "interrupt"}),
@@ -186,7 +185,8 @@ async def test_what_is_not_possible_yet_is_told_so(world: World) -> None:
 
 async def test_a_query_that_does_not_fit_is_refused(world: World) -> None:
     for query in (
-        "limit=0", "limit=101", "limit=x", "limit=1.5", "limit=" + "9" * 99, "archived=perhaps", "before=x", "before=1.2.3", "before=1",
+        "limit=0", "limit=101", "limit=x", "limit=1.5", "limit=" + "9" * 99, "archived=perhaps", "state=idle", "before=x", "before=1.2.3",
+        "before=1",
         "before=" + "9" * 40 + ".1", "before=" + "1" * 200, "query=" + "x" * 1001, "&".join(f"a{n}=1" for n in range(51)),
     ):  # fmt: skip
         assert error_of(await world.client.get(f"/api/sessions?{query}")) == (400, "bad_input"), query

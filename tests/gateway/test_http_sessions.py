@@ -13,6 +13,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 SUMMARY = {
     "session_id", "session_key", "title", "created_at", "updated_at", "state", "generation", "suspended", "resume_pending", "resume_reason",
     "last_resume_marked_at", "was_auto_reset", "auto_reset_reason", "interrupted_restarts", "pinned", "archived", "queued",
+    "current", "left", "rule", "why",
 }  # fmt: skip
 
 
@@ -174,7 +175,7 @@ async def test_the_search_finds_titles_and_messages_and_survives_any_words(world
 
 
 async def test_a_message_to_a_suspended_session_goes_to_a_new_one_and_the_answer_names_it(world: World) -> None:
-    """P8."""
+    """A14, P8."""
     session_id = await world.new_session(title="Stuck")
     await world.gateway.change_session(session_id, SessionChanged(suspended=True))
     answer = await world.post(session_id, "hello again")
@@ -200,19 +201,16 @@ async def test_a_cut_turn_shows_its_interruption_and_after_the_restart_what_was_
         cut = await world.view(session_id)
         assert (cut["state"], cut["resume_pending"], cut["resume_reason"]) == ("interrupted", True, "shutdown_timeout")
         row = cut["messages"][-1]
-        assert (row["role"], row["state"], row["reason"], row["rule"], row["attempt"]) == (
-            "interruption",
-            "recovered",
-            "shutdown_timeout",
-            None,
-            None,
-        )
+        assert (row["role"], row["state"], row["reason"]) == ("interruption", "recovered", "shutdown_timeout")
+        assert (row["rule"], row["decision"], row["attempt"]) == (None, None, None)
+        assert (cut["rule"], cut["why"], cut["left"], cut["current"]) == (None, None, False, True)
         assert TIME.fullmatch(cut["last_resume_marked_at"])
     async with web.world(tmp_path, life="another") as world:
         world.agent.released.set()
         view = await world.until_state(session_id, "idle")
         (row,) = [message for message in view["messages"] if message["role"] == "interruption"]
-        assert (row["rule"], row["attempt"]) == ("R9", 2)
+        assert (row["rule"], row["attempt"], row["decision"]) == ("R9", 2, "resumed: rule R9, cut by a shutdown 0 s before")
+        assert (view["rule"], view["why"]) == ("R9", "cut by a shutdown 0 s before")
         assert (view["turns"][0]["attempt"], view["turns"][0]["rule"], view["turns"][0]["outcome"]) == (2, "R9", "completed")
 
 

@@ -44,12 +44,16 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
         "at": at, "session_id": session_id, "session_key": f"agent:main:web:page:{session_id}", "title": "Told", "auto_reset_reason": None,
     }  # fmt: skip
     message_id = told["message.accepted"]["message_id"]
-    assert told["message.accepted"] == {"at": at, "message_id": message_id, "text": "lines ahoy", "mode": "queue", "sender": "owner"}
+    assert told["message.accepted"] == {
+        "at": at, "message_id": message_id, "text": "lines ahoy", "mode": "queue", "sender": "owner", "anchor": None,
+    }  # fmt: skip
     turn = {"at": at, "turn_id": told["turn.started"]["turn_id"], "attempt": 1}
     assert told["turn.started"] == turn | {"position": 0, "generation": 1, "cause": "message", "message_ids": [message_id]}
     assert told["text"] == turn | {"position": 2, "text": "ahoy", "offset": 0}
     assert told["tool.finished"] == turn | {"position": 6, "call_id": f"{turn['turn_id']}.1", "outcome": "done", "result": "ahoy"}
-    assert told["turn.ended"] == turn | {"position": 8, "outcome": "completed", "error": None, "rule": None}
+    assert told["turn.ended"] == turn | {
+        "position": 8, "outcome": "completed", "error": None, "rule": None, "why": None, "unread_results": False, "still_pending": False,
+    }  # fmt: skip
 
 
 async def test_a_reader_that_reconnects_at_every_possible_cursor_sees_what_one_that_stayed_saw(served: World) -> None:

@@ -45,6 +45,9 @@ class Hands:
     def monotonic(self) -> float:
         return self.elapsed_s
 
+    def offset_s(self, at: int) -> int:
+        return 0
+
     def pass_s(self, seconds: float) -> None:
         self.wall_ms += int(seconds * 1000)
         self.elapsed_s += seconds

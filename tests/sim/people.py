@@ -1,19 +1,23 @@
-"""The people outside: they write, stop, answer and read. What they did and saw is remembered while the process is dead."""
+"""The people outside: they write, command, stop, answer and read, and one of them may be the operator.
+
+What they did and saw is remembered while the process is dead."""
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Logged, QuestionAsked, decode
 from holdfast.gateway.gateway import Gateway
-from holdfast.ports import Accepted, Stopped, Update
+from holdfast.ports import Accepted, Moved, Stopped, Update
 from tests.fakes.platform import ChatServer, session_key
 
 if TYPE_CHECKING:
     from tests.sim.world import Life
 
 PATIENCE_S = 3.0
+LOOKS_EVERY_S = 0.5
 
 
 class Say(NamedTuple):
@@ -48,7 +52,46 @@ class Restart(NamedTuple):
     once: tuple[str, int] | None = None
 
 
-Deed = Say | Stop | Answer | Restart
+class Reset(NamedTuple):
+    """Begins a new conversation at its own address: again with the same `client_id` until it is acknowledged, and `again` times more."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    again: int = 0
+
+
+class Resume(NamedTuple):
+    """Goes back to a conversation: the first this person had, or the one of that number."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    number: int = 1
+    again: int = 0
+
+
+class Suspend(NamedTuple):
+    """An operator suspends this person's conversation."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
+class ResumeAll(NamedTuple):
+    """An operator ends safe mode."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
+class Wait(NamedTuple):
+    """Until this holds of the process that lives."""
+
+    until: "Callable[[Life], bool]"
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
+Deed = Say | Stop | Answer | Restart | Reset | Resume | Suspend | ResumeAll | Wait
 
 
 class Posted(NamedTuple):
@@ -62,11 +105,11 @@ class Posted(NamedTuple):
 class Reader:
     """Reads one session from its beginning, over any number of connections, and keeps everything it was ever shown."""
 
-    def __init__(self) -> None:
-        self.session_id: str | None = None
+    def __init__(self, session_id: str, kinds: Counter[str], questions: list[str]) -> None:
+        """`kinds` and `questions` gather what is seen, of this session and of others."""
+        self.session_id = session_id
         self.shown: list[tuple[int, bytes]] = []
-        self.kinds: Counter[str] = Counter()
-        self.questions: list[str] = []
+        self.kinds, self.questions = kinds, questions
 
     @property
     def cursor(self) -> int:
@@ -82,8 +125,6 @@ class Reader:
             self.questions.append(event.question_id)
 
     async def follow(self, life: "Life") -> None:
-        await life.until(lambda: self.session_id is not None)
-        assert self.session_id is not None
         while True:
             try:
                 await self._connect(self.session_id, life)
@@ -130,12 +171,16 @@ class Person:
     def __init__(self, name: str, deeds: tuple[Deed, ...], *, server: ChatServer | None = None) -> None:
         self.name, self.deeds, self.server = name, deeds, server
         self.next = 0
-        self.reader = Reader()
+        self.readers: list[Reader] = []
+        self.kinds: Counter[str] = Counter()
+        self.questions: list[str] = []
         self.session_id: str | None = None
         self.posted: dict[int, Posted] = {}
         self.written: list[Update] = []
         self.stopped: list[Stopped] = []
+        self.moved: dict[int, Moved] = {}
         self._tried: set[int] = set()
+        self._asked_of: dict[int, str] = {}  # A request that is made again is made of the same conversation.
 
     @property
     def chats(self) -> bool:
@@ -144,6 +189,22 @@ class Person:
     @property
     def done(self) -> bool:
         return self.next == len(self.deeds)
+
+    def come(self, life: "Life") -> None:
+        """To a process that has just started."""
+        life.spawn(self.act(life))
+        for reader in self.readers:
+            life.spawn(reader.follow(life))
+        if self.chats:
+            life.spawn(self._find_chat(life))
+
+    def _go(self, session_id: str, life: "Life") -> None:
+        """From now on this is the conversation; the ones before are still read."""
+        self.session_id = session_id
+        if all(reader.session_id != session_id for reader in self.readers):
+            reader = Reader(session_id, self.kinds, self.questions)
+            self.readers.append(reader)
+            life.spawn(reader.follow(life))
 
     async def act(self, life: "Life") -> None:
         while not self.done:
@@ -155,27 +216,27 @@ class Person:
     async def _act(self, life: "Life") -> None:
         if not self.chats and self.session_id is None:
             session = await life.gateway.create_session(self.name)
-            self.session_id = self.reader.session_id = session.session_id
+            self._go(session.session_id, life)
         deed = self.deeds[self.next]
         await asyncio.sleep(deed.after_s)
         await self._see(deed.once, life)
         await self._do(deed, life)
 
-    async def find_chat(self, life: "Life") -> None:
-        """A chat has a session as soon as the gateway has made one."""
-        while self.session_id is None:
-            await asyncio.sleep(0.1)
+    async def _find_chat(self, life: "Life") -> None:
+        """A chat has a session as soon as the gateway has made one, and another one when it has begun anew."""
+        while True:
+            await asyncio.sleep(0.1 if self.session_id is None else LOOKS_EVERY_S)
             try:
                 found = await life.gateway.store.current_session(session_key(self.name))
             except Unavailable:
                 continue
-            if found is not None:
-                self.session_id = self.reader.session_id = found.session_id
+            if found is not None and found.session_id != self.session_id:
+                self._go(found.session_id, life)
 
     async def _see(self, once: tuple[str, int] | None, life: "Life") -> None:
         if once is not None:
             kind, count = once
-            await life.until(lambda: self.reader.kinds[kind] >= count, patience_s=PATIENCE_S)
+            await life.until(lambda: self.kinds[kind] >= count, patience_s=PATIENCE_S)
 
     async def _do(self, deed: Deed, life: "Life") -> None:
         match deed:
@@ -183,18 +244,46 @@ class Person:
                 if self.server is not None:
                     self.written.append(self.server.write(self.name, self.name, deed.text))
                 else:
-                    await self._post(deed, life.gateway)
+                    await self._post(deed, life)
             case Stop():
                 await self._stop(life.gateway)
             case Answer():
                 await self._answer(deed, life.gateway)
+            case Reset() | Resume():
+                await self._move(deed, life)
+            case Suspend():
+                if self.session_id is not None:
+                    await life.gateway.suspend(self.session_id)
+            case ResumeAll():
+                life.span.asked_to_leave = True
+                life.gateway.resume_all()
+            case Wait():
+                await life.until(lambda: deed.until(life))
             case Restart():
                 self.next += 1
                 life.leave("restart_timeout")
                 return
         self.next += 1
 
-    async def _post(self, deed: Say, gateway: Gateway) -> None:
+    async def _move(self, deed: Reset | Resume, life: "Life") -> None:
+        """By its own address, named by the conversation it is asked of: the one this person believes to be in."""
+        if self.session_id is None or (isinstance(deed, Resume) and deed.number > len(self.readers)):
+            return
+        gateway, client_id = life.gateway, f"{self.name}-{self.next}"
+        asked = (
+            self.readers[deed.number - 1].session_id if isinstance(deed, Resume) else self._asked_of.setdefault(self.next, self.session_id)
+        )
+        for _ in range(1 + deed.again):
+            if isinstance(deed, Resume):
+                moved = await gateway.resume_session(asked, by=self.name, client_id=client_id)
+            else:
+                moved = await gateway.reset(asked, by=self.name, client_id=client_id)
+            before = self.moved.get(self.next)
+            assert before is None or not before.changed or moved == before, f"A22: one request was answered with {before} and with {moved}"
+            self.moved[self.next] = moved
+        self._go(self.moved[self.next].session_id, life)
+
+    async def _post(self, deed: Say, life: "Life") -> None:
         assert self.session_id is not None
         client_id = f"{self.name}-{self.next}" if deed.client_id else None
         if client_id is None:
@@ -203,12 +292,13 @@ class Person:
             self._tried.add(self.next)
         self.posted.setdefault(self.next, Posted(deed.text, client_id, None))
         for _ in range(1 + deed.again):
-            accepted = await gateway.post(self.session_id, deed.text, client_id=client_id)
+            accepted = await life.gateway.post(self.session_id, deed.text, client_id=client_id)
             before = self.posted[self.next].accepted
             assert before is None or (before.message_id, before.session_id) == (accepted.message_id, accepted.session_id), (
                 f"P1: the same client_id was answered with {before} and with {accepted}"
             )
             self.posted[self.next] = Posted(deed.text, client_id, accepted)
+            self._go(accepted.session_id, life)
 
     async def _stop(self, gateway: Gateway) -> None:
         if self.session_id is None:
@@ -220,8 +310,8 @@ class Person:
         self.stopped.append(stopped)
 
     async def _answer(self, deed: Answer, gateway: Gateway) -> None:
-        if self.reader.questions:
+        if self.questions:
             try:
-                await gateway.answer(self.reader.questions[-1], deed.text)
+                await gateway.answer(self.questions[-1], deed.text)
             except Refused:
                 return

@@ -3,17 +3,29 @@
 import random
 from collections.abc import Iterator
 
+import msgspec
+
+from holdfast.core.resets import Policy
+from holdfast.gateway.gateway import Settings
 from tests.fakes.power import MODES
-from tests.sim.people import Answer, Deed, Restart, Say, Stop
-from tests.sim.world import Death, Weather, World
+from tests.sim.people import Answer, Deed, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
+from tests.sim.world import SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked")
 TOOLS = ("unsafe", "idempotent", "pure")
+COMMANDS = ("/stop", "/new", "/resume", "/resume 1", "/queue say:queued", "/status", "/sessions", "/help", "/nonsense")
+HOUR_MS, DAY_MS = 3_600_000, 24 * 3_600_000
 
 
 def world_of(seed: int) -> World:
     chance = random.Random(f"{seed}|world")
-    world = World(seed, deaths=tuple(_deaths(chance)), reconciles=chance.random() < 0.5, weather=_weather(chance))
+    world = World(
+        seed,
+        deaths=tuple(_deaths(chance)),
+        reconciles=chance.random() < 0.5,
+        weather=_weather(chance),
+        settings=_settings(chance),
+    )
     for number in range(chance.randint(1, 4)):
         chats = chance.random() < 0.5
         world.person(f"p{number}", *_deeds(chance, chats), chats=chats)
@@ -29,9 +41,22 @@ def _deaths(chance: random.Random) -> Iterator[Death]:
             yield Death(at_s=chance.uniform(0, chance.choice((0.3, 3.0, 30.0))), unsynced=mode)
 
 
+def _settings(chance: random.Random) -> Settings:
+    """Most operators change nothing."""
+    unusual = {
+        "auto_resume": chance.random() < 0.5,
+        "resume_window_s": chance.choice((0.0, -1.0, 20.0)),
+        "crash_policy": chance.choice(("suspend", "resume")),
+        "resets": {"default": Policy(idle_min=1, daily_hour=chance.choice((None, 4)))},
+        "resumes_at_once": 1,
+    }
+    name = chance.choice((*unusual, *("" for _ in range(3 * len(unusual)))))
+    return msgspec.structs.replace(SETTINGS, **{name: unusual[name]}) if name else SETTINGS
+
+
 def _weather(chance: random.Random) -> Weather:
-    hour = 3_600_000
-    jumps = tuple((chance.uniform(0, 20), chance.randint(-2 * hour, 2 * hour)) for _ in range(chance.choice((0, 0, 1, 3))))
+    far = chance.choice((2 * HOUR_MS, 2 * HOUR_MS, 3 * DAY_MS))
+    jumps = tuple((chance.uniform(0, 20), chance.randint(-far, far)) for _ in range(chance.choice((0, 0, 1, 3))))
     return Weather(
         drift=chance.choice((0.0, -0.2, 0.5)),
         jumps=jumps,
@@ -41,6 +66,7 @@ def _weather(chance: random.Random) -> Weather:
         flaky=chance.choice((0.0, 0.0, 0.0, 0.02, 0.1)),
         full=chance.choice(((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.5, 6.0))),
         noise=chance.choice((0, 2, 10)),
+        downtimes=chance.choice(((0.0, 0.5, 5.0), (0.0, 0.5, 5.0), (0.0, 700.0, 5000.0))),
     )
 
 
@@ -49,16 +75,24 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
         after_s = chance.choice((0.0, 0.0, chance.uniform(0, 0.5), chance.uniform(0, 3)))
         once = (chance.choice(KINDS), chance.randint(1, 2)) if chance.random() < 0.3 else None
         kind = chance.random()
-        if kind < 0.70:
+        if kind < 0.57:
             client_id = chance.random() < 0.9
             again = chance.choice((0, 0, 0, 2)) if client_id else 0
             yield Say(_script(chance, chats), after_s=after_s, once=once, client_id=client_id, again=again)
-        elif kind < 0.85:
+        elif kind < 0.67:
+            yield Say(chance.choice(COMMANDS), after_s=after_s, once=once, again=chance.choice((0, 0, 1)))
+        elif kind < 0.76:
             yield Stop(after_s=after_s, once=once)
-        elif kind < 0.95:
+        elif kind < 0.83:
             yield Answer("because", after_s=after_s)
-        else:
+        elif kind < 0.86:
             yield Restart(after_s=after_s, once=once)
+        elif kind < 0.90:
+            yield Reset(after_s=after_s, once=once, again=chance.choice((0, 1)))
+        elif kind < 0.95:
+            yield Resume(after_s=after_s, once=once, number=chance.choice((1, 1, 2)), again=chance.choice((0, 1)))
+        else:
+            yield chance.choice((Suspend, ResumeAll))(after_s=after_s, once=once)
 
 
 def _script(chance: random.Random, chats: bool) -> str:
@@ -76,5 +110,5 @@ def _script(chance: random.Random, chats: bool) -> str:
         elif step == "ask":
             steps.append("ask:why?")
         else:
-            steps.append(chance.choice(("fail", "hang", "say:rare")))
+            steps.append(chance.choice(("fail", "hang", "say:rare", "crash", "call:pure 40")))
     return "|".join(steps)

@@ -5,15 +5,20 @@ import itertools
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from holdfast.core import recovery
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import DeliveryChanged, ToolFinished
+from holdfast.core.sessions import Session
+from holdfast.core.turns import TurnState
 from holdfast.ports import Accepted, Store
-from tests.sim.people import Say
+from holdfast.store import reads
+from tests.sim.people import Reset, Say, Stop
 from tests.sim.promises import check
-from tests.sim.world import Death, World
+from tests.sim.world import Death, Weather, World
 
 
 class _Lying:
@@ -51,6 +56,16 @@ class ForgetsOpenCalls(_Lying):
         return await self._store.append_turn(lease, events=kept, **named)
 
 
+class OverlooksStops(_Lying):
+    """Does not say of a cut turn that it was stopped."""
+
+    async def session(self, session_id: str) -> Session:
+        session = await self._store.session(session_id)
+        if session.turn_state is TurnState.INTERRUPTED:
+            return msgspec.structs.replace(session, stop_requested=False)
+        return session
+
+
 def _first_breach(tell: Callable[[World], object], **world_is: Any) -> str:
     """What the invariants say of the first death that shows the fault."""
     for point in itertools.count(1):
@@ -86,4 +101,46 @@ def test_a_fault_that_was_put_in_is_found(fault: dict[str, Any], breach: str) ->
         **fault,
     )
     with pytest.raises(AssertionError, match=breach):
+        raise AssertionError(found)
+
+
+STOPPED = (Say("say:one|call:unsafe|hang"), Stop(once=("tool.finished", 1)))
+
+
+@pytest.mark.parametrize(
+    ("deeds", "fault", "breach"),
+    (
+        (STOPPED, {"wrap": lambda store: cast(Store, OverlooksStops(store))}, "P8: .*'R9'.* the record says .*'R0'"),
+        (
+            (Say("say:one|call:unsafe|sleep:1|say:two"),),
+            {
+                "really": lambda settings: msgspec.structs.replace(settings, resume_window_s=-1.0),
+                "weather": Weather(downtimes=(24 * 3600.0,)),
+            },
+            "P8: .*'R9'.* the record says .*'R6'",
+        ),
+    ),
+    ids=("ignores the stop", "resumes what is stale"),
+)
+def test_a_recovery_that_decides_otherwise_is_found(deeds: tuple[Any, ...], fault: dict[str, Any], breach: str) -> None:
+    """P3, P8, R0, R6: the labels are recomputed from the log, so a wrong decision shows however well it ends."""
+    found = _first_breach(lambda world: world.person("ann", *deeds), **fault)
+    with pytest.raises(AssertionError, match=breach):
+        raise AssertionError(found)
+
+
+def test_a_reset_that_forgets_the_words_that_waited_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A20: a refusal without the texts is none."""
+    whole = reads.waiting_texts
+    monkeypatch.setattr(reads, "waiting_texts", lambda db, session: [(message_id, "") for message_id, _ in whole(db, session)])
+    found = _first_breach(lambda world: world.person("ann", Say("say:one|hang"), Say("say:two"), Reset(once=("text", 1))))
+    with pytest.raises(AssertionError, match="A20: 'say:two' is missing"):
+        raise AssertionError(found)
+
+
+def test_restarts_that_are_not_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A17: a count that never grows would never suspend anybody."""
+    monkeypatch.setattr(recovery, "restarts_after_cut", lambda restarts, *, own_results, ran_ms: 0)
+    found = _first_breach(lambda world: world.person("ann", Say("say:one|sleep:1|say:two")))
+    with pytest.raises(AssertionError, match=r"A17: .* counts 0"):
         raise AssertionError(found)

@@ -5,19 +5,21 @@ death runs no `finally`, no `except` and no close. Everything random comes from 
 """
 
 import asyncio
+import bisect
 import random
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Coroutine, MutableMapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 from structlog.testing import capture_logs
 
 from holdfast.core.effects import Effect
 from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.gateway.gateway import Gateway, Settings
-from holdfast.ports import Owner, Store, Tool
+from holdfast.ports import AgentRequest, Owner, Store, Tool
 from holdfast.store import SqliteStore
 from holdfast.store.connection import connect, fetch
 from tests.fakes.agents_sim import ScriptedAgent
@@ -30,9 +32,10 @@ from tests.sim.disk import DATABASE, SimDisk, empty_database
 from tests.sim.lines import SimLines
 from tests.sim.people import Person, as_shown
 
-IDLE_TIMEOUT_S = 5.0
+SETTINGS = Settings(turn_idle_timeout_s=5.0)
 QUIET_S = 1.5
-# A delivery that was asked to wait waits five minutes at most; nothing else in a simulation takes longer.
+SOON_S = 60.0
+# Safe mode lasts ten minutes, and a delivery that was asked to wait waits five at most; nothing else takes as long, unless it is told to.
 NEVER_QUIET_S = 3000.0
 MAX_LIVES = 12
 
@@ -58,13 +61,33 @@ class Weather(NamedTuple):
     flaky: float = 0.0
     full: tuple[float, float] = (0.0, 0.0)
     noise: int = 2
+    downtimes: tuple[float, ...] = (0.0, 0.5, 5.0)
 
 
-class Span(NamedTuple):
-    """A life's part of the log: its owner, and the newest event before it began."""
+class Span:
+    """A process's part of the log: its owner, the newest event before it began and when it was over, and whether it ended in order. And how
+    it stood with safe mode: whether it began in it, the newest event and the time when it left it, whether an operator had asked for it.
+    """
 
-    owner: int
-    after_id: int
+    def __init__(self, life: int, name: str, owner: int, after_id: int, began: float) -> None:
+        self.life, self.name, self.owner, self.after_id, self.began = life, name, owner, after_id, began
+        self.until_id: int | None = None
+        self.stopping = self.orderly = False
+        self.lasted_s = 0.0
+        self.ready = False
+        self.safe = False
+        self.left_safe_mode: tuple[int, float] | None = None
+        self.asked_to_leave = False
+
+
+class Given(NamedTuple):
+    """What one attempt was given to work with, and the newest event of the log at that moment."""
+
+    turn_id: str
+    attempt: int
+    text: str
+    note: str | None
+    log_id: int
 
 
 class World:
@@ -76,10 +99,18 @@ class World:
         reconciles: bool = True,
         weather: Weather | None = None,
         wrap: Callable[[Store], Store] = lambda store: store,
+        really: Callable[[Settings], Settings] = lambda settings: settings,
         synchronous: str = "FULL",
+        settings: Settings = SETTINGS,
+        reachable: Callable[[int], bool] = lambda life: True,
+        bans: tuple[str, int] | None = None,
     ) -> None:
+        """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
+        `really`: what the gateway makes of its settings.
+        """
         self.seed, self.deaths, self.weather = seed, tuple(deaths), weather or Weather()
-        self.wrap, self.synchronous = wrap, synchronous
+        self.wrap, self.really, self.synchronous = wrap, really, synchronous
+        self.settings, self.reachable, self.bans = settings, reachable, bans
         moods = self.random("moods")
         self.server = ChatServer(
             reconciles=reconciles,
@@ -88,8 +119,10 @@ class World:
         )
         self.people: list[Person] = []
         self.effects: list[Done] = []
+        self.given: list[Given] = []
         self.alive: set[str] = set()
         self.spans: list[Span] = []
+        self.times: list[tuple[int, float]] = []
         self.elapsed = 0.0
         self.files = dict(_empty())
         self.logs: list[MutableMapping[str, Any]] = []
@@ -109,6 +142,15 @@ class World:
     def last_id(self) -> int:
         return self.lives[-1].last_id()
 
+    def when(self, event_id: int) -> float:
+        """The time of the world at which an event was committed, as the first commit that has it tells."""
+        place = bisect.bisect_left(self.times, (event_id, -1.0))
+        return self.times[place][1] if place < len(self.times) else self.elapsed
+
+    def wall_ms(self, elapsed: float) -> int:
+        """What the gateway's clock shows at a time of the world."""
+        return SimClock(elapsed=lambda: elapsed, monotonic=lambda: 0.0, drift=self.weather.drift, jumps=self.weather.jumps).now()
+
     def person(self, name: str, *deeds: Any, chats: bool = False) -> Person:
         person = Person(name, deeds, server=self.server if chats else None)
         self.people.append(person)
@@ -124,11 +166,11 @@ class World:
             self.logs = logs
             downtime = self.random("downtime")
             while len(self.lives) < MAX_LIVES:
-                life = Life(self, len(self.lives))
+                life = self.new_life()
                 self.lives.append(life)
                 vfs = self._closing.enter_context(life.disk.mounted())
                 finished = life.run(vfs)
-                self.elapsed += downtime.choice((0.0, 0.5, 5.0))
+                self.elapsed += downtime.choice(self.weather.downtimes)
                 self.files = life.what_is_left()
                 if finished and not life.left_for:
                     break
@@ -136,6 +178,19 @@ class World:
                 raise AssertionError(f"the script did not end within {MAX_LIVES} lives")
             for life in self.lives:
                 life.bury()
+
+    def new_life(self) -> "Life":
+        return Life(self, len(self.lives))
+
+    def begin(self, span: Span) -> Span:
+        """A process has begun; those that are no longer alive have written what they will ever have written."""
+        for earlier in self.spans:
+            if earlier.until_id is None and earlier.name not in self.alive:
+                earlier.until_id = span.after_id
+        self.spans.append(span)
+        while self.times and self.times[-1][0] > span.after_id:
+            self.times.pop()  # The disk has forgotten them.
+        return span
 
     def logged_errors(self) -> list[MutableMapping[str, Any]]:
         return [entry for entry in self.logs if entry["log_level"] in ("error", "critical")]
@@ -155,6 +210,7 @@ class Life:
         self._start = self._random.uniform(0, 1e6)
         self._born = world.elapsed
         self.loop = SimLoop(start=self._start)
+        self.outside: list[asyncio.Task[Any]] = []
         self.disk = SimDisk(world.files, seed=self._random.getrandbits(32), dies=self._dies)
         self.points = 0
         self.left_for: str | None = None
@@ -171,6 +227,8 @@ class Life:
             self.db.execute(f"PRAGMA synchronous = {self.world.synchronous}")
         finished = run(self.loop, self._live(name))
         self.world.elapsed = self.elapsed()
+        if hasattr(self, "span"):
+            self.span.lasted_s = self.loop.time() - self._start
         self.world.alive.discard(name)
         if not finished:
             self.disk.cut()
@@ -198,6 +256,7 @@ class Life:
         return None
 
     def _committed(self) -> None:
+        self.world.times.append((self.last_id(), self.elapsed()))
         if self.disk.left is not None:
             raise Crash
 
@@ -206,6 +265,13 @@ class Life:
         self.world.died_at.append(f"after {self._death.at_s} s (unsynced: {self._death.unsynced})")
         self.disk.freeze(self._death.unsynced)
         raise Crash
+
+    async def crash(self) -> None:
+        """Something that runs inside the process takes it down."""
+        self.world.died_at.append("by its own doing")
+        self.disk.freeze("all")
+        self.loop.die()
+        await never()
 
     async def at(self, place: str) -> None:
         if self.disk.look(place):
@@ -258,61 +324,96 @@ class Life:
         self.left_for = reason
 
     async def _live(self, name: str) -> None:
+        self.gateway, self.span = await self.build(name)
+        await self.gateway.start()
+        self._invite()
+        await self._until_quiet()
+        self.span.stopping = True
+        await self.gateway.stop(reason=self.left_for or "shutdown_timeout")
+        await self._send_away()
+        await self.gateway.store.aclose()
+        self.span.until_id, self.span.orderly = self.last_id(), True
+        self.db.close()
+
+    async def build(self, name: str) -> tuple[Gateway, Span]:
+        """A process, up to the moment in which its gateway starts."""
         clock = SimClock(elapsed=self.elapsed, monotonic=self.loop.time, drift=self.world.weather.drift, jumps=self.world.weather.jumps)
         lines = SimLines(self.db, loop=self.loop, delay=self._delay, fails=self._fails, committed=self._committed)
         store = self.world.wrap(SqliteStore(lines, now=clock.now))
         after_id = self.last_id()
         owner = await store.register_owner(Owner(name=name, pid=self.number, started_at=clock.now(), boot_id="boot"))
-        self.world.spans.append(Span(owner, after_id))
+        span = self.world.begin(Span(self.number, name, owner, after_id, self.elapsed()))
+        if self.world.bans is not None and self.world.bans[1] <= self.number:
+            self.world.server.banned.add(self.world.bans[0])
         tools: dict[str, Tool] = {
             str(effect): CounterTool(effect, world=self.world, faults=self, noise=lambda: self._random.randint(0, self.world.weather.noise))
             for effect in Effect
         }
-        self.gateway = Gateway(
+        gateway = Gateway(
             store=store,
             clock=clock,
             ids=self.world,
             liveness=_Alive(self.world),
             owner=owner,
-            agent=ScriptedAgent(keeps=lambda: self._random.random() < 0.5, think=lambda: self._random.uniform(0, 0.05)),
+            agent=ScriptedAgent(
+                keeps=lambda: self._random.random() < 0.5,
+                think=lambda: self._random.uniform(0, 0.05),
+                given=self._given,
+                crash=self.crash,
+            ),
             tools=tools,
-            platforms={NAME: Chat(self.world.server, faults=self)},
+            platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
             encode=as_shown,
-            settings=Settings(turn_idle_timeout_s=IDLE_TIMEOUT_S, drain_timeout_s=self._random.choice((0.0, 0.3, 10.0))),
+            settings=self.world.really(msgspec.structs.replace(self.world.settings, drain_timeout_s=self._random.choice((0.0, 0.3, 10.0)))),
+            on_state=lambda state: self._note_safe_mode(gateway, span),
         )
-        await self.gateway.start()
-        outside = [self.loop.create_task(work) for work in self._outside()]
-        await self._until_quiet(outside)
-        await self.gateway.stop(reason=self.left_for or "shutdown_timeout")
-        for task in outside:
+        return gateway, span
+
+    def _invite(self) -> None:
+        for person in self.world.people:
+            person.come(self)
+
+    async def _send_away(self) -> None:
+        for task in self.outside:
             task.cancel()
-        for problem in await asyncio.gather(*outside, return_exceptions=True):
+        for problem in await asyncio.gather(*self.outside, return_exceptions=True):
             if isinstance(problem, Exception):
                 raise problem
-        await store.aclose()
-        self.db.close()
 
-    def _outside(self) -> list[Any]:
-        work = []
-        for person in self.world.people:
-            work += [person.act(self), person.reader.follow(self)]
-            if person.chats:
-                work.append(person.find_chat(self))
-        return work
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """For people: what they do goes on beside everything else, and ends with this life."""
+        self.outside.append(self.loop.create_task(work))
 
-    async def _until_quiet(self, outside: "list[asyncio.Task[Any]]") -> None:
+    def _given(self, request: AgentRequest) -> None:
+        self.world.given.append(Given(request.turn_id, request.attempt, request.text, request.note, self.last_id()))
+
+    def _note_safe_mode(self, gateway: Gateway, span: Span) -> None:
+        """Called when the gateway's state changes, and when it leaves safe mode."""
+        span.ready = True
+        if gateway.safe_mode:
+            span.safe = True
+        elif span.safe and span.left_safe_mode is None:
+            span.left_safe_mode = (self.last_id(), self.elapsed())
+
+    async def _until_quiet(self) -> None:
         """Until nobody has anything left to do and nothing was recorded for a while."""
         began = quiet_since = self.loop.time()
         last = -1
         while self.left_for is None and self.loop.time() - quiet_since < QUIET_S:
-            await asyncio.sleep(0.4)
-            for task in outside:
+            await asyncio.sleep(0.4 if self.loop.time() - began < SOON_S else 4.0)
+            for task in self.outside:
                 if task.done() and not task.cancelled() and (problem := task.exception()) is not None:
                     raise problem
             now = self.last_id()
             if now != last or not self._settled():
                 last, quiet_since = now, self.loop.time()
-            assert self.loop.time() - began < NEVER_QUIET_S, f"P3: never at rest: {self._unsettled()}"
+            never_s = NEVER_QUIET_S + self.world.settings.turn_idle_timeout_s
+            assert self.loop.time() - began < never_s, f"P3: never at rest: {self._unsettled()}"
+
+    @property
+    def _lasting(self) -> str:
+        """The rules whose decision to leave a turn nothing changes by itself."""
+        return "'R1', 'R8'" if self.world.settings.auto_resume else "'R1', 'R7', 'R8'"
 
     def _settled(self) -> bool:
         return not self._unsettled()
@@ -322,16 +423,25 @@ class Life:
         count = fetch(
             self.db,
             "SELECT (SELECT count(*) FROM inbox i JOIN head h ON h.session = i.session WHERE h.state <> 'waiting'),"
-            " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted')),"
-            " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead'))",
+            " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE h.state IN ('running', 'answered', 'interrupted')"
+            f"  AND NOT (h.left = 1 AND h.state = 'interrupted' AND s.rule IN ({self._lasting}))),"
+            " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')),"
+            " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE"
+            "  (SELECT max(id) FROM event e WHERE e.session = h.session AND kind IN ('question.asked', 'turn.ended')) <= ?"
+            "  AND (h.state = 'waiting' AND h.left = 0 OR s.resume_pending AND h.state IN ('none', 'ended')))",
+            (self.span.after_id,),
         )[0]
         heads = dict(fetch(self.db, "SELECT s.session_id, h.seq FROM head h JOIN session s ON s.id = h.session"))
+        server = self.world.server
         found = {
-            "readers": [p.name for p in self.world.people if p.reader.cursor < heads.get(p.reader.session_id, 0)],
+            "readers": [p.name for p in self.world.people for reader in p.readers if reader.cursor < heads.get(reader.session_id, 0)],
             "people": [person.name for person in self.world.people if not person.done],
-            "unconfirmed": [u.dedup_key for u in self.world.server.updates if u.dedup_key not in self.world.server.confirmed],
-            **dict(zip(("inbox", "turns", "outbox"), count, strict=True)),
+            **dict(zip(("inbox", "turns", "outbox", "undecided"), count, strict=True)),
         }
+        if self.world.reachable(self.number):
+            found["unconfirmed"] = [update.dedup_key for update in server.updates if update.dedup_key not in server.confirmed]
+        else:
+            del found["outbox"]
         return {name: what for name, what in found.items() if what}
 
 

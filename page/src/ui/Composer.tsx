@@ -1,9 +1,11 @@
 import { useComputed } from "@preact/signals";
-import type { VNode } from "preact";
+import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { openTurn } from "../log";
+import { type Command, offered, written } from "../commands";
+import { liveTurn } from "../log";
 import { Field } from "./Field";
 import { SendIcon, StopIcon } from "./icons";
+import { Offer, OFFER, optionId } from "./Offer";
 import { isTouch, useApp } from "./shared";
 
 export function Composer(): VNode {
@@ -11,22 +13,50 @@ export function Composer(): VNode {
   const draft = app.draftName;
   const [text, setText] = useState(() => app.drafts.get(draft));
   const field = useRef<HTMLTextAreaElement>(null);
+  const [chosen, setChosen] = useState(0);
+  const [closed, setClosed] = useState(false);
 
   // The field stays while conversations come and go under it, and with it the focus.
-  useLayoutEffect(() => setText(app.drafts.get(draft)), [draft]);
+  const redrafted = app.redrafted.value;
+  useLayoutEffect(() => setText(app.drafts.get(draft)), [draft, redrafted]);
   useEffect(() => {
     if (!isTouch()) field.current?.focus();
   }, [app.openName]);
+  useEffect(() => {
+    if (redrafted > 0) field.current?.focus();
+  }, [redrafted]);
 
   const turn = useComputed(() => {
     const view = app.conversation.view.value;
-    const open = view && openTurn(view.session);
+    const open = view && liveTurn(view.session);
     if (!view || !open) return null;
     return { asks: view.session.question !== null, stopping: view.stopping === open.id || app.conversation.stopAsked.value === open.id };
   });
   const type = (value: string): void => {
     setText(value);
     app.drafts.set(draft, value);
+    setClosed(false);
+    setChosen(0);
+  };
+
+  const commands = closed ? [] : offered(text);
+  const at = Math.min(chosen, commands.length - 1);
+  const take = (command: Command): void => {
+    type(written(command));
+    setClosed(true);
+  };
+  const pressed = (event: TargetedKeyboardEvent<HTMLTextAreaElement>): boolean => {
+    const command = commands[at];
+    if (command === undefined || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return false;
+    switch (event.key) {
+      case "ArrowDown": setChosen((at + 1) % commands.length); return true;
+      case "ArrowUp": setChosen((at + commands.length - 1) % commands.length); return true;
+      case "Escape": setClosed(true); return true;
+      case "Tab": take(command); return true;
+      // What is typed in full is sent like any other words.
+      case "Enter": if (text === written(command)) return false; take(command); return true;
+      default: return false;
+    }
   };
   const send = (): void => {
     if (text.trim() === "") return;
@@ -38,8 +68,12 @@ export function Composer(): VNode {
   const placeholder = turn.value === null ? "Write a message" : turn.value.asks ? "Or answer here" : "Write ahead";
   return (
     <form class="composer" onSubmit={(event) => { event.preventDefault(); send(); }}>
+      {commands.length > 0 && <Offer commands={commands} chosen={at} choose={setChosen} take={take} />}
       <div class="composer-box">
-        <Field id="composer" field={field} value={text} onInput={type} onSubmit={send} label="Message" placeholder={placeholder} testid="composer" />
+        <Field
+          id="composer" field={field} value={text} onInput={type} onSubmit={send} onKey={pressed} onBlur={() => setClosed(true)} label="Message"
+          placeholder={placeholder} testid="composer" offers={commands[at] ? { list: OFFER, chosen: optionId(commands[at]) } : null}
+        />
         <div class="composer-buttons">
           {turn.value && (
             <button
@@ -52,7 +86,7 @@ export function Composer(): VNode {
           <button type="submit" class="send" data-testid="send" disabled={text.trim() === ""} aria-label="Send" title="Send (Enter)"><SendIcon /></button>
         </div>
       </div>
-      <p class="composer-hint"><kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> begins a new line{turn.value && !turn.value.asks ? <>, <kbd>Esc</kbd> stops</> : null}</p>
+      <p class="composer-hint"><kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> begins a new line, <kbd>/</kbd> lists commands{turn.value && !turn.value.asks ? <>, <kbd>Esc</kbd> stops</> : null}</p>
     </form>
   );
 }

@@ -2,11 +2,11 @@ import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Item, shownAlready } from "../outbox";
 import type { Sent } from "../sending";
-import { isWaiting, openTurn, type View } from "../log";
+import { isWaiting, liveTurn, openTurn, type View } from "../log";
 import type { Message, Turn } from "../types";
 import { turnEnd } from "../words";
 import { DownIcon } from "./icons";
-import { MessageRow, OutboxRow, RefusedRow, SentRow, TurnEnd, Working } from "./Messages";
+import { MessageRow, OutboxRow, SentRow, TurnEnd, Working } from "./Messages";
 import { QuestionCard } from "./QuestionCard";
 import { gist } from "./ToolCard";
 import { useApp } from "./shared";
@@ -36,7 +36,7 @@ export function ConversationPane(): VNode {
 }
 
 function Rows(props: { view: View }): VNode {
-  const { session, reasoning, refused } = props.view;
+  const { session, reasoning } = props.view;
   const [shown, setShown] = useState(SHOWN);
   const settled = session.messages.filter((message) => !isWaiting(message));
   const waiting = session.messages.filter(isWaiting);
@@ -45,10 +45,9 @@ function Rows(props: { view: View }): VNode {
   const last = settled[settled.length - 1];
   const writes = last?.role === "assistant" && last.turn_id === open?.id && (last.text !== "" || last.tool_calls?.some((call) => call.outcome === null));
   const answers = answered(settled);
-  const works = open !== null && session.question === null && !writes;
+  const works = liveTurn(session) !== null && session.question === null && !writes;
   return (
     <>
-      {session.was_auto_reset && hidden === 0 && <p class="notice">This conversation began anew{session.auto_reset_reason === "suspended" ? ": the one before it is suspended" : ""}. The one before it is still in the list.</p>}
       {hidden > 0 && <button type="button" class="small-button earlier" onClick={() => setShown(shown + SHOWN)}>Show earlier messages ({hidden})</button>}
       {rows(settled.slice(hidden), session.turns).map((row) => {
         if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} />;
@@ -61,10 +60,8 @@ function Rows(props: { view: View }): VNode {
           />
         );
       })}
-      {works && <Working word={open.state === "interrupted" ? "Recovering" : "Working"} reasoning={reasoning?.turn_id === open.id ? reasoning.text : null} />}
+      {works && open && <Working word={open.state === "interrupted" ? "Recovering" : "Working"} reasoning={reasoning?.turn_id === open.id ? reasoning.text : null} />}
       {session.question && <QuestionCard key={session.question.question_id} question={session.question} />}
-      {refused.map(({ message, reason }) => <RefusedRow key={message.id} text={message.text} reason={reason} />)}
-      {session.suspended && <p class="notice">This conversation is suspended, because restarts cut it too often. What you write next begins a new one.</p>}
       {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting asks={null} answers={null} />)}
     </>
   );

@@ -2,8 +2,9 @@ import { useComputed, useSignalEffect } from "@preact/signals";
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { App } from "../app";
-import { openTurn } from "../log";
+import { liveTurn } from "../log";
 import { titleOf } from "../words";
+import { SafeModeBanner, StandingBar } from "./Bars";
 import { Composer } from "./Composer";
 import { ConversationPane } from "./ConversationPane";
 import { Header } from "./Header";
@@ -35,8 +36,9 @@ function Rooms(props: { app: App }): VNode {
       <main class="main" inert={phone && drawer}>
         <Header />
         <Away app={app} />
+        <SafeModeBanner />
         <ConversationPane />
-        {!app.conversation.missing.value && <Composer />}
+        {!app.conversation.missing.value && <><StandingBar /><Composer /></>}
       </main>
       <Announcer app={app} />
       <ToastView app={app} />
@@ -109,7 +111,7 @@ function useEscape(app: App): void {
       else if (app.toast.value) app.hush();
       else {
         const view = app.conversation.view.value;
-        const turn = view && openTurn(view.session);
+        const turn = view && liveTurn(view.session);
         if (turn && turn.state !== "waiting") void app.conversation.stop();
       }
     };

@@ -88,7 +88,7 @@ function Entry(props: { session: Summary }): VNode {
   const current = app.route.value.session === props.session.session_id;
   // The open conversation is known better than the last poll of the list.
   const live = current ? app.conversation.view.value?.session : undefined;
-  const session = live ? { ...props.session, title: live.title, state: live.state, queued: live.queued, suspended: live.suspended } : props.session;
+  const session = live ? { ...props.session, title: live.title, state: live.state, queued: live.queued, suspended: live.suspended, current: live.current, left: live.left } : props.session;
   const title = titleOf(session, app.conversation.firstWords(session.session_id));
   const mark = badge(session);
   return (
@@ -117,7 +117,7 @@ function Begun(props: { name: string }): VNode {
   return (
     <li class="entry begun">
       <a href="/" aria-current={app.openName === props.name ? "page" : undefined} onClick={plainClick(() => app.goFresh(props.name))}>
-        <span class="entry-title">{titleFrom(first?.text ?? "")}</span>
+        <span class="entry-title">{titleFrom(first?.text ?? "") || first?.text}</span>
         <span class="entry-foot"><span class="badge queued">{first?.refused ? "not sent" : "sending…"}</span></span>
       </a>
     </li>

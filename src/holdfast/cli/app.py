@@ -33,10 +33,12 @@ class Listed(NamedTuple):
 COMMANDS = {
     "serve": Listed("serve", "Run the gateway here, until it is told to stop."),
     "status": Listed("status", "Say whether a gateway runs, and how it is."),
-    "stop": Listed("stop", "Stop the running gateway and wait until it is gone."),
+    "stop": Listed("stop", "Stop the running gateway, or the turn of one conversation."),
     "sessions": Listed("sessions", "List conversations, newest first."),
     "show": Listed("show", "Show one conversation."),
     "send": Listed("send", "Send a message and print the answer."),
+    "resume": Listed("resume", "Go back to a conversation, or leave safe mode."),
+    "suspend": Listed("suspend", "Take a conversation out of service until it is resumed."),
     "token": Listed("token", "Print or replace the token of the page and the HTTP API."),
     "doctor": Listed("doctor", "Check everything a gateway depends on, and say what to do."),
     "backup": Listed("backup", "Copy all conversations to a file, also while the gateway runs."),
@@ -47,8 +49,6 @@ LATER = {
     "upgrade": "stop the gateway, install the new version, start it again",
     "pause": "`holdfast stop` keeps every message for the next start",
     "unpause": "there is no pause yet to take back",
-    "resume": "a cut turn is resumed by itself at the next start",
-    "suspend": "stop a turn on the page",
     "outbox": "`holdfast status` counts the replies that are still to be sent",
     "service": "let your supervisor run `holdfast serve`",
 }

@@ -165,6 +165,9 @@ def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
             "gateway", "fail", f"Process {status['pid']} lives, but: {error}", "Look at its log; `holdfast stop` and start it again."
         )
         return
+    if answer.get("safe_mode"):
+        advice = "Its log says why; `holdfast resume --all` ends it."
+        yield Finding("safe mode", "warn", "Several starts in a row died: nothing is resumed by itself.", advice)
     if answer["degraded"]:
         yield Finding("gateway", "fail", f"degraded: {answer['degraded']}.", "Messages are refused until that is mended.")
     else:

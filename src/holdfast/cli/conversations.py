@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.cli import offline
-from holdfast.cli.client import Client, Unreachable, connect
+from holdfast.cli.client import Answer, Client, Unreachable, connect
 from holdfast.cli.running import NotRunning
 from holdfast.store import SqliteStore
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 MAX_PAGE = 100
 
 
-def page(home: Path, *, query: str, archived: bool, limit: int, before: str | None) -> dict[str, Any]:
-    """Summaries, newest first, at most 100 of them, and where the next page begins."""
-    limit = min(limit, MAX_PAGE)
+def page(home: Path, *, query: str, archived: bool, state: str | None, limit: int, before: str | None) -> dict[str, Any]:
+    """Summaries, newest first, at most 100 of them, and where the next page begins. `state` is one the list itself knows."""
+    limit, named = min(limit, MAX_PAGE), "true" if archived else None
     return _either(
         home,
-        lambda client: client.get("/api/sessions", query=query, archived="true" if archived else None, limit=limit, before=before),
-        lambda store: offline.summaries(store, query=query, archived=archived, limit=limit, before=before),
+        lambda client: client.get("/api/sessions", query=query, archived=named, state=state, limit=limit, before=before),
+        lambda store: offline.summaries(store, query=query, archived=archived, state=state, limit=limit, before=before),
     )
 
 
@@ -41,6 +41,12 @@ def session_id(home: Path, key_or_id: str) -> str:
     if ":" not in key_or_id:
         return key_or_id
     return offline.read(home, lambda store, _: offline.resolve(store, key_or_id))
+
+
+def order(home: Path, key_or_id: str, what: str) -> Answer:
+    """Has the running gateway do something with a conversation. Raises `NotRunning`."""
+    client = connect(home)
+    return client.order(session_id(home, key_or_id), what)
 
 
 def _either(home: Path, online: Callable[[Client], T], from_store: Callable[[SqliteStore], Awaitable[T]]) -> T:

@@ -37,6 +37,10 @@ SUMMARY = (
         "pinned",
         "archived",
         "queued",
+        "current",
+        "left",
+        "rule",
+        "why",
     ),
 )
 LAST_MS = 253_402_300_799_999  # The end of the year 9999, behind which the format ends.
@@ -150,8 +154,8 @@ async def resolve(store: SqliteStore, key_or_id: str) -> str:
         raise NotFound("session or session key", key_or_id) from None
 
 
-async def summaries(store: SqliteStore, *, query: str, limit: int, before: str | None, archived: bool) -> dict[str, Any]:
-    page = await store.sessions(limit=limit, before=before, query=query, archived=archived)
+async def summaries(store: SqliteStore, *, query: str, limit: int, before: str | None, archived: bool, state: str | None) -> dict[str, Any]:
+    page = await store.sessions(limit=limit, before=before, query=query, archived=archived, state=state)
     living = await _living(store)
     return {"sessions": [_summary(session, living) for session in page.sessions], "next": page.next}
 
@@ -220,7 +224,7 @@ def _message(message: Message) -> dict[str, Any]:
     if message.role == "assistant":
         shown["tool_calls"] = [_call(call) for call in message.tool_calls]
     elif message.role == "interruption":
-        shown |= _fields(message, "state", "reason", "rule", "attempt")
+        shown |= _fields(message, "state", "reason", "rule", "decision", "attempt")
     return shown
 
 

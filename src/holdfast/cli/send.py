@@ -24,6 +24,7 @@ def command(key_or_id: str, text: str, wait: bool, timeout_s: float | None, clie
     """Send a message and print the answer as it is written.
 
     KEY_OR_ID is a session id or a session key; `new` begins a conversation. TEXT is the message; `-` reads it from standard input.
+    A command such as /status, /new or /help is answered by the gateway itself.
 
     The answer goes to standard output, everything else to standard error. A restart of the gateway in the middle does no harm. Exit code
     1 when the turn failed or was cancelled. When the agent asks something, the question is printed: answer it with another `send`.
@@ -54,10 +55,21 @@ def command(key_or_id: str, text: str, wait: bool, timeout_s: float | None, clie
     elif following.question:
         click.echo(clean(following.question["text"]))
         note(f"The agent asks. Answer with `holdfast send {sent.session_id} TEXT`.")
-    elif following.outcome != "completed":
-        why = f": {following.error.rstrip('.')}" if following.error else ""
-        click.echo(f"holdfast: The turn ended as {following.outcome}{why}.", err=True)
-    return 0 if following.outcome in (None, "completed") else 1
+    elif not _is_well(following):
+        click.echo(f"holdfast: {_what_went_wrong(following, sent.session_id)}", err=True)
+    return 0 if _is_well(following) else 1
+
+
+def _is_well(following: Following) -> bool:
+    return following.question is not None or following.outcome in ("completed", "command")
+
+
+def _what_went_wrong(following: Following, session_id: str) -> str:
+    if following.outcome is None:
+        on = f"`holdfast send {session_id} TEXT` goes on from it, `holdfast resume {session_id}` continues it as it was"
+        return f"The turn was cut and does not go on by itself ({following.left}): {on}."
+    why = f": {following.error.rstrip('.')}" if following.error else ""
+    return f"The message was not answered{why}." if following.outcome == "refused" else f"The turn ended as {following.outcome}{why}."
 
 
 def _text(text: str) -> str:
@@ -104,4 +116,5 @@ def _result(following: Following) -> dict[str, Any]:
         "text": following.answer,
         "question": following.question["text"] if following.question else None,
         "error": following.error,
+        "left": following.left,
     }

@@ -85,7 +85,7 @@ class Sending:
         return Sent(answer.body["message_id"], answer.body["session_id"], after, known)
 
     def follow(self, sent: Sent) -> Following:
-        """Returns when the turn is over, or waits for its user."""
+        """Returns when the turn is over, or waits for a human: for an answer, or for a word to go on after it was cut."""
         following = Following(sent.message_id, sent.known)
         cursor = sent.after
 
@@ -97,7 +97,7 @@ class Sending:
                 for piece in following.apply(event.event, event.data):
                     self._put(piece)
                 cursor = event.id or cursor
-                if following.over or (following.question and _still_asked(client, sent.session_id, following)):
+                if following.over or ((following.question or following.left) and _still_waits(client, sent.session_id, following)):
                     return True
             return False
 
@@ -143,13 +143,15 @@ class Sending:
         time.sleep(RETRY_S)
 
 
-def _still_asked(client: Client, session_id: str, following: Following) -> bool:
-    """A reader that catches up meets questions that were answered long ago."""
-    asked = client.session(session_id)["question"]
-    if asked and following.question and asked["question_id"] == following.question["question_id"]:
-        return True
-    following.question = None
-    return False
+def _still_waits(client: Client, session_id: str, following: Following) -> bool:
+    """A reader that catches up meets questions that were answered long ago, and turns that were left and went on."""
+    session = client.session(session_id)
+    asked, newest = session["question"], session["turns"][-1]["id"] if session["turns"] else None
+    if following.question and not (asked and asked["question_id"] == following.question["question_id"]):
+        following.question = None
+    if following.left and not (session["left"] and newest == following.turn_id):
+        following.left = None
+    return following.question is not None or following.left is not None
 
 
 def _open_answers(session: dict[str, Any]) -> dict[str, str]:

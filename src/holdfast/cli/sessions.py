@@ -8,8 +8,10 @@ import click
 from holdfast.cli.display import ago, moment, one_line, short, table
 from holdfast.cli.options import home, home_option, json_option, print_json
 
-STATES = ("idle", "queued", "running", "waiting", "interrupted")
-COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "interrupted": "red", "suspended": "red"}
+# Those that the list itself can be asked for; the others are looked for in it.
+LISTED = ("suspended", "pending", "running", "waiting")
+STATES = (*LISTED, "queued", "interrupted", "idle")
+COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "pending": "yellow", "interrupted": "red", "suspended": "red"}
 
 
 @click.command("sessions")
@@ -22,7 +24,8 @@ COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "interrupt
 def command(query: str, limit: int, state: str | None, archived: bool, as_json: bool) -> None:
     """List conversations, newest first.
 
-    Works with and without a running gateway.
+    Pending ones were cut and are not yet made good; suspended ones start anew with their next message. For both the list says why: the rule
+    that decided, what cut them, and when. Works with and without a running gateway.
     """
     found, more = _find(query, limit, state, archived)
     if as_json:
@@ -38,29 +41,42 @@ def command(query: str, limit: int, state: str | None, archived: bool, as_json: 
 
 
 def _find(query: str, limit: int, state: str | None, archived: bool) -> tuple[list[dict[str, Any]], bool]:
-    """Up to `limit` of them, and whether there may be more. The state is looked at here: the list itself knows none."""
+    """Up to `limit` of them, and whether there may be more. A turn that the store takes for running may be nobody's by now."""
     from holdfast.cli import conversations
 
     found: list[dict[str, Any]] = []
     before: str | None = None
     while True:
-        wanted = conversations.MAX_PAGE if state else limit - len(found)
-        page = conversations.page(home(), query=query, archived=archived, limit=wanted, before=before)
-        found += [session for session in page["sessions"] if state in (None, session["state"])]
+        asked = state if state in LISTED else None
+        looked_for = None if state in ("suspended", "pending") else state
+        wanted = conversations.MAX_PAGE if looked_for else limit - len(found)
+        page = conversations.page(home(), query=query, archived=archived, state=asked, limit=wanted, before=before)
+        found += [session for session in page["sessions"] if looked_for in (None, session["state"])]
         before = page["next"]
         if before is None or len(found) >= limit:
             return found[:limit], before is not None or len(found) > limit
 
 
 def _table(found: list[dict[str, Any]]) -> list[str]:
+    from holdfast.cli import reasons
+
     now = datetime.now().astimezone()
     rows = []
     for session in found:
         at = moment(session["updated_at"])
-        state = "suspended" if session["suspended"] else session["state"]
-        waiting = str(session["queued"]) if session["queued"] else ""
-        rows.append((session["session_id"], state, waiting, short(at, now), ago(at, now), one_line(session["title"] or _place(session))))
-    return table(("SESSION", "STATE", "QUEUED", "UPDATED", "", "TITLE"), rows, flexible=5, optional=(4, 2), styles=COLOURS)
+        rows.append(
+            (
+                session["session_id"],
+                reasons.standing(session),
+                reasons.in_short(session, now),
+                str(session["queued"]) if session["queued"] else "",
+                short(at, now),
+                ago(at, now),
+                one_line(session["title"] or _place(session)),
+            )
+        )
+    headers = ("SESSION", "STATE", "WHY", "QUEUED", "UPDATED", "", "TITLE")
+    return table(headers, rows, flexible=6, optional=(5, 4, 3, 2), styles=COLOURS)
 
 
 def _place(session: dict[str, Any]) -> str:

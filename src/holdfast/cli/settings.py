@@ -31,4 +31,8 @@ def command(as_json: bool) -> None:
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "(none)"
+    if isinstance(value, dict):
+        return "; ".join(f"{name}={each}" for name, each in value.items()) or "(none)"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and value < 1e6 else str(value)

@@ -11,6 +11,7 @@ from holdfast.cli.options import home, home_option, json_option, print_json
 
 ROLES = {"user": ("you", "cyan"), "assistant": ("agent", "green"), "notice": ("notice", "yellow")}
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
+STATUSES = {"partial": " (not finished)", "refused": " (not answered)", "command": " (to the gateway)"}
 MAX_RESULT_LINES = 12
 
 
@@ -20,7 +21,7 @@ MAX_RESULT_LINES = 12
 @click.option("--events", "as_events", is_flag=True, help="Show the log, event by event, instead of the conversation.")
 @json_option
 def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
-    """Show one conversation: messages, tool calls, interruptions and why they were resumed, and its turns.
+    """Show one conversation: its flags, messages, tool calls, interruptions and what was decided upon them, and its turns.
 
     KEY_OR_ID is a session id, or a session key such as agent:main:telegram:dm:123. Works with and without a running gateway.
     """
@@ -46,20 +47,16 @@ def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
 
 
 def _head(session: dict[str, Any], now: datetime) -> list[str]:
+    from holdfast.cli import reasons
+
     begun, updated = moment(session["created_at"]), moment(session["updated_at"])
     columns = width()
-    lines = [
+    return [
         click.style(cut(one_line(session["title"] or "(no title)"), columns), bold=True),
         click.style(cut(f"{session['session_id']}  {session['session_key']}", columns), dim=True),
         f"{session['state']}; begun {short(begun, now)}, last changed {short(updated, now)} ({ago(updated, now)})",
+        *reasons.at_length(session, now),
     ]
-    if session["suspended"]:
-        lines.append(click.style("suspended: the next message starts a new session", fg="red"))
-    if session["resume_pending"]:
-        lines.append(click.style(f"cut ({session['resume_reason']}): to be resumed", fg="yellow"))
-    if session["was_auto_reset"]:
-        lines.append(f"began anew because the one before was {session['auto_reset_reason']}")
-    return lines
 
 
 def _message(message: dict[str, Any], now: datetime) -> list[str]:
@@ -67,7 +64,7 @@ def _message(message: dict[str, Any], now: datetime) -> list[str]:
         return _interruption(message, now)
     name, colour = ROLES.get(message["role"], (message["role"], "white"))
     waits = message["role"] == "user" and message["turn_id"] is None
-    more = " (waits for its turn)" if waits else " (not finished)" if message["status"] == "partial" else ""
+    more = STATUSES.get(message["status"], " (waits for its turn)" if waits else "")
     lines = [f"{click.style(name, fg=colour, bold=True)}  {click.style(short(moment(message['created_at']), now) + more, dim=True)}"]
     for call in message.get("tool_calls", ()):
         lines += _call(call)
@@ -77,18 +74,10 @@ def _message(message: dict[str, Any], now: datetime) -> list[str]:
 
 
 def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
-    decided = _rule(message.get("rule"), message.get("attempt"))
-    text = f"{short(moment(message['created_at']), now)}  {message['text']} Reason: {message['reason']}. {decided}"
+    attempt = f" (attempt {message['attempt']})" if message["attempt"] else ""
+    decided = f"{message['decision']}{attempt}" if message["decision"] else f"not decided upon yet (reason {message['reason']})"
+    text = f"{short(moment(message['created_at']), now)}  {message['text']}\n{decided}"
     return [click.style(line, fg="yellow") for line in wrap(text, "!  ")]
-
-
-def _rule(label: str | None, attempt: int | None) -> str:
-    from holdfast.core.resume import RULES
-
-    if label is None:
-        return "Not decided yet."
-    name = next((f" ({rule.name})" for rule in RULES if rule.label == label), "")
-    return f"Rule {label}{name}" + (f": went on as attempt {attempt}." if attempt else ".")
 
 
 def _call(call: dict[str, Any]) -> list[str]:

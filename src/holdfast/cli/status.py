@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.display import ago, count, fields, moment, short
+from holdfast.cli.display import ago, count, fields, moment, short, wrap
 from holdfast.cli.options import home, home_option, json_option, note, print_json
 
 
@@ -72,6 +72,31 @@ def _lines(status: dict[str, Any]) -> list[str]:
     ]
     for retiring in status.get("retiring") or ():
         pairs.append(("retiring", f"process {retiring.get('pid')}, {retiring.get('running_turns')} turns running"))
+    pairs += [("suspended", count(status["suspended"], "conversation"))] if status.get("suspended") else []
+    pairs += [("pending", count(status["pending"], "conversation"))] if status.get("pending") else []
+    if status.get("safe_mode"):
+        pairs.append(("safe mode", click.style("on", fg="red")))
     if status.get("degraded"):
         pairs.append(("degraded", click.style(str(status["degraded"]), fg="red")))
-    return [f"Holdfast {status.get('version', '')} at {status['url']}", *fields(pairs)]
+    return [f"Holdfast {status.get('version', '')} at {status['url']}", *fields(pairs), *_to_do(status)]
+
+
+def _to_do(status: dict[str, Any]) -> list[str]:
+    """What an operator may want to do about it; a healthy gateway leaves nothing to say."""
+    lines = []
+    if status.get("safe_mode"):
+        lines.append(
+            "Safe mode: several starts in a row died, so nothing is resumed by itself. Messages are answered as always. It ends by itself "
+            "after ten healthy minutes, or when a pending conversation completes a turn; `holdfast resume --all` ends it now."
+        )
+    if status.get("pending"):
+        lines.append(
+            "Pending conversations were cut, and most go on by themselves. `holdfast sessions --state pending` says why one does not; "
+            "its next message, or `holdfast resume ID`, goes on from there."
+        )
+    if status.get("suspended"):
+        lines.append(
+            "Suspended conversations start anew with their next message. `holdfast sessions --state suspended` lists them; "
+            "`holdfast resume ID` takes one back."
+        )
+    return [line for text in lines for line in ("", *wrap(text, ""))]

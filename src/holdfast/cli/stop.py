@@ -1,4 +1,4 @@
-"""`holdfast stop`: asks the running gateway to stop and waits until its process is gone."""
+"""`holdfast stop`: asks the running gateway to stop and waits until its process is gone; or stops the turn of one conversation."""
 
 import os
 import signal
@@ -13,24 +13,59 @@ from holdfast.core.errors import Refused
 
 # What a stop needs beside the drain: turns let go, replies are recorded, the store is closed.
 CLOSING_S = 30.0
+# A stopped turn ends within five seconds, whatever its tool does.
+TURN_S = 10.0
 LOOK_S = 0.05
 
 
 @click.command("stop")
 @home_option
+@click.argument("key_or_id", required=False)
 @click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0),
     metavar="S",
-    help="How long to wait until it is gone. [default: its drain timeout and 30 s]",
+    help="How long to wait until it is gone. [default: its drain timeout and 30 s; for a turn, 10 s]",
 )
-def command(timeout_s: float | None) -> int:
-    """Stop the running gateway and wait until it is gone.
+def command(key_or_id: str | None, timeout_s: float | None) -> int:
+    """Stop the running gateway and wait until it is gone, or stop the turn of one conversation.
 
-    A turn that is cut by this is resumed at the next start; messages that wait stay where they are. Exit code 1 when no gateway
-    runs, or when it is still there after the timeout.
+    Without KEY_OR_ID the gateway stops. A turn that is cut by this is resumed at the next start; messages that wait stay where they are.
+    Exit code 1 when no gateway runs, or when it is still there after the timeout.
+
+    With KEY_OR_ID, a session id or a session key, that conversation's turn ends as cancelled, for good. Messages that wait in it stay and
+    are answered next. Exit code 1 when nothing runs there.
     """
+    if key_or_id is not None:
+        _stop_turn(key_or_id, TURN_S if timeout_s is None else timeout_s)
+        return 0
+    _stop_gateway(timeout_s)
+    return 0
+
+
+def _stop_turn(key_or_id: str, patience_s: float) -> None:
+    from holdfast.cli import conversations
+    from holdfast.cli.client import connect
+
+    began = time.monotonic()
+    client = connect(home())
+    session_id = conversations.session_id(home(), key_or_id)
+    stopped = client.order(session_id, "stop").body
+    while not _is_over(client.session(session_id), stopped["turn_id"]):
+        if time.monotonic() - began >= patience_s:
+            raise StillRunning(session_id, patience_s)
+        time.sleep(LOOK_S)
+    queued = stopped["queued"]
+    waits = f" {count(queued, 'message')} {'waits and is' if queued == 1 else 'wait and are'} answered next." if queued else ""
+    click.echo(f"Stopped the turn of {session_id} ({took(time.monotonic() - began)}).{waits}")
+
+
+def _is_over(session: dict[str, Any], turn_id: str) -> bool:
+    return all(turn["state"] == "ended" for turn in session["turns"] if turn["id"] == turn_id)
+
+
+def _stop_gateway(timeout_s: float | None) -> None:
     from holdfast.cli import running
 
     status = running.require(home())
@@ -43,7 +78,16 @@ def command(timeout_s: float | None) -> int:
             raise StillThere(pid, patience_s, running.find(home()).status or status)
         time.sleep(LOOK_S)
     click.echo(f"Stopped (process {pid}, {took(time.monotonic() - began)}).")
-    return 0
+
+
+class StillRunning(Refused):
+    code = "still_running"
+
+    def __init__(self, session_id: str, waited_s: float) -> None:
+        super().__init__(
+            f"The stop is on disk, but the turn of {session_id} has not ended after {took(waited_s)}. It will: "
+            f"`holdfast show {session_id}` says when it has."
+        )
 
 
 class StillThere(Refused):

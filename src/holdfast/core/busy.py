@@ -15,11 +15,11 @@ class Route(StrEnum):
     LANE_FULL = "lane_full"
 
 
-def route(session: Session, *, max_waiting: int = MAX_WAITING) -> Route:
-    """A suspended session is left for a new one; a waiting turn takes the message as its answer; the rest queue up."""
+def route(session: Session, *, max_waiting: int = MAX_WAITING, answers: bool = True) -> Route:
+    """A suspended session is left for a new one; a waiting turn takes the message as its answer, unless it is none; the rest queue up."""
     if session.suspended:
         return Route.NEW_SESSION
-    if session.turn_state is TurnState.WAITING:
+    if session.turn_state is TurnState.WAITING and answers:
         return Route.ANSWER
     if session.queued >= max_waiting:
         return Route.LANE_FULL

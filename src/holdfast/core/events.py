@@ -29,6 +29,15 @@ class SessionCreated(Event, frozen=True):
     dedup_key: str | None = None
 
 
+class SessionResumed(Event, frozen=True):
+    """A human made it its key's current one, lifted its suspension and wants its cut turn, if it has one, to go on."""
+
+    kind = "session.resumed"
+    by: str
+    goes_on: bool = False
+    dedup_key: str | None = None
+
+
 class SessionChanged(Event, frozen=True):
     """Only the fields that changed are set."""
 
@@ -39,15 +48,19 @@ class SessionChanged(Event, frozen=True):
     suspended: bool | msgspec.UnsetType = msgspec.UNSET
     resume_pending: bool | msgspec.UnsetType = msgspec.UNSET
     resume_reason: str | msgspec.UnsetType | None = msgspec.UNSET
+    rule: str | msgspec.UnsetType = msgspec.UNSET
     dedup_key: str | None = None
 
 
 class MessageAccepted(Event, frozen=True):
+    """`anchor` is the platform's own name of the message: what a reply to it hangs on."""
+
     kind = "message.accepted"
     message_id: str
     text: str
     mode: str = "queue"
     sender: str = "owner"
+    anchor: str | None = None
     dedup_key: str | None = None
 
 
@@ -58,13 +71,15 @@ class MessageRefused(Event, frozen=True):
 
 
 class MessageWritten(Event, frozen=True):
-    """A message of the conversation, whole. An answer that must be sent to a chat carries its delivery."""
+    """A message of the conversation, whole. What must be sent to a chat carries its delivery, and the anchor of what it replies to."""
 
     kind = "message.written"
     message_id: str
     role: str
     text: str
     delivery_id: str | None = None
+    anchor: str | None = None
+    dedup_key: str | None = None
 
 
 class TurnStarted(Event, frozen=True):
@@ -83,6 +98,13 @@ class TurnTaken(Event, frozen=True):
     kind = "turn.taken"
     owner: int
     epoch: int
+
+
+class TurnAlive(Event, frozen=True):
+    """The turn's process says that it still runs it, while a model or a tool has nothing to show."""
+
+    kind = "turn.alive"
+    stream = True
 
 
 class Text(Event, frozen=True):
@@ -156,17 +178,33 @@ class TurnInterrupted(Event, frozen=True):
 
 
 class TurnResumed(Event, frozen=True):
+    """`why` says it in words, for people."""
+
     kind = "turn.resumed"
     attempt: int
     rule: str
     reason: str
+    why: str | None = None
+
+
+class TurnLeft(Event, frozen=True):
+    """It was decided that a turn nobody runs stays as it is."""
+
+    kind = "turn.left"
+    rule: str
+    why: str | None = None
 
 
 class TurnEnded(Event, frozen=True):
+    """`unread_results`: it ended with tool results that nobody processed. `still_pending`: the session's resume flag outlives it."""
+
     kind = "turn.ended"
     outcome: Outcome
     error: str | None = None
     rule: str | None = None
+    why: str | None = None
+    unread_results: bool = False
+    still_pending: bool = False
 
 
 class DeliveryChanged(Event, frozen=True):
@@ -198,10 +236,10 @@ class Damaged(Event, frozen=True):
 KINDS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
-        *(SessionCreated, SessionChanged, MessageAccepted, MessageRefused, MessageWritten),
-        *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnEnded, StopRequested),
+        *(SessionCreated, SessionChanged, SessionResumed, MessageAccepted, MessageRefused, MessageWritten),
+        *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested),
         *(Text, Reasoning, ToolStarted, ToolOutput, ToolFinished, QuestionAsked, QuestionAnswered),
-        *(DeliveryChanged, JournalPruned, Damaged),
+        *(TurnAlive, DeliveryChanged, JournalPruned, Damaged),
     )
 }
 

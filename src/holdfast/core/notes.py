@@ -8,10 +8,37 @@ def cause_of(reason: str) -> str:
     return _CAUSES.get(reason, "gateway interruption")
 
 
-def resumed(reason: str) -> str:
+def choose(*, resumed: str | None, pending: str | None, unread_results: bool) -> str | None:
+    """The one note for an attempt, or none. `resumed`: why the turn that now continues was cut. `pending`: why the turn before was, and
+    nothing has completed since. `unread_results`: the history ends in tool results that nobody processed.
+    """
+    if resumed is not None:
+        return continued(resumed)
+    if pending is not None:
+        return with_message(pending)
+    return tool_tail() if unread_results else None
+
+
+def continued(reason: str) -> str:
     """For a turn that goes on by itself, with no new message from its user."""
     return (
         f"[System note: a {cause_of(reason)} cut this turn and it now continues. Go on with the interrupted work. "
         "Results that are recorded stand; do not repeat what was done, above all not the command that restarted the gateway. "
         "A call whose outcome is unknown may have done its work: look before you repeat it.]"
+    )
+
+
+def with_message(reason: str) -> str:
+    """For a new message in a conversation whose last turn was cut and left."""
+    return (
+        f"[System note: a {cause_of(reason)} interrupted the previous turn. The history is intact. "
+        "Deal with tool results that were left unfinished first, then answer the message. Do not repeat what was done.]"
+    )
+
+
+def tool_tail() -> str:
+    """For a new message after tool results that nobody looked at, though no restart is to blame."""
+    return (
+        "[System note: the history ends in tool results that were not processed, because a gateway interruption or an error ended that "
+        "turn. Take them into account first, then answer the message.]"
     )

@@ -9,5 +9,6 @@ def owed(session_key: str) -> bool:
     return not keys.parse(session_key).on_page
 
 
-def written(session_key: str, role: str, message_id: str, text: str) -> MessageWritten:
-    return MessageWritten(message_id=message_id, role=role, text=text, delivery_id=message_id if owed(session_key) else None)
+def written(session_key: str, role: str, message_id: str, text: str, *, anchor: str | None = None) -> MessageWritten:
+    delivery_id = message_id if owed(session_key) else None
+    return MessageWritten(message_id=message_id, role=role, text=text, delivery_id=delivery_id, anchor=anchor)

@@ -11,21 +11,41 @@ import msgspec
 from holdfast.core.turns import TurnState
 
 STUCK_AFTER = 3
+FRESH_FOR_S = 3600.0
+AHEAD_MS = 5 * 60 * 1000
+
+_NOBODY_RUNS = (TurnState.NONE, TurnState.ENDED)
+# An answered turn is not cut: its user has just spoken, and it goes on.
+_CUT = (TurnState.RUNNING, TurnState.INTERRUPTED)
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a rule may look at, read from the log."""
+    """Everything a rule may look at. `tried`: the attempt was a recovery and ended by itself without an answer. `asked`: a human asked
+    to go on since the cut. `fresh`: its last sign of life lies within the window. `held`: nothing is resumed by itself now.
+    `reachable`: its platform is configured. `allowed`: its user may still use it.
+    """
 
     turn: TurnState
     stop_requested: bool
+    suspended: bool
     restarts: int
+    tried: bool
+    asked: bool
+    fresh: bool
+    held: bool
+    reachable: bool
+    allowed: bool
 
 
 class Decision(StrEnum):
+    """LEAVE: nothing runs and nothing ends, until a human or another start moves it."""
+
     CANCEL = "cancel"
+    LEAVE = "leave"
     SUSPEND = "suspend"
     CLEAR = "clear"
-    WAIT = "wait"
+    FAIL = "fail"
+    SET_ASIDE = "set_aside"
     RESUME = "resume"
 
 
@@ -42,29 +62,71 @@ RULES: tuple[Rule, ...] = (
         "R0",
         "stopped",
         "A stop was recorded for this turn: it ends as cancelled and no start revives it.",
-        lambda facts: facts.stop_requested and facts.turn not in (TurnState.NONE, TurnState.ENDED),
+        lambda facts: facts.stop_requested and facts.turn not in _NOBODY_RUNS,
         Decision.CANCEL,
+    ),
+    Rule(
+        "R1",
+        "suspended",
+        "The session is suspended: it is left as it is, and the next message starts afresh.",
+        lambda facts: facts.suspended,
+        Decision.LEAVE,
     ),
     Rule(
         "R2",
         "stuck",
         f"{STUCK_AFTER} restarts in a row cut this session: it is suspended and the turn set aside.",
-        lambda facts: facts.restarts >= STUCK_AFTER and facts.turn in (TurnState.INTERRUPTED, TurnState.RUNNING),
+        lambda facts: facts.restarts >= STUCK_AFTER and facts.turn in _CUT,
         Decision.SUSPEND,
     ),
     Rule(
         "R3",
         "nothing cut",
         "There is no turn, or the last one has ended: the flag is cleared and nothing runs.",
-        lambda facts: facts.turn in (TurnState.NONE, TurnState.ENDED),
+        lambda facts: facts.turn in _NOBODY_RUNS,
         Decision.CLEAR,
+    ),
+    Rule(
+        "R4",
+        "tried",
+        "A recovery ended by itself with an error or without an answer: the turn ends as failed and is not tried again.",
+        lambda facts: facts.tried and facts.turn in _CUT,
+        Decision.FAIL,
     ),
     Rule(
         "R5",
         "waiting",
         "The turn waits for its user: it is left waiting.",
         lambda facts: facts.turn is TurnState.WAITING,
-        Decision.WAIT,
+        Decision.LEAVE,
+    ),
+    Rule(
+        "R6",
+        "stale",
+        "The turn's last sign of life is older than the freshness window: it is set aside, and its user is told how to go on.",
+        lambda facts: not facts.fresh and not facts.asked and facts.turn in _CUT,
+        Decision.SET_ASIDE,
+    ),
+    Rule(
+        "R7",
+        "held",
+        "Safe mode, or automatic resume is off: the turn is left until a human's message goes on from it.",
+        lambda facts: facts.held and not facts.asked and facts.turn in _CUT,
+        Decision.LEAVE,
+    ),
+    Rule(
+        "R8",
+        "nowhere",
+        "Its platform is not configured: the turn is left, and decided again when it is.",
+        lambda facts: not facts.reachable and facts.turn in _CUT,
+        Decision.LEAVE,
+    ),
+    Rule(
+        "R8",
+        "not allowed",
+        "Its user is no longer allowed to use the agent: the turn is set aside.",
+        lambda facts: not facts.allowed and facts.turn in _CUT,
+        Decision.SET_ASIDE,
     ),
     Rule("R9", "resume", "Otherwise the turn is resumed now.", lambda facts: True, Decision.RESUME),
 )
@@ -73,3 +135,12 @@ RULES: tuple[Rule, ...] = (
 def decide(facts: Facts) -> Rule:
     """The rule that decides; there is always exactly one."""
     return next(rule for rule in RULES if rule.matches(facts))
+
+
+def is_fresh(signed_at: int | None, *, now: int, window_s: float) -> bool:
+    """Whether a last sign of life is recent enough to go on by itself. A window of 0 is never, a negative one always."""
+    if window_s < 0:
+        return True
+    if window_s == 0 or signed_at is None or signed_at > now + AHEAD_MS:
+        return False
+    return now - signed_at <= window_s * 1000

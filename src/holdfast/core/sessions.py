@@ -8,7 +8,10 @@ TITLE_CHARS = 60
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous."""
+    """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous. `rule` and `why` are
+    the last decision over its newest turn; `left`: that decision was to leave the turn as it
+    is. `current`: its key points at it now.
+    """
 
     session_id: str
     session_key: str
@@ -37,6 +40,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     stop_requested: bool = False
     pruned_seq: int = 0
+    current: bool = True
+    left: bool = False
+    rule: str | None = None
+    why: str | None = None
 
     @property
     def open_turn(self) -> bool:

@@ -6,15 +6,13 @@ from typing import Any
 import msgspec
 
 from holdfast.core import events as e
+from holdfast.core import notices
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import TABLE, Outcome, TurnState
 
-_REASONS = {
-    "crash": "a crash",
-    "shutdown_timeout": "a shutdown",
-    "restart_timeout": "a restart",
-    "store_full": "a full disk",
-}
+# What only the turn's own process, or its user, can add to it. Nothing that a recovery writes is a sign of life.
+_SIGNS = (e.TurnStarted, e.TurnAlive, e.Text, e.Reasoning, e.ToolStarted, e.ToolOutput, e.QuestionAsked, e.QuestionAnswered)
+_DECIDED = {Outcome.CANCELLED: "cancelled", Outcome.SET_ASIDE: "set aside", Outcome.FAILED: "ended"}
 
 
 class ToolCall(msgspec.Struct, kw_only=True):
@@ -30,7 +28,9 @@ class ToolCall(msgspec.Struct, kw_only=True):
 
 
 class Message(msgspec.Struct, kw_only=True):
-    """An interruption row also has `reason`, `state` and, once decided, `rule` and `attempt`."""
+    """`status`: complete, partial, refused, or command (one to the gateway, which no agent sees). An interruption row also has `reason`,
+    `state` and, once decided, `rule`, `decision` (in words) and `attempt`.
+    """
 
     id: str
     role: str
@@ -42,10 +42,17 @@ class Message(msgspec.Struct, kw_only=True):
     state: str | None = None
     reason: str | None = None
     rule: str | None = None
+    decision: str | None = None
     attempt: int | None = None
+    sender: str | None = None
+    anchor: str | None = None
 
 
 class Turn(msgspec.Struct, kw_only=True):
+    """`signed_at`: its last sign of life, None where its time is not known. `reason`: what cut it last. `asked`: a human asked to go on
+    since. `unread_results`: it stands at, or ended with, tool results that nobody processed.
+    """
+
     id: str
     generation: int
     attempt: int
@@ -59,6 +66,10 @@ class Turn(msgspec.Struct, kw_only=True):
     ended_at: int | None = None
     error: str | None = None
     stop_requested: bool = False
+    signed_at: int | None = None
+    reason: str | None = None
+    asked: bool = False
+    unread_results: bool = False
 
 
 class Question(msgspec.Struct, kw_only=True):
@@ -99,6 +110,17 @@ class Transcript:
         return self._answer.tool_calls if self._answer else []
 
     @property
+    def request(self) -> Message | None:
+        """The message that began the newest turn."""
+        ids = self.turns[-1].message_ids if self.turns else ()
+        return next((message for message in reversed(self.messages) if message.id in ids), None)
+
+    @property
+    def anchor(self) -> str | None:
+        """What a reply of the newest turn hangs on."""
+        return self.request.anchor if self.request else None
+
+    @property
     def answer_text(self) -> str:
         """The newest turn's answer so far."""
         return self._answer.text if self._answer else ""
@@ -108,13 +130,25 @@ class Transcript:
         self.seq, self.last_at = item.seq, item.at or self.last_at
         self._meet(item)
         self._move(item)
+        self._sign(item, event)
         match event:
             case e.MessageAccepted():
-                self.queued[event.message_id] = Message(id=event.message_id, role="user", text=event.text, turn_id=None, created_at=item.at)
+                self.queued[event.message_id] = Message(
+                    id=event.message_id,
+                    role="user",
+                    text=event.text,
+                    turn_id=None,
+                    created_at=item.at,
+                    sender=event.sender,
+                    anchor=event.anchor,
+                )
             case e.MessageRefused():
                 if refused := self.queued.pop(event.message_id, None):
+                    refused.status = "refused"
                     self.messages.append(refused)
-                    self._notice(item, f"This message was not answered, because of its conversation: {event.reason}. Send it again.")
+            case e.SessionResumed():
+                if self.turns:
+                    self.turns[-1].asked = True
             case e.TurnStarted():
                 self._start(item, event)
             case e.MessageWritten():
@@ -148,6 +182,8 @@ class Transcript:
                 self._interrupt(item, event)
             case e.TurnResumed():
                 self._resume(item, event)
+            case e.TurnLeft():
+                self._decide(item, event.rule, event.why, "left")
             case e.TurnEnded():
                 self._end(item, event)
             case e.Damaged():
@@ -159,6 +195,19 @@ class Transcript:
         # Where a damaged record left a hole the table has no entry: the conversation stays readable.
         if turn := self._turn(item):
             turn.state = TABLE.get((turn.state, item.kind), turn.state)
+
+    def _sign(self, item: e.Logged, event: e.Event) -> None:
+        turn = self._turn(item)
+        if turn is None:
+            return
+        result = isinstance(event, e.ToolFinished | e.QuestionAnswered)
+        made_up = isinstance(event, e.ToolFinished) and event.outcome is ToolOutcome.UNKNOWN
+        if (result and not made_up) or isinstance(event, _SIGNS):
+            turn.signed_at = item.at or None
+        if result:
+            turn.unread_results = True
+        elif isinstance(event, e.Text | e.Reasoning | e.ToolStarted):
+            turn.unread_results = False
 
     def _turn(self, item: e.Logged) -> Turn | None:
         return self.turns[-1] if self.turns and self.turns[-1].id == item.turn_id else None
@@ -182,6 +231,7 @@ class Transcript:
                 message_ids=event.message_ids,
                 started_at=item.at,
                 attempt_started_at=item.at,
+                signed_at=item.at or None,
             )
         )
         for message_id in event.message_ids:
@@ -192,7 +242,7 @@ class Transcript:
     def _write(self, item: e.Logged, event: e.MessageWritten) -> None:
         if event.role == "assistant":
             answer = self._open_answer(item)
-            answer.text, answer.status = event.text, "complete"
+            answer.text, answer.status, answer.created_at = event.text, "complete", item.at
             return
         turn = self._turn(item)
         if turn is not None and event.role == "user":
@@ -207,6 +257,7 @@ class Transcript:
                 text=event.text,
                 turn_id=item.turn_id,
                 created_at=waiting.created_at if waiting else item.at,
+                status="command" if event.role == "user" and turn is None else "complete",
             )
         )
 
@@ -222,7 +273,9 @@ class Transcript:
                 status="partial",
                 tool_calls=[],
             )
-            self.messages.append(self._answer)
+            # Behind what belongs to the turn, and before what was said meanwhile: the same place, whether its pieces are read or not.
+            behind = next((place for place in range(len(self.messages), 0, -1) if self.messages[place - 1].turn_id == turn_id), None)
+            self.messages.insert(len(self.messages) if behind is None else behind, self._answer)
         return self._answer
 
     def _call(self, item: e.Logged, event: e.ToolStarted) -> None:
@@ -258,7 +311,9 @@ class Transcript:
         )
 
     def _interrupt(self, item: e.Logged, event: e.TurnInterrupted) -> None:
-        by = _REASONS.get(event.reason, "an interruption")
+        by = notices.cut_by(event.reason)
+        if turn := self._turn(item):
+            turn.reason, turn.asked = event.reason, False
         kept = event.written > 0
         if kept:
             self._open_answer(item)  # Also where its pieces are not read: it stands above the row that tells of its cut.
@@ -275,8 +330,9 @@ class Transcript:
 
     def _resume(self, item: e.Logged, event: e.TurnResumed) -> None:
         if turn := self._turn(item):
-            turn.attempt, turn.rule, turn.attempt_started_at = event.attempt, event.rule, item.at
-        self._decided(event.rule, event.attempt)
+            turn.attempt, turn.attempt_started_at, turn.asked = event.attempt, item.at, False
+        self._decide(item, event.rule, event.why, "resumed", event.attempt)
+        self._cut = None
         if self._answer is not None:  # The answer goes on below whatever came between its attempts.
             self.messages.remove(self._answer)
             self.messages.append(self._answer)
@@ -287,15 +343,20 @@ class Transcript:
         if turn is None:
             return
         turn.outcome, turn.error, turn.ended_at = event.outcome, event.error, item.at
+        turn.unread_results = event.unread_results
         if event.rule:
-            turn.rule = event.rule
-            self._decided(event.rule, None)
+            self._decide(item, event.rule, event.why, _DECIDED.get(event.outcome, "ended"))
+        self._cut = None
         if self._answer is not None:
             self._answer.status = "complete"
 
-    def _decided(self, rule: str, attempt: int | None) -> None:
+    def _decide(self, item: e.Logged, rule: str, why: str | None, decision: str, attempt: int | None = None) -> None:
+        """On the turn, and on the row that tells of its cut. A turn that was left is decided upon again."""
+        if turn := self._turn(item):
+            turn.rule = rule
         if self._cut is not None:
-            self._cut.rule, self._cut.attempt, self._cut = rule, attempt, None
+            told = notices.decision(rule, why) if why else f"rule {rule}"
+            self._cut.rule, self._cut.decision, self._cut.attempt = rule, f"{decision}: {told}", attempt
 
     def _notice(self, item: e.Logged, text: str) -> None:
         self.messages.append(Message(id=f"notice.{item.seq}", role="notice", text=text, turn_id=item.turn_id, created_at=item.at))

@@ -129,7 +129,7 @@ class Deliveries:
         receipt, problem = None, None
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
-                receipt = await platform.send(owed.delivery_id, owed.session_key, text)
+                receipt = await platform.send(owed.delivery_id, owed.session_key, text, anchor=owed.anchor)
             after = delivery.after(sending, "receipt")
         except Unavailable as error:
             after, problem = delivery.after(sending, "give up" if tries >= MAX_TRIES else "failed"), str(error)

@@ -8,26 +8,30 @@ from typing import Any
 import msgspec
 import structlog
 
-from holdfast.core import keys, lifecycle
+from holdfast.core import keys, lifecycle, resume
 from holdfast.core.busy import MAX_WAITING
 from holdfast.core.errors import BadInput, Unavailable
 from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
 from holdfast.core.lifecycle import GatewayState, Input
+from holdfast.core.resets import Policy
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
+from holdfast.gateway.acceptance import Acceptance, Said
 from holdfast.gateway.delivery import Deliveries
 from holdfast.gateway.feed import Feed
 from holdfast.gateway.intake import Intake
 from holdfast.gateway.lanes import Lanes
-from holdfast.gateway.recovery import PAGE, read_transcript
+from holdfast.gateway.recovery import PAGE, Recovery, read_transcript
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Accepted, Agent, Clock, Counts, Ids, Liveness, Platform, Stopped, Store, Tool
+from holdfast.ports import Accepted, Agent, Clock, Counts, Ids, Liveness, Moved, Platform, Stopped, Store, Tool
 
 HOUSEKEEPING_S = 60.0
 LET_GO_S = 5.0
 INDEX_S = 0.5
 INDEX_PAGE = 500
 MAX_TEXT = 6 * 1024 * 1024
+SAFE_AFTER = 3
+SOUND_AFTER_S = 600.0
 
 log = structlog.get_logger()
 
@@ -38,6 +42,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drain_timeout_s: float = 0.0
     max_waiting: int = MAX_WAITING
     resumes_at_once: int = 10
+    auto_resume: bool = True
+    resume_window_s: float = resume.FRESH_FOR_S
+    crash_policy: str = "resume"
+    crash_window_s: float = 120.0
+    resets: dict[str, Policy] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
 
 
@@ -67,6 +76,14 @@ class Gateway:
         self.broken = asyncio.Event()
         self._tasks = Tasks()
         self.feed = Feed(store, encode)
+        self._recovery = Recovery(
+            store=store,
+            clock=clock,
+            owner=owner,
+            platforms=platforms,
+            fresh_for_s=self.settings.resume_window_s,
+            automatic=self.settings.auto_resume,
+        )
         self.lanes = Lanes(
             store=store,
             clock=clock,
@@ -76,15 +93,32 @@ class Gateway:
             agent=agent,
             tools=tools,
             tasks=self._tasks,
+            recovery=self._recovery,
             idle_timeout_s=self.settings.turn_idle_timeout_s,
             resumes_at_once=self.settings.resumes_at_once,
+            on_recovered=lambda: self._leave_safe_mode("a session that had been pending completed a turn"),
         )
-        self._intake = Intake(store=store, clock=clock, ids=ids, lanes=self.lanes)
+        self._acceptance = Acceptance(
+            store=store,
+            clock=clock,
+            ids=ids,
+            lanes=self.lanes,
+            recovery=self._recovery,
+            policies=self.settings.resets,
+            max_waiting=self.settings.max_waiting,
+        )
+        self._intake = Intake(store=store, clock=clock, ids=ids, acceptance=self._acceptance)
         self._deliveries = Deliveries(store=store, clock=clock, platforms=platforms, tasks=self._tasks)
 
     # its life
 
+    @property
+    def safe_mode(self) -> bool:
+        """Several starts in a row died: nothing is resumed by itself, messages are answered as always."""
+        return self._recovery.safe_mode
+
     async def start(self) -> None:
+        await self._look_back()
         self.lanes.open()
         for name, work in (
             ("journal", self.lanes.journal.run()),
@@ -93,10 +127,54 @@ class Gateway:
             ("deliveries", self._deliveries.run()),
             ("search index", self._index()),
             ("housekeeping", self._keep_house()),
+            ("soundness", self._prove_sound()),
             *((f"intake {name}", self._intake.follow(platform)) for name, platform in self.platforms.items()),
         ):
             self._tasks.spawn(self._vital(work), name=name)
         self._move(Input.READY)
+
+    async def _look_back(self) -> None:
+        """What earlier lives mean for this one: how they ended, and how many in a row ended badly."""
+        now = self._clock.now()
+        try:
+            unclean = await self.store.record_start(self._owner, at=now)
+            if unclean >= SAFE_AFTER:
+                log.error("safe mode: nothing is resumed by itself", starts_that_died=unclean)
+                self._recovery.safe_mode = True
+                self.lanes.one_resume_at_a_time()
+            if self.settings.crash_policy == "suspend" and not await self.store.last_end(apart_from=self._owner):
+                suspended = await self.store.suspend_active(window_ms=int(self.settings.crash_window_s * 1000), at=now)
+                log.warning("sessions suspended after a crash", count=suspended)
+        except Unavailable as error:
+            log.warning("earlier starts are not known", error=str(error))
+
+    async def _prove_sound(self) -> None:
+        await asyncio.sleep(SOUND_AFTER_S)
+        while True:
+            try:
+                await self.store.record_sound(self._owner)
+                break
+            except Unavailable as error:
+                await asyncio.sleep(error.retry_after_s)
+        self._leave_safe_mode("ten healthy minutes")
+
+    def resume_all(self) -> None:
+        """An operator's word: safe mode ends, and what is still pending is decided again."""
+        self._leave_safe_mode("an operator asked for it")
+
+    def _leave_safe_mode(self, because: str) -> None:
+        if self._recovery.safe_mode:
+            log.info("safe mode ends", because=because)
+            self._recovery.safe_mode = False
+            self._on_state(self.state)
+            self._tasks.spawn(self._settle(), name="settle")
+
+    async def _settle(self) -> None:
+        while True:
+            try:
+                return await self.lanes.settle()
+            except Unavailable as error:
+                await asyncio.sleep(error.retry_after_s)
 
     async def _vital(self, work: Coroutine[Any, Any, None]) -> None:
         """Without any one of these a gateway only looks alive. Its process should end, and the next start goes on from the log."""
@@ -115,11 +193,20 @@ class Gateway:
         await self.lanes.cut_all(reason)
         self._deliveries.close()
         await self._let_go()
+        await self._record_end()
         async with AsyncExitStack() as closing:
             closing.callback(self._move, Input.CLOSED)
             closing.push_async_callback(self._tasks.aclose)
             closing.callback(self.feed.close)
             self.feed.end("shutdown")
+
+    async def _record_end(self) -> None:
+        if self.broken.is_set():
+            return  # However orderly it is taken down, it did not end on purpose.
+        try:
+            await self.store.record_end(self._owner)
+        except Unavailable as error:
+            log.warning("the end of this life is not on record", error=str(error))
 
     async def _drained(self) -> bool:
         """Empty: no turn runs, and what is owed to chats was tried once (C2)."""
@@ -196,18 +283,37 @@ class Gateway:
         """On disk once this returns (P1)."""
         _check_text(text)
         session = await self.store.session(session_id)
-        accepted = await self.store.accept(
+        dedup_key = f"message|{session.session_key}|{client_id}" if client_id else None
+        return await self._acceptance.take(session, Said(text=text, sender=sender, dedup_key=dedup_key))
+
+    async def reset(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
+        """Begins a new conversation in place of this one, which is kept."""
+        moved = await self.store.reset(
             session_id,
-            message_id=self._ids.new("m"),
-            text=text,
-            sender=sender,
-            dedup_key=f"message|{session.session_key}|{client_id}" if client_id else None,
+            fresh=self._acceptance.fresh(),
+            by=by,
+            dedup_key=f"reset|{session_id}|{client_id}" if client_id else None,
             at=self._clock.now(),
-            fresh=(self._ids.new("s"), self._ids.new("l")),
-            max_waiting=self.settings.max_waiting,
         )
-        self.lanes.look(accepted.session_id)
-        return accepted
+        self.lanes.look(session_id)
+        return moved
+
+    async def resume_session(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
+        """Makes it its key's current one, lifts its suspension, continues its cut turn."""
+        dedup_key = f"resume|{session_id}|{client_id}" if client_id else None
+        session = await self.store.session(session_id)
+        left = await self.store.current_session(session.session_key)
+        moved = await self.store.resume_session(session_id, by=by, dedup_key=dedup_key, at=self._clock.now())
+        self.lanes.look(session_id)
+        if left is not None:
+            self.lanes.look(left.session_id)
+        return moved
+
+    async def suspend(self, session_id: str) -> Session:
+        """Its turn, if one runs, is cut and left; its next message starts a new session. `resume_session` takes it back."""
+        session = await self.change_session(session_id, SessionChanged(suspended=True))
+        self.lanes.look(session_id)
+        return session
 
     async def stop_turn(self, session_id: str, *, by: str, client_id: str | None) -> Stopped:
         stopped = await self.store.request_stop(

@@ -1,20 +1,21 @@
-"""From a platform's update to the inbox: stored first, confirmed after (P1)."""
+"""From a platform's update to the store: stored first, confirmed after (P1)."""
 
 import asyncio
 
 import structlog
 
-from holdfast.core.busy import MAX_WAITING
-from holdfast.core.errors import Refused, Unavailable
-from holdfast.gateway.lanes import Lanes
-from holdfast.ports import Clock, Ids, Platform, Store, Update
+from holdfast.core import notices
+from holdfast.core.errors import LaneFull, Refused, Unavailable
+from holdfast.core.sessions import Session
+from holdfast.gateway.acceptance import Acceptance, Said
+from holdfast.ports import Clock, Ids, Platform, Say, Store, Update
 
 log = structlog.get_logger()
 
 
 class Intake:
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, lanes: Lanes) -> None:
-        self._store, self._clock, self._ids, self._lanes = store, clock, ids, lanes
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, acceptance: Acceptance) -> None:
+        self._store, self._clock, self._ids, self._acceptance = store, clock, ids, acceptance
 
     async def follow(self, platform: Platform) -> None:
         """Takes what people write, in order. An update that was not stored is not confirmed; the platform brings it again."""
@@ -31,6 +32,9 @@ class Intake:
 
     async def _keep(self, update: Update, platform: Platform) -> None:
         """On disk, or refused for good, when this returns."""
+        if not platform.allows(update.session_key, update.sender):
+            log.warning("update of a stranger refused", platform=platform.name, sender=update.sender)
+            return
         while True:
             try:
                 return await self._accept(update)
@@ -42,20 +46,17 @@ class Intake:
                 return
 
     async def _accept(self, update: Update) -> None:
-        session = await self._store.current_session(update.session_key)
-        now = self._clock.now()
-        if session is None:
-            session = await self._store.create_session(
-                session_id=self._ids.new("s"), session_key=update.session_key, log=self._ids.new("l"), at=now
-            )
-        accepted = await self._store.accept(
-            session.session_id,
-            message_id=self._ids.new("m"),
-            text=update.text,
-            sender=update.sender,
-            dedup_key=f"update|{update.dedup_key}",
-            at=now,
-            fresh=(self._ids.new("s"), self._ids.new("l")),
-            max_waiting=MAX_WAITING,
+        session = await self._session(update.session_key)
+        said = Said(text=update.text, sender=update.sender, dedup_key=f"update|{update.dedup_key}", anchor=update.anchor)
+        try:
+            await self._acceptance.take(session, said)
+        except LaneFull:  # Refused aloud, and the words stay readable.
+            await self._acceptance.answer(session, said, Say(notices.lane_full(session.queued)))
+
+    async def _session(self, session_key: str) -> Session:
+        session = await self._store.current_session(session_key)
+        if session is not None:
+            return session
+        return await self._store.create_session(
+            session_id=self._ids.new("s"), session_key=session_key, log=self._ids.new("l"), at=self._clock.now()
         )
-        self._lanes.look(accepted.session_id)

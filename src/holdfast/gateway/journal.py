@@ -15,6 +15,8 @@ from holdfast.core.events import (
     Text,
     ToolFinished,
     ToolOutput,
+    ToolStarted,
+    TurnAlive,
     TurnEnded,
     TurnInterrupted,
     TurnResumed,
@@ -37,6 +39,7 @@ class TurnLog:
         self.lease, self.turn_id = started.lease, started.turn_id
         self.attempt, self.position = started.attempt, started.position
         self.results = 0
+        self.unread_results = False
         self.text = ""
         self.on_lost: Callable[[Exception], None] = lambda error: None
         self._journal = journal
@@ -47,10 +50,12 @@ class TurnLog:
         self._room = asyncio.Event()
         self._room.set()
         self._closed = False
-        self.last_sign = journal.clock.monotonic()
+        # What counts against the idle limit, and what a heartbeat adds to: the last thing this attempt did, and the last it wrote.
+        self.last_sign = self.last_written = journal.clock.monotonic()
         self.signed = asyncio.Event()  # Something of this attempt is on record.
 
     async def say(self, text: str) -> None:
+        self.unread_results = False
         offset = len(self.text)
         self.text += text
         last = self._pending[-1] if self._pending else None
@@ -61,10 +66,17 @@ class TurnLog:
             await self._add(Text(offset=offset, text=text), len(text))
 
     async def think(self, text: str) -> None:
+        self.unread_results = False
         await self._add(Reasoning(text=text), len(text))
 
     async def output(self, call_id: str, text: str) -> None:
         await self._add(ToolOutput(call_id=call_id, text=text), len(text))
+
+    def beat(self) -> None:
+        """Puts on record that the turn is still run, though it has nothing to show."""
+        if not self._closed and not self._pending:
+            self._pending.append(TurnAlive())
+            self._journal.dirty(self, urgent=False)
 
     async def _add(self, event: Event, size: int) -> None:
         self._pending.append(event)
@@ -113,7 +125,11 @@ class TurnLog:
         for event in events:
             if isinstance(event, TurnResumed):
                 self.attempt = event.attempt
-        self.results += sum(isinstance(event, ToolFinished) for event in events)
+            elif isinstance(event, ToolFinished):
+                self.results += 1
+                self.unread_results = True
+            elif isinstance(event, ToolStarted):
+                self.unread_results = False
         self._sign()
 
     def _take(self) -> list[Event]:
@@ -139,13 +155,16 @@ class TurnLog:
         self._lock.release()
         if isinstance(result, int):
             self.position = result
-            self._sign()
+            if any(not isinstance(event, TurnAlive) for event in item.events):
+                self._sign()
+            else:
+                self.last_written = self._journal.clock.monotonic()
         else:
             self._pending = [*item.events, *self._pending]
             self.lose(result)
 
     def _sign(self) -> None:
-        self.last_sign = self._journal.clock.monotonic()
+        self.last_sign = self.last_written = self._journal.clock.monotonic()
         self.signed.set()
 
     def lose(self, error: Exception) -> None:

@@ -7,13 +7,13 @@ import structlog
 
 from holdfast.core import events as e
 from holdfast.core.errors import Bug, Conflict, HoldfastError, Unavailable
-from holdfast.core.resume import Decision, Rule
-from holdfast.core.sessions import Lease, Session
+from holdfast.core.resume import Decision, Facts
+from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
-from holdfast.core.turns import TurnState
-from holdfast.gateway import recovery
+from holdfast.core.turns import Outcome, TurnState
 from holdfast.gateway.journal import Journal, TurnLog
 from holdfast.gateway.places import Place, Places
+from holdfast.gateway.recovery import Judged, Recovery, read_transcript
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.gateway.turns import Attempt, Cut
@@ -53,10 +53,13 @@ class Lanes:
         agent: Agent,
         tools: dict[str, Tool],
         tasks: Tasks,
+        recovery: Recovery,
         idle_timeout_s: float,
         resumes_at_once: int,
+        on_recovered: Callable[[], None],
     ) -> None:
         self._store, self._clock, self._ids, self._liveness = store, clock, ids, liveness
+        self._recovery, self._on_recovered = recovery, on_recovered
         self._owner, self._agent, self._tools, self._tasks = owner, agent, tools, tasks
         self._idle_timeout_s = idle_timeout_s
         self._lanes: dict[str, Lane] = {}
@@ -93,9 +96,13 @@ class Lanes:
 
     async def sweep(self) -> None:
         """Finds what nobody told us of: turns of processes that died, messages and stops that others stored."""
+        unsettled = True
         while True:
             try:
                 await self._sweep_once()
+                if unsettled:
+                    await self.settle()
+                    unsettled = False
             except Unavailable as error:
                 log.warning("sweep failed", error=str(error))
             self._hinted.clear()
@@ -104,15 +111,30 @@ class Lanes:
     def hint(self) -> None:
         self._hinted.set()
 
+    def one_resume_at_a_time(self) -> None:
+        """After several crashes: whichever session it is that brings the process down, it takes no other one with it."""
+        self._places.count = 1
+
+    async def settle(self) -> None:
+        """What was left, or only marked, is decided again: at a start, and when nothing is held any more."""
+        for session in await self._store.unsettled():
+            if session.turn_state is TurnState.INTERRUPTED:
+                self.look(session.session_id, seen=session)
+            elif rule := await self._recovery.settle_quiet(session):
+                self.tally.rules[rule.label] += 1
+
     async def _sweep_once(self) -> None:
         for session in await self._store.open_turns(apart_from=self._owner):
-            if session.stop_requested or session.session_id not in self._lanes:
+            if session.stop_requested or session.suspended or session.session_id not in self._lanes:
                 self.look(session.session_id, seen=session)
         for session_id in await self._store.waiting_lanes(limit=SWEEP_LIMIT):
             if session_id not in self._lanes:
                 self.look(session_id)
         for lane in list(self._lanes.values()):
-            if lane.attempt is not None and lane.attempt.idle_s > self._idle_timeout_s:
+            if lane.attempt is None:
+                continue
+            lane.attempt.beat_if_quiet()
+            if lane.attempt.idle_s > self._idle_timeout_s:
                 lane.attempt.cut(Cut.IDLE)
 
     async def cut_all(self, reason: str) -> None:
@@ -169,10 +191,7 @@ class Lanes:
             case TurnState.NONE | TurnState.ENDED if not session.queued:
                 return False
             case TurnState.NONE | TurnState.ENDED:
-                started = await self._store.start_turn(session_id, owner=self._owner, turn_id=self._ids.new("t"), at=self._clock.now())
-                if started is None:
-                    return False
-                await self._run(lane, started)
+                return await self._start(session_id, lane)
             case TurnState.ANSWERED:
                 await self._run(lane, await self._take_answered(session))
             case TurnState.RUNNING | TurnState.INTERRUPTED:
@@ -191,42 +210,42 @@ class Lanes:
             at=self._clock.now(),
         )
 
+    async def _start(self, session_id: str, lane: Lane) -> bool:
+        started = await self._store.start_turn(session_id, owner=self._owner, turn_id=self._ids.new("t"), at=self._clock.now())
+        if started is None:
+            return False
+        await self._run(lane, started)
+        return True
+
     async def _recover(self, session: Session, lane: Lane) -> bool:
         if session.owner not in (None, self._owner) and await self._lives(session.owner):
             return False
-        if (session.owner, session.turn_state) == (self._owner, TurnState.INTERRUPTED):
-            taken = StartedTurn(
-                Lease(session.session_id, self._owner, session.epoch),
-                session.turn_id or "",
-                session.attempt,
-                session.position,
-            )
-        else:
-            # A few at a time, so that the store has time for people who write while a thousand turns are looked into (B13).
-            async with self._turnstile:
-                taken = await recovery.mark_cut(self._store, self._clock, self._owner, session, "crash")
-                session = await self._store.session(session.session_id)
+        # A few at a time, so that the store has time for people who write while a thousand turns are looked into (B13).
+        async with self._turnstile:
+            judged, taken = await self._recovery.look_into(session)
         lane.starting = False
         self._changed.set()  # Until its place among the resumes comes, it is cut and on record as such.
-        rule = recovery.decide(session)
-        if rule.decision is not Decision.RESUME:
-            await self._carry_out(taken, session, rule)
+        if judged.stands:  # A message goes on from a turn that was left (A23).
+            lane.starting = True
+            return bool(judged.session.queued) and await self._start(session.session_id, lane)
+        if judged.rule.decision is not Decision.RESUME:
+            await self._carry_out(judged, taken)
             return True
-        place = await self._places.take(lane.again)
+        place = await self._places.take(_rank(judged), lane.again)
         if place is None:
             return True  # News while it waited for its place: decide again.
         with place:
             if not self._open:
                 return False
             lane.starting = True
-            resumed = await self._carry_out(taken, session, rule)
+            resumed = await self._carry_out(judged, taken)
             if resumed is not None:
-                await self._run(lane, resumed, reason=session.resume_reason or "crash", place=place)
+                await self._run(lane, resumed, resumed=(judged.reason, judged.facts), place=place)
         return True
 
-    async def _carry_out(self, taken: StartedTurn, session: Session, rule: Rule) -> StartedTurn | None:
-        self.tally.rules[rule.label] += 1
-        return await recovery.carry_out(self._store, self._clock, taken, session, rule)
+    async def _carry_out(self, judged: Judged, taken: StartedTurn | None) -> StartedTurn | None:
+        self.tally.rules[judged.rule.label] += 1
+        return await self._recovery.carry_out(judged, taken)
 
     async def _lives(self, owner: int | None) -> bool:
         if owner not in self._names:
@@ -240,7 +259,7 @@ class Lanes:
                 self._reaped.add(owner)
         return False
 
-    async def _run(self, lane: Lane, started: StartedTurn, *, reason: str | None = None, place: Place | None = None) -> None:
+    async def _run(self, lane: Lane, started: StartedTurn, *, resumed: tuple[str, Facts] | None = None, place: Place | None = None) -> None:
         session, transcript = await self._read(started.lease.session_id)
         attempt = Attempt(
             session=session,
@@ -252,10 +271,10 @@ class Lanes:
             clock=self._clock,
             ids=self._ids,
             tally=self.tally,
-            reason=reason,
+            resumed=resumed,
         )
-        if session.stop_requested:  # It came before there was anyone to hear it.
-            attempt.cut(Cut.STOP)
+        if session.stop_requested or session.suspended:  # It came before there was anyone to hear it.
+            attempt.cut(Cut.STOP if session.stop_requested else Cut.SUSPENDED)
         lane.attempt, lane.starting = attempt, False
         self._changed.set()
         beside = [self._tasks.spawn(self._watch_stops(lane, attempt), name=f"stops of {attempt.turn_id}")]
@@ -268,13 +287,15 @@ class Lanes:
             for task in beside:
                 task.cancel()
             self._changed.set()
+        if session.resume_pending and attempt.outcome is Outcome.COMPLETED:
+            self._on_recovered()
 
     async def _read(self, session_id: str) -> tuple[Session, Transcript]:
         """What a turn that is already on record begins with. A store that fails to answer has not cut it."""
         while True:
             try:
                 session = await self._store.session(session_id)
-                return session, await recovery.read_transcript(self._store, session)
+                return session, await read_transcript(self._store, session)
             except Unavailable as error:
                 if not self._open:
                     raise
@@ -292,9 +313,14 @@ class Lanes:
                 await asyncio.sleep(error.retry_after_s)
                 lane.again.set()
                 continue
-            if session.stop_requested and session.turn_id == attempt.turn_id:
-                attempt.cut(Cut.STOP)
+            if (session.stop_requested or session.suspended) and session.turn_id == attempt.turn_id:
+                attempt.cut(Cut.STOP if session.stop_requested else Cut.SUSPENDED)
                 return
+
+
+def _rank(judged: Judged) -> tuple[int, int]:
+    """Whose user has written since comes first; then the oldest message (B13)."""
+    return (0 if judged.session.queued else 1), judged.asked_at
 
 
 async def _give_back_early(place: Place, attempt: Attempt) -> None:

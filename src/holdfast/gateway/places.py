@@ -1,20 +1,23 @@
-"""How many resumes may be getting under way at once. A place is given back as soon as its turn has shown a sign of life."""
+"""How many resumes may be getting under way at once, and whose turn it is. A place is given back once its turn has shown a sign of life."""
 
 import asyncio
+import heapq
 from types import TracebackType
 
 from holdfast.gateway.tasks import Tasks
+
+Rank = tuple[int, int]
 
 
 class Place:
     """Leaving gives it back, unless it was given back before."""
 
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places: asyncio.Semaphore | None = places
+    def __init__(self, places: "Places") -> None:
+        self._places: Places | None = places
 
     def give_back(self) -> None:
         if self._places is not None:
-            self._places.release()
+            self._places.free()
             self._places = None
 
     def __enter__(self) -> "Place":
@@ -25,19 +28,43 @@ class Place:
 
 
 class Places:
-    def __init__(self, count: int, tasks: Tasks) -> None:
-        self._places, self._tasks = asyncio.Semaphore(count), tasks
+    """The lowest rank is served first; among equals, who came first."""
 
-    async def take(self, news: asyncio.Event) -> Place | None:
+    def __init__(self, count: int, tasks: Tasks) -> None:
+        self.count, self._tasks = count, tasks
+        self._taken = 0
+        self._arrivals = 0
+        self._waiting: list[tuple[Rank, int, asyncio.Event]] = []
+
+    async def take(self, rank: Rank, news: asyncio.Event) -> Place | None:
         """A place, or None when there was news first: what was to be resumed may have been stopped meanwhile."""
-        if not self._places.locked():
-            await self._places.acquire()
-            return Place(self._places)
-        mine = self._tasks.spawn(self._places.acquire(), name="waiting for a place")
+        if self._taken < self.count and not self._waiting:
+            self._taken += 1
+            return Place(self)
+        called = asyncio.Event()
+        self._arrivals += 1
+        entry = (rank, self._arrivals, called)
+        heapq.heappush(self._waiting, entry)
+        mine = self._tasks.spawn(called.wait(), name="waiting for a place")
         heard = self._tasks.spawn(news.wait(), name="news while waiting for a place")
         try:
             await asyncio.wait({mine, heard}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if called.is_set():
+                self.free()
+            raise
         finally:
             heard.cancel()
             mine.cancel()
-        return Place(self._places) if mine.done() and not mine.cancelled() else None
+            if not called.is_set():
+                self._waiting.remove(entry)
+                heapq.heapify(self._waiting)
+        return Place(self) if called.is_set() else None
+
+    def free(self) -> None:
+        """One of the places is free again, and goes to the next in rank."""
+        self._taken -= 1
+        while self._waiting and self._taken < self.count:
+            _, _, called = heapq.heappop(self._waiting)
+            called.set()
+            self._taken += 1

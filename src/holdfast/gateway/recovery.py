@@ -1,17 +1,19 @@
 """Turns that were cut: found from their record, decided by the table of rules, the decision recorded with its label."""
 
+import msgspec
 import structlog
 
 from holdfast.core import events as e
-from holdfast.core import recovery, replies, resume
+from holdfast.core import keys, notices, recovery, replies, resume
 from holdfast.core.errors import Bug
-from holdfast.core.resume import Decision, Facts
-from holdfast.core.sessions import Session
-from holdfast.core.transcript import Transcript, answer_id
+from holdfast.core.resume import Decision, Facts, Rule
+from holdfast.core.sessions import Lease, Session
+from holdfast.core.transcript import Message, Transcript, answer_id
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Clock, StartedTurn, Store
+from holdfast.ports import Clock, Platform, StartedTurn, Store
 
 PAGE = 1000
+CRASH = "crash"
 log = structlog.get_logger()
 
 
@@ -36,81 +38,191 @@ async def read_transcript(store: Store, session: Session) -> Transcript:
     return transcript
 
 
-async def mark_cut(store: Store, clock: Clock, owner: int, session: Session, reason: str) -> StartedTurn:
-    """Takes a turn from an owner that is gone. One that was still running is recorded as cut, and counted, in the same transaction."""
-    events: list[e.Event] = []
-    if session.turn_state is TurnState.RUNNING:
-        transcript = await read_transcript(store, session)
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """A cut turn, what was found of it, and what is to become of it. Small, because a thousand may wait for their place."""
+
+    session: Session
+    facts: Facts
+    rule: Rule
+    reason: str
+    signed_at: int | None
+    asked_at: int
+
+    @property
+    def stands(self) -> bool:
+        """It was left before, by the same rule."""
+        return self.rule.decision is Decision.LEAVE and self.session.left and self.session.rule == self.rule.label
+
+
+class Recovery:
+    """What holds for every decision of this process. `safe_mode`: too many starts died before this one; nothing is resumed by itself."""
+
+    def __init__(
+        self, *, store: Store, clock: Clock, owner: int, platforms: dict[str, Platform], fresh_for_s: float, automatic: bool
+    ) -> None:
+        self._store, self._clock, self._owner, self._platforms = store, clock, owner, platforms
+        self._fresh_for_s, self._automatic = fresh_for_s, automatic
+        self.safe_mode = False
+
+    async def look_into(self, session: Session) -> tuple[Judged, StartedTurn | None]:
+        """Decides upon a turn whose owner is gone. One that was still running is first recorded as cut, and counted, in the transaction
+        that takes it; one that was left is taken only when something is to be done about it.
+        """
+        transcript = await read_transcript(self._store, session)
         turn = transcript.turns[-1]
-        restarts = recovery.restarts_after_cut(
-            session.interrupted_restarts,
-            own_results=recovery.own_results(transcript.calls, turn.attempt),
-            ran_ms=transcript.last_at - turn.attempt_started_at,  # By the log's own times, not by when it was found.
-        )
-        events.append(e.TurnInterrupted(reason=reason, restarts=restarts, written=len(transcript.answer_text)))
-    return await store.take_turn(
-        session.session_id,
-        owner=owner,
-        turn_id=_turn_of(session),
-        epoch=session.epoch,
-        events=events,
-        at=clock.now(),
-    )
+        asked, reason = turn.asked, turn.reason or session.resume_reason or CRASH
+        if session.owner == self._owner and session.turn_state is TurnState.INTERRUPTED:
+            taken = self._held_here(session)
+        elif session.left:
+            taken = None
+        elif session.turn_state is TurnState.INTERRUPTED:
+            taken = await self._take(session)
+        else:
+            taken = await self._take(session, _cut(session, transcript))
+            session = await self._store.session(session.session_id)
+            asked, reason = False, CRASH
+        facts = self._facts(session, transcript.request, asked=asked, signed_at=turn.signed_at)
+        asked_at = transcript.request.created_at if transcript.request else turn.started_at
+        rule = resume.decide(facts)
+        return Judged(session=session, facts=facts, rule=rule, reason=reason, signed_at=turn.signed_at, asked_at=asked_at), taken
 
-
-def decide(session: Session) -> resume.Rule:
-    return resume.decide(
-        Facts(
+    def _facts(self, session: Session, request: Message | None, *, asked: bool, signed_at: int | None) -> Facts:
+        key = keys.parse(session.session_key)
+        platform = self._platforms.get(key.platform)
+        sender = request.sender if request else None
+        return Facts(
             turn=session.turn_state,
             stop_requested=session.stop_requested,
+            suspended=session.suspended,
             restarts=session.interrupted_restarts,
+            tried=False,  # An attempt that ended by itself has ended its turn, in the same breath.
+            asked=asked,
+            fresh=resume.is_fresh(signed_at, now=self._clock.now(), window_s=self._fresh_for_s),
+            held=self.safe_mode or not self._automatic,
+            reachable=key.on_page or platform is not None,
+            allowed=platform is None or sender is None or platform.allows(session.session_key, sender),
         )
+
+    async def carry_out(self, judged: Judged, taken: StartedTurn | None) -> StartedTurn | None:
+        """Records the decision, on the lease that was `taken` or on one of its own. Gives the attempt that now has to run."""
+        session, rule, now = judged.session, judged.rule, self._clock.now()
+        transcript = await read_transcript(self._store, session)
+        why = notices.cut_before(judged.reason, now - (judged.signed_at or now))
+        _log(session, rule, why)
+        if taken is None:
+            taken = await self._take(session)
+        match rule.decision:
+            case Decision.RESUME:
+                attempt = taken.attempt + 1
+                resumed = e.TurnResumed(attempt=attempt, rule=rule.label, reason=judged.reason, why=why)
+                position = await self._append(taken, [*recovery.close_open_calls(transcript.calls), resumed])
+                return StartedTurn(taken.lease, taken.turn_id, attempt, position)
+            case Decision.LEAVE:
+                events: list[e.Event] = [*self._told_when_left(judged, transcript), e.TurnLeft(rule=rule.label, why=why)]
+            case Decision.CANCEL:
+                events = _ending(judged, transcript, Outcome.CANCELLED, why)
+            case Decision.SUSPEND:
+                log.error("session suspended", session=session.session_id, key=session.session_key, rule=rule.label, why=rule.sentence)
+                told = _notice(session, transcript, "stuck", notices.stuck(session.interrupted_restarts))
+                events = _ending(judged, transcript, Outcome.SET_ASIDE, why, told, e.SessionChanged(suspended=True))
+            case Decision.SET_ASIDE:
+                stale = notices.stale(judged.reason, now - (judged.signed_at or judged.asked_at))
+                told = _notice(session, transcript, "stale", stale)
+                events = _ending(judged, transcript, Outcome.SET_ASIDE, why, *([told] if judged.facts.allowed else []))
+            case _:
+                raise Bug(f"Rule {rule.label} decided {rule.decision} for a turn that is {session.turn_state}.")
+        await self._append(taken, events)
+        return None
+
+    def _told_when_left(self, judged: Judged, transcript: Transcript) -> list[e.Event]:
+        """Once, where the answer would have gone, and only to somebody who waits for it and has not written again."""
+        if not judged.facts.held or judged.facts.suspended or not judged.facts.reachable or judged.session.queued:
+            return []
+        told = _notice(judged.session, transcript, "held", notices.held(judged.reason, safe_mode=self.safe_mode))
+        return [] if any(message.id == told.message_id for message in transcript.messages) else [told]
+
+    async def settle_quiet(self, session: Session) -> Rule | None:
+        """What a start has to say of a session whose turn nobody was running: one that waits, or none at all that a mark speaks of."""
+        facts = Facts(
+            turn=session.turn_state,
+            stop_requested=session.stop_requested,
+            suspended=session.suspended,
+            restarts=session.interrupted_restarts,
+            tried=False,
+            asked=False,
+            fresh=True,
+            held=False,
+            reachable=True,
+            allowed=True,
+        )
+        rule, now = resume.decide(facts), self._clock.now()
+        match rule.decision:
+            case Decision.CLEAR:
+                await self._store.change_session(session.session_id, e.SessionChanged(resume_pending=False, rule=rule.label), at=now)
+            case Decision.LEAVE if session.turn_state is TurnState.WAITING:
+                left = e.TurnLeft(rule=rule.label)
+                await self._store.leave_turn(session.session_id, turn_id=_turn_of(session), left=left, at=now)
+            case _:
+                return None
+        _log(session, rule, None)
+        return rule
+
+    async def _take(self, session: Session, *events: e.Event) -> StartedTurn:
+        return await self._store.take_turn(
+            session.session_id,
+            owner=self._owner,
+            turn_id=_turn_of(session),
+            epoch=session.epoch,
+            events=events,
+            at=self._clock.now(),
+        )
+
+    async def _append(self, taken: StartedTurn, events: list[e.Event]) -> int:
+        return await self._store.append_turn(
+            taken.lease,
+            turn_id=taken.turn_id,
+            attempt=taken.attempt,
+            position=taken.position,
+            events=events,
+            at=self._clock.now(),
+        )
+
+    def _held_here(self, session: Session) -> StartedTurn:
+        """The lease of a cut turn that this process holds already."""
+        lease = Lease(session.session_id, self._owner, session.epoch)
+        return StartedTurn(lease, _turn_of(session), session.attempt, session.position)
+
+
+def _log(session: Session, rule: Rule, why: str | None) -> None:
+    named = {"session": session.session_id, "turn": session.turn_id, "generation": session.generation}
+    log.info("recovery", **named, rule=rule.label, name=rule.name, why=why)
+
+
+def _cut(session: Session, transcript: Transcript) -> e.TurnInterrupted:
+    turn = transcript.turns[-1]
+    restarts = recovery.restarts_after_cut(
+        session.interrupted_restarts,
+        own_results=recovery.own_results(transcript.calls, turn.attempt),
+        ran_ms=(turn.signed_at or 0) - turn.attempt_started_at,  # By its own signs of life, not by what was recorded since.
     )
+    return e.TurnInterrupted(reason=CRASH, restarts=restarts, written=len(transcript.answer_text))
 
 
-async def carry_out(store: Store, clock: Clock, taken: StartedTurn, session: Session, rule: resume.Rule) -> StartedTurn | None:
-    """Records the decision. What is given back is the attempt that now has to run."""
-    transcript = await read_transcript(store, session)
-    log.info("recovery", session=session.session_id, turn=taken.turn_id, rule=rule.label, name=rule.name)
-    match rule.decision:
-        case Decision.RESUME:
-            attempt = taken.attempt + 1
-            events: list[e.Event] = [
-                *recovery.close_open_calls(transcript.calls),
-                e.TurnResumed(attempt=attempt, rule=rule.label, reason=session.resume_reason or "crash"),
-            ]
-            position = await _append(store, clock, taken, events)
-            return StartedTurn(taken.lease, taken.turn_id, attempt, position)
-        case Decision.CANCEL:
-            await _append(store, clock, taken, _ending(taken, session, transcript, Outcome.CANCELLED, rule.label))
-        case Decision.SUSPEND:
-            await _append(store, clock, taken, _ending(taken, session, transcript, Outcome.SET_ASIDE, rule.label))
-        case _:
-            raise Bug(f"Rule {rule.label} decided {rule.decision} for a turn that is {session.turn_state}.")
-    return None
-
-
-def _ending(taken: StartedTurn, session: Session, transcript: Transcript, outcome: Outcome, rule: str) -> list[e.Event]:
-    events: list[e.Event] = list(recovery.close_every_call(transcript.calls, stopped=outcome is Outcome.CANCELLED))
+def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, *more: e.Event) -> list[e.Event]:
+    stopped, turn = outcome is Outcome.CANCELLED, transcript.turns[-1]
+    events: list[e.Event] = list(recovery.close_every_call(transcript.calls, stopped=stopped))
+    unread = bool(events) or turn.unread_results
     if text := transcript.answer_text:
-        events.append(replies.written(session.session_key, "assistant", answer_id(taken.turn_id), text))
-    if outcome is Outcome.SET_ASIDE:
-        aside = "This conversation was cut by three restarts in a row and is suspended. Your next message starts a new one."
-        events.append(replies.written(session.session_key, "notice", f"{taken.turn_id}.aside", aside))
-        events.append(e.SessionChanged(suspended=True))
-    events.append(e.TurnEnded(outcome=outcome, rule=rule))
-    return events
+        written = replies.written(judged.session.session_key, "assistant", answer_id(turn.id), text, anchor=transcript.anchor)
+        # Who is no longer allowed to ask is not answered either; the record keeps it.
+        events.append(written if judged.facts.allowed else msgspec.structs.replace(written, delivery_id=None))
+    ended = e.TurnEnded(outcome=outcome, rule=judged.rule.label, why=why, unread_results=unread and not stopped)
+    return [*events, *more, ended]
 
 
-async def _append(store: Store, clock: Clock, taken: StartedTurn, events: list[e.Event]) -> int:
-    return await store.append_turn(
-        taken.lease,
-        turn_id=taken.turn_id,
-        attempt=taken.attempt,
-        position=taken.position,
-        events=events,
-        at=clock.now(),
-    )
+def _notice(session: Session, transcript: Transcript, name: str, text: str) -> e.MessageWritten:
+    turn = transcript.turns[-1]
+    return replies.written(session.session_key, "notice", f"{turn.id}.{name}.{turn.attempt}", text, anchor=transcript.anchor)
 
 
 def _turn_of(session: Session) -> str:

@@ -5,13 +5,15 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 import structlog
 
 from holdfast.core import events as e
-from holdfast.core import notes, replies
+from holdfast.core import notes, notices, replies, resume
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
 from holdfast.core.errors import Conflict, HoldfastError, StoreFull, Unavailable
 from holdfast.core.recovery import close_every_call, restarts_after_cut
+from holdfast.core.resume import Decision, Facts
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import ToolCall, Transcript, answer_id
 from holdfast.core.turns import Outcome
@@ -22,6 +24,8 @@ from holdfast.ports import Agent, AgentRequest, Clock, Ids, Tool, ToolContext, T
 
 QUESTION_LIFE_MS = 24 * 3600 * 1000
 LET_GO_S = 3.0
+HEARTBEAT_S = 20.0
+NO_ANSWER = "It was taken up again after an interruption and ended without an answer."
 ASK = "ask"
 
 log = structlog.get_logger()
@@ -35,6 +39,7 @@ class Cut(StrEnum):
     GATEWAY = "gateway"
     LOST = "lost"
     STORE = "store"
+    SUSPENDED = "suspended"
 
 
 class _Asked(BaseException):
@@ -44,15 +49,18 @@ class _Asked(BaseException):
 class Face:
     """What the agent sees of its turn (`ports.TurnFace`)."""
 
-    def __init__(self, written: TurnLog, request: AgentRequest, tools: dict[str, Tool], tasks: Tasks, clock: Clock, ids: Ids) -> None:
-        self._log, self._request, self._tools, self._tasks, self._clock, self._ids = (
-            written,
-            request,
-            tools,
-            tasks,
-            clock,
-            ids,
-        )
+    def __init__(
+        self,
+        written: TurnLog,
+        request: AgentRequest,
+        anchor: str | None,
+        tools: dict[str, Tool],
+        tasks: Tasks,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._log, self._request, self._anchor, self._tools = written, request, anchor, tools
+        self._tasks, self._clock, self._ids = tasks, clock, ids
         self.calls = {call.call_id: call for call in request.calls}
 
     async def say(self, text: str) -> None:
@@ -110,7 +118,7 @@ class Face:
         question_id = self._ids.new("q")
         events: list[e.Event] = [e.ToolStarted(call_id=call_id, name=ASK, arguments={"question": question}, effect=Effect.PURE)]
         if replies.owed(self._request.session_key):  # A chat must be told what it is asked.
-            events.append(replies.written(self._request.session_key, "notice", f"{question_id}.asked", question))
+            events.append(replies.written(self._request.session_key, "notice", f"{question_id}.asked", question, anchor=self._anchor))
         expires_at = self._clock.now() + QUESTION_LIFE_MS
         events.append(e.QuestionAsked(question_id=question_id, call_id=call_id, text=question, expires_at=expires_at))
         await self._log.record(*events)
@@ -118,7 +126,7 @@ class Face:
 
 
 class Attempt:
-    """One attempt under way in this process."""
+    """One attempt under way in this process. `resumed`: why its turn was cut, and the facts by which it was decided to go on with it."""
 
     def __init__(
         self,
@@ -132,7 +140,7 @@ class Attempt:
         clock: Clock,
         ids: Ids,
         tally: Tally,
-        reason: str | None,
+        resumed: tuple[str, Facts] | None,
     ) -> None:
         turn = transcript.turns[-1]
         self.session, self.turn_id = session, turn.id
@@ -140,6 +148,9 @@ class Attempt:
         self._began = clock.monotonic()
         self._cut: Cut | None = None
         self._reason = "store_failed"
+        self._resumed = resumed
+        self._anchor = transcript.anchor
+        self.outcome: Outcome | None = None
         self._over = False  # Its end, or its question, is on record.
         self._gone = asyncio.Event()
         self._request = AgentRequest(
@@ -147,18 +158,28 @@ class Attempt:
             generation=turn.generation,
             turn_id=turn.id,
             attempt=turn.attempt,
-            messages=transcript.messages,
-            text=next((m.text for m in transcript.messages if m.id in turn.message_ids), ""),
+            messages=[message for message in transcript.messages if message.turn_id is not None and message.role != "notice"],
+            text=transcript.request.text if transcript.request else "",
             calls=transcript.calls,
             kept=transcript.answer_text,
-            note=notes.resumed(reason) if reason else None,
+            note=notes.choose(
+                resumed=resumed[0] if resumed else None,
+                pending=session.resume_reason if session.resume_pending and turn.attempt == 1 else None,
+                unread_results=turn.attempt == 1 and len(transcript.turns) > 1 and transcript.turns[-2].unread_results,
+            ),
         )
-        self._face = Face(written, self._request, tools, tasks, clock, ids)
+        self._face = Face(written, self._request, self._anchor, tools, tasks, clock, ids)
+        written.unread_results = turn.unread_results
         written.on_lost = self._lost
 
     @property
     def idle_s(self) -> float:
         return self._clock.monotonic() - self._log.last_sign
+
+    def beat_if_quiet(self) -> None:
+        """While a model or a tool has nothing to show, the record says that the turn is still run."""
+        if self._clock.monotonic() - self._log.last_written >= HEARTBEAT_S:
+            self._log.beat()
 
     @property
     def under_way(self) -> asyncio.Event:
@@ -248,9 +269,10 @@ class Attempt:
                 await self._insist(lambda: self._end(Outcome.CANCELLED))
             case Cut.IDLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long; the turn was ended."))
-            case Cut.STORE:
+            case Cut.STORE | Cut.SUSPENDED:  # No restart is to blame.
+                reason = "suspended" if self._cut is Cut.SUSPENDED else self._reason
                 restarts = self.session.interrupted_restarts
-                interrupted = e.TurnInterrupted(reason=self._reason, restarts=restarts, written=len(self._so_far))
+                interrupted = e.TurnInterrupted(reason=reason, restarts=restarts, written=len(self._so_far))
                 await self._insist(lambda: self._log.record(interrupted))
             case _:
                 pass
@@ -269,12 +291,25 @@ class Attempt:
     async def _end(self, outcome: Outcome, error: str | None = None) -> None:
         """Answer, end, and what is owed to a chat: one transaction."""
         key = self.session.session_key
+        text = self._log.text if outcome is Outcome.COMPLETED else self._so_far
+        rule, why = None, None
+        if self._resumed is not None and (outcome is Outcome.FAILED or (outcome is Outcome.COMPLETED and not text)):
+            tried = resume.decide(msgspec.structs.replace(self._resumed[1], tried=True))
+            if tried.decision is Decision.FAIL:
+                outcome, error, rule, why = Outcome.FAILED, error or NO_ANSWER, tried.label, "the recovery ended by itself"
+                text = self._so_far
+                log.info("recovery", session=self.session.session_id, turn=self.turn_id, rule=rule, name=tried.name, why=why)
         events: list[e.Event] = list(close_every_call(list(self._face.calls.values()), stopped=outcome is Outcome.CANCELLED))
-        if text := self._log.text if outcome is Outcome.COMPLETED else self._so_far:
-            events.append(replies.written(key, "assistant", answer_id(self.turn_id), text))
+        unread = outcome is Outcome.FAILED and (bool(events) or self._log.unread_results)
+        if text:
+            events.append(replies.written(key, "assistant", answer_id(self.turn_id), text, anchor=self._anchor))
         if error is not None and replies.owed(key):
-            events.append(replies.written(key, "notice", f"{self.turn_id}.error", f"This did not work: {error}"))
-        events.append(e.TurnEnded(outcome=outcome, error=error))
+            events.append(replies.written(key, "notice", f"{self.turn_id}.error", notices.failed(error), anchor=self._anchor))
+        # Only a completed turn, a stop or a rule takes the mark of an earlier cut away (A13).
+        still_pending = outcome is Outcome.FAILED and rule is None and self.session.resume_pending
+        events.append(e.TurnEnded(outcome=outcome, error=error, rule=rule, why=why, unread_results=unread, still_pending=still_pending))
         await self._log.record(*events)
-        self._over = True
+        self._over, self.outcome = True, outcome
         self._tally.turns[outcome] += 1
+        if rule is not None:
+            self._tally.rules[rule] += 1

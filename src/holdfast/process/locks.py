@@ -26,20 +26,29 @@ def _try_lock(descriptor: int) -> bool:
 
 
 class ServingLock:
-    """Held by the one process that serves a home folder. Children do not inherit it."""
+    """Held by the one process that serves a home folder. A successor inherits it (`descriptor`); other children do not."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, inherited: int | None = None) -> None:
         self._path = home / "serving.lock"
-        self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-        if not _try_lock(self._descriptor):
-            held_by = _read(self._descriptor)
-            os.close(self._descriptor)
-            raise AlreadyServing(home, held_by)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps({"pid": os.getpid()}).encode(), 0)
+        self.descriptor = inherited if inherited is not None else os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+        self._held = True
+        if inherited is None:
+            if not _try_lock(self.descriptor):
+                held_by = _read(self.descriptor)
+                os.close(self.descriptor)
+                raise AlreadyServing(home, held_by)
+            self.sign()
+
+    def sign(self) -> None:
+        """Writes down who holds it, for people."""
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, json.dumps({"pid": os.getpid()}).encode(), 0)
 
     def release(self) -> None:
-        os.close(self._descriptor)
+        """Closes this process's own descriptor. A successor that has inherited the lock still holds it."""
+        if self._held:
+            self._held = False
+            os.close(self.descriptor)
 
 
 def _read(descriptor: int) -> dict[str, Any]:

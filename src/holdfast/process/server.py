@@ -49,10 +49,12 @@ class Server:
     """uvicorn without its signals: stopping is the gateway's decision."""
 
     def __init__(self, app: Callable[..., Any], listener: socket.socket) -> None:
-        self._listener = listener
+        self._app, self._listener = app, listener
+        self._retiring = False
         self._uvicorn = _Quiet(
             uvicorn.Config(
-                app,
+                self._answer,
+                interface="asgi3",
                 lifespan="off",
                 ws="none",
                 http="httptools",
@@ -71,8 +73,38 @@ class Server:
         while not self._uvicorn.started:  # noqa: ASYNC110 - uvicorn has a flag and no event.
             await asyncio.sleep(0.005)
 
+    async def _answer(self, scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+        await self._app(scope, receive, _last_of_its_connection(send) if self._retiring else send)
+
+    async def retire(self) -> None:
+        """Accepts nothing more; what waits in the queue is the successor's. Every answer is the last of its connection."""
+        loop = asyncio.get_running_loop()
+        self._retiring = True
+        servers = self._uvicorn.servers
+        if isinstance(loop, asyncio.SelectorEventLoop):
+            # Closing at once would lose connections that were accepted in the same pass of the loop.
+            for server in servers:
+                for listening in server.sockets:
+                    loop.remove_reader(listening.fileno())
+            await asyncio.sleep(0.01)
+        for server in servers:
+            server.close()
+
+    @property
+    def connections(self) -> int:
+        return len(self._uvicorn.server_state.connections)
+
     def stop(self) -> None:
         self._uvicorn.should_exit = True
+
+
+def _last_of_its_connection(send: Callable[..., Any]) -> Callable[..., Any]:
+    async def send_and_close(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", []), (b"connection", b"close")]}
+        await send(message)
+
+    return send_and_close
 
 
 class _Quiet(uvicorn.Server):

@@ -18,6 +18,9 @@ class SystemClock:
     def monotonic(self) -> float:
         return time.monotonic()
 
+    def offset_s(self, at: int) -> int:
+        return time.localtime(at / 1000).tm_gmtoff
+
 
 class RandomIds:
     def new(self, prefix: str) -> str:

@@ -16,7 +16,10 @@ from holdfast.store.log import COLUMNS, Finding, Head, insert, load_head, read, 
 DERIVED = ("head", "session", "lane", "inbox", "dedup", "outbox", "question")
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
 LIVELY = {"session.created", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked"}
-SQL_CHANGES = ("title", "pinned", "archived", "suspended", "resume_pending", "resume_reason")
+# What a key of a request without words stands for.
+STOP, RESET, RESUME = b"stop", b"reset", b"resume"
+GOES_ON = "goes on"
+SQL_CHANGES = ("title", "pinned", "archived", "suspended", "resume_pending", "resume_reason", "rule")
 
 
 def append(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: bool) -> None:
@@ -46,23 +49,28 @@ def apply(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: 
 def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
     match event:
         case e.TurnStarted():
-            head.attempt, head.owner, head.epoch, head.stop = event.attempt, event.owner, event.epoch, 0
-            db.execute("UPDATE session SET generation = ? WHERE id = ?", (event.generation, head.session))
+            head.attempt, head.owner, head.epoch, head.stop, head.left = event.attempt, event.owner, event.epoch, 0, 0
+            db.execute("UPDATE session SET generation = ?, rule = NULL, why = NULL WHERE id = ?", (event.generation, head.session))
             db.execute(
                 "UPDATE lane SET generation = ? WHERE session_key = (SELECT session_key FROM session WHERE id = ?)",
                 (event.generation, head.session),
             )
             for message_id in event.message_ids:
-                _take_from_inbox(db, head, message_id)
+                head.asked_seq = _take_from_inbox(db, head, message_id)
         case e.TurnTaken():
             head.owner, head.epoch = event.owner, event.epoch
         case e.TurnResumed():
-            head.attempt = event.attempt
+            head.attempt, head.left = event.attempt, 0
+            _decided(db, head, event.rule, event.why)
+        case e.TurnLeft():
+            head.owner, head.left = None, 1
+            _decided(db, head, event.rule, event.why)
         case e.TurnInterrupted():
+            db.execute("UPDATE session SET interrupted_restarts = ? WHERE id = ?", (event.restarts, head.session))
+            # Suspended wins: such a session is never marked.
             db.execute(
-                "UPDATE session SET resume_pending = 1, resume_reason = ?, last_resume_marked_at = ?, interrupted_restarts = ?"
-                " WHERE id = ?",
-                (event.reason, at, event.restarts, head.session),
+                "UPDATE session SET resume_pending = 1, resume_reason = ?, last_resume_marked_at = ? WHERE id = ? AND NOT suspended",
+                (event.reason, at, head.session),
             )
         case e.QuestionAsked():
             head.owner = None
@@ -71,24 +79,36 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
                 (event.question_id, head.session, head.turn, event.call_id, event.expires_at),
             )
         case e.QuestionAnswered():
+            head.left = 0
             db.execute("UPDATE question SET state = 'answered' WHERE question_id = ?", (event.question_id,))
             if event.message_id:
                 _take_from_inbox(db, head, event.message_id)
         case e.StopRequested():
             head.stop = 1
-            remember(db, event.dedup_key, b"stop", head.session, event.turn_id)
+            remember(db, event.dedup_key, STOP, head.session, event.turn_id)
         case e.TurnEnded():
-            head.owner, head.stop = None, 0
-            closed = "cancelled" if event.outcome is turns.Outcome.CANCELLED else "expired"
-            db.execute("UPDATE question SET state = ? WHERE session = ? AND turn = ? AND state = 'open'", (closed, head.session, head.turn))
-            completed = ", interrupted_restarts = 0" if event.outcome is turns.Outcome.COMPLETED else ""
-            db.execute(
-                "UPDATE session SET resume_pending = 0, resume_reason = NULL, last_resume_marked_at = NULL, journal_since = ?"
-                f"{completed} WHERE id = ?",
-                (at, head.session),
-            )
+            _end_turn(db, head, event, at)
         case _:
             pass
+
+
+def _decided(db: apsw.Connection, head: Head, rule: str, why: str | None) -> None:
+    db.execute("UPDATE session SET rule = ?, why = ? WHERE id = ?", (rule, why, head.session))
+
+
+def _end_turn(db: apsw.Connection, head: Head, event: e.TurnEnded, at: int) -> None:
+    closed = "cancelled" if event.outcome is turns.Outcome.CANCELLED else "expired"
+    db.execute("UPDATE question SET state = ? WHERE session = ? AND turn = ? AND state = 'open'", (closed, head.session, head.turn))
+    changes = "journal_since = ?"
+    if not event.still_pending:
+        changes += ", resume_pending = 0, resume_reason = NULL, last_resume_marked_at = NULL"
+    if event.outcome is turns.Outcome.COMPLETED:
+        changes += ", interrupted_restarts = 0"
+        db.execute("UPDATE start SET sound = 1 WHERE owner = ? AND sound = 0", (head.owner,))
+    db.execute(f"UPDATE session SET {changes} WHERE id = ?", (at, head.session))
+    if event.rule:
+        _decided(db, head, event.rule, event.why)
+    head.owner, head.stop, head.left = None, 0, 0
 
 
 def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
@@ -106,6 +126,15 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
                 "INSERT INTO lane VALUES (?, ?, 0) ON CONFLICT (session_key) DO UPDATE SET session = excluded.session",
                 (event.session_key, head.session),
             )
+            remember(db, event.dedup_key, RESET, head.session, event.session_id)
+        case e.SessionResumed():
+            head.left = 0
+            db.execute("UPDATE session SET suspended = 0, interrupted_restarts = 0 WHERE id = ?", (head.session,))
+            db.execute(
+                "UPDATE lane SET session = ?1 WHERE session_key = (SELECT session_key FROM session WHERE id = ?1)",
+                (head.session,),
+            )
+            remember(db, event.dedup_key, RESUME, head.session, GOES_ON if event.goes_on else "")
         case e.SessionChanged():
             changes = {field: value for field in SQL_CHANGES if (value := getattr(event, field)) is not UNSET}
             if changes.get("resume_pending") is True:  # A mark has a reason and a time; both go with it.
@@ -122,6 +151,7 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
         case e.MessageRefused():
             _take_from_inbox(db, head, event.message_id)
         case e.MessageWritten():
+            remember(db, event.dedup_key, digest(event.text), head.session, event.message_id)
             if event.delivery_id:
                 db.execute(
                     "INSERT INTO outbox (delivery_id, session, seq, state, tries, retry_at) VALUES (?, ?, ?, ?, 0, 0)",
@@ -139,8 +169,10 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
             pass
 
 
-def _take_from_inbox(db: apsw.Connection, head: Head, message_id: str) -> None:
-    db.execute("DELETE FROM inbox WHERE session = ? AND message_id = ?", (head.session, message_id))
+def _take_from_inbox(db: apsw.Connection, head: Head, message_id: str) -> int:
+    """Where in the log the message had been accepted."""
+    rows = fetch(db, "DELETE FROM inbox WHERE session = ? AND message_id = ? RETURNING seq", (head.session, message_id))
+    return rows[0][0] if rows else head.asked_seq
 
 
 def digest(text: str) -> bytes:

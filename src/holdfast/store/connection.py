@@ -12,9 +12,14 @@ import apsw
 
 from holdfast.core.errors import Refused
 
-SCHEMA_VERSION = 1
-# From version N to N + 1, in order. The first step is the schema itself.
-MIGRATIONS: tuple[str, ...] = (resources.files("holdfast.store").joinpath("schema.sql").read_text(),)
+SCHEMA_VERSION = 2
+_SQL = resources.files("holdfast.store")
+
+
+def upgrade(version: int) -> str:
+    """The step that leads to a version from the one before it."""
+    return _SQL.joinpath(f"upgrade_{version}.sql").read_text()
+
 
 # SQLite's WAL needs memory shared between processes and locks that are true; these file systems do not have both.
 UNFIT = {
@@ -96,8 +101,11 @@ def migrate(db: apsw.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
         found = _version(db)  # Read again: another process may have been faster.
-        for step in MIGRATIONS[found:]:
-            db.execute(step)
+        if found == 0:
+            db.execute(_SQL.joinpath("schema.sql").read_text())
+        else:
+            for version in range(found + 1, SCHEMA_VERSION + 1):
+                db.execute(upgrade(version))
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
     finally:

@@ -46,11 +46,14 @@ class Head(msgspec.Struct):
     stop: int = 0
     archived: int = 0
     updated_at: int = 0
+    left: int = 0
+    asked_seq: int = 0
     indexed: tuple[str, int, int] = ("", 0, 0)
 
 
 _HEAD = (
-    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at FROM head WHERE session = ?"
+    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, left, asked_seq"
+    " FROM head WHERE session = ?"
 )
 
 
@@ -63,8 +66,12 @@ def load_head(db: apsw.Connection, session: int) -> Head:
 
 def save_head(db: apsw.Connection, head: Head) -> None:
     db.execute(
-        "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ? WHERE session = ?",
-        (head.seq, head.epoch, head.owner, head.turn, head.attempt, head.position, head.turn_seq, head.stop, head.session),
+        "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?, left = ?,"
+        " asked_seq = ? WHERE session = ?",
+        (
+            *(head.seq, head.epoch, head.owner, head.turn, head.attempt, head.position, head.turn_seq),
+            *(head.stop, head.left, head.asked_seq, head.session),
+        ),
     )
     # A column that is named in an UPDATE has its index written, changed or not.
     state, *listed = head.indexed

@@ -10,6 +10,7 @@ from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import BadInput, NotFound
 from holdfast.core.sessions import Session
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.ports import Counts, Delivery, Owner, SessionPage
 from holdfast.store.connection import fetch
@@ -18,14 +19,23 @@ from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, fill_ga
 E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
 MAX_INTEGER = 2**62
+UNREADABLE = "(this message was damaged on disk and cannot be read)"
 
 _SESSION = """
     SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, h.updated_at, s.generation, s.pinned, h.archived, s.suspended,
            s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
-           h.stop, s.pruned_seq, s.id
+           h.stop, s.pruned_seq, h.left, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id, s.id
     FROM session s JOIN head h ON h.session = s.id
 """
+# The order in which recovery looks at sessions: by the message that started the turn.
+_OLDEST = " ORDER BY (SELECT e.id FROM event e WHERE e.session = h.session AND e.seq = h.asked_seq), s.id"
+_IN_STATE = {
+    "suspended": "h.session IN (SELECT id FROM session WHERE suspended = 1)",
+    "pending": "h.session IN (SELECT id FROM session WHERE resume_pending = 1)",
+    "running": "h.session IN (SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state <> 'interrupted')",
+    "waiting": "h.session IN (SELECT session FROM question WHERE state = 'open')",
+}
 
 
 def session(db: apsw.Connection, session_id: str) -> Session:
@@ -44,15 +54,32 @@ def name(db: apsw.Connection, session: int) -> str:
     return str(fetch(db, "SELECT session_id FROM session WHERE id = ?", (session,))[0][0])
 
 
-def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, archived: bool) -> SessionPage:
+def conversations(db: apsw.Connection, session_key: str, limit: int) -> list[tuple[int, Session]]:
+    rows = fetch(db, f"{_SESSION} WHERE s.session_key = ? ORDER BY s.id DESC", (session_key,))
+    return [(len(rows) - place, _session(row)) for place, row in enumerate(rows[: _page(limit)])]
+
+
+def conversation_number(db: apsw.Connection, session: int) -> int:
+    """The number a session has among those of its key."""
+    own_key = "SELECT session_key FROM session WHERE id = ?1"
+    return int(fetch(db, f"SELECT count(*) FROM session WHERE session_key = ({own_key}) AND id <= ?1", (session,))[0][0])
+
+
+def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, archived: bool, state: str | None) -> SessionPage:
     updated_at, id_ = _place(before) if before else (MAX_INTEGER, MAX_INTEGER)
     limit = _page(limit) or 1
-    where, bindings = "h.archived = ? AND (h.updated_at, h.session) < (?, ?)", [int(archived), updated_at, id_]
+    listed = "+h.archived = ? AND (+h.updated_at, h.session) < (?, ?)" if state else "h.archived = ? AND (h.updated_at, h.session) < (?, ?)"
+    where, bindings = listed, [int(archived), updated_at, id_]
+    if state is not None:
+        if state not in _IN_STATE:
+            raise BadInput(f"state={state!r} is none of {', '.join(_IN_STATE)}.")
+        where += f" AND {_IN_STATE[state]}"
     if query.strip():
         found = _found(db, query)
         where += f" AND h.session IN ({','.join('?' * len(found))})"
         bindings += found
-    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", (*bindings, limit + 1))
+    by_time = "+h.updated_at" if state else "h.updated_at"  # The few in a state are found by their own index, and sorted after.
+    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY {by_time} DESC, h.session DESC LIMIT ?", (*bindings, limit + 1))
     more = f"{rows[limit - 1][6]}.{rows[limit - 1][-1]}" if len(rows) > limit else None
     return SessionPage([_session(row) for row in rows[:limit]], more)
 
@@ -86,7 +113,7 @@ def _session(row: tuple[Any, ...]) -> Session:
     (
         session_id, session_key, log, seq, title, created_at, updated_at, generation, pinned, archived, suspended, resume_pending,
         resume_reason, marked_at, auto_reset_reason, restarts, queued, state, turn, attempt, position, turn_seq, owner, epoch, stop,
-        pruned, _,
+        pruned, left, rule, why, current, _,
     ) = row  # fmt: skip
     return Session(
         session_id=session_id, session_key=session_key, log=log, seq=seq, title=title, created_at=created_at, updated_at=updated_at,
@@ -94,7 +121,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         resume_reason=resume_reason, last_resume_marked_at=marked_at if isinstance(marked_at, int) else None,
         was_auto_reset=auto_reset_reason is not None, auto_reset_reason=auto_reset_reason, interrupted_restarts=restarts, queued=queued,
         turn_state=_member(TurnState, state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
-        stop_requested=bool(stop), pruned_seq=pruned,
+        stop_requested=bool(stop), pruned_seq=pruned, left=bool(left), rule=rule, why=why, current=bool(current),
     )  # fmt: skip
 
 
@@ -160,11 +187,55 @@ def last_id(db: apsw.Connection) -> int:
 def open_turns(db: apsw.Connection, apart_from: int) -> list[Session]:
     rows = fetch(
         db,
-        f"{_SESSION} WHERE s.id IN (SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted')"
-        " AND NOT (state = 'running' AND owner = ? AND stop = 0)) ORDER BY s.id",
+        f"{_SESSION} WHERE h.state IN ('running', 'answered', 'interrupted')"
+        " AND NOT (h.state = 'running' AND h.owner = ? AND h.stop = 0 AND s.suspended = 0)"
+        " AND NOT (h.left = 1 AND h.stop = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))" + _OLDEST,
         (apart_from,),
     )
     return [_session(row) for row in rows]
+
+
+def unsettled(db: apsw.Connection) -> list[Session]:
+    rows = fetch(
+        db,
+        f"{_SESSION} WHERE h.session IN ("
+        "SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'interrupted' AND left = 1"
+        " UNION SELECT q.session FROM question q JOIN head w ON w.session = q.session"
+        " WHERE q.state = 'open' AND w.state = 'waiting' AND w.left = 0"
+        " UNION SELECT m.id FROM session m JOIN head n ON n.session = m.id WHERE m.resume_pending = 1 AND n.state IN ('none', 'ended'))"
+        + _OLDEST,
+    )
+    return [_session(row) for row in rows]
+
+
+def open_turn(db: apsw.Connection, head: Head) -> Transcript:
+    """The newest turn, from its own events."""
+    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq >= ? ORDER BY seq", (head.session, head.turn_seq))
+    return Transcript().extend(read(db, rows, {head.session: ""}, []))
+
+
+def waiting_texts(db: apsw.Connection, session: int) -> list[tuple[str, str]]:
+    """(message id, text) of what waits, oldest first."""
+    waiting = []
+    for seq, message_id in fetch(db, "SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq", (session,)):
+        accepted = event_at(db, session, seq)
+        waiting.append((message_id, accepted.text if isinstance(accepted, e.MessageAccepted) else UNREADABLE))
+    return waiting
+
+
+def unclean_starts(db: apsw.Connection, owner: int) -> int:
+    """How many starts in a row before this owner's died without an end and without having been sound."""
+    count = 0
+    for ended, sound in fetch(db, "SELECT ended, sound FROM start WHERE owner < ? ORDER BY owner DESC", (owner,)):
+        if ended or sound:
+            break
+        count += 1
+    return count
+
+
+def last_end(db: apsw.Connection, apart_from: int) -> bool:
+    rows = fetch(db, "SELECT ended FROM start WHERE owner <> ? ORDER BY owner DESC LIMIT 1", (apart_from,))
+    return bool(rows[0][0]) if rows else True
 
 
 def waiting_lanes(db: apsw.Connection, limit: int) -> list[str]:
@@ -212,6 +283,7 @@ def deliveries(db: apsw.Connection, states: Sequence[DeliveryState], now: int, l
                 text=text,
                 tries=tries,
                 retry_at=retry_at,
+                anchor=written.anchor if isinstance(written, e.MessageWritten) else None,
             )
         )
     return owed
@@ -230,7 +302,8 @@ def counts(db: apsw.Connection) -> Counts:
         db,
         "SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM inbox),"
         " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')), "
-        " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running')",
+        " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'),"
+        " (SELECT count(*) FROM session WHERE suspended = 1), (SELECT count(*) FROM session WHERE resume_pending = 1)",
     )[0]
     return Counts(*row)
 

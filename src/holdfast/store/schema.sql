@@ -14,7 +14,7 @@ CREATE TABLE event (
     UNIQUE (session, seq)
 );
 -- Records, without the stream events between them. What is not surely a stream event counts as a record, so that a damaged kind shows up.
-CREATE INDEX event_record ON event (session, seq) WHERE kind <> 'text' AND kind <> 'reasoning' AND kind <> 'tool.output';
+CREATE INDEX event_record ON event (session, seq) WHERE kind <> 'text' AND kind <> 'reasoning' AND kind <> 'tool.output' AND kind <> 'turn.alive';
 
 -- The catalog: everything below this line up to the next is derived from the log and can be rebuilt from it.
 
@@ -31,7 +31,9 @@ CREATE TABLE head (
     turn_seq   INTEGER NOT NULL,
     stop       INTEGER NOT NULL,
     archived   INTEGER NOT NULL DEFAULT 0,
-    updated_at INTEGER NOT NULL DEFAULT 0
+    updated_at INTEGER NOT NULL DEFAULT 0,
+    left       INTEGER NOT NULL DEFAULT 0, -- It was decided that the turn stays as it is.
+    asked_seq  INTEGER NOT NULL DEFAULT 0  -- The message that started the turn.
 );
 CREATE INDEX head_newest ON head (archived, updated_at);
 CREATE INDEX head_open ON head (state) WHERE state IN ('running', 'answered', 'interrupted');
@@ -52,10 +54,15 @@ CREATE TABLE session (
     auto_reset_reason     TEXT,
     interrupted_restarts  INTEGER NOT NULL DEFAULT 0,
     pruned_seq            INTEGER NOT NULL DEFAULT 0,
-    journal_since         INTEGER  -- When the last turn ended whose stream events are still there.
+    journal_since         INTEGER, -- When the last turn ended whose stream events are still there.
+    rule                  TEXT,    -- The last decision over the newest turn, and why.
+    why                   TEXT
 );
 CREATE INDEX session_of_key ON session (session_key);
 CREATE INDEX session_journal ON session (journal_since) WHERE journal_since IS NOT NULL;
+
+CREATE INDEX session_suspended ON session (id) WHERE suspended = 1;
+CREATE INDEX session_pending ON session (id) WHERE resume_pending = 1;
 
 CREATE TABLE lane (
     session_key TEXT PRIMARY KEY,
@@ -110,6 +117,14 @@ CREATE TABLE owner (
     started_at INTEGER NOT NULL,
     boot_id    TEXT NOT NULL,
     socket     TEXT
+);
+
+-- The last few lives that served. `ended`: on purpose. `sound`: it completed a turn, or was healthy for long enough.
+CREATE TABLE start (
+    owner INTEGER PRIMARY KEY,
+    at    INTEGER NOT NULL,
+    ended INTEGER NOT NULL DEFAULT 0,
+    sound INTEGER NOT NULL DEFAULT 0
 );
 
 -- `event_id` is 0 for an event that is missing. `row` is what was found, as text.

@@ -10,9 +10,23 @@ import apsw
 from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Refused, StoreFull, Unavailable
+from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
-from holdfast.ports import Accepted, Counts, Delivery, Owner, SessionPage, StartedTurn, Stopped, StreamItem
-from holdfast.store import operations, reads, reserve
+from holdfast.ports import (
+    Accepted,
+    Action,
+    Aside,
+    Counts,
+    Delivery,
+    Moved,
+    Owner,
+    SessionPage,
+    StartedTurn,
+    Stop,
+    Stopped,
+    StreamItem,
+)
+from holdfast.store import operations, reads, reserve, sessions, upkeep
 from holdfast.store.connection import check_place, connect, migrate, reader
 from holdfast.store.log import Finding, quarantine
 from holdfast.store.writer import Lines, Threads
@@ -34,7 +48,7 @@ class SqliteStore:
 
     async def create_session(self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None) -> Session:
         event = e.SessionCreated(session_id=session_id, session_key=session_key, log=log, title=title)
-        return await self._lines.write(operations.create_session, event, at)
+        return await self._lines.write(sessions.create_session, event, at)
 
     async def session(self, session_id: str) -> Session:
         return await self._lines.read(reads.session, session_id)
@@ -42,11 +56,31 @@ class SqliteStore:
     async def current_session(self, session_key: str) -> Session | None:
         return await self._lines.read(reads.current_session, session_key)
 
-    async def sessions(self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False) -> SessionPage:
-        return await self._lines.read(reads.sessions, limit, before, query, archived)
+    async def sessions(
+        self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False, state: str | None = None
+    ) -> SessionPage:
+        return await self._lines.read(reads.sessions, limit, before, query, archived, state)
+
+    async def conversations(self, session_key: str, *, limit: int) -> list[tuple[int, Session]]:
+        return await self._lines.read(reads.conversations, session_key, limit)
 
     async def change_session(self, session_id: str, change: e.SessionChanged, *, at: int) -> Session:
-        return await self._lines.write(operations.change_session, session_id, change, at)
+        return await self._lines.write(sessions.change_session, session_id, change, at)
+
+    async def mark_pending(self, session_key: str, *, reason: str = "restart_timeout", at: int) -> bool:
+        return await self._lines.write(sessions.mark_pending, session_key, reason, at)
+
+    async def clear_pending(self, session_key: str, *, at: int) -> bool:
+        return await self._lines.write(sessions.clear_pending, session_key, at)
+
+    async def suspend_active(self, *, window_ms: int, at: int) -> int:
+        return await self._lines.write(sessions.suspend_active, window_ms, at)
+
+    async def reset(self, session_id: str, *, fresh: tuple[str, str], by: str, dedup_key: str | None, at: int) -> Moved:
+        return await self._lines.write(sessions.reset, session_id, fresh, by, dedup_key, at)
+
+    async def resume_session(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Moved:
+        return await self._lines.write(sessions.resume_session, session_id, by, dedup_key, at)
 
     async def events(self, session_id: str, *, after: int, limit: int) -> list[e.Logged]:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, False))
@@ -88,20 +122,26 @@ class SqliteStore:
         at: int,
         fresh: tuple[str, str],
         max_waiting: int,
+        anchor: str | None = None,
+        answers: bool = True,
+        resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
-        message = e.MessageAccepted(message_id=message_id, text=text, sender=sender, dedup_key=dedup_key)
-        return await self._lines.write(operations.accept, session_id, message, fresh, max_waiting, at)
+        message = e.MessageAccepted(message_id=message_id, text=text, sender=sender, anchor=anchor, dedup_key=dedup_key)
+        return await self._lines.write(sessions.accept, session_id, message, fresh, max_waiting, answers, resets, at)
+
+    async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
+        return await self._lines.write(sessions.command, session_id, aside, action, at, when_full=isinstance(action, Stop))
 
     async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
-        return await self._lines.write(operations.request_stop, session_id, by, dedup_key, at, when_full=True)
+        return await self._lines.write(sessions.request_stop, session_id, by, dedup_key, at, when_full=True)
 
     async def answer(self, question_id: str, answer: Callable[[str, str], e.QuestionAnswered], *, at: int) -> str:
-        return await self._lines.write(operations.answer, question_id, answer, at)
+        return await self._lines.write(sessions.answer, question_id, answer, at)
 
     async def expire_questions(self, *, now: int) -> list[str]:
-        expired = page = await self._lines.write(operations.expire_questions, now, when_full=True)
-        while len(page) == operations.EXPIRED_AT_ONCE:
-            page = await self._lines.write(operations.expire_questions, now, when_full=True)
+        expired = page = await self._lines.write(sessions.expire_questions, now, when_full=True)
+        while len(page) == sessions.EXPIRED_AT_ONCE:
+            page = await self._lines.write(sessions.expire_questions, now, when_full=True)
             expired = expired + page
         return expired
 
@@ -121,6 +161,12 @@ class SqliteStore:
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
         return await self._lines.write(operations.append_streams, tuple(items), at)
 
+    async def leave_turn(self, session_id: str, *, turn_id: str, left: e.TurnLeft, at: int) -> bool:
+        return await self._lines.write(operations.leave_turn, session_id, turn_id, left, at)
+
+    async def unsettled(self) -> list[Session]:
+        return await self._lines.read(reads.unsettled)
+
     async def open_turns(self, *, apart_from: int) -> list[Session]:
         return await self._lines.read(reads.open_turns, apart_from)
 
@@ -134,26 +180,38 @@ class SqliteStore:
         return await self._lines.write(operations.record_delivery, session_id, change, expect, at, when_full=True)
 
     async def register_owner(self, owner: Owner) -> int:
-        return await self._lines.write(operations.register_owner, owner)
+        return await self._lines.write(upkeep.register_owner, owner)
 
     async def owners(self) -> list[Owner]:
         return await self._lines.read(reads.owners)
 
+    async def record_start(self, owner: int, *, at: int) -> int:
+        return await self._lines.write(upkeep.record_start, owner, at)
+
+    async def record_sound(self, owner: int) -> None:
+        await self._lines.write(upkeep.record_sound, owner)
+
+    async def record_end(self, owner: int) -> None:
+        await self._lines.write(upkeep.record_end, owner, when_full=True)
+
+    async def last_end(self, *, apart_from: int) -> bool:
+        return await self._lines.read(reads.last_end, apart_from)
+
     async def forget_owner(self, owner: int) -> None:
-        await self._lines.write(operations.forget_owner, owner)
+        await self._lines.write(upkeep.forget_owner, owner)
 
     async def counts(self) -> Counts:
         return await self._lines.read(reads.counts)
 
     async def index_search(self, *, limit: int) -> int:
-        return await self._lines.write(operations.index_search, limit)
+        return await self._lines.write(upkeep.index_search, limit)
 
     async def prune_streams(self, *, before: int, at: int, limit: int) -> int:
         gone = 0
         for session_id in await self._lines.read(reads.prunable, before, limit):
             more = True
             while more:
-                count, more = await self._lines.write(operations.prune_session, session_id, at)
+                count, more = await self._lines.write(upkeep.prune_session, session_id, at)
                 gone += count
         return gone
 

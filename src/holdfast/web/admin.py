@@ -7,7 +7,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from holdfast.gateway.gateway import Gateway
-from holdfast.web.bodies import Body
+from holdfast.web.bodies import Nothing
 from holdfast.web.errors import NotYet, Unhealthy
 from holdfast.web.metrics import CONTENT_TYPE, Metrics
 from holdfast.web.operations import Call, Operation
@@ -25,18 +25,23 @@ class StatusView(msgspec.Struct):
     retiring: list[Any]
     inbox: int
     outbox: int
+    suspended: int
+    pending: int
+    safe_mode: bool
     platforms: Any
     home: str
     agent: str
     degraded: str | None
 
 
-class Order(Body, frozen=True):
-    pass
-
-
 class Ordered(msgspec.Struct):
     gateway_state: str
+
+
+class Released(msgspec.Struct):
+    """Safe mode is over, if it was on."""
+
+    safe_mode: bool
 
 
 class Admin:
@@ -75,9 +80,19 @@ class Admin:
             path="/api/admin/stop",
             handle=self.stop,
             summary="Stop the gateway, as SIGTERM does",
-            body=Order,
+            body=Nothing,
             body_optional=True,
             answers={202: Ordered},
+            inside=False,
+        )
+        yield Operation(
+            method="POST",
+            path="/api/admin/resume",
+            handle=self.resume,
+            summary="Leave safe mode: what is pending is decided again",
+            body=Nothing,
+            body_optional=True,
+            answers={200: Released},
             inside=False,
         )
         for order, what in (("restart", "Restarting"), ("pause", "Pausing"), ("unpause", "Unpausing")):
@@ -104,6 +119,10 @@ class Admin:
 
     async def stop(self, call: Call) -> ASGIApp:
         return answer(202, Ordered(self._gateway.state), then=self._request_stop)
+
+    async def resume(self, call: Call) -> ASGIApp:
+        self._gateway.resume_all()
+        return answer(200, Released(self._gateway.safe_mode))
 
 
 def _not_yet(what: str) -> Callable[[Call], Awaitable[ASGIApp]]:

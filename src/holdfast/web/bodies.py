@@ -23,6 +23,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Base of all request bodies."""
 
 
+class Nothing(Body, frozen=True):
+    """For a request whose path says all there is to say."""
+
+
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all query strings. A parameter that nobody knows changes nothing."""
 

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp
 
 from holdfast.core.errors import BadInput
 from holdfast.web.access import Access
-from holdfast.web.bodies import Body
+from holdfast.web.bodies import Body, Nothing
 from holdfast.web.errors import NotSignedIn, TooManyTries
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import Reply
@@ -17,10 +17,6 @@ class Credential(Body, frozen=True):
 
     code: str | None = None
     token: str | None = None
-
-
-class Nothing(Body, frozen=True):
-    pass
 
 
 class Login:

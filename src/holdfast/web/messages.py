@@ -25,7 +25,9 @@ class NewMessage(Body, frozen=True):
 
 
 class AcceptedMessage(msgspec.Struct):
-    """`session_id` may be another one than asked for: a suspended session passes its messages on to a new one."""
+    """`session_id` may be another one than asked for: one that is suspended, or rests for longer than its reset policy allows, passes its
+    messages on to a new one; one that is no longer its key's current one to that; `/new` and `/resume` are answered where they lead.
+    """
 
     message_id: str
     session_id: str
@@ -40,7 +42,7 @@ class Messages:
             method="POST",
             path="/api/sessions/{id}/messages",
             handle=self.post,
-            summary="Send a message",
+            summary="Send a message, or a command such as /stop",
             body=NewMessage,
             answers={202: AcceptedMessage, 200: AcceptedMessage},
             refusals=(NotFound, LaneFull, DuplicateOtherContent, NotYet),

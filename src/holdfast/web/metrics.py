@@ -27,6 +27,9 @@ class Metrics:
             ("holdfast_outbox", "Replies that are still to be delivered.", counts.outbox),
             ("holdfast_running_turns", "Turns that run in any process on this store.", counts.running),
             ("holdfast_running_turns_here", "Turns that run in this process.", gateway.lanes.running),
+            ("holdfast_suspended_sessions", "Sessions whose next message starts a new one.", counts.suspended),
+            ("holdfast_pending_sessions", "Sessions whose last turn was cut and is not yet made good.", counts.pending),
+            ("holdfast_safe_mode", "1 while nothing is resumed by itself after several crashes.", int(gateway.safe_mode)),
             ("holdfast_readers", "Open event streams.", gateway.feed.readers),
             ("holdfast_degraded", "1 while nothing can be stored.", int(gateway.store.degraded is not None)),
         )

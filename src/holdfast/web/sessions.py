@@ -1,4 +1,4 @@
-"""Sessions over HTTP: make, list, read, change; stop the turn that runs."""
+"""Sessions over HTTP: make, list, read, change; stop the turn that runs; leave a conversation and come back to it."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -11,13 +11,16 @@ from holdfast.core.errors import BadInput, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
 from holdfast.gateway.gateway import Gateway
 from holdfast.web import views
-from holdfast.web.bodies import Body, Query
+from holdfast.web.bodies import Body, Nothing, Query
 from holdfast.web.errors import NotYet
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import answer
 
 Title = Annotated[str, Meta(max_length=500)]
 ClientId = Annotated[str, Meta(min_length=1, max_length=200)]
+# Checked by the store, which says in words what there is.
+State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting"]})]
+OWNER = "owner"
 
 
 class NewSession(Body, frozen=True):
@@ -30,12 +33,13 @@ class CreatedSession(msgspec.Struct):
 
 
 class SessionsQuery(Query, frozen=True):
-    """`query` searches titles and messages; `before` takes the `next` of the page before."""
+    """`query` searches titles and messages; `before` takes the `next` of the page before; `state` leaves out all others."""
 
     query: Annotated[str, Meta(max_length=1000)] = ""
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
     before: Annotated[str, Meta(max_length=100)] | None = None
     archived: bool = False
+    state: State | None = None
 
 
 class SessionChange(Body, frozen=True):
@@ -53,6 +57,21 @@ class Command(Body, frozen=True):
 class StoppedTurn(msgspec.Struct):
     turn_id: str
     queued: int
+
+
+class ResetSession(msgspec.Struct):
+    """`session_id` is the key's current one now. `changed`: it was begun by this; one that was never used stays."""
+
+    session_id: str
+    changed: bool
+
+
+class ResumedSession(msgspec.Struct):
+    """`goes_on`: its cut turn continues. `changed`: it was not so before."""
+
+    session_id: str
+    changed: bool
+    goes_on: bool
 
 
 class Sessions:
@@ -109,10 +128,34 @@ class Sessions:
             refusals=(NotFound, NothingToStop),
         )
         yield Operation(
-            method="POST", path=f"{one}/reset", handle=self.reset, summary="Begin anew", answers={}, refusals=(NotYet,), inside=False
+            method="POST",
+            path=f"{one}/reset",
+            handle=self.reset,
+            summary="Begin a new session of its key; this one is kept",
+            body=Command,
+            body_optional=True,
+            answers={200: ResetSession},
+            refusals=(NotFound,),
         )
         yield Operation(
-            method="POST", path=f"{one}/resume", handle=self.resume, summary="Go on with it", answers={}, refusals=(NotYet,), inside=False
+            method="POST",
+            path=f"{one}/resume",
+            handle=self.resume,
+            summary="Make it its key's current one, lift its suspension, continue its cut turn",
+            body=Command,
+            body_optional=True,
+            answers={200: ResumedSession},
+            refusals=(NotFound,),
+        )
+        yield Operation(
+            method="POST",
+            path=f"{one}/suspend",
+            handle=self.suspend,
+            summary="Cut its turn and leave it; its next message starts a new session",
+            body=Nothing,
+            body_optional=True,
+            answers={200: views.SummaryView},
+            refusals=(NotFound,),
         )
 
     async def create(self, call: Call) -> ASGIApp:
@@ -122,7 +165,9 @@ class Sessions:
 
     async def list(self, call: Call) -> ASGIApp:
         asked: SessionsQuery = call.query
-        page = await self._gateway.store.sessions(limit=asked.limit, before=asked.before, query=asked.query, archived=asked.archived)
+        page = await self._gateway.store.sessions(
+            limit=asked.limit, before=asked.before, query=asked.query, archived=asked.archived, state=asked.state
+        )
         return answer(200, views.SessionPageView(sessions=[views.summary(session) for session in page.sessions], next=page.next))
 
     async def read(self, call: Call) -> ASGIApp:
@@ -138,14 +183,21 @@ class Sessions:
 
     async def stop(self, call: Call) -> ASGIApp:
         wanted: Command = call.body
-        stopped = await self._gateway.stop_turn(call.params["id"], by="owner", client_id=wanted.client_id)
+        stopped = await self._gateway.stop_turn(call.params["id"], by=OWNER, client_id=wanted.client_id)
         return answer(202, StoppedTurn(stopped.turn_id, stopped.queued))
 
     async def delete(self, call: Call) -> ASGIApp:
         raise NotYet("Deleting a session")
 
     async def reset(self, call: Call) -> ASGIApp:
-        raise NotYet("Resetting a session")
+        wanted: Command = call.body
+        moved = await self._gateway.reset(call.params["id"], by=OWNER, client_id=wanted.client_id)
+        return answer(200, ResetSession(moved.session_id, moved.changed))
 
     async def resume(self, call: Call) -> ASGIApp:
-        raise NotYet("Resuming a session by hand")
+        wanted: Command = call.body
+        moved = await self._gateway.resume_session(call.params["id"], by=OWNER, client_id=wanted.client_id)
+        return answer(200, ResumedSession(moved.session_id, moved.changed, moved.goes_on))
+
+    async def suspend(self, call: Call) -> ASGIApp:
+        return answer(200, views.summary(await self._gateway.suspend(call.params["id"])))

@@ -12,6 +12,10 @@ from holdfast.web.times import rfc3339, rfc3339_or_none
 
 
 class SummaryView(msgspec.Struct, kw_only=True):
+    """`rule` and `why` are the last decision over its newest turn; `left`: it was to leave the turn as it is. `current`: its key points
+    at it now.
+    """
+
     session_id: str
     session_key: str
     title: str | None
@@ -29,6 +33,10 @@ class SummaryView(msgspec.Struct, kw_only=True):
     pinned: bool
     archived: bool
     queued: int
+    current: bool
+    left: bool
+    rule: str | None
+    why: str | None
 
 
 class ToolCallView(msgspec.Struct, kw_only=True):
@@ -53,6 +61,7 @@ class MessageView(msgspec.Struct, kw_only=True):
     state: str | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
     rule: str | UnsetType | None = UNSET
+    decision: str | UnsetType | None = UNSET
     attempt: int | UnsetType | None = UNSET
 
 
@@ -138,6 +147,10 @@ def _summary(session: Session) -> dict[str, Any]:
         "pinned": session.pinned,
         "archived": session.archived,
         "queued": session.queued,
+        "current": session.current,
+        "left": session.left,
+        "rule": session.rule,
+        "why": session.why,
     }
 
 
@@ -153,7 +166,8 @@ def _message(message: t.Message) -> MessageView:
     if message.role == "assistant":
         view.tool_calls = [_call(call) for call in message.tool_calls]
     elif message.role == "interruption":
-        view.state, view.reason, view.rule, view.attempt = message.state or "neutral", message.reason, message.rule, message.attempt
+        view.state, view.reason = message.state or "neutral", message.reason
+        view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
     return view
 
 

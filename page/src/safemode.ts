@@ -1,0 +1,55 @@
+/** Whether the server is in safe mode: asked for when there is reason to, and now and then for as long as it is. */
+
+import { signal } from "@preact/signals";
+import { type Api, Refused, SignedOut, Unavailable } from "./api";
+import type { Connection } from "./connection";
+
+const EVERY_MS = 30_000;
+
+export class SafeMode {
+  readonly on = signal(false);
+  /** True while its end is being asked for. */
+  readonly ending = signal(false);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly api: Api, private readonly connection: Connection, private readonly say: (text: string) => void) {}
+
+  /** A server enters safe mode only when it starts, so a page that stays connected need not ask. */
+  async check(): Promise<void> {
+    clearTimeout(this.#timer);
+    try {
+      this.on.value = (await this.api.status()).safe_mode;
+    } catch (error) {
+      if (error instanceof SignedOut) return this.connection.signedOut();
+    }
+    clearTimeout(this.#timer);
+    if (this.on.value) this.#timer = setTimeout(() => void this.check(), EVERY_MS);
+  }
+
+  /** Nobody looks: nobody asks. */
+  rest(): void {
+    clearTimeout(this.#timer);
+  }
+
+  forget(): void {
+    this.rest();
+    this.on.value = false;
+  }
+
+  /** Ends it, and with it the holding of everything that was cut. */
+  async end(): Promise<void> {
+    if (this.ending.value) return;
+    this.ending.value = true;
+    try {
+      await this.api.resumeAll();
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+      else if (error instanceof Refused) this.say(error.message);
+      else if (error instanceof Unavailable) this.say("Holdfast is away: it is still in safe mode.");
+      else throw error;
+    } finally {
+      this.ending.value = false;
+    }
+    await this.check();
+  }
+}

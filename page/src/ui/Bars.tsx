@@ -1,0 +1,32 @@
+/** What is to be known before writing: that nothing is resumed by itself now, or that what is written would not simply go on here. */
+
+import type { VNode } from "preact";
+import { standing } from "../words";
+import { useApp } from "./shared";
+
+export function SafeModeBanner(): VNode | null {
+  const app = useApp();
+  if (!app.safeMode.on.value) return null;
+  const ending = app.safeMode.ending.value;
+  return (
+    <section class="safe-mode" role="status" data-testid="safe-mode">
+      <p><strong>Safe mode</strong> after several crashes in a row: nothing is resumed by itself. Messages are answered as always.</p>
+      <button type="button" class="small-button" data-testid="resume-all" disabled={ending} onClick={() => void app.safeMode.end()}>{ending ? "Resuming…" : "Resume all"}</button>
+    </section>
+  );
+}
+
+export function StandingBar(): VNode | null {
+  const app = useApp();
+  const session = app.route.value.session === null ? null : (app.conversation.view.value?.session ?? null);
+  const text = session && standing(session);
+  if (!session || !text) return null;
+  const resuming = app.resuming.value === session.session_id;
+  const kind = session.suspended ? "suspended" : session.current ? "held" : "left";
+  return (
+    <section class="standing" role="status" data-testid="standing" data-kind={kind}>
+      <p>{text}</p>
+      <button type="button" class="small-button" data-testid="resume" disabled={resuming} onClick={() => void app.resume()}>{resuming ? "Resuming…" : "Resume"}</button>
+    </section>
+  );
+}

@@ -1,0 +1,41 @@
+"""What people can ask of the gateway itself in the middle of a conversation: one table, which also prints the help."""
+
+import re
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True):
+    form: str
+    sentence: str
+
+
+COMMANDS: dict[str, Usage] = {
+    "stop": Usage("/stop", "Stop what is running. Messages that wait stay."),
+    "new": Usage("/new", "Begin a new conversation; this one is kept."),
+    "resume": Usage("/resume [number or id]", "Go back to an earlier conversation, or go on with work that was cut."),
+    "sessions": Usage("/sessions", "List the conversations of this chat."),
+    "status": Usage("/status", "Say what is going on here."),
+    "queue": Usage("/queue TEXT", "Send TEXT as the next message, also while a question is open."),
+    "help": Usage("/help", "List these commands."),
+}
+
+# A path such as /usr/bin/env is no command, and some platforms add the name of the one who is meant: /stop@holdfast.
+_COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:@\S+)?(?:\s+(.*))?", re.DOTALL)
+
+
+class Command(msgspec.Struct, frozen=True):
+    """`name` may be one that no table knows."""
+
+    name: str
+    argument: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.name in COMMANDS
+
+
+def parse(text: str) -> Command | None:
+    """The command a message is, or None for a message to the agent. One that begins with a space is never a command."""
+    match = _COMMAND.fullmatch(text.rstrip())
+    return Command(match[1].lower(), (match[2] or "").strip()) if match else None

@@ -1,0 +1,153 @@
+"""What people are told by the gateway itself, in its own words and not the agent's."""
+
+from collections.abc import Sequence
+
+from holdfast.core.commands import COMMANDS
+from holdfast.core.sessions import Session
+
+CUT_BY = {
+    "crash": "a crash",
+    "shutdown_timeout": "a shutdown",
+    "restart_timeout": "a restart",
+    "store_full": "a full disk",
+    "suspended": "a suspension",
+}
+_BEGUN = {
+    "suspended": "the last one was suspended",
+    "idle": "nothing was said for a while",
+    "daily": "a new day has begun",
+    "asked": "you asked for one",
+}
+MAX_QUOTED = 1000
+
+
+def cut_by(reason: str) -> str:
+    return CUT_BY.get(reason, "an interruption")
+
+
+def span(ms: int) -> str:
+    """A time that passed, in at most two units. Never negative."""
+    s = max(0, ms) // 1000
+    for size, unit, smaller, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if s >= size:
+            rest = s % size // smaller
+            return f"{s // size} {unit} {rest} {part}" if rest else f"{s // size} {unit}"
+    return f"{s} s"
+
+
+def cut_before(reason: str, ms: int) -> str:
+    """Why a turn was to be decided upon."""
+    return f"cut by {cut_by(reason)} {span(ms)} before"
+
+
+def begun(reason: str, number: int) -> str:
+    because = _BEGUN.get(reason, "the last one was left")
+    return f"This is a new conversation, because {because}. The last one is kept: /resume {number} brings it back."
+
+
+def already_new() -> str:
+    return "This conversation is still empty, so there is nothing to begin anew."
+
+
+def refused(texts: Sequence[str], why: str) -> str:
+    """Said once for all that waited, with the words, so that nobody has to remember them."""
+    one = len(texts) == 1
+    listed = "\n".join(f"> {text[:MAX_QUOTED]}{'…' if len(text) > MAX_QUOTED else ''}".replace("\n", "\n> ") for text in texts)
+    which, them = ("This message was", "it") if one else ("These messages were", "them")
+    return f"{which} not answered, because {why}. Send {them} again:\n\n{listed}"
+
+
+def stopped(queued: int) -> str:
+    if not queued:
+        return "Stopped."
+    return f"Stopped. {queued} {'message waits and is' if queued == 1 else 'messages wait and are'} answered next."
+
+
+def nothing_to_stop() -> str:
+    return "Nothing is running here, so there is nothing to stop."
+
+
+def stuck(restarts: int) -> str:
+    return (
+        f"This conversation was cut by {restarts} restarts in a row and is suspended. "
+        "Your next message starts a new one; /resume brings this one back."
+    )
+
+
+def stale(reason: str, ms: int) -> str:
+    return (
+        f"Your last request was cut by {cut_by(reason)} {span(ms)} ago, too long to go on with it unasked. "
+        "Nothing is lost: write a message to go on from here."
+    )
+
+
+def held(reason: str, *, safe_mode: bool) -> str:
+    because = "Holdfast runs in safe mode after several crashes" if safe_mode else "work that was cut is not resumed by itself here"
+    return (
+        f"Your last request was cut by {cut_by(reason)}, and {because}. "
+        "Write a message to go on from there, or /resume to continue it as it was."
+    )
+
+
+def expired() -> str:
+    return "Nobody answered in time; the question has expired."
+
+
+def failed(error: str) -> str:
+    return f"This did not work: {error}"
+
+
+def resumed(session: Session, *, goes_on: bool) -> str:
+    title = f" “{session.title}”" if session.title else ""
+    return f"Back in the conversation{title}." + (" The work that was cut goes on." if goes_on else "")
+
+
+def nothing_to_resume() -> str:
+    return "There is nothing to resume: nothing was cut here, and there is no earlier conversation. /sessions lists them."
+
+
+def no_such_conversation(name: str) -> str:
+    return f"There is no conversation {name!r} here. /sessions lists them."
+
+
+def queue_what() -> str:
+    return "Say what to queue: /queue TEXT"
+
+
+def lane_full(waiting: int) -> str:
+    return f"{waiting} messages already wait here, so this one was not taken. Wait for an answer, or /stop, and send it again."
+
+
+def unknown_command(name: str) -> str:
+    return f"There is no command /{name}. /help lists those there are. To send it to the agent, begin with a space."
+
+
+def help_text() -> str:
+    return "\n".join(f"{usage.form} - {usage.sentence}" for usage in COMMANDS.values())
+
+
+def sessions(listed: Sequence[tuple[int, Session]]) -> str:
+    """The conversations of a chat, newest first, by the numbers they keep."""
+    lines = []
+    for number, session in listed:
+        marks = [mark for mark, holds in (("this one", session.current), ("suspended", session.suspended)) if holds]
+        lines.append(f"{number}. {session.title or 'untitled'}" + (f" ({', '.join(marks)})" if marks else ""))
+    return "\n".join(lines) + "\n\n/resume NUMBER goes back to one of them."
+
+
+def status(session: Session, *, safe_mode: bool) -> str:
+    lines = [f"This conversation is {session.state}" + (" and suspended." if session.suspended else ".")]
+    if session.queued:
+        lines.append(f"{session.queued} {'message waits' if session.queued == 1 else 'messages wait'}.")
+    if session.resume_pending and session.resume_reason:
+        lines.append(f"Its last work was cut by {cut_by(session.resume_reason)}.")
+    if session.rule and session.why:
+        lines.append(f"Last decision: {decision(session.rule, session.why)}.")
+    if safe_mode:
+        lines.append("Holdfast runs in safe mode after several crashes: it resumes nothing by itself. Messages are answered as always.")
+    return "\n".join(lines)
+
+
+def decision(rule: str, why: str) -> str:
+    """A recorded decision, as people read it."""
+    return f"rule {rule}, {why}"

@@ -1,0 +1,294 @@
+"""The writes to a session as a whole, and what people say to it. Operations as in `operations`: check first, write after."""
+
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from holdfast.core import events as e
+from holdfast.core import notices, replies
+from holdfast.core.busy import Route, route
+from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound, NothingToStop, QuestionClosed
+from holdfast.core.resets import Boundary, due
+from holdfast.core.sessions import Session
+from holdfast.core.turns import Outcome, TurnState
+from holdfast.ports import (
+    Accepted,
+    Action,
+    Aside,
+    Moved,
+    Reset,
+    Resume,
+    Say,
+    Stop,
+    Stopped,
+)
+from holdfast.store import reads
+from holdfast.store.catalog import GOES_ON, RESET, RESUME, STOP, append, digest
+from holdfast.store.connection import fetch
+from holdfast.store.log import Head, load_head, number, save_head
+from holdfast.store.unattended import STOPPED_WAITING, end_unattended, open_question, refuse_waiting
+
+EXPIRED_AT_ONCE = 100
+
+
+def create_session(db: apsw.Connection, event: e.SessionCreated, at: int) -> Session:
+    head = Head(fetch(db, "SELECT coalesce(max(id), 0) + 1 FROM session")[0][0])
+    append(db, head, event, at, in_turn=False)
+    save_head(db, head)
+    return reads.session(db, event.session_id)
+
+
+def change_session(db: apsw.Connection, session_id: str, change: e.SessionChanged, at: int) -> Session:
+    head = load_head(db, number(db, session_id))
+    append(db, head, change, at, in_turn=False)
+    if change.suspended is True:
+        refuse_waiting(db, head, "the conversation was suspended first", at)
+    save_head(db, head)
+    return reads.session(db, session_id)
+
+
+def mark_pending(db: apsw.Connection, session_key: str, reason: str, at: int) -> bool:
+    session = reads.current_session(db, session_key)
+    if session is None or session.suspended:
+        return False
+    append_free(db, number(db, session.session_id), [e.SessionChanged(resume_pending=True, resume_reason=reason)], at)
+    return True
+
+
+def clear_pending(db: apsw.Connection, session_key: str, at: int) -> bool:
+    session = reads.current_session(db, session_key)
+    if session is None or not session.resume_pending:
+        return False
+    append_free(db, number(db, session.session_id), [e.SessionChanged(resume_pending=False)], at)
+    return True
+
+
+def suspend_active(db: apsw.Connection, window_ms: int, at: int) -> int:
+    rows = fetch(
+        db,
+        "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.archived IN (0, 1)"
+        " AND h.updated_at >= (SELECT max(updated_at) FROM head) - ? AND s.suspended = 0 AND s.resume_pending = 0"
+        " AND (h.state <> 'none' OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))",
+        (window_ms,),
+    )
+    for (session_id,) in rows:
+        change_session(db, session_id, e.SessionChanged(suspended=True), at)
+    return len(rows)
+
+
+def append_free(db: apsw.Connection, session: int, events: Sequence[e.Event], at: int) -> None:
+    """What anyone may add at any time, without a lease; no turn's position moves."""
+    head = load_head(db, session)
+    for event in events:
+        append(db, head, event, at, in_turn=False)
+    save_head(db, head)
+
+
+def accept(
+    db: apsw.Connection,
+    session_id: str,
+    message: e.MessageAccepted,
+    fresh: tuple[str, str],
+    max_waiting: int,
+    answers: bool,
+    resets: tuple[Boundary, ...],
+    at: int,
+) -> Accepted:
+    known = _known(db, message.dedup_key, digest(message.text))
+    if known is not None:
+        return Accepted(known[1], known[0], duplicate=True)
+    session = _current(db, session_id)
+    reason = "suspended" if session.suspended else due(session, resets)
+    if reason is not None:
+        session = _begin(db, session, fresh, at, auto_reset_reason=reason)
+    where = route(session, max_waiting=max_waiting, answers=answers)
+    head = load_head(db, number(db, session.session_id))
+    late = where is Route.ANSWER and open_question(db, head.session)[2] <= at
+    if late:  # Too late to be the answer: it is the next message.
+        where = route(session, max_waiting=max_waiting, answers=False)
+    if where is Route.LANE_FULL:
+        raise LaneFull(session.queued)
+    if late:
+        end_unattended(db, head, Outcome.FAILED, notices.expired(), at)
+    append(db, head, message, at, in_turn=False)
+    if where is Route.ANSWER:
+        question_id, call_id, _ = open_question(db, head.session)
+        answered = e.QuestionAnswered(question_id=question_id, call_id=call_id, text=message.text, message_id=message.message_id)
+        append(db, head, answered, at, in_turn=True)
+    save_head(db, head)
+    return Accepted(message.message_id, session.session_id)
+
+
+def _current(db: apsw.Connection, session_id: str) -> Session:
+    """The session that a message to this one is for: its key's current one."""
+    session = reads.session(db, session_id)
+    return session if session.current else reads.current_session(db, session.session_key) or session
+
+
+def _begin(
+    db: apsw.Connection,
+    before: Session,
+    fresh: tuple[str, str],
+    at: int,
+    *,
+    auto_reset_reason: str | None = None,
+    dedup_key: str | None = None,
+    told: bool = True,
+) -> Session:
+    """A new session of the same key. Its first words say why, and how to get back."""
+    why = notices.begun(auto_reset_reason or "asked", reads.conversation_number(db, number(db, before.session_id)))
+    created = e.SessionCreated(
+        session_id=fresh[0],
+        session_key=before.session_key,
+        log=fresh[1],
+        title=before.title if auto_reset_reason == "suspended" else None,  # The same work goes on, elsewhere.
+        auto_reset_reason=auto_reset_reason,
+        dedup_key=dedup_key,
+    )
+    session = create_session(db, created, at)
+    if told:
+        append_free(db, number(db, fresh[0]), [replies.written(before.session_key, "notice", f"{fresh[0]}.begun", why)], at)
+    return session
+
+
+def _leave(db: apsw.Connection, session: Session, by: str, why: str, at: int) -> None:
+    """What is under way in a session that its key will no longer point at: the turn is stopped, what waits is refused (A20, A22)."""
+    head = load_head(db, number(db, session.session_id))
+    if session.open_turn:
+        _stop(db, head, by, None, at)
+    refuse_waiting(db, head, why, at)
+    save_head(db, head)
+
+
+def reset(db: apsw.Connection, session_id: str, fresh: tuple[str, str], by: str, dedup_key: str | None, at: int) -> Moved:
+    known = _known(db, dedup_key, RESET)
+    if known is not None:
+        return Moved(known[0], changed=True)
+    session = _current(db, session_id)
+    if _unused(session):
+        return Moved(session.session_id, changed=False)
+    return _reset(db, session, fresh, by, dedup_key, told=True, at=at)
+
+
+def _unused(session: Session) -> bool:
+    return session.turn_state is TurnState.NONE and not session.queued and not session.suspended
+
+
+def _reset(db: apsw.Connection, session: Session, fresh: tuple[str, str], by: str, dedup_key: str | None, *, told: bool, at: int) -> Moved:
+    _leave(db, session, by, "a new conversation was begun first", at)
+    return Moved(_begin(db, session, fresh, at, dedup_key=dedup_key, told=told).session_id, changed=True)
+
+
+def resume_session(db: apsw.Connection, session_id: str, by: str, dedup_key: str | None, at: int) -> Moved:
+    known = _known(db, dedup_key, RESUME)
+    session = reads.session(db, session_id)
+    if known is not None:
+        return Moved(known[0], changed=True, goes_on=known[1] == GOES_ON)
+    cut = session.turn_state is TurnState.INTERRUPTED
+    if session.current and not session.suspended and not cut:
+        return Moved(session_id, changed=False)
+    if not session.current and (other := reads.current_session(db, session.session_key)):
+        _leave(db, other, by, "another conversation was resumed first", at)
+    goes_on = cut or session.turn_state is TurnState.ANSWERED
+    append_free(db, number(db, session_id), [e.SessionResumed(by=by, goes_on=goes_on, dedup_key=dedup_key)], at)
+    return Moved(session_id, changed=True, goes_on=goes_on)
+
+
+def command(db: apsw.Connection, session_id: str, aside: Aside, action: Action, at: int) -> Accepted:
+    known = _known(db, aside.dedup_key, digest(aside.text))
+    if known is not None:
+        return Accepted(known[1], known[0], duplicate=True)
+    target, reply = _act(db, _current(db, session_id), action, at)
+    said = e.MessageWritten(message_id=aside.message_id, role="user", text=aside.text, dedup_key=aside.dedup_key)
+    answered = replies.written(target.session_key, "notice", f"{aside.message_id}.reply", reply, anchor=aside.anchor)
+    append_free(db, number(db, target.session_id), [said, answered], at)
+    return Accepted(aside.message_id, target.session_id)
+
+
+def _act(db: apsw.Connection, session: Session, action: Action, at: int) -> tuple[Session, str]:
+    """Does what was asked for; where it is answered, and how."""
+    match action:
+        case Say():
+            return session, action.reply
+        case Stop():
+            if not session.open_turn:
+                return session, notices.nothing_to_stop()
+            head = load_head(db, number(db, session.session_id))
+            _stop(db, head, action.by, None, at)
+            save_head(db, head)
+            return session, notices.stopped(session.queued)
+        case Reset():
+            if _unused(session):
+                return session, notices.already_new()
+            moved = _reset(db, session, action.fresh, action.by, None, told=False, at=at)
+            left = reads.conversation_number(db, number(db, session.session_id))
+            return reads.session(db, moved.session_id), notices.begun("asked", left)
+        case Resume():
+            moved = resume_session(db, action.session_id, action.by, None, at)
+            resumed = reads.session(db, action.session_id)
+            return resumed, notices.resumed(resumed, goes_on=moved.goes_on) if moved.changed else notices.nothing_to_resume()
+
+
+def _known(db: apsw.Connection, dedup_key: str | None, content: bytes) -> tuple[str, str] | None:
+    """(session id, ref) of what was stored under this key before."""
+    if dedup_key is None:
+        return None
+    rows = fetch(
+        db, "SELECT d.digest, s.session_id, d.ref FROM dedup d JOIN session s ON s.id = d.session WHERE dedup_key = ?", (dedup_key,)
+    )
+    if not rows:
+        return None
+    if rows[0][0] != content:
+        raise DuplicateOtherContent(dedup_key.rpartition("|")[2])
+    return rows[0][1], rows[0][2]
+
+
+def request_stop(db: apsw.Connection, session_id: str, by: str, dedup_key: str | None, at: int) -> Stopped:
+    known = _known(db, dedup_key, STOP)
+    session = reads.session(db, session_id)
+    if known is not None:
+        still = session.turn_id == known[1] and session.open_turn
+        return Stopped(known[1], session.queued, ended=not still)
+    if not session.open_turn or session.turn_id is None:
+        raise NothingToStop(session_id)
+    head = load_head(db, number(db, session_id))
+    ended = _stop(db, head, by, dedup_key, at)
+    save_head(db, head)
+    return Stopped(session.turn_id, session.queued, ended)
+
+
+def _stop(db: apsw.Connection, head: Head, by: str, dedup_key: str | None, at: int) -> bool:
+    """A waiting or answered turn belongs to no process: it ends here. A cut one is ended by whoever decides upon it (R0)."""
+    append(db, head, e.StopRequested(turn_id=head.turn or "", by=by, dedup_key=dedup_key), at, in_turn=False)
+    ended = head.state in (TurnState.WAITING, TurnState.ANSWERED)
+    if ended:
+        end_unattended(db, head, Outcome.CANCELLED, STOPPED_WAITING, at)
+    return ended
+
+
+def answer(db: apsw.Connection, question_id: str, make: Callable[[str, str], e.QuestionAnswered], at: int) -> str:
+    rows = fetch(db, "SELECT session, call_id, state, expires_at FROM question WHERE question_id = ?", (question_id,))
+    if not rows:
+        raise NotFound("question", question_id)
+    session, call_id, state, expires_at = rows[0]
+    if state != "open" or expires_at <= at:
+        raise QuestionClosed(question_id, "expired" if state == "open" else state)
+    head = load_head(db, session)
+    append(db, head, make(question_id, call_id), at, in_turn=True)
+    save_head(db, head)
+    return reads.name(db, session)
+
+
+def expire_questions(db: apsw.Connection, now: int) -> list[str]:
+    rows = fetch(
+        db,
+        "SELECT session FROM question WHERE state = 'open' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+        (now, EXPIRED_AT_ONCE),
+    )
+    expired = []
+    for (session,) in rows:
+        head = load_head(db, session)
+        end_unattended(db, head, Outcome.FAILED, notices.expired(), now)
+        save_head(db, head)
+        expired.append(reads.name(db, session))
+    return expired

@@ -1,0 +1,68 @@
+"""What becomes of a turn that no process runs, and of messages that no turn will take. Parts of operations, inside their transaction."""
+
+import apsw
+
+from holdfast.core import events as e
+from holdfast.core import notices, replies
+from holdfast.core.effects import ToolOutcome
+from holdfast.core.errors import Bug
+from holdfast.core.recovery import close_every_call
+from holdfast.core.transcript import answer_id
+from holdfast.core.turns import Outcome, TurnState
+from holdfast.store import reads
+from holdfast.store.catalog import append
+from holdfast.store.connection import fetch
+from holdfast.store.log import Head
+
+STOPPED_WAITING = "The turn was stopped before an answer came."
+
+
+def open_question(db: apsw.Connection, session: int) -> tuple[str, str, int]:
+    """Its id, the call it belongs to, and until when it may be answered."""
+    rows = fetch(db, "SELECT question_id, call_id, expires_at FROM question WHERE session = ? AND state = 'open'", (session,))
+    if not rows:
+        raise Bug(f"Session {session} waits, but no question of it is open.")
+    return rows[0][0], rows[0][1], rows[0][2]
+
+
+def end_unattended(db: apsw.Connection, head: Head, outcome: Outcome, why: str, at: int) -> None:
+    """Ends a turn that no process runs: its open question is closed, and what it had said becomes a record."""
+    if head.state is TurnState.WAITING:
+        _, call_id, _ = open_question(db, head.session)
+        append(db, head, e.ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, result=why), at, in_turn=True)
+    key = reads.session(db, reads.name(db, head.session)).session_key
+    if head.turn is not None and (said := reads.answer_text(db, head)):
+        append(db, head, replies.written(key, "assistant", answer_id(head.turn), said, anchor=anchor_of(db, head)), at, in_turn=True)
+    if outcome is Outcome.FAILED and replies.owed(key):
+        append(db, head, replies.written(key, "notice", f"{head.turn}.error", why, anchor=anchor_of(db, head)), at, in_turn=True)
+    append(db, head, e.TurnEnded(outcome=outcome, error=why if outcome is Outcome.FAILED else None), at, in_turn=True)
+
+
+def set_aside(db: apsw.Connection, head: Head, key: str, at: int) -> None:
+    """A human's message goes on from a turn that was left. The mark outlives it, until a turn completes (A13, A23)."""
+    cut = reads.open_turn(db, head)
+    rule, why = fetch(db, "SELECT rule, why FROM session WHERE id = ?", (head.session,))[0]
+    events: list[e.Event] = [*close_every_call(cut.calls)]
+    if cut.answer_text:
+        events.append(replies.written(key, "assistant", answer_id(head.turn or ""), cut.answer_text, anchor=anchor_of(db, head)))
+    events.append(e.TurnEnded(outcome=Outcome.SET_ASIDE, rule=rule, why=why, still_pending=True))
+    for event in events:
+        append(db, head, event, at, in_turn=True)
+
+
+def refuse_waiting(db: apsw.Connection, head: Head, why: str, at: int) -> None:
+    """What waits where no turn will start is refused; its senders are told once, with their words (A20). The caller saves the head."""
+    waiting = reads.waiting_texts(db, head.session)
+    if not waiting:
+        return
+    for message_id, _ in waiting:
+        append(db, head, e.MessageRefused(message_id=message_id, reason=why), at, in_turn=False)
+    key = reads.session(db, reads.name(db, head.session)).session_key
+    told = notices.refused([text for _, text in waiting], why)
+    append(db, head, replies.written(key, "notice", f"{waiting[0][0]}.refused", told), at, in_turn=False)
+
+
+def anchor_of(db: apsw.Connection, head: Head) -> str | None:
+    """What a reply of the open turn hangs on."""
+    asked = reads.event_at(db, head.session, head.asked_seq)
+    return asked.anchor if isinstance(asked, e.MessageAccepted) else None

@@ -1,0 +1,92 @@
+"""The writes that keep the store itself: who lives, how lives ended, the search index, pruning."""
+
+import apsw
+
+from holdfast.core import events as e
+from holdfast.core.turns import TurnState
+from holdfast.ports import Owner
+from holdfast.store import reads
+from holdfast.store.catalog import append
+from holdfast.store.connection import fetch
+from holdfast.store.log import STREAMS, load_head, number, save_head
+
+PRUNED_AT_ONCE = 10_000
+STARTS_KEPT = 20
+SEARCHED = "kind IN ('message.written', 'session.created', 'session.changed')"
+
+
+def register_owner(db: apsw.Connection, owner: Owner) -> int:
+    rows = fetch(
+        db,
+        "INSERT INTO owner (name, pid, started_at, boot_id, socket) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, boot_id = excluded.boot_id,"
+        " socket = excluded.socket RETURNING id",
+        (owner.name, owner.pid, owner.started_at, owner.boot_id, owner.socket),
+    )
+    return int(rows[0][0])
+
+
+def record_start(db: apsw.Connection, owner: int, at: int) -> int:
+    db.execute("INSERT OR IGNORE INTO start (owner, at) VALUES (?, ?)", (owner, at))
+    db.execute("DELETE FROM start WHERE owner NOT IN (SELECT owner FROM start ORDER BY owner DESC LIMIT ?)", (STARTS_KEPT,))
+    return reads.unclean_starts(db, owner)
+
+
+def record_sound(db: apsw.Connection, owner: int) -> None:
+    db.execute("UPDATE start SET sound = 1 WHERE owner = ?", (owner,))
+
+
+def record_end(db: apsw.Connection, owner: int) -> None:
+    db.execute("UPDATE start SET ended = 1 WHERE owner = ?", (owner,))
+
+
+def forget_owner(db: apsw.Connection, owner: int) -> None:
+    # A lease is held by open turns alone, and those have an index.
+    db.execute(
+        "DELETE FROM owner WHERE id = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM head WHERE state IN ('running', 'answered', 'interrupted') AND owner = ?1)",
+        (owner,),
+    )
+
+
+def index_search(db: apsw.Connection, limit: int) -> int:
+    """Off the write path: messages become searchable a moment after they are stored."""
+    last = fetch(db, "SELECT value FROM meta WHERE name = 'searchable_id'")[0][0]
+    try:
+        [(newest, count)] = fetch(
+            db, "SELECT max(id), count(*) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)", (last, max(0, limit))
+        )
+        rows = fetch(db, f"SELECT id, kind, body FROM event WHERE id > ? AND id <= ? AND {SEARCHED}", (last, newest))
+    except apsw.CorruptError:
+        logged, _ = reads.tail(db, last, limit, {})
+        newest, count = max((item.id for item in logged), default=None), len(logged)
+        rows = [(item.id, item.kind, item.body) for item in logged]
+    if newest is None:
+        return 0
+    for id_, kind, body in rows:
+        event = e.decode(kind, body) if isinstance(body, bytes) else None
+        text = getattr(event, "text" if isinstance(event, e.MessageWritten) else "title", None)
+        if isinstance(text, str) and text:
+            db.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (id_, text))
+    db.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", (newest,))
+    return int(count)
+
+
+def prune_session(db: apsw.Connection, session_id: str, at: int) -> tuple[int, bool]:
+    """Drops stream events of a session at rest, a page of them; the record of it makes readers with an old cursor start from a snapshot.
+    Gives how many went, and whether more are there."""
+    head = load_head(db, number(db, session_id))
+    if head.state not in (TurnState.NONE, TurnState.ENDED):
+        return 0, False
+    pruned = fetch(db, "SELECT pruned_seq FROM session WHERE id = ?", (head.session,))[0][0]
+    first_kept = fetch(
+        db,
+        f"SELECT seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS} ORDER BY seq LIMIT 1 OFFSET ?",
+        (head.session, pruned, head.seq, PRUNED_AT_ONCE),
+    )
+    through = first_kept[0][0] - 1 if first_kept else head.seq
+    db.execute(f"DELETE FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS}", (head.session, pruned, through))
+    gone = db.changes()
+    append(db, head, e.JournalPruned(through=through), at, in_turn=False)
+    save_head(db, head)
+    return gone, bool(first_kept)

@@ -1,0 +1,94 @@
+"""Lives of processes that served: which died, which were sound, and which ended on purpose (A16, B14)."""
+
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.turns import Outcome
+from holdfast.ports import Owner, Store
+from tests.conformance.backends import Backend
+from tests.conformance.steps import CUT, ENDED, NOW, append, running
+
+pytestmark = pytest.mark.anyio
+
+
+async def life(store: Store, number: int) -> int:
+    return await store.register_owner(Owner(name=f"life {number}", pid=number, started_at=NOW, boot_id="b"))
+
+
+async def test_starts_that_died_without_an_end_are_counted_in_a_row(backend: Backend, store: Store) -> None:
+    """B14"""
+    owners = [await life(store, number) for number in range(6)]
+    assert [await store.record_start(owner, at=NOW) for owner in owners[:4]] == [0, 1, 2, 3]
+    async with backend.opened() as again:
+        assert await again.record_start(owners[3], at=NOW + 99) == 3  # The same life again.
+    await store.record_end(owners[3])
+    assert [await store.record_start(owner, at=NOW) for owner in owners[4:]] == [0, 1]
+
+
+async def test_a_start_that_was_sound_ends_the_row(store: Store) -> None:
+    """B14: ten healthy minutes."""
+    owners = [await life(store, number) for number in range(4)]
+    for owner in owners[:3]:
+        await store.record_start(owner, at=NOW)
+    await store.record_sound(owners[1])
+    assert await store.record_start(owners[3], at=NOW) == 1
+    await store.record_sound(owners[2])
+    assert await store.record_start(owners[3], at=NOW) == 0
+    await store.record_sound(99)
+    await store.record_end(99)  # Nobody.
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+async def test_a_completed_turn_makes_its_owners_start_sound_and_no_other_end_does(store: Store, outcome: Outcome) -> None:
+    """B14: in the transaction that ends the turn."""
+    first, second, third = [await life(store, number) for number in range(3)]
+    await store.record_start(first, at=NOW)
+    await store.record_start(second, at=NOW)
+    await append(store, await running(store, "s1", "t1", owner=second), e.TurnEnded(outcome=outcome))
+    assert await store.record_start(third, at=NOW) == (0 if outcome is Outcome.COMPLETED else 2)
+
+
+async def test_a_turn_that_was_taken_over_makes_the_start_sound_that_completed_it(store: Store) -> None:
+    """B14"""
+    first, second, third = [await life(store, number) for number in range(3)]
+    for owner in (first, second):
+        await store.record_start(owner, at=NOW)
+    turn = await running(store, "s1", "t1", owner=first)
+    resumed = [CUT, e.TurnResumed(attempt=2, rule="R9", reason="crash")]
+    taken = await store.take_turn("s1", owner=second, turn_id="t1", epoch=turn.lease.epoch, events=resumed, at=NOW)
+    assert await store.record_start(third, at=NOW) == 2
+    await append(store, taken, ENDED)
+    assert await store.record_start(third, at=NOW) == 0
+
+
+async def test_the_start_before_this_one_ended_on_purpose_or_not(store: Store) -> None:
+    """A16: after an unclean end alone the crash policy counts."""
+    owners = [await life(store, number) for number in range(3)]
+    assert await store.last_end(apart_from=owners[0])  # There was none.
+    await store.record_start(owners[0], at=NOW)
+    assert await store.last_end(apart_from=owners[0])
+    assert not await store.last_end(apart_from=owners[1])
+    await store.record_end(owners[0])
+    await store.record_start(owners[1], at=NOW)
+    assert await store.last_end(apart_from=owners[1])
+    await store.record_sound(owners[1])
+    await store.record_start(owners[2], at=NOW)
+    assert not await store.last_end(apart_from=owners[2])  # Sound, and died all the same.
+
+
+async def test_the_row_of_starts_outlives_the_owners_that_are_forgotten(store: Store) -> None:
+    """B14: a dead owner without a lease is forgotten; that it died is not."""
+    owners = [await life(store, number) for number in range(3)]
+    for owner in owners:
+        await store.record_start(owner, at=NOW)
+        await store.forget_owner(owner)
+    assert await store.record_start(await life(store, 9), at=NOW) == 3
+
+
+async def test_a_row_may_be_long_and_its_last_start_still_counts(store: Store) -> None:
+    """Only the last few are kept."""
+    owners = [await life(store, number) for number in range(31)]
+    found = [await store.record_start(owner, at=NOW) for owner in owners[:30]]
+    assert found[:5] == [0, 1, 2, 3, 4] and min(found[5:]) >= 5
+    await store.record_end(owners[29])
+    assert await store.record_start(owners[30], at=NOW) == 0

@@ -1,0 +1,185 @@
+"""A database of an earlier schema is brought up to date, with everything that is in it (A3)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.turns import Outcome, TurnState
+from holdfast.ports import Store
+from holdfast.store import open_store
+from holdfast.store.catalog import DERIVED, rebuild
+from holdfast.store.connection import SCHEMA_VERSION, connect, fetch, migrate
+from holdfast.store.log import COLUMNS, INSERT, RECORDS
+from holdfast.store.sqlite import DATABASE
+from tests.conformance.backends import SqliteBackend, quick_place
+from tests.conformance.steps import CUT, NOW, append, kinds, new_owner, new_session, owed, question, rested, running, say, start, text
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA_1 = Path(__file__).with_name("schema_1.sql").read_text()
+BEFORE = ("head", "session")  # Tables that have grown since.
+
+
+async def live(store: Store) -> None:
+    """A bit of everything an earlier version knew."""
+    await rested(store, "idle")
+    await new_session(store, "queued")
+    await say(store, "queued", "still waits", key="k1", message_id="m1")
+    await append(store, await running(store, "runs", "t2"), text("half"), text(" of it", 4))
+    await append(store, await running(store, "cut", "t3"), CUT)
+    await append(store, await running(store, "waits", "t4"), question("q1", NOW + 10**6))
+    await new_session(store, "suspended")
+    await store.change_session("suspended", e.SessionChanged(suspended=True, title="t"), at=NOW)
+    turn = await running(store, "owes", "t5", key="agent:main:chat:dm:1")
+    written = e.MessageWritten(message_id="a", role="assistant", text="answer", delivery_id="d1")
+    await append(store, turn, written, e.TurnEnded(outcome=Outcome.COMPLETED))
+
+
+def make_old(new: Path, old: Path) -> None:
+    """The same rows in a database of schema 1."""
+    source, target = connect(new / DATABASE), connect(old / DATABASE)
+    target.execute(SCHEMA_1)
+    target.pragma("user_version", 1)
+    for table in ("event", *DERIVED, "owner"):
+        columns = ", ".join(column[1] for column in fetch(target, f"PRAGMA table_info({table})"))
+        rows = fetch(source, f"SELECT {columns} FROM {table}")
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        target.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
+    source.close()
+    target.close()
+
+
+def contents(home: Path) -> dict[str, list[Any]]:
+    db = connect(home / DATABASE)
+    try:
+        columns = "session, seq, turn, attempt, position, kind, at, body, checksum"
+        found = {"event": fetch(db, f"SELECT id, {columns} FROM event ORDER BY id")}
+        return found | {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in (*DERIVED, "owner")}
+    finally:
+        db.close()
+
+
+async def test_nothing_is_lost_when_an_earlier_database_is_opened_and_what_is_new_has_its_defaults() -> None:
+    """A3"""
+    with quick_place() as new, quick_place() as old:
+        async with SqliteBackend(new).opened() as store:
+            await live(store)
+        make_old(new, old)
+        before = contents(old)
+        store = await open_store(old, now=lambda: NOW, reserve_bytes=4096)
+        try:
+            after = contents(old)
+            for table, rows in before.items():
+                width = len(rows[0])
+                assert [row[:width] for row in after[table]] == rows
+                assert (table in BEFORE) == (len(after[table][0]) > width)
+            for session in (await store.sessions(limit=100)).sessions:
+                assert (session.left, session.rule, session.why, session.current) == (False, None, None, True)
+            assert (await store.session("cut")).resume_pending and not (await store.session("idle")).resume_pending
+            await goes_on(store)
+        finally:
+            await store.aclose()
+
+
+async def goes_on(store: Store) -> None:
+    """What an earlier version left is found and can be worked with."""
+    assert {session.session_id for session in await store.open_turns(apart_from=0)} == {"runs", "cut"}
+    assert [session.session_id for session in await store.unsettled()] == ["waits"]
+    assert [session.session_id for session in (await store.sessions(limit=9, state="suspended")).sessions] == ["suspended"]
+    assert [delivery.delivery_id for delivery in await owed(store)] == ["d1"]
+    assert (await say(store, "queued", "still waits", key="k1")).duplicate
+    owner = await new_owner(store, "the next life")
+    assert await store.record_start(owner, at=NOW) == 0
+    assert await store.last_end(apart_from=owner)
+    assert "text" not in kinds(await store.records("runs", after=0, limit=100))
+    session = await store.session("runs")
+    cut = [e.TurnInterrupted(reason="crash", restarts=1, written=10), e.TurnLeft(rule="R7", why="w")]
+    await store.take_turn("runs", owner=owner, turn_id="t2", epoch=session.epoch, events=cut, at=NOW)
+    await say(store, "runs")
+    turn = await start(store, "runs", "t6", owner=owner)
+    await append(store, turn, e.TurnAlive(), e.TurnEnded(outcome=Outcome.COMPLETED))
+    assert (await store.session("runs")).turn_state is TurnState.ENDED
+    moved = await store.reset("idle", fresh=("new", "l"), by="ann", dedup_key=None, at=NOW)
+    assert moved.changed
+
+
+async def test_an_upgraded_catalog_is_the_one_its_log_gives() -> None:
+    """Apart from the one thing that was not written down by row: which message a turn answers, which is only used to order them."""
+    with quick_place() as new, quick_place() as old:
+        async with SqliteBackend(new).opened() as store:
+            await live(store)
+        make_old(new, old)
+        db = connect(old / DATABASE)
+        migrate(db)
+        db.execute("UPDATE head SET asked_seq = 0")
+        upgraded = {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in DERIVED}
+        with db:
+            rebuild(db)
+        db.execute("UPDATE head SET asked_seq = 0")
+        assert {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in DERIVED} == upgraded
+        db.close()
+
+
+def shape(sql: str | None) -> str:
+    return " ".join((sql or "").split())
+
+
+async def test_an_upgraded_schema_is_the_one_of_a_fresh_database() -> None:
+    """Columns in their order, and every index word for word: a query finds a partial index by its words."""
+    with quick_place() as fresh, quick_place() as old:
+        found = []
+        for home in (fresh, old):
+            db = connect(home / DATABASE)
+            if home == old:
+                db.execute(SCHEMA_1)
+                db.pragma("user_version", 1)
+            migrate(db)
+            assert db.pragma("user_version") == SCHEMA_VERSION
+            tables = [row[0] for row in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
+            indexes = fetch(db, "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'index' ORDER BY name")
+            found.append(
+                (
+                    {table: fetch(db, f"PRAGMA table_xinfo({table})") for table in tables},
+                    [(name, table, shape(sql)) for name, table, sql in indexes],
+                    fetch(db, "SELECT name, value FROM meta ORDER BY name"),
+                )
+            )
+            db.close()
+        assert found[0] == found[1]
+        assert any(sql.endswith(f"WHERE {RECORDS}") for _, _, sql in found[1][1])
+
+
+async def test_two_processes_that_upgrade_at_once_upgrade_once() -> None:
+    with quick_place() as home:
+        db = connect(home / DATABASE)
+        db.execute(SCHEMA_1)
+        db.pragma("user_version", 1)
+        db.close()
+
+        def upgrade() -> None:
+            other = connect(home / DATABASE)
+            migrate(other)
+            other.close()
+
+        await asyncio.gather(*(asyncio.to_thread(upgrade) for _ in range(4)))
+        db = connect(home / DATABASE)
+        assert db.pragma("user_version") == SCHEMA_VERSION
+        db.close()
+
+
+async def test_an_upgrade_that_fails_leaves_the_earlier_database_as_it_was() -> None:
+    with quick_place() as home:
+        db = connect(home / DATABASE)
+        db.execute(SCHEMA_1)
+        db.execute("DROP INDEX event_record")  # Not what the next step expects to find.
+        db.execute(INSERT, (1, 1, None, 0, 0, "session.created", NOW, b"{}", 0))
+        db.pragma("user_version", 1)
+        with pytest.raises(Exception, match="event_record"):
+            migrate(db)
+        assert db.pragma("user_version") == 1 and not db.in_transaction
+        assert len(fetch(db, f"SELECT {COLUMNS} FROM event")) == 1
+        assert "start" not in [row[0] for row in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        db.close()

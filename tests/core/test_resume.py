@@ -1,0 +1,172 @@
+"""The rules of resuming, over every combination of facts; the window of freshness; the notes to the agent."""
+
+import itertools
+
+import msgspec
+import pytest
+
+from holdfast.core import notes, resume
+from holdfast.core.resume import RULES, Decision, Facts
+from holdfast.core.turns import TurnState
+
+T = TurnState
+CUT = (T.RUNNING, T.INTERRUPTED)
+FLAGS = ("stop_requested", "suspended", "tried", "asked", "fresh", "held", "reachable", "allowed")
+
+EVERY_FACT = [
+    Facts(turn=turn, restarts=restarts, **dict(zip(FLAGS, flags, strict=True)))
+    for turn, restarts, flags in itertools.product(TurnState, [0, 2, 3, 100], itertools.product([False, True], repeat=len(FLAGS)))
+]
+PLAIN = Facts(
+    turn=T.INTERRUPTED,
+    stop_requested=False,
+    suspended=False,
+    restarts=1,
+    tried=False,
+    asked=False,
+    fresh=True,
+    held=False,
+    reachable=True,
+    allowed=True,
+)
+
+
+def expected(facts: Facts) -> tuple[str, Decision]:
+    """The rules as a person reads them in the table of promises."""
+    over, cut = facts.turn in (T.NONE, T.ENDED), facts.turn in CUT
+    reads: list[tuple[bool, str, Decision]] = [
+        (facts.stop_requested and not over, "R0", Decision.CANCEL),
+        (facts.suspended, "R1", Decision.LEAVE),
+        (facts.restarts >= 3 and cut, "R2", Decision.SUSPEND),
+        (over, "R3", Decision.CLEAR),
+        (facts.tried and cut, "R4", Decision.FAIL),
+        (facts.turn is T.WAITING, "R5", Decision.LEAVE),
+        (cut and not facts.fresh and not facts.asked, "R6", Decision.SET_ASIDE),
+        (cut and facts.held and not facts.asked, "R7", Decision.LEAVE),
+        (cut and not facts.reachable, "R8", Decision.LEAVE),
+        (cut and not facts.allowed, "R8", Decision.SET_ASIDE),
+        (True, "R9", Decision.RESUME),
+    ]
+    return next((label, decision) for holds, label, decision in reads if holds)
+
+
+def test_exactly_one_rule_decides_whatever_the_facts() -> None:
+    """R0-R9"""
+    for facts in EVERY_FACT:
+        rule = resume.decide(facts)
+        assert rule is next(rule for rule in RULES if rule.matches(facts))
+        assert (rule.label, rule.decision) == expected(facts), facts
+
+
+def test_every_rule_decides_something() -> None:
+    """R0-R9: each is reachable."""
+    assert {resume.decide(facts).name for facts in EVERY_FACT} == {rule.name for rule in RULES}
+
+
+def test_every_rule_has_a_label_a_name_of_its_own_and_a_sentence_and_they_stand_in_order() -> None:
+    labels = [rule.label for rule in RULES]
+    assert labels == sorted(labels) and set(labels) == {f"R{number}" for number in range(10)}
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert all(rule.sentence.endswith(".") for rule in RULES)
+
+
+@pytest.mark.parametrize(
+    ("label", "changed"),
+    [
+        ("R0", {"stop_requested": True}),
+        ("R1", {"suspended": True}),
+        ("R2", {"restarts": 3}),
+        ("R3", {"turn": T.ENDED}),
+        ("R4", {"tried": True}),
+        ("R5", {"turn": T.WAITING}),
+        ("R6", {"fresh": False}),
+        ("R7", {"held": True}),
+        ("R8", {"reachable": False}),
+        ("R8", {"allowed": False}),
+        ("R9", {}),
+    ],
+)
+def test_one_fact_is_enough_for_its_rule(label: str, changed: dict[str, object]) -> None:
+    """R0-R9, one by one."""
+    assert resume.decide(msgspec.structs.replace(PLAIN, **changed)).label == label
+
+
+def test_nothing_is_resumed_that_was_stopped_is_over_waits_or_is_suspended() -> None:
+    """A21, P6, P8: no boot revives it."""
+    for facts in EVERY_FACT:
+        if resume.decide(facts).decision is Decision.RESUME:
+            assert not facts.stop_requested and not facts.suspended and facts.turn in (*CUT, T.ANSWERED)
+            assert facts.restarts < 3 or facts.turn is T.ANSWERED
+
+
+def test_a_human_who_asks_to_go_on_is_heard_in_safe_mode_and_after_any_time() -> None:
+    """R6, R7: they hold back what goes on by itself."""
+    asked = msgspec.structs.replace(PLAIN, asked=True, fresh=False, held=True)
+    assert resume.decide(asked).label == "R9"
+
+
+HOUR = 3_600_000
+NOW = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("signed_at", "window_s", "fresh"),
+    [
+        (NOW, 3600, True),
+        (NOW - HOUR, 3600, True),
+        (NOW - HOUR - 1, 3600, False),
+        (NOW + 5 * 60_000, 3600, True),
+        (NOW + 5 * 60_000 + 1, 3600, False),
+        (None, 3600, False),
+        (NOW, 0, False),
+        (NOW - 10**12, -1, True),
+        (None, -1, True),
+        (NOW + 10**9, -1, True),
+    ],
+)
+def test_a_sign_of_life_is_fresh_within_the_window(signed_at: int | None, window_s: float, fresh: bool) -> None:
+    """R6: 0 is never, negative is always; a time that is missing or lies in the future is not fresh."""
+    assert resume.is_fresh(signed_at, now=NOW, window_s=window_s) is fresh
+
+
+CAUSES = [
+    ("restart_timeout", "gateway restart"),
+    ("shutdown_timeout", "gateway shutdown"),
+    ("crash", "gateway interruption"),
+    ("anything", "gateway interruption"),
+    ("", "gateway interruption"),
+]
+
+
+@pytest.mark.parametrize(("reason", "cause"), CAUSES)
+def test_the_note_names_what_happened_in_words_agents_know(reason: str, cause: str) -> None:
+    """B1, B2, B6"""
+    for note in (notes.continued(reason), notes.with_message(reason)):
+        assert note.startswith("[System note:") and note.endswith("]") and note.count("[System note:") == 1
+        assert [known for known in ("gateway restart", "gateway shutdown", "gateway interruption") if known in note] == [cause]
+
+
+def test_a_resume_without_a_new_message_is_told_to_continue_and_to_repeat_nothing() -> None:
+    """B6"""
+    note = notes.continued("crash")
+    assert "Go on with the interrupted work" in note and "do not repeat" in note and "restarted the gateway" in note
+
+
+def test_a_new_message_after_a_cut_is_told_that_the_history_is_intact() -> None:
+    """B1"""
+    note = notes.with_message("restart_timeout")
+    assert "history is intact" in note and "unfinished" in note and "previous turn" in note
+
+
+@pytest.mark.parametrize("resumed", [None, "crash"])
+@pytest.mark.parametrize("pending", [None, "restart_timeout"])
+@pytest.mark.parametrize("unread", [False, True])
+def test_there_is_one_note_or_none(resumed: str | None, pending: str | None, unread: bool) -> None:
+    """B3, B4, B5: the restart's note wins over the tool tail, and nothing to resume is no note."""
+    note = notes.choose(resumed=resumed, pending=pending, unread_results=unread)
+    if resumed:
+        assert note == notes.continued("crash")
+    elif pending:
+        assert note == notes.with_message("restart_timeout")
+    else:
+        assert note == (notes.tool_tail() if unread else None)

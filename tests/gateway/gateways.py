@@ -1,0 +1,383 @@
+"""The whole gateway over several lives of its process, in simulated time: a real store in a folder, an agent that does what its messages
+say, a chat that outlives them all. A test reads like a story; time passes only where the story says so.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+from structlog.testing import capture_logs
+
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.events import Logged
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import Message, Transcript, Turn
+from holdfast.gateway.gateway import Gateway, Settings
+from holdfast.ports import AgentRequest, Owner, Platform, Store, Tool, ToolContext, ToolResult, TurnFace, Update
+from holdfast.process.system import RandomIds
+from holdfast.store import SqliteStore
+from holdfast.store.connection import connect, migrate
+from holdfast.web.frames import encode
+from tests.fakes.agents_sim import Failure, steps
+from tests.fakes.clock import SimClock
+from tests.fakes.loop import SimLoop
+from tests.fakes.platform import NAME, Chat, ChatServer, Sent, session_key
+from tests.sim.lines import SimLines
+
+T = TypeVar("T")
+ANN = "ann"
+PATIENCE_S = 120.0
+STEP_S = 0.05
+
+
+class ScriptAgent:
+    """Does what its message says, step by step: `say:hello|call:deed 3|ask:name|fail|hang|nothing`. Attempts are parted by ` / `: the
+    first does the first part, and so on; the last part is for all that come after. Other words it says back.
+    """
+
+    name = "script"
+
+    def __init__(self, heard: list[AgentRequest]) -> None:
+        self._heard = heard
+
+    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        self._heard.append(request)
+        attempts = request.text.split(" / ")
+        for number, (word, rest) in enumerate(steps(attempts[min(request.attempt, len(attempts)) - 1]), 1):
+            call_id = f"{request.turn_id}.{number}"
+            match word:
+                case "say":
+                    await turn.say(rest)
+                case "call":
+                    name, _, arguments = rest.partition(" ")
+                    await turn.call(call_id, name, {"command": arguments})
+                case "ask":
+                    await turn.say(f"told {await turn.ask(call_id, rest)}")
+                case "sleep":
+                    await asyncio.sleep(float(rest))
+                case "fail":
+                    raise Failure("as it was told")
+                case "hang":
+                    await asyncio.Event().wait()
+                case "nothing":
+                    pass
+                case _:
+                    await turn.say(f"re: {request.text}")
+
+
+class Deed:
+    """A tool that takes its time in silence, and is known outside to have done its work."""
+
+    name = "deed"
+    effect: Effect = Effect.UNSAFE
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        await asyncio.sleep(float(arguments["command"] or 0))
+        self._done.append(context.call_id)
+        return ToolResult(ToolOutcome.DONE, "done")
+
+    async def reap(self, lives: Callable[[str], bool]) -> int:
+        return 0
+
+
+class Stubborn(Deed):
+    """Does not end, whoever asks."""
+
+    name = "stubborn"
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                continue
+
+
+class Wire:
+    """A wire on which nothing goes wrong (`fakes.tools.Faults`)."""
+
+    async def at(self, place: str) -> None: ...
+
+    async def pause(self) -> None:
+        await asyncio.sleep(0.001)
+
+    async def poll(self) -> None:
+        await asyncio.sleep(0.2)
+
+    async def hang(self) -> None:
+        await asyncio.sleep(1000.0)
+
+
+def _connect(path: Path) -> apsw.Connection:
+    db = connect(path)
+    db.execute("PRAGMA synchronous = OFF")  # Processes die here, not machines.
+    return db
+
+
+class Home:
+    """What outlives a process: the folder, the chat, the tools' deeds, time. `heard` is every request an agent was given."""
+
+    def __init__(self, folder: Path, logs: list[MutableMapping[str, Any]]) -> None:
+        self.path, self.logs = folder / "holdfast.db", logs
+        self.server = ChatServer(reconciles=True)
+        self.heard: list[AgentRequest] = []
+        self.done: list[str] = []
+        self.alive: set[str] = set()
+        self.elapsed = 0.0
+        self.lives: list[Life] = []
+        db = _connect(self.path)
+        migrate(db)
+        db.close()
+
+    def start(self, *, chats: bool = True, jump_ms: int = 0, offset_s: int = 0, **settings: Any) -> "Life":
+        """The next process, with these settings. `jump_ms`: the wall clock was moved while nobody looked."""
+        life = Life(self, f"life-{len(self.lives) + 1}", Settings(**settings), chats=chats, jump_ms=jump_ms, offset_s=offset_s)
+        self.lives.append(life)
+        life.begin()
+        return life
+
+    def later(self, seconds: float) -> None:
+        """Time in which no process runs."""
+        self.elapsed += seconds
+
+    def write(self, text: str, *, chat: str = ANN, sender: str = ANN) -> Update:
+        """A person writes, whether or not anyone is there to read it."""
+        return self.server.write(chat, sender, text)
+
+    def sent(self, chat: str = ANN) -> list[Sent]:
+        return [sent for sent in self.server.sent if sent.session_key == session_key(chat)]
+
+    def told(self, chat: str = ANN) -> list[str]:
+        """What a chat was sent, in order."""
+        return [sent.text for sent in self.sent(chat)]
+
+    @property
+    def texts(self) -> list[str]:
+        """What agents were asked, in order."""
+        return [request.text for request in self.heard]
+
+    @property
+    def note(self) -> str | None:
+        """What the agent that was asked last was told beside it."""
+        return self.heard[-1].note
+
+    def rules(self, session_id: str) -> list[str]:
+        """The rules that the log names for a session, in order."""
+        return [entry["rule"] for entry in self.logs if entry["event"] == "recovery" and entry["session"] == session_id]
+
+
+class Life:
+    """One process. It moves only inside its methods: between them everything of it stands still, so that it can die at any moment."""
+
+    gateway: Gateway
+
+    def __init__(self, home: Home, name: str, settings: Settings, *, chats: bool, jump_ms: int, offset_s: int) -> None:
+        self.home, self.name, self._settings, self._chats = home, name, settings, chats
+        self._born = home.elapsed
+        self.loop = SimLoop()
+        self.clock = _Clock(
+            elapsed=lambda: self._born + self.loop.time(), monotonic=self.loop.time, jumps=((0.0, jump_ms),), offset_s=offset_s
+        )
+        self._db = _connect(home.path)
+        asked = itertools.count()  # The store answers in the order in which it is asked: no two answers fall into the same moment.
+        lines = SimLines(
+            self._db, loop=self.loop, delay=lambda: 0.0005 + 1e-9 * next(asked), fails=lambda full: None, committed=lambda: None
+        )
+        self.store = SqliteStore(lines, now=self.clock.now)
+
+    def begin(self) -> None:
+        self.home.alive.add(self.name)
+        self.do(self._begin())
+
+    async def _begin(self) -> None:
+        owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id="b"))
+        tools: list[Tool] = [Deed(self.home.done), Stubborn(self.home.done)]
+        platforms: dict[str, Platform] = {NAME: Chat(self.home.server, faults=Wire())} if self._chats else {}
+        self.gateway = Gateway(
+            store=self.store,
+            clock=self.clock,
+            ids=RandomIds(),
+            liveness=_Alive(self.home),
+            owner=owner,
+            agent=ScriptAgent(self.home.heard),
+            tools={tool.name: tool for tool in tools},
+            platforms=platforms,
+            encode=encode,
+            settings=self._settings,
+        )
+        await self.gateway.start()
+
+    # how it moves and ends
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        found: T = self.loop.run_until_complete(work)
+        self.home.elapsed = self._born + self.loop.time()
+        return found
+
+    def pass_s(self, seconds: float) -> None:
+        self.do(asyncio.sleep(seconds))
+
+    def until(self, holds: Callable[[], Any], *, within_s: float = PATIENCE_S) -> None:
+        """Lets time pass until it holds."""
+        until = self.loop.time() + within_s
+        while not holds():
+            assert self.loop.time() < until, f"not within {within_s} s: told {self.home.server.sent}, asked {self.home.texts}"
+            self.pass_s(STEP_S)
+
+    def die(self) -> None:
+        """As by kill -9: nothing of it is run any more, no `finally` and no close."""
+        self.home.alive.discard(self.name)
+        self._db.close()
+
+    def stop(self, reason: str = "shutdown_timeout") -> None:
+        """An orderly end, as by a signal."""
+        self.do(self.gateway.stop(reason=reason))
+        self.die()
+
+    # what people do with it
+
+    def write(self, text: str, *, chat: str = ANN, sender: str = ANN) -> Session:
+        """A person writes, and it has arrived. Gives the session the chat is in then."""
+        update = self.home.write(text, chat=chat, sender=sender)
+        self.until(lambda: update.dedup_key in self.home.server.confirmed)
+        return self.session(chat)
+
+    def say(self, text: str, *, chat: str = ANN, sender: str = ANN) -> Session:
+        """The same, and everything it led to has come to rest."""
+        self.write(text, chat=chat, sender=sender)
+        return self.rest(chat)
+
+    def cut(self, text: str = "say:half|hang", *, chat: str = ANN, sender: str = ANN) -> Session:
+        """A person writes, the agent is at it, and the process dies."""
+        session = self.under_way(text, chat=chat, sender=sender)
+        self.die()
+        return session
+
+    def under_way(self, text: str = "say:half|hang", *, chat: str = ANN, sender: str = ANN) -> Session:
+        """A person writes, and the agent is at it until something ends it."""
+        asked = self.home.texts.count(text)
+        self.write(text, chat=chat, sender=sender)
+        self.until(lambda: self.home.texts.count(text) > asked)
+        self.pass_s(1.0)
+        return self.session(chat)
+
+    def open_page(self) -> str:
+        return self.do(self.gateway.create_session()).session_id
+
+    def post(self, session_id: str, text: str, *, client_id: str | None = None) -> str:
+        """Words on a page; gives the session they went to."""
+        return self.do(self.gateway.post(session_id, text, client_id=client_id)).session_id
+
+    def resume_all(self) -> None:
+        """The operator's word."""
+
+        async def ask() -> None:
+            self.gateway.resume_all()
+
+        self.do(ask())
+
+    def rest(self, name: str = ANN) -> Session:
+        """Waits until nothing runs, nothing waits in the inbox and nothing is owed there."""
+
+        def at_rest() -> bool:
+            session = self.session(name)
+            return session.state == "waiting" or (not session.queued and (session.state == "idle" or session.left))
+
+        self.until(lambda: at_rest() and self._settled())
+        return self.session(name)
+
+    def _settled(self) -> bool:
+        return not self._chats or self.do(self.store.counts()).outbox == 0
+
+    # what is to be seen of it
+
+    def session(self, name: str = ANN) -> Session:
+        """By its id, or the one a chat is in now."""
+        if name.startswith("s_"):
+            return self.do(self.store.session(name))
+        found = self.do(self.store.current_session(session_key(name)))
+        assert found is not None, f"{name} has no session"
+        return found
+
+    def transcript(self, name: str = ANN) -> Transcript:
+        return self.do(self.gateway.view(self.session(name).session_id))[1]
+
+    def turn(self, name: str = ANN) -> Turn:
+        return self.transcript(name).turns[-1]
+
+    def outcomes(self, name: str = ANN) -> list[str | None]:
+        return [turn.outcome for turn in self.transcript(name).turns]
+
+    def answers(self, name: str = ANN) -> list[str]:
+        return [message.text for message in self.transcript(name).messages if message.role == "assistant"]
+
+    def notices(self, name: str = ANN) -> list[str]:
+        """What the gateway itself has said in a conversation."""
+        return [message.text for message in self.transcript(name).messages if message.role == "notice"]
+
+    def cuts(self, name: str = ANN) -> list[Message]:
+        return [message for message in self.transcript(name).messages if message.role == "interruption"]
+
+    def events(self, name: str = ANN) -> list[Logged]:
+        return self.do(self.store.events(self.session(name).session_id, after=0, limit=1000))
+
+    def decided(self, rule: str, decision: str | None, name: str = ANN) -> None:
+        """The rule is in the log, on the session, on its newest turn, in the count, and in words on the row that tells of the cut."""
+        session = self.session(name)
+        assert self.home.rules(session.session_id)[-1:] == [rule]
+        assert (session.rule, self.turn(name).rule) == (rule, rule)
+        assert self.gateway.lanes.tally.rules[rule] >= 1
+        if decision is not None:
+            row = self.cuts(name)[-1]
+            assert row.rule == rule
+            assert (row.decision or "").startswith(f"{decision}: rule {rule}, "), row.decision
+
+
+class _Clock(SimClock):
+    def __init__(self, *, offset_s: int, **named: Any) -> None:
+        super().__init__(**named)
+        self._offset_s = offset_s
+
+    def offset_s(self, at: int) -> int:
+        return self._offset_s
+
+
+class _Alive:
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def alive(self, name: str) -> bool:
+        return name in self._home.alive
+
+
+@contextmanager
+def home(folder: Path) -> Iterator[Home]:
+    """A home in which nothing has happened yet. Whatever happens there, no task of the gateway may fail."""
+    with capture_logs() as logs:
+        made = Home(folder, logs)
+        try:
+            yield made
+        finally:
+            for life in made.lives:
+                life.loop.bury()
+    assert not [entry for entry in logs if entry["event"] == "task failed"]
+
+
+async def eventually(store: Store, holds: Callable[[], Awaitable[Any]]) -> None:
+    """In real time: looks again after each commit."""
+    news = asyncio.Event()
+    forget = store.subscribe(news.set)
+    try:
+        async with asyncio.timeout(20):
+            while not await holds():
+                await news.wait()
+                news.clear()
+    finally:
+        forget()

@@ -1,0 +1,123 @@
+"""Two processes on one home: a second gateway on the same store, started while the first lives. Either may be killed; the other goes on.
+
+They share one connection to the disk, as two processes share a file; each has lines, tasks and memory of its own. A kill takes nothing
+from the disk: what a process had written, the operating system has.
+"""
+
+import asyncio
+import contextvars
+from typing import Any
+
+from holdfast.gateway.gateway import Gateway
+from tests.fakes.loop import PROCESS, never
+from tests.fakes.power import Mode
+from tests.sim.world import Life, Span, World
+
+
+class TwinWorld(World):
+    """`second_at_s`: when the second process starts. A death is that of the one process that comes to its point."""
+
+    def __init__(self, seed: int, *, second_at_s: float, **named: Any) -> None:
+        super().__init__(seed, **named)
+        self.second_at_s = second_at_s
+
+    def new_life(self) -> Life:
+        return TwinLife(self, len(self.lives), self.second_at_s)
+
+
+class Process:
+    """`serving` once it has started."""
+
+    def __init__(self, life: "TwinLife", name: str) -> None:
+        self.name = name
+        self.context = contextvars.copy_context()
+        self.context.run(PROCESS.set, name)
+        self.serving: tuple[Gateway, Span] | None = None
+        life.world.alive.add(name)
+        life.loop.create_task(self._start(life), context=self.context)
+
+    async def _start(self, life: "TwinLife") -> None:
+        gateway, span = await life.build(self.name)
+        await gateway.start()
+        self.serving = gateway, span
+
+
+class TwinLife(Life):
+    def __init__(self, world: World, number: int, second_at_s: float) -> None:
+        super().__init__(world, number)
+        self._second_at_s = second_at_s
+        self._doomed: str | None = None
+        self._processes: list[Process] = []
+
+    # One of them dies, and the disk keeps everything.
+
+    def _dies(self, place: str) -> Mode | None:
+        self.points += 1
+        if self._death is not None and self._death.point == self.points and (name := PROCESS.get()) is not None:
+            self.world.died_at.append(f"{name} {place} (point {self.points})")
+            self._doomed = name
+        return None
+
+    def _committed(self) -> None:
+        super()._committed()
+        self._kill()
+
+    async def at(self, place: str) -> None:
+        await super().at(place)
+        if self._doomed is not None and self._doomed == PROCESS.get():
+            self._kill()
+            await never()
+
+    def _kill(self) -> None:
+        if (name := self._doomed) is not None:
+            self._doomed = None
+            self.loop.kill(name)
+            self.world.alive.discard(name)
+            for span in self.world.spans:
+                if span.name == name:
+                    span.until_id = self.last_id()
+
+    # its life
+
+    async def _live(self, name: str) -> None:
+        self._processes.append(Process(self, name))
+        await self.until(lambda: self._served_by() is not None or not self.world.alive)
+        attending = self.loop.create_task(self._attend())
+        await asyncio.sleep(self._second_at_s)
+        self._processes.append(Process(self, f"{name}-twin"))
+        await self.until(lambda: all(process.serving or process.name not in self.world.alive for process in self._processes))
+        await self._until_quiet()
+        attending.cancel()
+        for process in self._processes:
+            if process.serving is not None and process.name in self.world.alive:
+                await self._take_down(process, *process.serving)
+        self.db.close()
+
+    def _served_by(self) -> Process | None:
+        return next((process for process in self._processes if process.serving and process.name in self.world.alive), None)
+
+    async def _attend(self) -> None:
+        """People talk to the process that serves; when it dies, to the other one."""
+        talked_to: Process | None = None
+        while True:
+            serves = self._served_by()
+            if serves is not None and serves is not talked_to and serves.serving is not None:
+                self.outside.clear()  # Their connections to the other one are gone, with everything behind them.
+                self.gateway, self.span = serves.serving
+                serves.context.run(self._invite)
+                talked_to = serves
+            await asyncio.sleep(0.05)
+
+    async def _take_down(self, process: Process, gateway: Gateway, span: Span) -> None:
+        """In order, unless it is killed even now."""
+        ending = self.loop.create_task(self._end(gateway, span), context=process.context)
+        await self.until(lambda: ending.done() or process.name not in self.world.alive)
+        self.world.alive.discard(process.name)
+
+    async def _end(self, gateway: Gateway, span: Span) -> None:
+        if gateway is self.gateway:
+            await self._send_away()
+        span.stopping = True
+        await gateway.stop()
+        await gateway.store.aclose()
+        span.until_id, span.orderly = self.last_id(), True
