@@ -194,10 +194,10 @@ def batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
 
 
 class Api:
-    """Requests over connections that stay open, as many as there are requests at once."""
+    """Requests over connections that stay open, as many as there are requests at once; or, where it `keeps` none, over one each."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, address: Address, *, keeps: bool = True) -> None:
+        self._address, self.keeps = address, keeps
         self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def __aenter__(self) -> "Api":
@@ -211,17 +211,24 @@ class Api:
         reader, writer = await self._connection()
         content = b"" if body is None else msgspec.json.encode(body)
         more = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n" if body is not None else ""
-        writer.write(self._address.head(method, path, more) + content)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line[15:]) for line in head.split(b"\r\n") if line[:15].lower() == b"content-length:")
-        answer = await reader.readexactly(length)
-        self._idle.append((time.monotonic(), reader, writer))
+        try:
+            writer.write(self._address.head(method, path, more) + content)
+            head = await reader.readuntil(b"\r\n\r\n")
+            fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n") if b": " in line)
+            answer = await reader.readexactly(int(fields[b"content-length"]))
+        except BaseException:
+            writer.close()
+            raise
+        if self.keeps and fields.get(b"connection") != b"close":
+            self._idle.append((time.monotonic(), reader, writer))
+        else:
+            writer.close()
         return int(head[9:12]), answer
 
     async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         while self._idle:
             since, reader, writer = self._idle.pop()
-            if time.monotonic() - since < KEEP_S:
+            if time.monotonic() - since < KEEP_S and not reader.at_eof() and reader.exception() is None:
                 return reader, writer
             writer.close()
         return await asyncio.open_connection(self._address.host, self._address.port)

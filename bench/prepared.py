@@ -13,7 +13,7 @@ import msgspec
 import uvloop
 
 from holdfast.core.events import MessageWritten, Text, TurnEnded, TurnResumed
-from holdfast.core.turns import Outcome
+from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Owner, StartedTurn
 from holdfast.store import SqliteStore, open_store
 
@@ -185,6 +185,17 @@ def resumed(home: Path, after_id: int) -> list[str]:
         return found
 
     return uvloop.run(read())
+
+
+def left_pending(home: Path) -> int:
+    """How many turns a stop has cut, and put on record as to be resumed."""
+
+    async def count() -> int:
+        async with opened(home) as store:
+            cut = await store.open_turns(apart_from=0)
+        return sum(each.turn_state is TurnState.INTERRUPTED and each.resume_reason == "shutdown_timeout" for each in cut)
+
+    return uvloop.run(count())
 
 
 def long_stream(home: Path, *, events: int) -> str:

@@ -379,6 +379,9 @@ def stop(setting: Setting) -> list[Figure]:
         home = setting.home()
         with _serving(setting, home) as server:
             took = uvloop.run(stopped(server))
+        cut = prepared.left_pending(home)
+        if cut != sizes.stopping:
+            raise RuntimeError(f"{cut} of {sizes.stopping} turns were on record as cut by the stop")
         setting.drop(home)
         return took
 

@@ -20,7 +20,7 @@ STOP_S = 120.0
 POLL_S = 0.001
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, without settings of a Holdfast of this machine, and with compiled modules allowed."""
     return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST") and name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -37,13 +37,13 @@ class Serving:
 
     def __enter__(self) -> "Serving":
         self._home.mkdir(exist_ok=True)
-        environment = _environment() | self._profiles.environment()
+        variables = environment() | self._profiles.environment()
         if self._module == "bench.served":
-            environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+            variables["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
         command = [sys.executable, "-m", self._module, "--home", str(self._home), "serve", "--port", "0"]
         self._began = time.perf_counter()
         with (self._home / "output.txt").open("wb") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self._home, env=environment)
+            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self._home, env=variables)
         try:
             self.address = self._wait_until_healthy()
         except BaseException:

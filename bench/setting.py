@@ -41,6 +41,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     readers: int = 200
     thoughts: int = 10_000
     stopping: int = 100
+    hand_overs: int = 8
     starts: int = 5
 
 
@@ -64,6 +65,7 @@ QUICK = Sizes(
     readers=50,
     thoughts=2000,
     stopping=20,
+    hand_overs=3,
     starts=2,
 )
 

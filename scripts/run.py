@@ -12,8 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -37,14 +39,18 @@ BROWSERS = (
 
 
 class Group(NamedTuple):
-    """Test folders that run together, and the seconds they should stay within."""
+    """Test folders that run together, and the seconds they should stay within on two cores. `by_file`: its files run two at a time; they
+    wait for processes more than they compute. Otherwise the folders do, where there are several.
+    """
 
     folders: tuple[str, ...]
     budget_s: int
+    by_file: bool = False
 
 
-FIRST = Group(("core", "conformance", "gateway"), 60)
-GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "platforms"), 240), Group(("browser",), 120))
+FIRST = Group(("conformance", "core", "gateway"), 60)
+GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "install", "platforms"), 240, by_file=True), Group(("browser",), 120))
+AT_ONCE = 2
 # A group that takes this many times its budget hangs, and is ended.
 PATIENCE = 5
 
@@ -214,6 +220,7 @@ def test(words: Sequence[str]) -> int:
         return pytest(words, find_browser(required=any("browser" in word for word in words)))
     started = time.monotonic()
     browser = find_browser(required=has_tests(ROOT / "tests" / "browser"))
+    find_service_manager()
     failed = ["check"] if check(()) else []
     for group in GROUPS:
         name = ", ".join(group.folders)
@@ -223,7 +230,7 @@ def test(words: Sequence[str]) -> int:
             continue
         say(f"{name} ...")
         began = time.monotonic()
-        status = pytest(["-q", *places], browser, limit_s=group.budget_s * PATIENCE)
+        status = run_parts(parts_of(group, places), browser, limit_s=group.budget_s * PATIENCE)
         took_s = time.monotonic() - began
         if status != 0:
             failed.append(name)
@@ -270,17 +277,43 @@ def places_of(group: Group) -> list[str]:
     return [str(each.relative_to(ROOT)) for each in places if has_tests(each)]
 
 
+def parts_of(group: Group, places: list[str]) -> list[list[str]]:
+    """What of a group runs side by side. The largest files come first, so that no long one is left for the end."""
+    if group.by_file:
+        files = [path for place in places for path in (ROOT / place).rglob("test_*.py")]
+        return [[str(path.relative_to(ROOT))] for path in sorted(files, key=lambda path: -path.stat().st_size)]
+    return [places] if len(places) < AT_ONCE else [places[:1], places[1:]]
+
+
+def run_parts(parts: list[list[str]], browser: str | None, limit_s: float) -> int:
+    """Each part in a pytest of its own, two at a time; what one has to say is shown in one piece. The worst of their exit codes."""
+    if len(parts) == 1:
+        return pytest(["-q", *parts[0]], browser, limit_s=limit_s)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return max(pool.map(lambda part: pytest(["-q", "--no-header", *part], browser, limit_s=limit_s, quiet=True), parts))
+
+
 def has_tests(place: Path) -> bool:
     if place.is_dir():
         return any(place.rglob("test_*.py"))
     return place.match("test_*.py")
 
 
-def pytest(words: Sequence[str], browser: str | None, limit_s: float | None = None) -> int:
+def pytest(words: Sequence[str], browser: str | None, limit_s: float | None = None, *, quiet: bool = False) -> int:
+    """`quiet`: what it says is shown at its end, because others speak at the same time."""
     environment = dict(os.environ)
     if browser:
         environment["HOLDFAST_TEST_BROWSER"] = browser
-    process = subprocess.Popen([PYTHON, "-m", "pytest", *words], env=environment)
+    if quiet:
+        with tempfile.TemporaryFile("w+") as said:
+            status = wait_for(subprocess.Popen([PYTHON, "-m", "pytest", *words], env=environment, stdout=said, stderr=said), limit_s)
+            said.seek(0)
+            print(words[-1], said.read(), sep="\n", flush=True)
+            return status
+    return wait_for(subprocess.Popen([PYTHON, "-m", "pytest", *words], env=environment), limit_s)
+
+
+def wait_for(process: "subprocess.Popen[bytes]", limit_s: float | None) -> int:
     try:
         return process.wait(limit_s)
     except subprocess.TimeoutExpired:
@@ -306,6 +339,12 @@ def find_browser(*, required: bool) -> str | None:
         if missing:
             install_packages(missing, "to test the page in a browser")
     return installed_browser()
+
+
+def find_service_manager() -> None:
+    """A systemd to test services under. It runs in namespaces of its own, which only root can make; others are told what was skipped."""
+    if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") and not Path("/lib/systemd/systemd").exists():
+        install_packages(["systemd"], "to test services")
 
 
 def installed_browser() -> str | None:

@@ -78,7 +78,9 @@ export function apply(view: View, event: LogEvent): View {
   if (event.name === "end" || isKnown(view, event.id)) return view;
   const step = STEPS[event.name];
   const next = step ? step(met(view, event), event.data, event.id) : view;
-  const at = LIVELY.has(event.name) ? text(event.data.at) : null;
+  // Outside a turn, what is written are words to and from the gateway itself: a conversation does not live by them.
+  const aside = event.name === "message.written" && text(event.data.turn_id) === null;
+  const at = LIVELY.has(event.name) && !aside ? text(event.data.at) : null;
   return change(next, { cursor: event.id || next.session.cursor, updated_at: at ?? next.session.updated_at });
 }
 
@@ -93,7 +95,7 @@ function met(view: View, event: LogEvent): View {
 
 /** What counts as a sign of life in the list of conversations. */
 const LIVELY = new Set([
-  "session.created", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked",
+  "session.created", "session.resumed", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked",
 ]);
 
 type Data = Record<string, unknown>;

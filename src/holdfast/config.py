@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.core import keys
 from holdfast.core.errors import BadInput, Refused
 from holdfast.core.resets import Policy, policy
 from holdfast.core.resume import FRESH_FOR_S
@@ -20,6 +21,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TOKEN = "token"
 FILE = "config.toml"
 DEFAULT = "default"
+# What a stop may take behind the drain where nobody sets a deadline, and the least it needs where somebody does.
+CLOSING_S, LEAST_CLOSING_S = 30.0, 8.0
 
 
 class BadConfig(Refused):
@@ -38,6 +41,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     profile: str = "main"
     turn_idle_timeout_s: float = 1800.0
     drain_timeout_s: float = 0.0
+    stop_timeout_s: float = 0.0
     max_waiting: int = 100
     resumes_at_once: int = 10
     auto_resume: bool = True
@@ -46,6 +50,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     crash_window_s: float = 120.0
     resets: dict[str, str] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
+    home_channels: tuple[str, ...] = ()
     log_format: str = "text"
     log_level: str = "info"
 
@@ -88,8 +93,8 @@ def explain(
     return _checked(config), {name: sources.get(name, DEFAULT) for name in Config.__struct_fields__}
 
 
-def _hosts(text: str) -> tuple[str, ...]:
-    return tuple(host.strip() for host in text.split(",") if host.strip())
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -99,7 +104,17 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 # Settings that are more than one value are written as one line in a variable.
-_FROM_TEXT: dict[str, Callable[[str], Any]] = {"allowed_hosts": _hosts, "resets": _pairs}
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {"allowed_hosts": _list, "home_channels": _list, "resets": _pairs}
+
+
+def stop_deadline_s(config: Config) -> float:
+    """Within this a stop is over, whatever hangs. A supervisor that kills says so in `stop_timeout_s`."""
+    return config.stop_timeout_s or config.drain_timeout_s + CLOSING_S
+
+
+def drain_window_s(config: Config) -> float:
+    """How long turns may go on when a stop is asked for: never so long that the deadline falls into it."""
+    return max(0.0, min(config.drain_timeout_s, stop_deadline_s(config) - LEAST_CLOSING_S))
 
 
 def reset_policies(config: Config) -> dict[str, Policy]:
@@ -147,8 +162,16 @@ def _checked(config: Config) -> Config:
         raise BadConfig(
             f"host is {config.host}, which others can reach. Name the hosts this server answers to in allowed_hosts, or stay on 127.0.0.1."
         )
-    for name in ("turn_idle_timeout_s", "drain_timeout_s", "max_waiting", "resumes_at_once", "crash_window_s", "keep_streams_s"):
-        least = 0 if name in ("drain_timeout_s", "crash_window_s") else 1
+    for name in (
+        "turn_idle_timeout_s",
+        "drain_timeout_s",
+        "stop_timeout_s",
+        "max_waiting",
+        "resumes_at_once",
+        "crash_window_s",
+        "keep_streams_s",
+    ):
+        least = 0 if name in ("drain_timeout_s", "stop_timeout_s", "crash_window_s") else 1
         if not least <= getattr(config, name) < math.inf:
             raise BadConfig(f"{name} is {getattr(config, name)}; it must be a number from {least} up.")
     if math.isnan(config.resume_window_s):
@@ -156,6 +179,11 @@ def _checked(config: Config) -> Config:
     if config.crash_policy not in ("resume", "suspend"):
         raise BadConfig(f"crash_policy is {config.crash_policy!r}; it is resume or suspend.")
     reset_policies(config)
+    for channel in config.home_channels:
+        try:
+            keys.parse(channel)
+        except BadInput as error:
+            raise BadConfig(f"home_channels is not right: {error}") from error
     if not config.profile:
         raise BadConfig("profile is empty; it is a part of every session key. Leave it out to get main.")
     if config.log_format not in ("text", "json"):

@@ -3,37 +3,41 @@
 import asyncio
 import errno
 import os
-import signal
 import socket
 import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from holdfast import __version__
 from holdfast.agents.demo import DemoAgent
-from holdfast.config import Config, make_token, prepare_home, read_token, reset_policies
+from holdfast.config import Config, drain_window_s, make_token, prepare_home, read_token, reset_policies, stop_deadline_s
 from holdfast.core.errors import HoldfastError, Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.restarts import By
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Owner
-from holdfast.process import logs, system
+from holdfast.process import front, handover, logs, system
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
+from holdfast.process.report import Report
+from holdfast.process.restart_note import RestartNote
 from holdfast.process.server import Server, address, listen
-from holdfast.process.status import StatusFile
+from holdfast.process.supervisor import Kind, Supervisor
+from holdfast.process.tenure import Tenure
 from holdfast.process.wakeups import Wakeups
 from holdfast.store import SqliteStore, open_store
+from holdfast.store.connection import check_beside
 from holdfast.tools.terminal import Terminal
 from holdfast.web.access import Access
 from holdfast.web.app import build_app
 from holdfast.web.frames import encode
 
-EXIT_DONE, EXIT_FAILED, EXIT_CONFIG = 0, 1, 78
+T = TypeVar("T")
+EXIT_FAILED, EXIT_CONFIG = 1, 78
 OWNERS_S = 1.0
 TOKEN_S = 0.5
 
@@ -41,25 +45,37 @@ log = structlog.get_logger()
 
 
 def serve(config: Config) -> int:
-    """Serves until it is told to stop; the process's exit code."""
+    """Serves until it is told to stop, or until its last successor is; the process's exit code."""
     os.umask(0o077)
     system.raise_file_limit()
     prepare_home(config.home)
     logs.set_up(level=config.log_level, form=config.log_format)
-    status = StatusFile(config.home)
+    estate = handover.inherited(os.environ)
+    heir = handover.Heir(estate) if estate else None
     try:
-        return _run_loop(_serve(config, status))
+        tenure, code = _run_loop(_serve(config, heir))
     except (Refused, Unavailable) as error:
+        if heir is not None:
+            heir.failed(str(error))
         print(f"holdfast: {error}", file=sys.stderr)
-        return EXIT_CONFIG if isinstance(error, Refused) else EXIT_FAILED
+        return EXIT_CONFIG if isinstance(error, Refused) and heir is None else EXIT_FAILED
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         print(f"holdfast: {StoreFull()}", file=sys.stderr)
         return EXIT_FAILED
+    if tenure.front_reader is not None and tenure.succeeded_by is not None:
+        return front.stay(tenure.front_reader, tenure.succeeded_by, unheard=tenure.unheard)
+    return code
 
 
-def _run_loop(work: Coroutine[Any, Any, int]) -> int:
+def decline(why: str) -> None:
+    """Tells the process that wanted this one as its successor why it cannot be."""
+    if estate := handover.inherited(os.environ):
+        handover.Heir(estate).failed(why)
+
+
+def _run_loop(work: Coroutine[Any, Any, T]) -> T:
     """On uvloop where there is one: a fifth faster, and its server loses no connection when it closes."""
     try:
         import uvloop
@@ -68,124 +84,96 @@ def _run_loop(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(work)
 
 
-class Process:
-    """What this process tells of itself."""
-
-    def __init__(self, config: Config, status: StatusFile, url: str) -> None:
-        self._config, self._file, self.url = config, status, url
-        self.started_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self.gateway: Gateway | None = None
-        self.owner: str | None = None  # Its lock in the home folder proves that this process lives.
-        self._counts = {"inbox": 0, "outbox": 0, "suspended": 0, "pending": 0}
-
-    async def status(self) -> dict[str, Any]:
-        if self.gateway is not None:
-            counts = await self.gateway.counts()
-            self._counts = {name: getattr(counts, name) for name in self._counts}
-        return self.snapshot()
-
-    def snapshot(self, state: GatewayState | None = None) -> dict[str, Any]:
-        gateway = self.gateway
-        return {
-            "pid": os.getpid(),
-            "process_started_at": system.process_start(),
-            "started_at": self.started_at,
-            "version": __version__,
-            "gateway_state": state or (gateway.state if gateway else GatewayState.STARTING),
-            "url": self.url,
-            "running_turns": gateway.lanes.running if gateway else 0,
-            "retiring": [],
-            **self._counts,
-            "safe_mode": gateway.safe_mode if gateway else False,
-            "platforms": sorted(gateway.platforms) if gateway else [],
-            "home": str(self._config.home),
-            "owner": self.owner,
-            "agent": gateway.agent.name if gateway else None,
-            "degraded": gateway.store.degraded if gateway else None,
-        }
-
-    def write(self, state: GatewayState) -> None:
-        try:
-            self._file.write(self.snapshot(state))
-        except OSError as error:
-            log.error("status file cannot be written", error=str(error))
-
-
-async def _serve(config: Config, status: StatusFile) -> int:
-    clock, ids = system.SystemClock(), system.RandomIds()
+async def _serve(config: Config, heir: handover.Heir | None) -> tuple[Tenure, int]:
     async with AsyncExitStack() as closing:
-        serving = ServingLock(config.home)
-        closing.callback(serving.release)
-        listener = listen(config.host, config.port)
+        lock = ServingLock(config.home, inherited=heir.estate.lock if heir else None)
+        closing.callback(lock.release)
+        listener = socket.socket(fileno=heir.estate.listener) if heir else listen(config.host, config.port)
         closing.callback(listener.close)
-        process = Process(config, status, address(listener))
-        process.write(GatewayState.STARTING)
+        locks = OwnerLocks(config.home)
+        report = Report(config.home, locks, address(listener))
+        report.silent = heir is not None  # Until it serves, the file is its predecessor's.
+        report.moved(GatewayState.STARTING)
         try:
-            return await _run(config, process, listener, closing, clock, ids)
+            tenure = await _build(config, heir, lock, listener, locks, report, closing)
+            return tenure, await tenure.run()
         except HoldfastError:
-            process.write(GatewayState.STARTUP_FAILED)
+            report.moved(GatewayState.STARTUP_FAILED)
             raise
 
 
-async def _run(
+async def _build(
     config: Config,
-    process: Process,
+    heir: handover.Heir | None,
+    lock: ServingLock,
     listener: socket.socket,
+    locks: OwnerLocks,
+    report: Report,
     closing: AsyncExitStack,
-    clock: system.SystemClock,
-    ids: system.RandomIds,
-) -> int:
-    name = ids.new("o")
-    locks = OwnerLocks(config.home)
-    lock = OwnerLock(config.home, name)
-    process.owner = name
-    closing.callback(lock.release)
+) -> Tenure:
+    clock, ids = system.SystemClock(), system.RandomIds()
+    supervisor = Supervisor(os.environ, os.getpid())
+    name = report.owner = ids.new("o")
+    owner_lock = OwnerLock(config.home, name)
+    closing.callback(owner_lock.release)
     locks.sweep()
+    if heir is not None:
+        check_beside(heir.estate.schema)
     store = await open_store(config.home, now=clock.now)
     closing.push_async_callback(store.aclose)
-    wakeups = Wakeups(config.home / "run", name, lambda: gateway.hint())
+    wakeups = Wakeups(config.home / "run", name, lambda: report.gateway.hint() if report.gateway else None)
     closing.callback(wakeups.close)
     owner = await store.register_owner(
         Owner(name=name, pid=os.getpid(), started_at=system.process_start(), boot_id=system.boot_id(), socket=wakeups.path)
     )
-    gateway = Gateway(
+    gateway = report.gateway = Gateway(
         store=store,
         clock=clock,
         ids=ids,
         liveness=locks,
         owner=owner,
+        owner_name=name,
         agent=DemoAgent(),
         tools={"terminal": Terminal(home=config.home, owner=name, folder=Path.cwd(), environment=dict(os.environ))},
         platforms={},
         encode=encode,
         settings=_settings(config),
-        on_state=process.write,
+        restarts=RestartNote(
+            config.home, cuts=supervisor.restarts_us, begin=lambda request: tenure.restart_for_chat(request), now=clock.now
+        ),
+        on_state=report.moved,
     )
-    process.gateway = gateway
     closing.callback(store.subscribe(wakeups.send))
-    stopping = asyncio.Event()
     token = read_token(config.home) or make_token(config.home)
     access = Access(token, clock=clock, port=listener.getsockname()[1], hosts=config.allowed_hosts)
-    server = Server(build_app(gateway, access=access, status=process.status, request_stop=stopping.set), listener)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    # Requests come only when everything they may ask for is there.
+    app = build_app(
+        gateway,
+        access=access,
+        status=report.status,
+        request_stop=lambda: tenure.stop("asked over HTTP"),
+        request_restart=lambda: tenure.restart(By.OPERATOR, "asked over HTTP"),
+    )
     tasks = Tasks()
     closing.push_async_callback(tasks.aclose)
-    await gateway.start()
+    tenure = Tenure(
+        home=config.home,
+        gateway=gateway,
+        server=Server(app, listener),
+        lock=lock,
+        listener=listener.fileno(),
+        report=report,
+        locks=locks,
+        clock=clock,
+        supervisor=supervisor,
+        heir=heir,
+        stop_timeout_s=stop_deadline_s(config),
+        tasks=tasks,
+        on_serving=lambda: _say(report.url, access.new_code(), config, supervisor.kind) if heir is None else None,
+    )
     tasks.spawn(_know_peers(store, locks, wakeups), name="peers")
     tasks.spawn(_follow_token(config.home, access), name="token")
-    serving = tasks.spawn(server.run(), name="http")
-    await server.started()
-    _say(process.url, access.new_code(), config)
-    stop = tasks.spawn(stopping.wait(), name="stop")
-    broken = tasks.spawn(gateway.broken.wait(), name="broken")
-    await asyncio.wait({serving, stop, broken}, return_when=asyncio.FIRST_COMPLETED)
-    failed = serving.done() or broken.done()
-    await gateway.stop(reason="shutdown_timeout")
-    server.stop()
-    await asyncio.wait({serving}, timeout=5)
-    return EXIT_FAILED if failed else EXIT_DONE
+    return tenure
 
 
 async def _know_peers(store: SqliteStore, locks: OwnerLocks, wakeups: Wakeups) -> None:
@@ -217,7 +205,7 @@ def _settings(config: Config) -> Settings:
     return Settings(
         profile=config.profile,
         turn_idle_timeout_s=config.turn_idle_timeout_s,
-        drain_timeout_s=config.drain_timeout_s,
+        drain_timeout_s=drain_window_s(config),
         max_waiting=config.max_waiting,
         resumes_at_once=config.resumes_at_once,
         auto_resume=config.auto_resume,
@@ -226,12 +214,16 @@ def _settings(config: Config) -> Settings:
         crash_window_s=config.crash_window_s,
         resets=reset_policies(config),
         keep_streams_s=config.keep_streams_s,
+        home_channels=config.home_channels,
     )
 
 
-def _say(url: str, code: str, config: Config) -> None:
+def _say(url: str, code: str, config: Config, kind: Kind) -> None:
     print(f"Holdfast {__version__} serves the demo agent. Try to break it.\n", flush=False)
-    print(f"  open  {url}/#code={code}")
-    print("        (the code works once, within five minutes; `holdfast token` prints the lasting one)")
+    if kind is Kind.PLAIN:
+        print(f"  open  {url}/#code={code}")
+        print("        (the code works once, within five minutes; `holdfast token` prints the lasting one)")
+    else:  # What a supervisor keeps of this is read by others too.
+        print(f"  open  {url}  (`holdfast token` prints the token)")
     print(f"  home  {config.home}")
     print("  stop  Ctrl-C, or `holdfast stop`\n", flush=True)

@@ -9,6 +9,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import DeliveryChanged, Event, Logged, QuestionAnswered, SessionChanged, TurnLeft
 from holdfast.core.resets import Boundary
+from holdfast.core.restarts import Request
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.transcript import Message, ToolCall
 
@@ -61,15 +62,15 @@ class StartedTurn(msgspec.Struct, frozen=True):
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """`ended`: the turn had no process, so it ended in the same transaction."""
+    """`turn_id`: None where nothing was there to stop. `ended`: the turn had no process, so it ended in the same transaction."""
 
-    turn_id: str
+    turn_id: str | None
     queued: int
     ended: bool
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """Which session is now its key's current one. `changed`: it was not so before. `goes_on`: a cut turn of it is to continue."""
+    """Which session is its key's current one. `changed`: this request made it so. `goes_on`: a cut turn of it is to continue."""
 
     session_id: str
     changed: bool
@@ -102,7 +103,9 @@ class Reset(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    session_id: str
+    """`session_id`: None for what was cut here or, where nothing is under way, the conversation before this one."""
+
+    session_id: str | None
     by: str
 
 
@@ -139,6 +142,14 @@ class Counts(msgspec.Struct, frozen=True):
     running: int
     suspended: int
     pending: int
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """Somebody holds up the work of a home, until a time: no turn starts, and what is said is kept."""
+
+    holder: str
+    since: int
+    until: int
 
 
 class SessionPage(msgspec.Struct, frozen=True):
@@ -185,6 +196,11 @@ class Store(Protocol):
 
     async def mark_pending(self, session_key: str, *, reason: str = "restart_timeout", at: int) -> bool:
         """Marks the key's current session resume-pending. False, and nothing changed, for a key without one and for a suspended one."""
+
+    async def settle_mark(self, session_id: str, *, turn_id: str | None, rule: str, at: int) -> bool:
+        """Takes the mark of a session back by a rule's decision, if it still has no open turn, its newest turn is still that one, and
+        nothing waits in it. False, and nothing changed, otherwise.
+        """
 
     async def clear_pending(self, session_key: str, *, at: int) -> bool:
         """Takes the mark back. False, and nothing changed, where there is none."""
@@ -255,10 +271,13 @@ class Store(Protocol):
         with other text it raises `DuplicateOtherContent`. Raises `NotFound`.
         """
 
+    async def tell_once(self, session_id: str, *, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
+        """Writes a notice into a session, and owes it to its chat. False, and nothing written, where a notice of that id was before."""
+
     async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
         """Records that the open turn is to stop. One that belongs to no process (waiting, answered) ends as cancelled at
-        once; a cut one is ended by whoever decides upon it. Raises `NotFound`, `NothingToStop`. The same key again
-        stops nothing more and names the same turn.
+        once; a cut one is ended by whoever decides upon it. Raises `NotFound`. The same key again stops nothing more and names
+        the same turn, or none.
         """
 
     async def answer(self, question_id: str, answer: Callable[[str, str], QuestionAnswered], *, at: int) -> str:
@@ -334,8 +353,17 @@ class Store(Protocol):
     async def record_sound(self, owner: int) -> None:
         """This life has been healthy for long enough to be trusted."""
 
-    async def record_end(self, owner: int) -> None:
-        """This life ends on purpose."""
+    async def record_end(self, owner: int, *, ended: bool = True) -> None:
+        """This life ends on purpose; or, after all, does not."""
+
+    async def running_by_owner(self) -> dict[int, int]:
+        """How many turns each owner runs; those that run none are not in it."""
+
+    async def set_pause(self, pause: Pause | None) -> None:
+        """Holds up the work of this home, or lets it go on; for whoever serves it next, too."""
+
+    async def pause(self, *, now: int) -> Pause | None:
+        """The pause that holds at that time."""
 
     async def last_end(self, *, apart_from: int) -> bool:
         """Whether the start before this one ended on purpose, or there was none."""
@@ -426,7 +454,12 @@ class Agent(Protocol):
     name: str
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
-        """One attempt at one answer. Returning ends the turn as completed; raising ends it as failed."""
+        """One attempt at one answer. Returning ends the turn as completed; raising ends it as failed. It is cancelled with a word of
+        why: `stop`, `gateway shutting down`, `gateway restarting` ...
+        """
+
+    async def aclose(self) -> None:
+        """Closes what it holds open beside its runs. Called once, when none goes on."""
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -466,8 +499,13 @@ class Platform(Protocol):
     def allows(self, session_key: str, sender: str) -> bool:
         """Whether this person may use the agent there, as things are now."""
 
+    def may_operate(self, session_key: str, sender: str) -> bool:
+        """Whether this person may also restart Holdfast from there."""
+
     async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
-        """`anchor` is the update it replies to, as that update named it. Raises `Unavailable` when it surely was not sent and may
+        """`anchor` is the update it replies to, as that update named it: the platform's own word, in which it keeps whatever it needs to
+        reply in the same place (message, thread, topic). Where the message is gone, it is sent to that place as no reply to anything: a
+        lost anchor is no reason to fail. Raises `Unavailable` when it surely was not sent and may
         be tried again, `Refused` when it never will be. Anything else, and death, leaves the outcome unknown.
         """
 
@@ -478,6 +516,26 @@ class Platform(Protocol):
         """What people write. An update is acknowledged to the platform only by `confirm`."""
 
     async def confirm(self, update: "Update") -> None: ...
+
+    async def aclose(self) -> None:
+        """Disconnects. Called once, when nothing is sent or taken any more."""
+
+
+class Restarts(Protocol):
+    """The process that a gateway lives in, as far as restarts go, and the note that outlives it. `cuts`: a restart here is an end and a new
+    start, so that running turns are cut; otherwise a successor takes over.
+    """
+
+    cuts: bool
+
+    def note(self) -> Sequence[Request]:
+        """Who waits for a restart."""
+
+    def keep(self, requests: Sequence[Request]) -> None:
+        """The note from now on, for every later process. Raises nothing: what cannot be kept is logged."""
+
+    def begin(self, request: Request) -> None:
+        """A restart begins soon after this returns. If it fails, whoever begins it says so to `Announcements.failed`."""
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):

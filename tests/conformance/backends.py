@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
+from unittest import SkipTest  # Other processes import this module too, and pytest is slow to import.
 
 import apsw
-import pytest
 
 from holdfast.ports import Store
 from holdfast.store.catalog import DERIVED, rebuild
@@ -140,7 +140,7 @@ class SqliteBackend:
         self.address = str(home)
         self.path = home / DATABASE
         if not self.path.exists():  # Making the schema costs more than most tests.
-            self.path.write_bytes(_empty_database())
+            self.path.write_bytes(empty_database())
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Store]:
@@ -183,7 +183,7 @@ class SqliteBackend:
         small = self.home / "small"
         small.mkdir()
         if not _run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(small)):
-            pytest.skip("only root can mount a small disk")
+            raise SkipTest("only root can mount a small disk")
         filler = small / "filler"
 
         async def fill() -> None:
@@ -286,7 +286,8 @@ def quick_place() -> Iterator[Path]:
 
 
 @functools.cache
-def _empty_database() -> bytes:
+def empty_database() -> bytes:
+    """A file with the schema and nothing in it."""
     with tempfile.TemporaryDirectory() as folder:
         db = connect(Path(folder) / DATABASE)
         migrate(db)

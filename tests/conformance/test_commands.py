@@ -169,7 +169,7 @@ async def test_going_back_is_answered_in_the_conversation_that_is_resumed(store:
     resumed = await store.session("s1")
     assert resumed.current and not resumed.left
     assert e.SessionResumed(by="ann", goes_on=True) in await bodies(store)
-    assert await reply(store) == notices.resumed(resumed, goes_on=True)
+    assert await reply(store) == notices.resumed(resumed, goes_on=True, stopped=False)
 
 
 async def test_going_back_to_where_one_is_changes_nothing_and_says_so(store: Store) -> None:

@@ -9,10 +9,16 @@ from holdfast.core import events as e
 from holdfast.core.errors import HoldfastError, StaleEpoch, StoreFull, Unavailable
 from holdfast.core.turns import Outcome
 from holdfast.ports import Owner, StartedTurn, Store
+from holdfast.store import writer
 from tests.conformance.backends import ROOMS, Backend
 from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, text, whole_log
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "RESERVE_RETRY_S", 0.05)
 
 
 async def test_a_commit_that_failed_stored_nothing_and_says_so(backend: Backend) -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.errors import BadInput, DuplicateOtherContent, LaneFull, NotFound, NothingToStop, QuestionClosed
+from holdfast.core.errors import BadInput, DuplicateOtherContent, LaneFull, NotFound, QuestionClosed, StaleEpoch
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Accepted, Store
+from holdfast.ports import Accepted, Moved, Stopped, Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
     ENDED,
@@ -193,10 +193,67 @@ async def test_a_stop_is_a_record_that_names_the_turn(store: Store) -> None:
 async def test_there_is_nothing_to_stop_where_no_turn_is_open(store: Store) -> None:
     await new_session(store)
     await say(store)
-    with pytest.raises(NothingToStop):
-        await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    nothing = Stopped(None, queued=1, ended=True)
+    assert await store.request_stop("s1", by="owner", dedup_key=None, at=NOW) == nothing
+    assert [item.kind for item in await whole_log(store)][-1] == "message.accepted"
     with pytest.raises(NotFound):
         await store.request_stop("nowhere", by="owner", dedup_key=None, at=NOW)
+
+
+async def test_a_request_that_found_nothing_to_do_does_nothing_when_it_is_repeated(store: Store) -> None:
+    """A22: what it finds later was not meant."""
+    await new_session(store)
+
+    async def ask_all() -> tuple[Stopped, Moved, Moved]:
+        return (
+            await store.request_stop("s1", by="owner", dedup_key="stop|1", at=NOW),
+            await store.reset("s1", fresh=("s2", "l2"), by="owner", dedup_key="reset|1", at=NOW),
+            await store.resume_session("s1", by="owner", dedup_key="resume|1", at=NOW),
+        )
+
+    first = await ask_all()
+    await say(store)
+    turn = await start(store, "s1", "t1", owner=await new_owner(store))
+    again = await ask_all()
+    assert (first[0].turn_id, again[0].turn_id) == (None, None)
+    assert first[1:] == again[1:] == (Moved("s1", changed=False), Moved("s1", changed=False))
+    session = await store.session("s1")
+    assert (session.turn_id, session.turn_state, session.stop_requested) == (turn.turn_id, TurnState.RUNNING, False)
+
+
+async def test_a_turn_that_ends_after_its_stop_was_recorded_ends_as_cancelled(store: Store) -> None:
+    """A21: people were told that it is stopped."""
+    turn = await running(store)
+    await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    await append(store, turn, e.TurnEnded(outcome=Outcome.COMPLETED))
+    assert (await bodies(store))[-1] == e.TurnEnded(outcome=Outcome.CANCELLED)
+
+
+async def test_a_stopped_turn_is_not_taken_up_again(store: Store) -> None:
+    """R0: not even by a decision that was made in the moment before."""
+    turn = await running(store)
+    turn = await append(store, turn, e.TurnInterrupted(reason="crash", restarts=1))
+    await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    with pytest.raises(StaleEpoch):
+        await append(store, turn, e.TurnResumed(attempt=2, rule="R9", reason="crash"))
+
+
+async def test_a_new_conversation_waits_until_the_turn_of_the_one_before_has_ended(store: Store) -> None:
+    """A22: one chat has one agent at a time."""
+    turn = await running(store)
+    await store.reset("s1", fresh=("s2", "l2"), by="owner", dedup_key=None, at=NOW)
+    await say(store, "s2")
+    assert await store.start_turn("s2", owner=turn.lease.owner, turn_id="t2", at=NOW) is None
+    await append(store, turn, e.TurnEnded(outcome=Outcome.CANCELLED))
+    assert await store.start_turn("s2", owner=turn.lease.owner, turn_id="t2", at=NOW) is not None
+
+
+async def test_a_question_of_a_suspended_session_takes_no_answer(store: Store) -> None:
+    """R1: it is left as it is, until somebody resumes it."""
+    await ask(store)
+    await store.change_session("s1", e.SessionChanged(suspended=True), at=NOW)
+    with pytest.raises(QuestionClosed):
+        await store.answer("q1", answered("too late"), at=NOW)
 
 
 async def test_a_stopped_turn_that_waits_ends_at_once_with_nothing_left_open(store: Store) -> None:

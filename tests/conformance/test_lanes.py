@@ -267,6 +267,7 @@ async def test_a_session_that_is_resumed_is_its_keys_current_one_again_and_the_o
     assert isinstance(told, e.MessageWritten) and "> still waiting" in told.text
     assert (await bodies(store))[-1] == e.SessionResumed(by="ann")
     assert (await say(store, "s2")).session_id == "s1"
+    await append(store, turn, e.TurnEnded(outcome=Outcome.CANCELLED))  # Until it has ended, the other one waits for it.
     assert await start(store, "s1", "t10", owner=1)
 
 

@@ -21,7 +21,7 @@ from tests.conformance.steps import ENDED, NOW, append, new_owner, new_session, 
 from tests.fakes.power import MODES, Disk, Mode
 
 DATABASE = Path("holdfast.db")
-CUTS = 200
+CUTS = 100
 Acknowledged = dict[str, list[str]]
 
 
@@ -136,17 +136,17 @@ def losses(empty: dict[str, bytes], synchronous: str, cuts: int) -> tuple[int, i
     return lost, broken
 
 
-def test_nothing_acknowledged_is_lost_at_two_hundred_cuts(empty: dict[str, bytes]) -> None:
+def test_nothing_acknowledged_is_lost_at_a_hundred_cuts(empty: dict[str, bytes]) -> None:
     assert losses(empty, "FULL", CUTS) == (0, 0)
 
 
 def test_the_disk_takes_acknowledged_writes_away_where_commits_are_not_synchronised(empty: dict[str, bytes]) -> None:
-    lost, _ = losses(empty, "NORMAL", 60)
+    lost, _ = losses(empty, "NORMAL", 30)
     assert lost
 
 
 def test_the_disk_breaks_a_database_that_never_synchronises(empty: dict[str, bytes]) -> None:
-    lost, broken = losses(empty, "OFF", 60)
+    lost, broken = losses(empty, "OFF", 30)
     assert lost + broken and broken
 
 

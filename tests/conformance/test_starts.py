@@ -6,7 +6,7 @@ from holdfast.core import events as e
 from holdfast.core.turns import Outcome
 from holdfast.ports import Owner, Store
 from tests.conformance.backends import Backend
-from tests.conformance.steps import CUT, ENDED, NOW, append, running
+from tests.conformance.steps import CUT, ENDED, NOW, append, question, running
 
 pytestmark = pytest.mark.anyio
 
@@ -74,6 +74,38 @@ async def test_the_start_before_this_one_ended_on_purpose_or_not(store: Store) -
     await store.record_sound(owners[1])
     await store.record_start(owners[2], at=NOW)
     assert not await store.last_end(apart_from=owners[2])  # Sound, and died all the same.
+
+
+async def test_an_end_can_be_taken_back(backend: Backend, store: Store) -> None:
+    """C25: whoever let go for a successor that failed has not ended."""
+    owners = [await life(store, number) for number in range(4)]
+    for owner in owners[:3]:
+        await store.record_start(owner, at=NOW)
+    await store.record_end(owners[2])
+    await store.record_end(owners[2])
+    assert await store.last_end(apart_from=owners[3])
+    await store.record_end(owners[2], ended=False)
+    async with backend.opened() as other:
+        assert not await other.last_end(apart_from=owners[3])
+        assert await other.record_start(owners[3], at=NOW) == 3
+    await store.record_end(owners[2])
+    assert await store.record_start(owners[3], at=NOW) == 0
+
+
+async def test_the_running_turns_of_each_owner_are_counted_and_no_other_turns(backend: Backend, store: Store) -> None:
+    """C19, C24: what a status shows of those that retire."""
+    first, second, third = [await life(store, number) for number in range(3)]
+    assert await store.running_by_owner() == {}
+    turns = [await running(store, f"s{number}", f"t{number}", owner=owner) for number, owner in enumerate((first, first, first, second))]
+    assert await store.running_by_owner() == {first: 3, second: 1}
+    await append(store, turns[0], ENDED)
+    await append(store, turns[1], question())
+    await append(store, turns[3], CUT)
+    assert await store.running_by_owner() == {first: 1}
+    resumed = [CUT, e.TurnResumed(attempt=2, rule="R9", reason="crash")]
+    await store.take_turn("s2", owner=third, turn_id="t2", epoch=turns[2].lease.epoch, events=resumed, at=NOW)
+    async with backend.opened() as other:
+        assert await other.running_by_owner() == {third: 1}
 
 
 async def test_the_row_of_starts_outlives_the_owners_that_are_forgotten(store: Store) -> None:

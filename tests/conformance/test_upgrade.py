@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.errors import Refused
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Store
 from holdfast.store import open_store
 from holdfast.store.catalog import DERIVED, rebuild
-from holdfast.store.connection import SCHEMA_VERSION, connect, fetch, migrate
+from holdfast.store.connection import OLDEST_BESIDE, SCHEMA_VERSION, check_beside, connect, fetch, migrate
 from holdfast.store.log import COLUMNS, INSERT, RECORDS
 from holdfast.store.sqlite import DATABASE
 from tests.conformance.backends import SqliteBackend, quick_place
@@ -19,8 +20,12 @@ from tests.conformance.steps import CUT, NOW, append, kinds, new_owner, new_sess
 
 pytestmark = pytest.mark.anyio
 
-SCHEMA_1 = Path(__file__).with_name("schema_1.sql").read_text()
-BEFORE = ("head", "session")  # Tables that have grown since.
+# Every schema before this one, as it was.
+SCHEMAS = {version: Path(__file__).with_name(f"schema_{version}.sql").read_text() for version in range(1, SCHEMA_VERSION)}
+# Tables that have grown since.
+GROWN = {1: ("head", "session"), 2: ()}
+
+every_schema = pytest.mark.parametrize("version", SCHEMAS)
 
 
 async def live(store: Store) -> None:
@@ -38,11 +43,11 @@ async def live(store: Store) -> None:
     await append(store, turn, written, e.TurnEnded(outcome=Outcome.COMPLETED))
 
 
-def make_old(new: Path, old: Path) -> None:
-    """The same rows in a database of schema 1."""
+def make_old(new: Path, old: Path, version: int) -> None:
+    """The same rows in a database of an earlier schema."""
     source, target = connect(new / DATABASE), connect(old / DATABASE)
-    target.execute(SCHEMA_1)
-    target.pragma("user_version", 1)
+    target.execute(SCHEMAS[version])
+    target.pragma("user_version", version)
     for table in ("event", *DERIVED, "owner"):
         columns = ", ".join(column[1] for column in fetch(target, f"PRAGMA table_info({table})"))
         rows = fetch(source, f"SELECT {columns} FROM {table}")
@@ -62,12 +67,13 @@ def contents(home: Path) -> dict[str, list[Any]]:
         db.close()
 
 
-async def test_nothing_is_lost_when_an_earlier_database_is_opened_and_what_is_new_has_its_defaults() -> None:
+@every_schema
+async def test_nothing_is_lost_when_an_earlier_database_is_opened_and_what_is_new_has_its_defaults(version: int) -> None:
     """A3"""
     with quick_place() as new, quick_place() as old:
         async with SqliteBackend(new).opened() as store:
             await live(store)
-        make_old(new, old)
+        make_old(new, old, version)
         before = contents(old)
         store = await open_store(old, now=lambda: NOW, reserve_bytes=4096)
         try:
@@ -75,10 +81,11 @@ async def test_nothing_is_lost_when_an_earlier_database_is_opened_and_what_is_ne
             for table, rows in before.items():
                 width = len(rows[0])
                 assert [row[:width] for row in after[table]] == rows
-                assert (table in BEFORE) == (len(after[table][0]) > width)
+                assert (table in GROWN[version]) == (len(after[table][0]) > width)
             for session in (await store.sessions(limit=100)).sessions:
                 assert (session.left, session.rule, session.why, session.current) == (False, None, None, True)
             assert (await store.session("cut")).resume_pending and not (await store.session("idle")).resume_pending
+            assert await store.pause(now=0) is None
             await goes_on(store)
         finally:
             await store.aclose()
@@ -106,12 +113,13 @@ async def goes_on(store: Store) -> None:
     assert moved.changed
 
 
-async def test_an_upgraded_catalog_is_the_one_its_log_gives() -> None:
+@every_schema
+async def test_an_upgraded_catalog_is_the_one_its_log_gives(version: int) -> None:
     """Apart from the one thing that was not written down by row: which message a turn answers, which is only used to order them."""
     with quick_place() as new, quick_place() as old:
         async with SqliteBackend(new).opened() as store:
             await live(store)
-        make_old(new, old)
+        make_old(new, old, version)
         db = connect(old / DATABASE)
         migrate(db)
         db.execute("UPDATE head SET asked_seq = 0")
@@ -127,15 +135,16 @@ def shape(sql: str | None) -> str:
     return " ".join((sql or "").split())
 
 
-async def test_an_upgraded_schema_is_the_one_of_a_fresh_database() -> None:
+@every_schema
+async def test_an_upgraded_schema_is_the_one_of_a_fresh_database(version: int) -> None:
     """Columns in their order, and every index word for word: a query finds a partial index by its words."""
     with quick_place() as fresh, quick_place() as old:
         found = []
         for home in (fresh, old):
             db = connect(home / DATABASE)
             if home == old:
-                db.execute(SCHEMA_1)
-                db.pragma("user_version", 1)
+                db.execute(SCHEMAS[version])
+                db.pragma("user_version", version)
             migrate(db)
             assert db.pragma("user_version") == SCHEMA_VERSION
             tables = [row[0] for row in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
@@ -152,11 +161,12 @@ async def test_an_upgraded_schema_is_the_one_of_a_fresh_database() -> None:
         assert any(sql.endswith(f"WHERE {RECORDS}") for _, _, sql in found[1][1])
 
 
-async def test_two_processes_that_upgrade_at_once_upgrade_once() -> None:
+@every_schema
+async def test_two_processes_that_upgrade_at_once_upgrade_once(version: int) -> None:
     with quick_place() as home:
         db = connect(home / DATABASE)
-        db.execute(SCHEMA_1)
-        db.pragma("user_version", 1)
+        db.execute(SCHEMAS[version])
+        db.pragma("user_version", version)
         db.close()
 
         def upgrade() -> None:
@@ -173,7 +183,7 @@ async def test_two_processes_that_upgrade_at_once_upgrade_once() -> None:
 async def test_an_upgrade_that_fails_leaves_the_earlier_database_as_it_was() -> None:
     with quick_place() as home:
         db = connect(home / DATABASE)
-        db.execute(SCHEMA_1)
+        db.execute(SCHEMAS[1])
         db.execute("DROP INDEX event_record")  # Not what the next step expects to find.
         db.execute(INSERT, (1, 1, None, 0, 0, "session.created", NOW, b"{}", 0))
         db.pragma("user_version", 1)
@@ -183,3 +193,27 @@ async def test_an_upgrade_that_fails_leaves_the_earlier_database_as_it_was() -> 
         assert len(fetch(db, f"SELECT {COLUMNS} FROM event")) == 1
         assert "start" not in [row[0] for row in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table'")]
         db.close()
+
+
+async def test_a_program_of_the_schema_before_goes_on_writing_while_a_newer_one_has_brought_it_up_to_date() -> None:
+    """C24: an upgrade is a hand-over, and turns end in the process they began in."""
+    with quick_place() as home:
+        db = connect(home / DATABASE)
+        db.execute(SCHEMAS[OLDEST_BESIDE])
+        db.pragma("user_version", OLDEST_BESIDE)
+        known = [row[0] for row in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'search%'")]
+        columns = {table: fetch(db, f"PRAGMA table_info({table})") for table in known}
+        check_beside(OLDEST_BESIDE)
+        async with SqliteBackend(home).opened() as store:
+            await live(store)
+            # Each table it knows is as it was, so whatever it writes still fits.
+            assert {table: fetch(db, f"PRAGMA table_info({table})") for table in known} == columns
+            db.execute("UPDATE start SET ended = 1")
+        db.close()
+
+
+@pytest.mark.parametrize("version", range(OLDEST_BESIDE))
+def test_a_program_that_could_not_live_with_the_schema_is_told_to_stop_first(version: int) -> None:
+    """C25: nothing was changed under it."""
+    with pytest.raises(Refused, match="holdfast stop"):
+        check_beside(version)

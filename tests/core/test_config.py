@@ -6,6 +6,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast import config
 from holdfast.config import BadConfig, Config, explain, home_folder, load, make_token, prepare_home, read_token, reset_policies
@@ -70,6 +72,8 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("turn_idle_timeout_s = nan", "turn_idle_timeout_s is nan"),
         ("keep_streams_s = inf", "keep_streams_s is inf"),
         ("drain_timeout_s = -1", "drain_timeout_s is -1"),
+        ("stop_timeout_s = -1", "stop_timeout_s is -1"),
+        ("stop_timeout_s = inf", "stop_timeout_s is inf"),
         ("profile = ''", "profile is empty"),
         ("crash_window_s = -1", "crash_window_s is -1"),
         ("resume_window_s = nan", "resume_window_s is not a number"),
@@ -189,3 +193,26 @@ def test_a_token_that_does_not_read_is_said_so(tmp_path: Path) -> None:
 def test_nothing_is_read_from_the_environment_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "HOLDFAST_PORT", "1")
     assert load({"HOME": str(tmp_path)}).port == config.DEFAULT_PORT
+
+
+@given(drain_s=st.floats(0, 1e6), stop_s=st.floats(0, 1e6))
+def test_the_window_of_a_drain_and_the_deadline_of_a_stop_never_disagree(drain_s: float, stop_s: float) -> None:
+    """C23: one number is derived from the other, so no value of either makes the deadline fall into the window."""
+    settings = Config(drain_timeout_s=drain_s, stop_timeout_s=stop_s)
+    window, deadline = config.drain_window_s(settings), config.stop_deadline_s(settings)
+    assert 0 <= window <= drain_s and deadline > 0
+    assert window == 0 or deadline - window >= config.LEAST_CLOSING_S - 1e-6
+    if stop_s:
+        assert deadline == stop_s
+    else:  # Nobody kills it: the whole window, and time to close behind it.
+        assert window == drain_s and abs(deadline - drain_s - config.CLOSING_S) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("drain_s", "stop_s", "window", "deadline"),
+    [(0, 0, 0, 30), (20, 0, 20, 50), (20, 60, 20, 60), (60, 30, 22, 30), (60, 8, 0, 8), (60, 1, 0, 1), (22, 30, 22, 30)],
+)
+def test_a_supervisor_that_kills_early_shortens_the_window(drain_s: float, stop_s: float, window: float, deadline: float) -> None:
+    """C23"""
+    settings = Config(drain_timeout_s=drain_s, stop_timeout_s=stop_s)
+    assert (config.drain_window_s(settings), config.stop_deadline_s(settings)) == (window, deadline)

@@ -128,5 +128,7 @@ def test_the_status_tells_what_waits_what_was_cut_and_what_was_decided() -> None
 
 
 def test_a_conversation_that_is_resumed_says_whether_its_work_goes_on() -> None:
-    assert notices.resumed(session(title="Bridges"), goes_on=True) == "Back in the conversation “Bridges”. The work that was cut goes on."
-    assert notices.resumed(session(), goes_on=False) == "Back in the conversation."
+    told = notices.resumed(session(title="Bridges"), goes_on=True, stopped=False)
+    assert told == "Back in the conversation “Bridges”. The work that was cut goes on."
+    assert notices.resumed(session(), goes_on=False, stopped=False) == "Back in the conversation."
+    assert "was stopped" in notices.resumed(session(), goes_on=False, stopped=True)

@@ -161,8 +161,9 @@ def test_waits_between_tries_grow_and_are_bounded() -> None:
 def test_a_process_moves_as_the_table_says_stays_where_it_is_harmless_and_refuses_the_rest(state: GatewayState, happened: Input) -> None:
     listed, harmless = (state, happened) in lifecycle.TABLE, (state, happened) in lifecycle.HARMLESS
     assert not (listed and harmless)
+    assert lifecycle.may(state, happened) == (listed or harmless)
     if listed:
-        assert lifecycle.after(state, happened) is lifecycle.TABLE[state, happened]
+        assert lifecycle.after(state, happened) is lifecycle.TABLE[state, happened] is not state
     elif harmless:
         assert lifecycle.after(state, happened) is state
     else:
@@ -179,8 +180,52 @@ def test_a_stop_may_come_at_any_time_and_leads_to_the_end() -> None:
         assert reached in (G.STOPPED, G.STARTUP_FAILED)
 
 
-def test_only_a_running_process_takes_turns() -> None:
-    assert [state for state in GatewayState if lifecycle.takes_turns(state)] == [G.RUNNING]
+def reached_from(state: GatewayState) -> set[GatewayState]:
+    reached = {state}
+    for _ in GatewayState:
+        reached |= {after for (before, _), after in lifecycle.TABLE.items() if before in reached}
+    return reached
+
+
+def test_every_state_of_a_process_can_be_reached_and_every_one_can_end() -> None:
+    """C: there is no state that a process cannot leave but its two ends."""
+    assert reached_from(G.STARTING) == set(GatewayState)
+    ends = {G.STOPPED, G.STARTUP_FAILED}
+    assert {before for before, _ in lifecycle.TABLE} == set(GatewayState) - ends
+    for state in set(GatewayState) - ends:
+        assert G.STOPPED in reached_from(state), state
+
+
+def test_a_process_that_has_begun_to_end_never_serves_again() -> None:
+    serving = {G.STARTING, G.RUNNING, G.PAUSED, G.HANDING_OVER}
+    for state in set(GatewayState) - serving:
+        assert not reached_from(state) & serving, state
+
+
+def test_what_may_be_asked_of_a_process_in_which_state() -> None:
+    """C21, C24, C25"""
+    serving = {G.RUNNING, G.PAUSED}
+    assert {state for state in GatewayState if lifecycle.may(state, Input.HAND_OVER)} == serving
+    assert {state for state in GatewayState if lifecycle.may(state, Input.PAUSE)} == serving
+    assert {state for state in GatewayState if not lifecycle.may(state, Input.UNPAUSE)} == {G.STARTING, G.STARTUP_FAILED}
+    assert all(lifecycle.may(state, Input.STOP) for state in GatewayState)
+
+
+@pytest.mark.parametrize("state", [G.HANDING_OVER, G.DRAINING])
+def test_news_of_a_successor_may_come_late(state: GatewayState) -> None:
+    """A stop that overtook a hand-over stands, whatever became of the successor."""
+    assert lifecycle.after(state, Input.NOT_TAKEN) is (G.RUNNING if state is G.HANDING_OVER else G.DRAINING)
+    assert lifecycle.after(state, Input.TAKEN_OVER) is (G.RETIRING if state is G.HANDING_OVER else G.DRAINING)
+
+
+def test_turns_start_while_a_process_serves_and_while_its_successor_is_not_there_yet() -> None:
+    assert [state for state in GatewayState if lifecycle.takes_turns(state)] == [G.RUNNING, G.HANDING_OVER]
+
+
+@pytest.mark.parametrize("state", [None, "", "unknown", "anything", *GatewayState])
+def test_every_last_state_but_an_operators_stop_and_a_failed_start_brings_a_gateway_back(state: str | None) -> None:
+    """C17, C18: a kill in mid-drain leaves `draining`, a container that is new has no state at all."""
+    assert lifecycle.comes_back(state) == (state not in ("stopped", "startup_failed"))
 
 
 # --- what a cut leaves

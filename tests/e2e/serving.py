@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import psutil
 
 from holdfast.store import SqliteStore, open_store
 
@@ -44,15 +45,25 @@ def wait_until(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
 
 class Serving:
     """`holdfast serve` as a user starts it. The port stays the same over restarts. Another `module` is one that serves it with an agent of
-    its own.
+    its own. `inside` is a command that starts it, as `unshare` does; `variables` are those that are not settings. `process` is the one
+    that was started here: after a hand-over another one serves.
     """
 
-    def __init__(self, home: Path, *, module: str = "holdfast", **settings: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        module: str = "holdfast",
+        inside: Sequence[str] = (),
+        variables: dict[str, str] | None = None,
+        **settings: str,
+    ) -> None:
         self.home, self.port = home, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._module = module
+        self._module, self._inside = module, inside
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
         self._environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+        self._environment |= variables or {}
         self.configure(**settings)
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -61,17 +72,22 @@ class Serving:
         """Counts from the next start on."""
         self._environment |= {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
 
-    def start(self) -> "Serving":
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Starts it and does not wait for it."""
         self.home.mkdir(exist_ok=True)
         self.starts += 1
         with (self.home / f"output-{self.starts}.txt").open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", self._module, "--home", str(self.home), "serve", "--port", str(self.port)],
+                [*self._inside, sys.executable, "-m", self._module, "--home", str(self.home), "serve", "--port", str(self.port)],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.home,
                 env=self._environment,
             )
+        return self.process
+
+    def start(self) -> "Serving":
+        self.process = self.launch()
         deadline = time.monotonic() + START_S
         with httpx.Client(verify=NO_CERTIFICATES, trust_env=False, timeout=2) as client:
             while time.monotonic() < deadline and self.process.poll() is None:
@@ -112,6 +128,37 @@ class Serving:
     def __exit__(self, *exc: object) -> None:
         if self.process is not None and self.process.poll() is None:
             self.kill()
+        for process in self.processes():
+            process.kill()
+
+    # its processes
+
+    def processes(self) -> list[psutil.Process]:
+        """Every living one that was started to serve this home: the one in front, those that retire, the one that serves."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if f"--home {self.home} serve" in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """What the status file says."""
+        return dict(json.loads((self.home / "status.json").read_text()))
+
+    @property
+    def pid(self) -> int:
+        """The process that serves now, by its own word."""
+        return int(self.written["pid"])
+
+    def reaped(self) -> subprocess.Popen[bytes]:
+        """What a terminal or a shell does: takes the exit code of the process it started, so that others see it gone."""
+        assert self.process is not None
+        threading.Thread(target=self.process.wait, daemon=True).start()
+        return self.process
 
     # the few requests most tests make
 

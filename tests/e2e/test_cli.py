@@ -64,6 +64,8 @@ def test_help_names_every_command(tmp_path: Path) -> None:
         ["resume", "s_x", "--all"],
         ["suspend"],
         ["serve", "--port", "70000"],
+        ["pause", "--for", "0"],
+        ["stop", "--timeout", "-1"],
         ["--home", "", "status"],
     ],
 )
@@ -73,7 +75,7 @@ def test_a_command_line_that_is_not_understood_ends_with_2(tmp_path: Path, words
     assert "Usage:" in said.err and "Traceback" not in said.err
 
 
-@pytest.mark.parametrize("words", [["restart"], ["service", "install", "--now"]])
+@pytest.mark.parametrize("words", [["outbox"], ["outbox", "list", "--now"]])
 def test_a_command_that_comes_later_says_so(tmp_path: Path, words: list[str]) -> None:
     said = holdfast(tmp_path, *words)
     assert said.code == 1
@@ -85,6 +87,10 @@ def test_a_command_that_comes_later_says_so(tmp_path: Path, words: list[str]) ->
     [
         ["stop"],
         ["stop", "s_x"],
+        ["restart"],
+        ["upgrade"],
+        ["pause"],
+        ["unpause"],
         ["sessions"],
         ["show", "s_x"],
         ["send", "new", "hi"],
@@ -163,11 +169,12 @@ def test_stop_signals_a_gateway_that_does_not_answer(tmp_path: Path, named: subp
 
 
 @pytest.mark.parametrize("named", ["signal.SIG_IGN"], indirect=True)
-def test_stop_says_when_the_process_is_still_there_after_the_timeout(tmp_path: Path, named: subprocess.Popen[bytes]) -> None:
+def test_stop_kills_a_process_that_is_still_there_after_the_timeout_and_says_so(tmp_path: Path, named: subprocess.Popen[bytes]) -> None:
+    """D9."""
     said = holdfast(tmp_path, "stop", "--timeout", "0.3")
     assert said.code == 1 and is_one_sentence(said.err)
-    assert f"kill -9 {named.pid}" in said.err and "2 turns running" in said.err
-    assert named.poll() is None, "nothing is forced"
+    assert f"Process {named.pid} was asked to stop" in said.err and "2 turns running" in said.err and "it was killed" in said.err
+    assert named.wait(10) == -signal.SIGKILL
 
 
 # errors

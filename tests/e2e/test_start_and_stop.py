@@ -1,7 +1,6 @@
 """Starting on bad ground says what is wrong; stopping in the middle loses nothing."""
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -15,7 +14,8 @@ import apsw
 import httpx
 import pytest
 
-from tests.e2e.serving import Serving
+from tests.e2e.command_line import holdfast
+from tests.e2e.serving import Serving, wait_until
 
 
 def serve(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -68,13 +68,12 @@ def test_a_second_gateway_on_the_same_home_is_refused_and_a_leftover_is_not_in_t
 
 
 def test_a_stop_in_mid_turn_marks_it_and_the_next_start_resumes_it(tmp_path: Path) -> None:
-    """C1, C5, C18: exit code 0, `stopped` persisted, the turn cut with its reason and finished after the next start."""
+    """C1, C5: exit code 0, the turn cut with its reason and finished after the next start."""
     with Serving(tmp_path / "home") as serving:
         session_id = serving.new_session()
         serving.post(session_id, "count 40 0.05")
         serving.wait_for(session_id, state="running")
         assert serving.stop() == 0
-        assert json.loads((serving.home / "status.json").read_text())["gateway_state"] == "stopped"
         serving.start()
         session = serving.wait_for(session_id)
         cut = next(message for message in session["messages"] if message["role"] == "interruption")
@@ -94,11 +93,43 @@ def test_a_drain_window_lets_a_turn_end_in_time(tmp_path: Path) -> None:
         assert [(turn["outcome"], turn["attempt"]) for turn in session["turns"]] == [("completed", 1)]
 
 
-def test_a_killed_process_leaves_running_in_the_status_file(tmp_path: Path) -> None:
-    """C17: so that a container's start-up brings it back."""
+def test_an_end_that_nobody_planned_leaves_running_in_the_status_file(tmp_path: Path) -> None:
+    """C17: a kill, or a bare SIGTERM, so that a container's start-up brings it back."""
     with Serving(tmp_path / "home") as serving:
         serving.kill()
-        assert json.loads((serving.home / "status.json").read_text())["gateway_state"] == "running"
+        assert serving.written["gateway_state"] == "running"
+        serving.start()
+        assert serving.stop(signal.SIGTERM) == 0
+        assert serving.written["gateway_state"] == "running"
+
+
+def test_a_stop_that_somebody_asked_for_leaves_stopped_in_the_status_file(tmp_path: Path) -> None:
+    """C18: by the command, at the terminal, over HTTP."""
+
+    def by_command() -> None:
+        serving.reaped()
+        assert holdfast(serving.home, "stop").code == 0
+
+    with Serving(tmp_path / "home") as serving:
+        for ask in (by_command, lambda: serving.stop(signal.SIGINT), lambda: serving.order("/api/admin/stop")):
+            ask()
+            assert serving.process is not None and serving.process.wait(30) == 0
+            assert serving.written["gateway_state"] == "stopped"
+            serving.start()
+            assert serving.written["gateway_state"] == "running"
+
+
+def test_a_kill_in_the_middle_of_a_drain_leaves_draining_in_the_status_file(tmp_path: Path) -> None:
+    """C17."""
+    with Serving(tmp_path / "home", drain_timeout_s="60") as serving:
+        session_id = serving.new_session()
+        serving.post(session_id, "hang")
+        serving.wait_for(session_id, state="running")
+        assert serving.process is not None
+        serving.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: bool(serving.written["gateway_state"] == "draining"))
+        serving.kill()
+        assert serving.written["gateway_state"] == "draining"
 
 
 def test_a_command_does_not_outlive_the_gateway_that_was_killed(tmp_path: Path) -> None:

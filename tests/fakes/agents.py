@@ -22,6 +22,9 @@ class WordAgent:
     def __init__(self) -> None:
         self.released = asyncio.Event()
 
+    async def aclose(self) -> None:
+        pass
+
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         word, _, rest = request.text.partition(" ")
         match word:

@@ -37,6 +37,9 @@ class ScriptedAgent:
         self._keeps, self._think, self._given, self._crash = keeps, think, given, crash
         self._demo = DemoAgent()
 
+    async def aclose(self) -> None:
+        pass
+
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         self._given(request)
         if request.text.startswith("count "):

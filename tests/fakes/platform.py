@@ -1,10 +1,11 @@
 """A chat platform on the far side of the wire. `ChatServer` outlives every process; `Chat` is one process's connection to it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from holdfast.core.errors import Unavailable
-from holdfast.core.keys import SessionKey
+from holdfast.core.keys import SessionKey, parse
 from holdfast.ports import Receipt, Update
 from tests.fakes.tools import Faults
 
@@ -12,10 +13,15 @@ NAME = "fakechat"
 
 
 class Sent(NamedTuple):
+    """`thread`, `topic` and `reply_to` are where the server put it, as people see it; `anchor` is what it was asked for."""
+
     delivery_id: str
     session_key: str
     text: str
     anchor: str | None = None
+    thread: str | None = None
+    topic: str | None = None
+    reply_to: str | None = None
 
 
 class ChatServer:
@@ -24,6 +30,8 @@ class ChatServer:
     `moods` says, for each send, what the wire does with it: "" (all well), "refused" (it surely did not arrive),
     "lost" (the connection breaks before it arrives), "cut" (it arrives, and the connection breaks) or "late" (it arrives,
     and no answer comes in time).
+
+    A send takes `takes_s`. A chat may have threads, and threads topics. An anchor names a message with both. `operators` may operate.
     """
 
     def __init__(self, *, reconciles: bool, moods: Callable[[], str] = lambda: "", repeats: Callable[[], bool] = lambda: False) -> None:
@@ -33,22 +41,43 @@ class ChatServer:
         self.confirmed: set[str] = set()
         self.sent: list[Sent] = []
         self.banned: set[str] = set()
+        self.operators: set[str] = set()
+        self.takes_s = 0.0
+        self._gone: set[str] = set()
+        self.disconnected = 0
 
-    def write(self, chat: str, sender: str, text: str) -> Update:
+    def write(self, chat: str, sender: str, text: str, *, thread: str | None = None, topic: str | None = None) -> Update:
         """A person writes."""
+        message = f"anchor-{len(self.updates) + 1}"
         update = Update(
             dedup_key=f"{NAME}|account|{chat}|{len(self.updates) + 1}|0",
-            session_key=session_key(chat),
+            session_key=session_key(chat, thread=thread),
             sender=sender,
             text=text,
-            anchor=f"anchor-{len(self.updates) + 1}",
+            anchor=message if thread is None else f"{message}@{thread}@{topic or ''}",
         )
         self.updates.append(update)
         return update
 
+    def delete(self, update: Update) -> None:
+        """A person takes back what they wrote: nothing can reply to it any more."""
+        self._gone.add(_anchor(update.anchor)[0])
 
-def session_key(chat: str) -> str:
-    return str(SessionKey("main", NAME, "dm", chat))
+    def put(self, delivery_id: str, session_key: str, text: str, anchor: str | None) -> None:
+        """What was sent stands in the chat: where its anchor says, and as a reply to that unless it is gone."""
+        message, thread, topic = _anchor(anchor)
+        reply_to = message if message and message not in self._gone else None
+        where = thread or parse(session_key).thread_id
+        self.sent.append(Sent(delivery_id, session_key, text, anchor, where, topic or None, reply_to))
+
+
+def _anchor(anchor: str | None) -> tuple[str, str, str]:
+    message, thread, topic = [*(anchor or "").split("@"), "", ""][:3]
+    return message, thread, topic
+
+
+def session_key(chat: str, *, thread: str | None = None) -> str:
+    return str(SessionKey("main", NAME, "dm", chat, thread))
 
 
 class Chat:
@@ -63,15 +92,20 @@ class Chat:
     def allows(self, session_key: str, sender: str) -> bool:
         return sender not in self._server.banned
 
+    def may_operate(self, session_key: str, sender: str) -> bool:
+        return sender in self._server.operators
+
     async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
         mood = self._server.moods()
+        if self._server.takes_s:
+            await asyncio.sleep(self._server.takes_s)
         await self._faults.at("before a send")
         await self._faults.pause()
         if mood == "refused":
             raise Unavailable("The platform asks to wait.")
         if mood == "lost":
             raise ConnectionResetError("the connection broke on the way out")
-        self._server.sent.append(Sent(delivery_id, session_key, text, anchor))
+        self._server.put(delivery_id, session_key, text, anchor)
         await self._faults.at("after a send")
         if mood == "cut":
             raise ConnectionResetError("the connection broke on the way back")
@@ -91,6 +125,9 @@ class Chat:
 
     def updates(self) -> AsyncIterator[Update]:
         return _Updates(self._server, self._faults)
+
+    async def aclose(self) -> None:
+        self._server.disconnected += 1
 
     async def confirm(self, update: Update) -> None:
         await self._faults.at("before a confirmation")

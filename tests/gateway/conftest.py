@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 import structlog
 
+from tests.conformance.backends import quick_place
 from tests.gateway import web
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In memory: what survives a power cut is tested elsewhere."""
+    with quick_place() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ say, a chat that outlives them all. A test reads like a story; time passes only 
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,14 +14,16 @@ from structlog.testing import capture_logs
 
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
+from holdfast.core.lifecycle import GatewayState
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript, Turn
 from holdfast.gateway.gateway import Gateway, Settings
-from holdfast.ports import AgentRequest, Owner, Platform, Store, Tool, ToolContext, ToolResult, TurnFace, Update
+from holdfast.ports import AgentRequest, Owner, Platform, Receipt, Restarts, Store, Tool, ToolContext, ToolResult, TurnFace, Update
 from holdfast.process.system import RandomIds
-from holdfast.store import SqliteStore
-from holdfast.store.connection import connect, migrate
+from holdfast.store import SqliteStore, reads
+from holdfast.store.connection import connect
 from holdfast.web.frames import encode
+from tests.conformance.backends import empty_database
 from tests.fakes.agents_sim import Failure, steps
 from tests.fakes.clock import SimClock
 from tests.fakes.loop import SimLoop
@@ -34,6 +36,30 @@ PATIENCE_S = 120.0
 STEP_S = 0.05
 
 
+class Edge:
+    """Where the process ends and others begin: what happened there, in order, and what goes wrong. `looks` is called at each place."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.hangs: set[str] = set()
+        self.fails: set[str] = set()
+        self.looks: Callable[[str], None] = lambda place: None
+
+    async def at(self, place: str) -> None:
+        self.saw(place)
+        if place in self.hangs:
+            await asyncio.Event().wait()
+        if place in self.fails:
+            raise RuntimeError(f"{place}: as it was told")
+
+    def saw(self, place: str) -> None:
+        self.seen.append(place)
+        self.looks(place)
+
+    def count(self, place: str) -> int:
+        return self.seen.count(place)
+
+
 class ScriptAgent:
     """Does what its message says, step by step: `say:hello|call:deed 3|ask:name|fail|hang|nothing`. Attempts are parted by ` / `: the
     first does the first part, and so on; the last part is for all that come after. Other words it says back.
@@ -41,11 +67,21 @@ class ScriptAgent:
 
     name = "script"
 
-    def __init__(self, heard: list[AgentRequest]) -> None:
-        self._heard = heard
+    def __init__(self, heard: list[AgentRequest], edge: Edge | None = None) -> None:
+        self._heard, self._edge = heard, edge or Edge()
+
+    async def aclose(self) -> None:
+        await self._edge.at("agent closed")
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         self._heard.append(request)
+        try:
+            await self._follow(request, turn)
+        except asyncio.CancelledError as error:
+            self._edge.saw(f"interrupted: {error}")
+            raise
+
+    async def _follow(self, request: AgentRequest, turn: TurnFace) -> None:
         attempts = request.text.split(" / ")
         for number, (word, rest) in enumerate(steps(attempts[min(request.attempt, len(attempts)) - 1]), 1):
             call_id = f"{request.turn_id}.{number}"
@@ -61,6 +97,11 @@ class ScriptAgent:
                     await asyncio.sleep(float(rest))
                 case "fail":
                     raise Failure("as it was told")
+                case "half":  # Half of a character, as models send it, in every place where an agent can put one.
+                    await turn.say("\ud83d then")
+                    await turn.think("\ud83d")
+                    await turn.call(call_id, "deed", {"command": "0", "\ud83d": ["\ud83d", 2**70]})
+                    raise Failure("with \ud83d")
                 case "hang":
                     await asyncio.Event().wait()
                 case "nothing":
@@ -75,8 +116,8 @@ class Deed:
     name = "deed"
     effect: Effect = Effect.UNSAFE
 
-    def __init__(self, done: list[str]) -> None:
-        self._done = done
+    def __init__(self, done: list[str], edge: Edge) -> None:
+        self._done, self._edge = done, edge
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         await asyncio.sleep(float(arguments["command"] or 0))
@@ -84,6 +125,7 @@ class Deed:
         return ToolResult(ToolOutcome.DONE, "done")
 
     async def reap(self, lives: Callable[[str], bool]) -> int:
+        await self._edge.at(f"{self.name} reaped")
         return 0
 
 
@@ -98,6 +140,28 @@ class Stubborn(Deed):
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 continue
+
+
+class Line(Chat):
+    """A connection to the chat that is seen at the edge. What was taken over the wire is seen once it was confirmed."""
+
+    def __init__(self, server: ChatServer, edge: Edge) -> None:
+        super().__init__(server, faults=Wire())
+        self._edge = edge
+
+    async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
+        await self._edge.at("sending")
+        receipt = await super().send(delivery_id, session_key, text, anchor=anchor)
+        self._edge.saw(f"sent {text}")
+        return receipt
+
+    async def confirm(self, update: Update) -> None:
+        await super().confirm(update)
+        self._edge.saw(f"took {update.text}")
+
+    async def aclose(self) -> None:
+        await self._edge.at("platform closed")
+        await super().aclose()
 
 
 class Wire:
@@ -129,16 +193,28 @@ class Home:
         self.server = ChatServer(reconciles=True)
         self.heard: list[AgentRequest] = []
         self.done: list[str] = []
+        self.edge = Edge()
         self.alive: set[str] = set()
         self.elapsed = 0.0
         self.lives: list[Life] = []
-        db = _connect(self.path)
-        migrate(db)
-        db.close()
+        self.restarts: Restarts | None = None
+        self.path.write_bytes(empty_database())
 
-    def start(self, *, chats: bool = True, jump_ms: int = 0, offset_s: int = 0, **settings: Any) -> "Life":
-        """The next process, with these settings. `jump_ms`: the wall clock was moved while nobody looked."""
-        life = Life(self, f"life-{len(self.lives) + 1}", Settings(**settings), chats=chats, jump_ms=jump_ms, offset_s=offset_s)
+    def start(
+        self,
+        *,
+        chats: bool = True,
+        jump_ms: int = 0,
+        jumps: Sequence[tuple[float, int]] = (),
+        offset_s: int = 0,
+        beside: "Life | None" = None,
+        **settings: Any,
+    ) -> "Life":
+        """The next process, with these settings. `jump_ms`: the wall clock was moved while nobody looked; `jumps`: it will be, so many
+        seconds after the home was made. `beside`: that other process goes on, and time passes in both.
+        """
+        name, jumps = f"life-{len(self.lives) + 1}", ((0.0, jump_ms), *jumps)
+        life = Life(self, name, Settings(**settings), chats=chats, jumps=jumps, offset_s=offset_s, beside=beside)
         self.lives.append(life)
         life.begin()
         return life
@@ -158,6 +234,10 @@ class Home:
         """What a chat was sent, in order."""
         return [sent.text for sent in self.sent(chat)]
 
+    def replies(self, chat: str = ANN) -> list[str]:
+        """What the agent said of it, without the words of the gateway itself."""
+        return [sent.text for sent in self.sent(chat) if sent.delivery_id.endswith(".answer")]
+
     @property
     def texts(self) -> list[str]:
         """What agents were asked, in order."""
@@ -167,6 +247,17 @@ class Home:
     def note(self) -> str | None:
         """What the agent that was asked last was told beside it."""
         return self.heard[-1].note
+
+    def on_disk(self, session_id: str) -> Session:
+        """As another process would find it in this moment."""
+        db = _connect(self.path)
+        try:
+            return reads.session(db, session_id)
+        finally:
+            db.close()
+
+    def logged(self, event: str) -> list[MutableMapping[str, Any]]:
+        return [entry for entry in self.logs if entry["event"] == event]
 
     def rules(self, session_id: str) -> list[str]:
         """The rules that the log names for a session, in order."""
@@ -178,13 +269,23 @@ class Life:
 
     gateway: Gateway
 
-    def __init__(self, home: Home, name: str, settings: Settings, *, chats: bool, jump_ms: int, offset_s: int) -> None:
+    def __init__(
+        self,
+        home: Home,
+        name: str,
+        settings: Settings,
+        *,
+        chats: bool,
+        jumps: tuple[tuple[float, int], ...],
+        offset_s: int,
+        beside: "Life | None",
+    ) -> None:
         self.home, self.name, self._settings, self._chats = home, name, settings, chats
-        self._born = home.elapsed
-        self.loop = SimLoop()
-        self.clock = _Clock(
-            elapsed=lambda: self._born + self.loop.time(), monotonic=self.loop.time, jumps=((0.0, jump_ms),), offset_s=offset_s
-        )
+        self._born: float = home.elapsed if beside is None else beside._born
+        self.loop: SimLoop = SimLoop() if beside is None else beside.loop
+        self.clock = _Clock(elapsed=lambda: self._born + self.loop.time(), monotonic=self.loop.time, jumps=jumps, offset_s=offset_s)
+        # Each time it told of its state: what it was, and how many turns ran.
+        self.states: list[tuple[GatewayState, int]] = []
         self._db = _connect(home.path)
         asked = itertools.count()  # The store answers in the order in which it is asked: no two answers fall into the same moment.
         lines = SimLines(
@@ -198,21 +299,26 @@ class Life:
 
     async def _begin(self) -> None:
         owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id="b"))
-        tools: list[Tool] = [Deed(self.home.done), Stubborn(self.home.done)]
-        platforms: dict[str, Platform] = {NAME: Chat(self.home.server, faults=Wire())} if self._chats else {}
+        edge = self.home.edge
+        tools: list[Tool] = [Deed(self.home.done, edge), Stubborn(self.home.done, edge)]
+        platforms: dict[str, Platform] = {NAME: Line(self.home.server, edge)} if self._chats else {}
         self.gateway = Gateway(
             store=self.store,
             clock=self.clock,
             ids=RandomIds(),
             liveness=_Alive(self.home),
             owner=owner,
-            agent=ScriptAgent(self.home.heard),
+            owner_name=self.name,
+            agent=ScriptAgent(self.home.heard, edge),
             tools={tool.name: tool for tool in tools},
             platforms=platforms,
             encode=encode,
             settings=self._settings,
+            restarts=self.home.restarts,
+            on_state=lambda state: self.states.append((state, self.gateway.lanes.running)),
         )
         await self.gateway.start()
+        self.gateway.life.serve()
 
     # how it moves and ends
 
@@ -365,8 +471,8 @@ def home(folder: Path) -> Iterator[Home]:
         try:
             yield made
         finally:
-            for life in made.lives:
-                life.loop.bury()
+            for loop in dict.fromkeys(life.loop for life in made.lives):
+                loop.bury()
     assert not [entry for entry in logs if entry["event"] == "task failed"]
 
 

@@ -174,6 +174,34 @@ def test_resume_continues_work_that_was_cut_in_a_conversation_left_since(home: H
     assert talk.life.notices(first) == ["Back in the conversation “hang / say:done”. The work that was cut goes on."]
 
 
+@pytest.mark.parametrize("work", ["hang", "ask:name"])
+def test_resume_without_a_name_never_leaves_work_that_goes_on(home: Home, talk: Talk, work: str) -> None:
+    """A22, P8: typed twice, or after it was resumed by itself, it stops nothing."""
+    talk.say("hello")
+    talk.say("/new")
+    busy = talk.under_way(work)
+    assert talk.write("/resume").session_id == busy.session_id
+    assert talk.replies[-1] == notices.already_going_on(talk.session)
+    assert talk.session.open_turn and not talk.session.stop_requested
+
+
+def test_resume_of_another_conversation_says_that_work_was_stopped(home: Home, talk: Talk) -> None:
+    """A20, A22"""
+    talk.say("hello")
+    talk.say("/new")
+    talk.under_way("hang")
+    talk.say("/resume 1")
+    assert talk.replies[-1] == "Back in the conversation “hello”. What was running in the other one was stopped."
+
+
+def test_half_a_character_ends_no_conversation(home: Home, talk: Talk) -> None:
+    """P3, P7: what cannot be stored as it is, is stored with a sign for what is missing; the turn ends once, and says how."""
+    session = talk.say("half")
+    [turn] = talk.life.transcript(session.session_id).turns
+    assert (turn.outcome, turn.attempt, turn.error) == ("failed", 1, "Failure: with \ufffd")
+    assert talk.life.answers(session.session_id) == ["\ufffd then"]
+
+
 def test_resume_with_nothing_to_resume_says_so(home: Home, talk: Talk) -> None:
     """A22"""
     talk.say("hello")
@@ -302,7 +330,7 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
     terminal = Terminal(home=tmp_path, owner="us", folder=tmp_path, environment=dict(os.environ))
     clock = SystemClock()
     gateway = Gateway(
-        store=store, clock=clock, ids=RandomIds(), liveness=_Lives(), owner=owner, agent=ScriptAgent(heard),
+        store=store, clock=clock, ids=RandomIds(), liveness=_Lives(), owner=owner, owner_name="us", agent=ScriptAgent(heard),
         tools={terminal.name: terminal}, platforms={}, encode=encode,
     )  # fmt: skip
     await gateway.start()
@@ -368,20 +396,20 @@ def test_the_same_words_in_another_update_are_another_command(home: Home) -> Non
 
 
 def test_one_message_too_many_is_refused_aloud(home: Home) -> None:
-    """P1: a hundred wait, the next one does not."""
-    life = home.start()
+    """P1: as many wait as the setting says, the next one does not."""
+    life = home.start(max_waiting=10)
     life.under_way("hang / say:done")
-    for number in range(100):
+    for number in range(10):
         home.write(f"number {number}")
     life.write("one too many")
-    assert life.session().queued == 100
+    assert life.session().queued == 10
     life.until(lambda: home.told())
-    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(notices.lane_full(100), home.server.updates[-1].anchor)]
+    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(notices.lane_full(10), home.server.updates[-1].anchor)]
     assert [message.text for message in life.transcript().messages if message.status == "command"] == ["one too many"]
     life.write("/stop")
     life.rest()
-    assert len(home.texts) == 101 and "one too many" not in home.texts
-    assert "number 0" in home.texts[1] and home.texts[-1] == "number 99"
+    assert len(home.texts) == 11 and "one too many" not in home.texts
+    assert "number 0" in home.texts[1] and home.texts[-1] == "number 9"
 
 
 def test_one_message_too_many_is_refused_on_a_page(home: Home) -> None:

@@ -13,12 +13,13 @@ PATHS = (
     "/api/sessions", "/api/sessions/{id}", "/api/sessions/{id}/messages", "/api/sessions/{id}/events", "/api/sessions/{id}/stop",
     "/api/sessions/{id}/reset", "/api/sessions/{id}/resume", "/api/sessions/{id}/suspend",
     "/api/admin/resume", "/api/questions/{id}", "/api/approvals/{id}", "/api/login", "/api/logout", "/api/status",
-    "/api/openapi.json", "/api/admin/stop", "/api/admin/restart", "/metrics", "/healthz", "/", "/s/{id}", "/assets/{id}",
+    "/api/openapi.json", "/api/admin/stop", "/api/admin/restart", "/api/admin/pause", "/api/admin/unpause",
+    "/metrics", "/healthz", "/", "/s/{id}", "/assets/{id}",
 )  # fmt: skip
-FIELDS = ("text", "client_id", "mode", "attachments", "title", "pinned", "archived", "code", "token", "other")
+FIELDS = ("text", "client_id", "mode", "attachments", "title", "pinned", "archived", "code", "token", "holder", "for_s", "other")
 PARAMETERS = ("limit", "before", "query", "archived", "state", "after", "other")
 NAMES = ("host", "origin", "authorization", "cookie", "content-type", "content-length", "content-encoding", "last-event-id", "range", "x")
-CALM = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+CALM = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)

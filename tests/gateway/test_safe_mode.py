@@ -277,7 +277,7 @@ def test_the_crash_policy_says_nothing_after_an_end_on_purpose(home: Home) -> No
     life.under_way("hang / say:done")
     life.stop()
     life = home.start(crash_policy="suspend")
-    life.until(lambda: home.told() == ["done"])
+    life.until(lambda: home.replies() == ["done"])
     assert not life.session().suspended and not life.session("bob").suspended
 
 

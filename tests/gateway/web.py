@@ -2,7 +2,6 @@
 document."""
 
 import asyncio
-import contextlib
 import json
 import re
 import socket
@@ -19,12 +18,13 @@ from holdfast.ports import Owner
 from holdfast.process.server import Server, listen
 from holdfast.process.system import RandomIds
 from holdfast.store import SqliteStore
-from holdfast.store.connection import connect, migrate, reader
+from holdfast.store.connection import connect, reader
 from holdfast.store.writer import Lines, Threads
 from holdfast.web.access import Access
 from holdfast.web.app import build_app
 from holdfast.web.frames import encode
 from holdfast.web.stream import Timing
+from tests.conformance.backends import empty_database
 from tests.fakes.agents import Printer, WordAgent
 
 T = TypeVar("T")
@@ -149,7 +149,8 @@ class World:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.clock, self.agent = Hands(), WordAgent()
-        self.stops = 0
+        self.stops = self.restarts = 0
+        self.refusal: Exception | None = None
         self.anchors: tuple[str, str, str] | None = None
         self.listener = listen("127.0.0.1", 0)
         self.port: int = self.listener.getsockname()[1]
@@ -158,11 +159,21 @@ class World:
     def stop(self) -> None:
         self.stops += 1
 
+    async def restart(self) -> dict[str, Any]:
+        """What the process does about it, which is none of the gateway's business."""
+        if self.refusal is not None:
+            raise self.refusal
+        await self.gateway.counts()  # Nothing is handed over that cannot be read.
+        self.restarts += 1
+        return {"mode": "hand_over", "pid": 2, "version": "0"}
+
     async def status(self) -> dict[str, Any]:
-        counts = await self.gateway.counts()
+        counts, paused = await self.gateway.counts(), self.gateway.life.paused
         return {
-            "pid": 1, "started_at": "", "version": "0", "gateway_state": self.gateway.state, "running_turns": counts.running,
-            "retiring": [], "inbox": counts.inbox, "outbox": counts.outbox, "platforms": [], "home": "", "agent": "words", "degraded": None,
+            "pid": 1, "started_at": "", "version": "0", "gateway_state": self.gateway.state, "since": "", "why": None, "url": self.url,
+            "running_turns": counts.running, "retiring": [], "inbox": counts.inbox, "outbox": counts.outbox, "suspended": counts.suspended,
+            "pending": counts.pending, "safe_mode": self.gateway.safe_mode, "paused_by": paused.holder if paused else None,
+            "paused_until": "" if paused else None, "platforms": [], "home": "", "agent": "words", "degraded": None,
         }  # fmt: skip
 
     def browser(self, **headers: str) -> httpx.AsyncClient:
@@ -233,21 +244,27 @@ async def world(
     async with AsyncExitStack() as closing:
         closing.callback(made.listener.close)
         path = home / "holdfast.db"
-        with contextlib.closing(connect(path)) as first:
-            migrate(first)
+        if not path.exists():
+            path.write_bytes(empty_database())
         weather = Weather(Threads(open_writer=lambda: connect(path), open_reader=reader(path), reserve=None))
         made.weather = weather
         store = SqliteStore(weather, now=made.clock.now)
         closing.push_async_callback(store.aclose)
         owner = await store.register_owner(Owner(name=life, pid=1, started_at=1, boot_id="b"))
         made.gateway = Gateway(
-            store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, agent=made.agent,
+            store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
             tools={"printer": Printer()}, platforms={}, encode=encode, settings=settings,
         )  # fmt: skip
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
         made.app = Checked(
             build_app(
-                made.gateway, access=made.access, status=made.status, request_stop=made.stop, static=static, timing=timing or Timing()
+                made.gateway,
+                access=made.access,
+                status=made.status,
+                request_stop=made.stop,
+                request_restart=made.restart,
+                static=static,
+                timing=timing or Timing(),
             )
         )
         made.client = made.browser(Authorization=f"Bearer {TOKEN}")

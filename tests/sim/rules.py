@@ -59,7 +59,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
                 changes |= fresh | {"stopped": False, "asked": False}
             case e.TurnResumed():
                 changes |= {"attempt_at": item.at, "own_results": 0, "asked": False, "rule": event.rule}
-                changes["resumed"] = event.reason if event.rule != "answer" else None
+                if event.rule != "answer":  # An answer takes a recovery up again; it stays one.
+                    changes["resumed"] = event.reason
             case e.TurnInterrupted():
                 changes |= {"asked": False, "restarts": event.restarts}
             case e.TurnLeft():

@@ -110,7 +110,6 @@ STOPPED = (Say("say:one|call:unsafe|hang"), Stop(once=("tool.finished", 1)))
 @pytest.mark.parametrize(
     ("deeds", "fault", "breach"),
     (
-        (STOPPED, {"wrap": lambda store: cast(Store, OverlooksStops(store))}, "P8: .*'R9'.* the record says .*'R0'"),
         (
             (Say("say:one|call:unsafe|sleep:1|say:two"),),
             {
@@ -120,7 +119,7 @@ STOPPED = (Say("say:one|call:unsafe|hang"), Stop(once=("tool.finished", 1)))
             "P8: .*'R9'.* the record says .*'R6'",
         ),
     ),
-    ids=("ignores the stop", "resumes what is stale"),
+    ids=("resumes what is stale",),
 )
 def test_a_recovery_that_decides_otherwise_is_found(deeds: tuple[Any, ...], fault: dict[str, Any], breach: str) -> None:
     """P3, P8, R0, R6: the labels are recomputed from the log, so a wrong decision shows however well it ends."""
@@ -144,3 +143,9 @@ def test_restarts_that_are_not_counted_are_found(monkeypatch: pytest.MonkeyPatch
     found = _first_breach(lambda world: world.person("ann", Say("say:one|sleep:1|say:two")))
     with pytest.raises(AssertionError, match=r"A17: .* counts 0"):
         raise AssertionError(found)
+
+
+def test_a_recovery_that_overlooks_a_stop_is_refused_by_the_store() -> None:
+    """A21, R0: the decision is made on what was read before; the stop that came since is in the same transaction as its outcome."""
+    found = _first_breach(lambda world: world.person("ann", *STOPPED), wrap=lambda store: cast(Store, OverlooksStops(store)))
+    assert found == "nothing was found"

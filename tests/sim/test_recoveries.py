@@ -91,14 +91,14 @@ def test_a_session_that_takes_the_gateway_down_is_suspended_and_no_other_is_harm
 @pytest.mark.parametrize("way", ("by itself", "by an operator", "by a message"))
 def test_safe_mode_is_entered_and_left(way: str) -> None:
     """B14, R7, A23: after three starts that died what was cut is held; then it goes on, or a message goes on from it."""
-    deaths = (Death(point=16), Death(at_s=0.05), Death(at_s=0.05))
+    deaths = (Death(at_s=4.0), Death(at_s=0.05), Death(at_s=0.05))  # The first one while it sleeps, with a result on record.
     world = World(1, deaths=deaths)
     more: dict[str, tuple[Deed, ...]] = {
         "by itself": (),
         "by an operator": (Wait(lambda life: life.gateway.safe_mode), ResumeAll(after_s=3.0)),
         "by a message": (Wait(lambda life: life.gateway.safe_mode), Say("say:three", after_s=3.0)),
     }
-    world.person("ann", Say("say:one|call:unsafe|sleep:1|say:two"), *more[way])
+    world.person("ann", Say("say:one|call:unsafe|sleep:4.5|say:two"), *more[way])
     found = _tell(world)
     ann, last = _session_of(found, "ann"), world.spans[-1]
     assert last.safe and last.left_safe_mode is not None

@@ -355,6 +355,7 @@ class Life:
             ids=self.world,
             liveness=_Alive(self.world),
             owner=owner,
+            owner_name=name,
             agent=ScriptedAgent(
                 keeps=lambda: self._random.random() < 0.5,
                 think=lambda: self._random.uniform(0, 0.05),

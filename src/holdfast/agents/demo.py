@@ -40,6 +40,9 @@ class DemoAgent:
         else:
             await turn.say(f"You said: {request.text}\n\n{HINT}")
 
+    async def aclose(self) -> None:
+        """It holds nothing open."""
+
     async def _count(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
         try:
             last, delay_s = _count_arguments(rest)

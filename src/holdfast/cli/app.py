@@ -34,6 +34,10 @@ COMMANDS = {
     "serve": Listed("serve", "Run the gateway here, until it is told to stop."),
     "status": Listed("status", "Say whether a gateway runs, and how it is."),
     "stop": Listed("stop", "Stop the running gateway, or the turn of one conversation."),
+    "restart": Listed("restart", "Let a new process take over, without cutting a turn."),
+    "upgrade": Listed("upgrade", "As restart, with the version that is installed now."),
+    "pause": Listed("pause", "Start no turn for a while; messages are kept."),
+    "unpause": Listed("unpause", "Go on after a pause."),
     "sessions": Listed("sessions", "List conversations, newest first."),
     "show": Listed("show", "Show one conversation."),
     "send": Listed("send", "Send a message and print the answer."),
@@ -42,15 +46,11 @@ COMMANDS = {
     "token": Listed("token", "Print or replace the token of the page and the HTTP API."),
     "doctor": Listed("doctor", "Check everything a gateway depends on, and say what to do."),
     "backup": Listed("backup", "Copy all conversations to a file, also while the gateway runs."),
+    "service": Listed("service", "Let the system run the gateway, and start it again when it dies."),
     "config": Listed("settings", "Show the settings in force and where each came from."),
 }
 LATER = {
-    "restart": "`holdfast stop`, then `holdfast serve`; what was cut is resumed",
-    "upgrade": "stop the gateway, install the new version, start it again",
-    "pause": "`holdfast stop` keeps every message for the next start",
-    "unpause": "there is no pause yet to take back",
     "outbox": "`holdfast status` counts the replies that are still to be sent",
-    "service": "let your supervisor run `holdfast serve`",
 }
 
 

@@ -67,8 +67,8 @@ class Client:
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return self._ask("GET", f"{path}?{urlencode(given)}" if given else path).body
 
-    def post(self, path: str, body: dict[str, Any] | None = None) -> Answer:
-        return self._ask("POST", path, json.dumps(body or {}).encode())
+    def post(self, path: str, body: dict[str, Any] | None = None, *, patience_s: float = TIMEOUT_S) -> Answer:
+        return self._ask("POST", path, json.dumps(body or {}).encode(), patience_s=patience_s)
 
     def session(self, session_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/api/sessions/{quote(session_id, safe='')}")
@@ -81,8 +81,8 @@ class Client:
     def post_message(self, session_id: str, text: str, client_id: str) -> Answer:
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id})
 
-    def _ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+    def _ask(self, method: str, path: str, body: bytes | None = None, *, patience_s: float = TIMEOUT_S) -> Answer:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=patience_s)
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         try:
             connection.request(method, path, body, headers)

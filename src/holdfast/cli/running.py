@@ -1,6 +1,7 @@
 """Which gateway serves a home folder. Its status file is believed only when the process it names still lives."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from holdfast.core.errors import Unavailable
 STATUS = "status.json"
 # The system's own idea of when it booted, from which start times are counted, may move by a second when its clock is set.
 TOLERANCE_MS = 2000
+HUNG_AFTER_S = 10.0
 
 
 class NotRunning(Unavailable):
@@ -22,15 +24,27 @@ class NotRunning(Unavailable):
 
 
 class Found(NamedTuple):
-    """What the status file says, if there is one, and whether its process lives."""
+    """What the status file says, if there is one, and whether its process lives. `hung_s`: for how long it has given no sign of life."""
 
     status: dict[str, Any] | None
     lives: bool
+    hung_s: float = 0.0
 
 
 def find(home: Path) -> Found:
     status = _read(home / STATUS)
-    return Found(status, status is not None and lives(status["pid"], status["process_started_at"]))
+    if status is None or not lives(status["pid"], status["process_started_at"]):
+        return Found(status, False)
+    return Found(status, True, _silent_s(home, status))
+
+
+def _silent_s(home: Path, status: dict[str, Any]) -> float:
+    """The process touches its owner's lock every second while its event loop answers; 0 where that is recent enough, or not known."""
+    try:
+        silent_s = time.time() - (home / "owners" / str(status.get("owner"))).stat().st_mtime
+    except OSError:
+        return 0.0
+    return silent_s if silent_s >= HUNG_AFTER_S and status["gateway_state"] != "starting" else 0.0
 
 
 def require(home: Path) -> dict[str, Any]:

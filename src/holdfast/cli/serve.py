@@ -6,6 +6,8 @@ import click
 
 from holdfast.cli.options import chosen_home, home_option
 
+SUCCESSION = "HOLDFAST_SUCCESSION"
+
 
 @click.command("serve")
 @home_option
@@ -24,7 +26,14 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     from holdfast import config
 
     overrides = {"port": port, "host": host, "log_format": log_format, "log_level": log_level}
-    settings = config.load(os.environ, home=chosen_home(), overrides=overrides)
+    try:
+        settings = config.load(os.environ, home=chosen_home(), overrides=overrides)
+    except config.BadConfig as error:
+        if SUCCESSION in os.environ:  # Whoever started this process to take over from it waits for a word.
+            from holdfast import main
+
+            main.decline(str(error))
+        raise
     from holdfast import main  # Last: it loads the whole gateway, and a wrong setting should not wait for that.
 
     return main.serve(settings)

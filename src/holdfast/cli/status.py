@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.display import ago, count, fields, moment, short, wrap
+from holdfast.cli.display import ago, count, fields, moment, short, took, wrap
 from holdfast.cli.options import home, home_option, json_option, note, print_json
 
 
@@ -16,7 +16,7 @@ def command(as_json: bool) -> int:
     """Say whether a gateway runs, and how it is.
 
     Asks the gateway itself; where it does not answer, its status file is used if its process lives. Exit code 0 when it runs, 1
-    when it does not.
+    when it does not, or hangs.
     """
     from holdfast.cli import running
 
@@ -29,14 +29,27 @@ def command(as_json: bool) -> int:
             click.echo(f"No gateway runs on {place}.")
             click.echo(_last(found.status) if found.status else "Start it with `holdfast serve`.")
         return 1
+    if found.hung_s:
+        return _hung(found.status, found.hung_s, as_json)
     status, silent = _ask(found.status)
     if as_json:
-        print_json({"running": True, "answers": silent is None} | status)
+        print_json({"running": True, "answers": silent is None, "hung": False} | status)
         return 0
     click.echo("\n".join(_lines(status)))
     if silent:
         note(f"This is from its status file. {silent}")
     return 0
+
+
+def _hung(status: dict[str, Any], silent_s: float, as_json: bool) -> int:
+    if as_json:
+        print_json({"running": True, "answers": False, "hung": True} | status)
+    else:
+        click.echo(
+            f"Process {status['pid']} serves {status.get('home', home())} and hangs: no sign of life for {took(silent_s)}. Its last state "
+            f"was {status['gateway_state']}. `holdfast stop` ends it, by force if it must; nothing that was accepted is lost."
+        )
+    return 1
 
 
 def _ask(status: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
@@ -71,9 +84,12 @@ def _lines(status: dict[str, Any]) -> list[str]:
         ("platforms", ", ".join(status.get("platforms") or ()) or "none"),
     ]
     for retiring in status.get("retiring") or ():
-        pairs.append(("retiring", f"process {retiring.get('pid')}, {retiring.get('running_turns')} turns running"))
+        pairs.append(("retiring", f"process {retiring.get('pid')}, {count(retiring.get('running_turns', 0), 'turn')} running"))
     pairs += [("suspended", count(status["suspended"], "conversation"))] if status.get("suspended") else []
     pairs += [("pending", count(status["pending"], "conversation"))] if status.get("pending") else []
+    if status.get("paused_by"):
+        until = short(moment(status["paused_until"]), now)
+        pairs.append(("paused", click.style(f"by {status['paused_by']} until {until}; `holdfast unpause` goes on", fg="yellow")))
     if status.get("safe_mode"):
         pairs.append(("safe mode", click.style("on", fg="red")))
     if status.get("degraded"):

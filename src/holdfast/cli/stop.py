@@ -1,20 +1,26 @@
-"""`holdfast stop`: asks the running gateway to stop and waits until its process is gone; or stops the turn of one conversation."""
+"""`holdfast stop`: asks the running gateway to stop and waits until its processes are gone; or stops the turn of one conversation."""
 
+import contextlib
 import os
 import signal
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli.display import count, took
 from holdfast.cli.options import chosen_home, home, home_option
-from holdfast.core.errors import Refused
+from holdfast.core.errors import Refused, Unavailable
 
-# What a stop needs beside the drain: turns let go, replies are recorded, the store is closed.
-CLOSING_S = 30.0
+if TYPE_CHECKING:
+    from holdfast.core.planned_stop import Life
+
+# A gateway ends itself at its deadline; only one that cannot even do that is killed from here.
+GRACE_S = 5.0
 # A stopped turn ends within five seconds, whatever its tool does.
 TURN_S = 10.0
+# One that answers at all answers at once; one that hangs must be signalled while there is time.
+ASK_S = 3.0
 LOOK_S = 0.05
 
 
@@ -26,7 +32,7 @@ LOOK_S = 0.05
     "timeout_s",
     type=click.FloatRange(min=0),
     metavar="S",
-    help="How long to wait until it is gone. [default: its drain timeout and 30 s; for a turn, 10 s]",
+    help="How long to wait before it is killed. [default: its own deadline and 5 s]; for a turn: how long to wait [default: 10 s]",
 )
 def command(key_or_id: str | None, timeout_s: float | None) -> int:
     """Stop the running gateway and wait until it is gone, or stop the turn of one conversation.
@@ -67,17 +73,41 @@ def _is_over(session: dict[str, Any], turn_id: str) -> bool:
 
 def _stop_gateway(timeout_s: float | None) -> None:
     from holdfast.cli import running
+    from holdfast.core.planned_stop import Life
 
     status = running.require(home())
-    pid, started_at = status["pid"], status["process_started_at"]
     began = time.monotonic()
-    _ask_to_stop(status)
+    processes = [Life(status["pid"], status["process_started_at"])]
+    processes += [Life(other["pid"], other["process_started_at"]) for other in status.get("retiring") or ()]
     patience_s = _default_timeout_s() if timeout_s is None else timeout_s
-    while running.lives(pid, started_at):
+    _plan(processes[0])
+    _ask_to_stop(status, min(ASK_S, patience_s))
+    while left := [life for life in processes if running.lives(life.pid, life.started_at)]:
         if time.monotonic() - began >= patience_s:
-            raise StillThere(pid, patience_s, running.find(home()).status or status)
+            _force(left)
+            raise Forced(left[0].pid, patience_s, status)
         time.sleep(LOOK_S)
-    click.echo(f"Stopped (process {pid}, {took(time.monotonic() - began)}).")
+    click.echo(f"Stopped (process {status['pid']}, {took(time.monotonic() - began)}).")
+
+
+def _plan(life: "Life") -> None:
+    """Says on disk that this stop is meant, before anything is done: whoever ends it, it is an operator's stop."""
+    from holdfast import files
+    from holdfast.core import planned_stop
+
+    try:
+        files.replace(home() / planned_stop.NAME, planned_stop.marker(life, at=time.time_ns() // 1_000_000))
+    except OSError as error:
+        raise Refused(
+            f"The stop cannot be announced: {home() / planned_stop.NAME} cannot be written ({error.strerror}). "
+            f"Mend that, or end process {life.pid} with `kill {life.pid}`."
+        ) from error
+
+
+def _force(left: list["Life"]) -> None:
+    for life in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(life.pid, signal.SIGKILL)
 
 
 class StillRunning(Refused):
@@ -90,25 +120,25 @@ class StillRunning(Refused):
         )
 
 
-class StillThere(Refused):
-    code = "still_there"
+class Forced(Unavailable):
+    code = "forced"
 
     def __init__(self, pid: int, waited_s: float, status: dict[str, Any]) -> None:
         turns = count(status.get("running_turns", 0), "turn")
         super().__init__(
-            f"Process {pid} was asked to stop and is still there after {took(waited_s)} ({status['gateway_state']}, {turns} running). "
-            f"Wait longer with --timeout, or end it with `kill -9 {pid}`: what was accepted is on disk and goes on at the next start."
+            f"Process {pid} was asked to stop and was still there after {took(waited_s)} ({status['gateway_state']}, {turns} running), "
+            "so it was killed. What was accepted is on disk, and what was cut goes on at the next start."
         )
 
 
-def _ask_to_stop(status: dict[str, Any]) -> None:
+def _ask_to_stop(status: dict[str, Any], patience_s: float) -> None:
     """Over HTTP; where that fails, by the signal that means the same."""
     from holdfast.cli import running
     from holdfast.cli.client import connect
     from holdfast.core.errors import HoldfastError
 
     try:
-        connect(home()).post("/api/admin/stop")
+        connect(home()).post("/api/admin/stop", patience_s=max(0.1, patience_s))
         return
     except HoldfastError:
         pid = status["pid"]
@@ -126,6 +156,6 @@ def _default_timeout_s() -> float:
     from holdfast import config
 
     try:
-        return config.load(os.environ, home=chosen_home()).drain_timeout_s + CLOSING_S
+        return config.stop_deadline_s(config.load(os.environ, home=chosen_home())) + GRACE_S
     except config.BadConfig:
-        return CLOSING_S  # A wrong setting must not keep anyone from stopping.
+        return config.CLOSING_S + GRACE_S  # A wrong setting must not keep anyone from stopping.

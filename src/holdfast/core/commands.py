@@ -17,6 +17,7 @@ COMMANDS: dict[str, Usage] = {
     "sessions": Usage("/sessions", "List the conversations of this chat."),
     "status": Usage("/status", "Say what is going on here."),
     "queue": Usage("/queue TEXT", "Send TEXT as the next message, also while a question is open."),
+    "restart": Usage("/restart", "Restart Holdfast, if you may."),
     "help": Usage("/help", "List these commands."),
 }
 

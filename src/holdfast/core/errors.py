@@ -67,6 +67,7 @@ class LaneFull(Refused):
 
     def __init__(self, waiting: int) -> None:
         super().__init__(f"{waiting} messages already wait in this conversation. Wait for an answer, or stop the turn, and send it again.")
+        self.waiting = waiting
 
 
 class NothingToStop(Refused):
@@ -89,6 +90,24 @@ class DuplicateOtherContent(Refused):
 
     def __init__(self, dedup_key: str) -> None:
         super().__init__(f"The id {dedup_key!r} was already used for something else. Use a new client_id for a new request.")
+
+
+class NotNow(Refused):
+    """What was asked of the gateway does not fit what it is doing."""
+
+    code = "not_now"
+
+    def __init__(self, what: str, state: str) -> None:
+        super().__init__(f"The gateway is {state}, so it cannot {what} now. Wait until it has finished, and ask again.")
+
+
+class HandOverFailed(Refused):
+    """The old process still serves."""
+
+    code = "hand_over_failed"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"The new process did not take over: {why} The one before it still serves, and nothing was lost.")
 
 
 class Conflict(HoldfastError):

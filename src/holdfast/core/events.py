@@ -52,6 +52,14 @@ class SessionChanged(Event, frozen=True):
     dedup_key: str | None = None
 
 
+class RequestNoted(Event, frozen=True):
+    """A request that found nothing to do, so that it finds nothing when it is repeated."""
+
+    kind = "request.noted"
+    what: str
+    dedup_key: str
+
+
 class MessageAccepted(Event, frozen=True):
     """`anchor` is the platform's own name of the message: what a reply to it hangs on."""
 
@@ -236,7 +244,7 @@ class Damaged(Event, frozen=True):
 KINDS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
-        *(SessionCreated, SessionChanged, SessionResumed, MessageAccepted, MessageRefused, MessageWritten),
+        *(SessionCreated, SessionChanged, SessionResumed, RequestNoted, MessageAccepted, MessageRefused, MessageWritten),
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested),
         *(Text, Reasoning, ToolStarted, ToolOutput, ToolFinished, QuestionAsked, QuestionAnswered),
         *(TurnAlive, DeliveryChanged, JournalPruned, Damaged),

@@ -6,8 +6,15 @@ from holdfast.core.errors import Bug
 
 
 class GatewayState(StrEnum):
+    """PAUSED: messages are kept, no turn starts. HANDING_OVER: a successor is being started. RETIRING: it serves, and the turns that run
+    here come to their ends.
+    """
+
     STARTING = "starting"
     RUNNING = "running"
+    PAUSED = "paused"
+    HANDING_OVER = "handing_over"
+    RETIRING = "retiring"
     DRAINING = "draining"
     STOPPING = "stopping"
     STOPPED = "stopped"
@@ -15,10 +22,17 @@ class GatewayState(StrEnum):
 
 
 class Input(StrEnum):
-    """READY: the store is open and recovery is under way. EMPTY: nothing runs any more. DEADLINE: the drain's time is up."""
+    """READY: the store is open and recovery is under way. HAND_OVER: somebody asked for a restart. TAKEN_OVER, NOT_TAKEN: what became of
+    it. EMPTY: nothing runs any more. DEADLINE: the drain's time is up.
+    """
 
     READY = "ready"
     FAILED = "failed"
+    PAUSE = "pause"
+    UNPAUSE = "unpause"
+    HAND_OVER = "hand_over"
+    TAKEN_OVER = "taken_over"
+    NOT_TAKEN = "not_taken"
     STOP = "stop"
     EMPTY = "empty"
     DEADLINE = "deadline"
@@ -30,13 +44,34 @@ TABLE: dict[tuple[GatewayState, Input], GatewayState] = {
     (G.STARTING, I.READY): G.RUNNING,
     (G.STARTING, I.FAILED): G.STARTUP_FAILED,
     (G.STARTING, I.STOP): G.STOPPING,
+    (G.RUNNING, I.PAUSE): G.PAUSED,
+    (G.RUNNING, I.HAND_OVER): G.HANDING_OVER,
     (G.RUNNING, I.STOP): G.DRAINING,
+    (G.PAUSED, I.UNPAUSE): G.RUNNING,
+    (G.PAUSED, I.HAND_OVER): G.HANDING_OVER,
+    (G.PAUSED, I.STOP): G.DRAINING,
+    (G.HANDING_OVER, I.TAKEN_OVER): G.RETIRING,
+    (G.HANDING_OVER, I.NOT_TAKEN): G.RUNNING,
+    (G.HANDING_OVER, I.STOP): G.DRAINING,
+    (G.RETIRING, I.EMPTY): G.STOPPING,
+    (G.RETIRING, I.STOP): G.DRAINING,
     (G.DRAINING, I.EMPTY): G.STOPPING,
     (G.DRAINING, I.DEADLINE): G.STOPPING,
     (G.STOPPING, I.CLOSED): G.STOPPED,
 }
-# A second signal, or news that comes late: nothing changes.
+# A second request for what is under way, or news that comes late: nothing changes.
 HARMLESS = {
+    (G.PAUSED, I.PAUSE),
+    (G.RUNNING, I.UNPAUSE),
+    (G.DRAINING, I.UNPAUSE),
+    (G.STOPPING, I.UNPAUSE),
+    (G.STOPPED, I.UNPAUSE),
+    (G.HANDING_OVER, I.UNPAUSE),
+    (G.RETIRING, I.UNPAUSE),
+    (G.DRAINING, I.TAKEN_OVER),
+    (G.DRAINING, I.NOT_TAKEN),
+    (G.STOPPING, I.NOT_TAKEN),
+    (G.STOPPED, I.NOT_TAKEN),
     (G.DRAINING, I.STOP),
     (G.STOPPING, I.STOP),
     (G.STOPPING, I.EMPTY),
@@ -57,6 +92,21 @@ def after(state: GatewayState, happened: Input) -> GatewayState:
         raise Bug(f"A gateway that is {state} cannot see {happened!r}.") from None
 
 
+def may(state: GatewayState, happened: Input) -> bool:
+    """Whether a request makes sense now; one that does not is refused to whoever made it."""
+    return (state, happened) in TABLE or (state, happened) in HARMLESS
+
+
+def restarts(state: GatewayState) -> bool:
+    """Whether it may be asked to restart. One that is at it already takes whoever asks along."""
+    return state is GatewayState.HANDING_OVER or may(state, Input.HAND_OVER)
+
+
 def takes_turns(state: GatewayState) -> bool:
     """Whether a new turn may start, or a cut one be resumed."""
-    return state is GatewayState.RUNNING
+    return state in (GatewayState.RUNNING, GatewayState.HANDING_OVER)
+
+
+def comes_back(state: str | None) -> bool:
+    """Whether a start-up script brings a gateway back whose last persisted state was this (C17). An operator's stop is kept."""
+    return state not in (GatewayState.STOPPED, GatewayState.STARTUP_FAILED)

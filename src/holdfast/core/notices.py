@@ -18,7 +18,7 @@ _BEGUN = {
     "daily": "a new day has begun",
     "asked": "you asked for one",
 }
-MAX_QUOTED = 1000
+MAX_QUOTED = 10_000
 
 
 def cut_by(reason: str) -> str:
@@ -89,6 +89,55 @@ def held(reason: str, *, safe_mode: bool) -> str:
     )
 
 
+def kept() -> str:
+    return "Your message is kept and will be answered when Holdfast goes on with its work."
+
+
+def restarting() -> str:
+    return "Holdfast is restarting."
+
+
+def restarting_cuts(window_s: float) -> str:
+    """To whom it may cost a turn. What comes of it is not promised."""
+    if window_s <= 0:
+        return "Holdfast is restarting, and the work that is under way here is cut. It will try to resume it afterwards."
+    return f"Holdfast is restarting. {_not_done_in(window_s)} is cut, and Holdfast will try to resume it afterwards."
+
+
+def stopping() -> str:
+    return "Holdfast is shutting down."
+
+
+def stopping_cuts(window_s: float) -> str:
+    if window_s <= 0:
+        return "Holdfast is shutting down, and the work that is under way here is cut. What is done so far is kept."
+    return f"Holdfast is shutting down. {_not_done_in(window_s)} is cut; what is done by then is kept."
+
+
+def _not_done_in(window_s: float) -> str:
+    return f"Work that is under way here and not done within {span(max(1000, round(1000 * window_s)))}"
+
+
+def back() -> str:
+    return "Holdfast is back."
+
+
+def restart_failed(why: str) -> str:
+    return f"Holdfast did not restart. {why}"
+
+
+def stopped_instead() -> str:
+    return "It was told to stop meanwhile."
+
+
+def may_not_restart() -> str:
+    return "You may not restart Holdfast from here. Ask whoever runs it."
+
+
+def cannot_restart() -> str:
+    return "Holdfast cannot restart itself here. Restart it where it was started."
+
+
 def expired() -> str:
     return "Nobody answered in time; the question has expired."
 
@@ -97,9 +146,15 @@ def failed(error: str) -> str:
     return f"This did not work: {error}"
 
 
-def resumed(session: Session, *, goes_on: bool) -> str:
+def resumed(session: Session, *, goes_on: bool, stopped: bool) -> str:
     title = f" “{session.title}”" if session.title else ""
-    return f"Back in the conversation{title}." + (" The work that was cut goes on." if goes_on else "")
+    left = " What was running in the other one was stopped." if stopped else ""
+    return f"Back in the conversation{title}." + (" The work that was cut goes on." if goes_on else "") + left
+
+
+def already_going_on(session: Session) -> str:
+    waits = session.state == "waiting"
+    return f"There is nothing to resume: this conversation {'waits for your answer' if waits else 'is at work'}."
 
 
 def nothing_to_resume() -> str:

@@ -137,6 +137,11 @@ def decide(facts: Facts) -> Rule:
     return next(rule for rule in RULES if rule.matches(facts))
 
 
+def tried() -> Rule:
+    """The rule for a recovery that ended by itself: it is decided in the breath in which the attempt ends."""
+    return next(rule for rule in RULES if rule.decision is Decision.FAIL)
+
+
 def is_fresh(signed_at: int | None, *, now: int, window_s: float) -> bool:
     """Whether a last sign of life is recent enough to go on by itself. A window of 0 is never, a negative one always."""
     if window_s < 0:

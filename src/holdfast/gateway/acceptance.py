@@ -1,12 +1,15 @@
 """Whatever people say, wherever they say it: a message goes to the inbox, a command to the gateway is carried out and answered. Both are
 on disk when `take` returns (P1)."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from holdfast.core import commands, keys, notices, resets
 from holdfast.core.commands import Command
+from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
-from holdfast.core.turns import TurnState
+from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.recovery import Recovery
 from holdfast.ports import Accepted, Action, Aside, Clock, Ids, Reset, Resume, Say, Stop, Store
@@ -31,29 +34,58 @@ class Acceptance:
         ids: Ids,
         lanes: Lanes,
         recovery: Recovery,
+        announcements: Announcements,
         policies: dict[str, resets.Policy],
         max_waiting: int,
+        held_since: Callable[[], int | None],
     ) -> None:
         self._store, self._clock, self._ids, self._lanes, self._recovery = store, clock, ids, lanes, recovery
-        self._policies, self._max_waiting = policies, max_waiting
+        self._announcements = announcements
+        self._policies, self._max_waiting, self._held_since = policies, max_waiting, held_since
 
     async def take(self, session: Session, said: Said) -> Accepted:
         """Raises `LaneFull` for a message too many, `DuplicateOtherContent` for a key that was used for other words."""
         command = commands.parse(said.text)
-        if command is None:
-            accepted = await self._accept(session, said, said.text, answers=True)
-        elif command.name == "queue" and command.argument:
-            accepted = await self._accept(session, said, command.argument, answers=False)
-        else:
-            accepted = await self.answer(session, said, await self._action(session, command, said.sender))
+        if command is not None and command.name == "restart":
+            return await self._restart(session, said)
+        if command is not None and not (command.name == "queue" and command.argument):
+            return await self.answer(session, said, await self._action(session, command, said.sender))
+        text = said.text if command is None else command.argument
+        accepted = await self._accept(session, said, text, answers=command is None)
+        self._lanes.look(accepted.session_id)
+        await self.tell_that_it_waits(accepted.session_id, said.anchor)
+        return accepted
+
+    async def tell_that_it_waits(self, session_id: str, anchor: str | None = None) -> None:
+        """While nothing is answered, whoever writes is told once that it is kept (C22)."""
+        since = self._held_since()
+        if since is not None:
+            await self._store.tell_once(session_id, notice_id=f"held.{since}", text=notices.kept(), anchor=anchor, at=self._clock.now())
+
+    async def answer(self, session: Session, said: Said, action: Action, *, message_id: str | None = None) -> Accepted:
+        """Words that start no turn, with what they lead to and what is said to them."""
+        message_id = message_id or self._ids.new("m")
+        aside = Aside(message_id=message_id, text=said.text, sender=said.sender, dedup_key=said.dedup_key, anchor=said.anchor)
+        accepted = await self._store.command(session.session_id, aside, action, at=self._clock.now())
+        self._lanes.look(session.session_id)
         self._lanes.look(accepted.session_id)
         return accepted
 
-    async def answer(self, session: Session, said: Said, action: Action) -> Accepted:
-        """Words that start no turn, with what they lead to and what is said to them."""
-        aside = Aside(message_id=self._ids.new("m"), text=said.text, sender=said.sender, dedup_key=said.dedup_key, anchor=said.anchor)
-        accepted = await self._store.command(session.session_id, aside, action, at=self._clock.now())
-        self._lanes.look(session.session_id)
+    async def _restart(self, session: Session, said: Said) -> Accepted:
+        """Noted before it is on record, begun after: killed in between, the next process either has to tell whoever asked that it is back,
+        or is asked again. The same words again, also after the restart, are the same request: it restarts once.
+        """
+        refusal = self._announcements.refusal(session.session_key, said.sender)
+        if refusal is not None:
+            return await self.answer(session, said, Say(refusal))
+        session = await self._store.current_session(session.session_key) or session
+        chat = Chat(session_key=session.session_key, session_id=session.session_id, anchor=said.anchor)
+        request = self._announcements.request(By.CHAT, chat=chat, id=self._ids.new("m"))
+        accepted = await self.answer(session, said, Say(self._announcements.reply(chat)), message_id=request.id)
+        if accepted.duplicate:
+            self._announcements.withdraw(request)
+        else:
+            self._announcements.begin(request)
         return accepted
 
     async def _accept(self, session: Session, said: Said, text: str, *, answers: bool) -> Accepted:
@@ -98,10 +130,10 @@ class Acceptance:
                 return Say(notices.unknown_command(command.name))
 
     async def _resume(self, session: Session, wanted: str, sender: str) -> Action:
-        """By number or id. Without either: what was cut here, else the conversation before this one."""
-        if not wanted and (session.suspended or session.turn_state is TurnState.INTERRUPTED):
-            return Resume(session.session_id, sender)
+        """By number or id. Without either it is decided where nothing can change meanwhile."""
+        if not wanted:
+            return Resume(None, sender)
         for number, other in await self._store.conversations(session.session_key, limit=SEARCHED):
-            if wanted in (str(number), other.session_id) or (not wanted and not other.current):
+            if wanted in (str(number), other.session_id):
                 return Resume(other.session_id, sender)
-        return Say(notices.no_such_conversation(wanted) if wanted else notices.nothing_to_resume())
+        return Say(notices.no_such_conversation(wanted))

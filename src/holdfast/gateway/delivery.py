@@ -36,6 +36,14 @@ class Deliveries:
         self._open = False
         self._unsubscribe()
 
+    def hold(self) -> None:
+        """As `close`, until it is released."""
+        self._open = False
+
+    def release(self) -> None:
+        self._open = True
+        self._news.set()
+
     async def run(self) -> None:
         if not self._platforms:
             return  # Pages read the log; only chats are owed anything.

@@ -50,8 +50,8 @@ class Intake:
         said = Said(text=update.text, sender=update.sender, dedup_key=f"update|{update.dedup_key}", anchor=update.anchor)
         try:
             await self._acceptance.take(session, said)
-        except LaneFull:  # Refused aloud, and the words stay readable.
-            await self._acceptance.answer(session, said, Say(notices.lane_full(session.queued)))
+        except LaneFull as error:  # Refused aloud, and the words stay readable.
+            await self._acceptance.answer(session, said, Say(notices.lane_full(error.waiting)))
 
     async def _session(self, session_key: str) -> Session:
         session = await self._store.current_session(session_key)

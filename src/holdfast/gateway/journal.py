@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
-from holdfast.core.errors import Bug, HoldfastError, StaleEpoch
+from holdfast.core.errors import Bug, HoldfastError, Refused, StaleEpoch
 from holdfast.core.events import (
     Event,
     Reasoning,
@@ -21,6 +21,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnResumed,
 )
+from holdfast.core.texts import storable
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.ports import Clock, StartedTurn, Store, StreamItem
 
@@ -56,6 +57,7 @@ class TurnLog:
 
     async def say(self, text: str) -> None:
         self.unread_results = False
+        text = storable(text)
         offset = len(self.text)
         self.text += text
         last = self._pending[-1] if self._pending else None
@@ -67,10 +69,10 @@ class TurnLog:
 
     async def think(self, text: str) -> None:
         self.unread_results = False
-        await self._add(Reasoning(text=text), len(text))
+        await self._add(Reasoning(text=storable(text)), len(text))
 
     async def output(self, call_id: str, text: str) -> None:
-        await self._add(ToolOutput(call_id=call_id, text=text), len(text))
+        await self._add(ToolOutput(call_id=call_id, text=storable(text)), len(text))
 
     def beat(self) -> None:
         """Puts on record that the turn is still run, though it has nothing to show."""
@@ -106,7 +108,8 @@ class TurnLog:
             try:
                 await self._append([*pieces, *events])
             except HoldfastError as error:
-                self._pending = pieces + self._pending
+                if not isinstance(error, Refused):  # What was refused for its content would be refused again.
+                    self._pending = pieces + self._pending
                 self.lose(error)
                 raise
             if any(isinstance(event, TurnEnded | TurnInterrupted) for event in events):

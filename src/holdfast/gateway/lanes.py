@@ -7,7 +7,7 @@ import structlog
 
 from holdfast.core import events as e
 from holdfast.core.errors import Bug, Conflict, HoldfastError, Unavailable
-from holdfast.core.resume import Decision, Facts
+from holdfast.core.resume import Decision
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
@@ -22,6 +22,7 @@ from holdfast.ports import Agent, Clock, Ids, Liveness, StartedTurn, Store, Tool
 SWEEP_S = 1.0
 SWEEP_LIMIT = 1000
 UNDER_WAY_S = 10.0
+LOOK_LATER_S = 5.0
 LOOKED_INTO_AT_ONCE = 4
 
 log = structlog.get_logger()
@@ -77,6 +78,18 @@ class Lanes:
     @property
     def running(self) -> int:
         return sum(lane.attempt is not None for lane in self._lanes.values())
+
+    @property
+    def running_turns(self) -> list[str]:
+        return [lane.attempt.turn_id for lane in self._lanes.values() if lane.attempt is not None]
+
+    @property
+    def _starting(self) -> bool:
+        return any(lane.starting for lane in self._lanes.values())
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        return [lane.attempt for lane in self._lanes.values() if lane.attempt is not None]
 
     def open(self) -> None:
         self._open = True
@@ -139,17 +152,27 @@ class Lanes:
 
     async def cut_all(self, reason: str) -> None:
         """Every running turn is recorded as cut, then its agent is interrupted (C1)."""
-        await self._until(lambda: not any(lane.starting for lane in self._lanes.values()))
-        attempts = [lane.attempt for lane in self._lanes.values() if lane.attempt is not None]
+        await self.settled()
+        attempts = self.attempts
         marks = [self._tasks.spawn(attempt.mark_interrupted(reason), name=f"mark {attempt.turn_id}") for attempt in attempts]
         if marks:
             await asyncio.wait(marks)
         for attempt in attempts:
-            attempt.cut(Cut.GATEWAY)
+            attempt.cut(Cut.GATEWAY, "gateway restarting" if reason == "restart_timeout" else "gateway shutting down")
 
-    async def idle(self) -> None:
-        """Returns when no turn runs."""
-        await self._until(lambda: not self.running)
+    async def idle(self, on_change: Callable[[], None] = lambda: None) -> None:
+        """Returns when no turn runs or is about to; `on_change` is called each time their number changed."""
+        running = self.running
+        while self.running or self._starting:
+            if self.running != running:
+                running = self.running
+                on_change()
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def settled(self) -> None:
+        """Returns when every turn that is on record as running here is an attempt."""
+        await self._until(lambda: not self._starting)
 
     async def _until(self, settled: Callable[[], bool]) -> None:
         while not settled():
@@ -157,6 +180,7 @@ class Lanes:
             await self._changed.wait()
 
     async def _work(self, session_id: str, lane: Lane) -> None:
+        failed, wait_s = True, 0.0
         try:
             while self._open:
                 lane.again.clear()
@@ -173,8 +197,13 @@ class Lanes:
                     await asyncio.sleep(wait_s)
                 if not moved and not lane.again.is_set():
                     break
+            failed = wait_s > 0  # Closed while the store did not answer.
         except Conflict as error:
+            failed = False
             log.info("somebody else was faster", session=session_id, error=str(error))
+        except (asyncio.CancelledError, GeneratorExit):
+            failed = False
+            raise
         except Bug:
             raise
         except HoldfastError as error:
@@ -182,6 +211,14 @@ class Lanes:
         finally:
             del self._lanes[session_id]
             self._changed.set()
+            if failed:  # A turn may be on record that nobody runs any more: it is found as one that was cut (P3).
+                self._tasks.spawn(self._look_later(session_id), name=f"look after {session_id}")
+
+    async def _look_later(self, session_id: str) -> None:
+        await asyncio.sleep(LOOK_LATER_S)
+        while not self._open:  # noqa: ASYNC110 - a pause has no event, and may last for hours.
+            await asyncio.sleep(LOOK_LATER_S)
+        self.look(session_id)
 
     async def _step(self, session_id: str, lane: Lane) -> bool:
         """One thing that was due; false when nothing is."""
@@ -222,6 +259,8 @@ class Lanes:
             return False
         # A few at a time, so that the store has time for people who write while a thousand turns are looked into (B13).
         async with self._turnstile:
+            if not self._open:
+                return False
             judged, taken = await self._recovery.look_into(session)
         lane.starting = False
         self._changed.set()  # Until its place among the resumes comes, it is cut and on record as such.
@@ -230,7 +269,7 @@ class Lanes:
             return bool(judged.session.queued) and await self._start(session.session_id, lane)
         if judged.rule.decision is not Decision.RESUME:
             await self._carry_out(judged, taken)
-            return True
+            return judged.rule.decision is not Decision.LEAVE or bool(judged.session.queued)
         place = await self._places.take(_rank(judged), lane.again)
         if place is None:
             return True  # News while it waited for its place: decide again.
@@ -240,7 +279,7 @@ class Lanes:
             lane.starting = True
             resumed = await self._carry_out(judged, taken)
             if resumed is not None:
-                await self._run(lane, resumed, resumed=(judged.reason, judged.facts), place=place)
+                await self._run(lane, resumed, resumed=judged.reason, place=place)
         return True
 
     async def _carry_out(self, judged: Judged, taken: StartedTurn | None) -> StartedTurn | None:
@@ -259,7 +298,7 @@ class Lanes:
                 self._reaped.add(owner)
         return False
 
-    async def _run(self, lane: Lane, started: StartedTurn, *, resumed: tuple[str, Facts] | None = None, place: Place | None = None) -> None:
+    async def _run(self, lane: Lane, started: StartedTurn, *, resumed: str | None = None, place: Place | None = None) -> None:
         session, transcript = await self._read(started.lease.session_id)
         attempt = Attempt(
             session=session,

@@ -158,12 +158,14 @@ class Recovery:
         rule, now = resume.decide(facts), self._clock.now()
         match rule.decision:
             case Decision.CLEAR:
-                await self._store.change_session(session.session_id, e.SessionChanged(resume_pending=False, rule=rule.label), at=now)
+                done = await self._store.settle_mark(session.session_id, turn_id=session.turn_id, rule=rule.label, at=now)
             case Decision.LEAVE if session.turn_state is TurnState.WAITING:
                 left = e.TurnLeft(rule=rule.label)
-                await self._store.leave_turn(session.session_id, turn_id=_turn_of(session), left=left, at=now)
+                done = await self._store.leave_turn(session.session_id, turn_id=_turn_of(session), left=left, at=now)
             case _:
-                return None
+                done = False
+        if not done:
+            return None
         _log(session, rule, None)
         return rule
 

@@ -5,16 +5,15 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any
 
-import msgspec
 import structlog
 
 from holdfast.core import events as e
 from holdfast.core import notes, notices, replies, resume
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
-from holdfast.core.errors import Conflict, HoldfastError, StoreFull, Unavailable
+from holdfast.core.errors import Conflict, HoldfastError, Refused, StoreFull, Unavailable
 from holdfast.core.recovery import close_every_call, restarts_after_cut
-from holdfast.core.resume import Decision, Facts
 from holdfast.core.sessions import Session
+from holdfast.core.texts import storable, storable_value
 from holdfast.core.transcript import ToolCall, Transcript, answer_id
 from holdfast.core.turns import Outcome
 from holdfast.gateway.journal import TurnLog
@@ -40,6 +39,7 @@ class Cut(StrEnum):
     LOST = "lost"
     STORE = "store"
     SUSPENDED = "suspended"
+    UNSTORABLE = "unstorable"
 
 
 class _Asked(BaseException):
@@ -77,6 +77,7 @@ class Face:
         known = self.calls.get(call_id)
         if known is not None and known.outcome is not None:
             return ToolResult(known.outcome, known.result or "")
+        name, arguments = storable(name), storable_value(arguments)
         tool = self._tools.get(name)
         effect = tool.effect if tool else Effect.PURE
         call = ToolCall(call_id=call_id, name=name, arguments=arguments, effect=effect, attempt=self._log.attempt)
@@ -86,6 +87,7 @@ class Face:
             result = ToolResult(ToolOutcome.FAILED, f"There is no tool {name!r}.")
         else:
             result = await self._run(tool, call)
+        result = ToolResult(result.outcome, storable(result.text))
         # The effect is done: its result is recorded even if the turn is cut in this moment.
         await self._tasks.finish(self._finish(call, result), name=f"result of {call_id}")
         return result
@@ -115,7 +117,7 @@ class Face:
         known = self.calls.get(call_id)
         if known is not None and known.outcome is not None:
             return known.result or ""
-        question_id = self._ids.new("q")
+        question_id, question = self._ids.new("q"), storable(question)
         events: list[e.Event] = [e.ToolStarted(call_id=call_id, name=ASK, arguments={"question": question}, effect=Effect.PURE)]
         if replies.owed(self._request.session_key):  # A chat must be told what it is asked.
             events.append(replies.written(self._request.session_key, "notice", f"{question_id}.asked", question, anchor=self._anchor))
@@ -126,7 +128,7 @@ class Face:
 
 
 class Attempt:
-    """One attempt under way in this process. `resumed`: why its turn was cut, and the facts by which it was decided to go on with it."""
+    """One attempt under way in this process. `resumed`: why its turn was cut, if it is taken up again after that."""
 
     def __init__(
         self,
@@ -140,16 +142,17 @@ class Attempt:
         clock: Clock,
         ids: Ids,
         tally: Tally,
-        resumed: tuple[str, Facts] | None,
+        resumed: str | None,
     ) -> None:
         turn = transcript.turns[-1]
         self.session, self.turn_id = session, turn.id
         self._log, self._agent, self._tasks, self._clock, self._tally = written, agent, tasks, clock, tally
         self._began = clock.monotonic()
         self._cut: Cut | None = None
+        self._words = ""
         self._reason = "store_failed"
-        self._resumed = resumed
-        self._anchor = transcript.anchor
+        self._recovers = turn.reason is not None  # It was cut before, whoever took it up again, and however often it asked since.
+        self.anchor = transcript.anchor
         self.outcome: Outcome | None = None
         self._over = False  # Its end, or its question, is on record.
         self._gone = asyncio.Event()
@@ -163,14 +166,18 @@ class Attempt:
             calls=transcript.calls,
             kept=transcript.answer_text,
             note=notes.choose(
-                resumed=resumed[0] if resumed else None,
+                resumed=resumed,
                 pending=session.resume_reason if session.resume_pending and turn.attempt == 1 else None,
                 unread_results=turn.attempt == 1 and len(transcript.turns) > 1 and transcript.turns[-2].unread_results,
             ),
         )
-        self._face = Face(written, self._request, self._anchor, tools, tasks, clock, ids)
+        self._face = Face(written, self._request, self.anchor, tools, tasks, clock, ids)
         written.unread_results = turn.unread_results
         written.on_lost = self._lost
+
+    @property
+    def number(self) -> int:
+        return self._request.attempt
 
     @property
     def idle_s(self) -> float:
@@ -186,16 +193,19 @@ class Attempt:
         """Something of this attempt is on record."""
         return self._log.signed
 
-    def cut(self, why: Cut) -> None:
-        """Ends the attempt from outside; the first reason counts."""
+    def cut(self, why: Cut, words: str | None = None) -> None:
+        """Ends the attempt from outside; the first reason counts. The agent hears it with its cancellation, in these words."""
         if self._cut is None:
-            self._cut = why
+            self._cut, self._words = why, words or str(why)
             self._gone.set()
 
     def _lost(self, error: Exception) -> None:
         log.warning("turn cannot be written", turn=self.turn_id, session=self.session.session_id, error=str(error))
         self._reason = "store_full" if isinstance(error, StoreFull) else "store_failed"
-        self.cut(Cut.LOST if isinstance(error, Conflict) else Cut.STORE)
+        if isinstance(error, Refused):
+            self.cut(Cut.UNSTORABLE, str(error))
+        else:
+            self.cut(Cut.LOST if isinstance(error, Conflict) else Cut.STORE)
 
     async def mark_interrupted(self, reason: str) -> None:
         """Records that the gateway cuts this attempt, before it does (C1)."""
@@ -238,7 +248,7 @@ class Attempt:
 
     async def _let_go(self, agent: "asyncio.Task[None]") -> None:
         """Cancels the agent and with it its tools; one that does not end is left behind, with a word in the log."""
-        agent.cancel()
+        agent.cancel(self._words)
         _, hung = await asyncio.wait({agent}, timeout=LET_GO_S)
         if hung:
             log.error("agent does not let go of its turn", turn=self.turn_id, session=self.session.session_id)
@@ -255,7 +265,7 @@ class Attempt:
                 expected = isinstance(error, HoldfastError)
                 log.warning("agent failed", turn=self.turn_id, error=str(error), exc_info=None if expected else error)
             outcome = Outcome.FAILED
-            said = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+            said = storable(str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}")
         if self._cut is not None:
             return
         try:
@@ -269,6 +279,8 @@ class Attempt:
                 await self._insist(lambda: self._end(Outcome.CANCELLED))
             case Cut.IDLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long; the turn was ended."))
+            case Cut.UNSTORABLE:
+                await self._insist(lambda: self._end(Outcome.FAILED, self._words))
             case Cut.STORE | Cut.SUSPENDED:  # No restart is to blame.
                 reason = "suspended" if self._cut is Cut.SUSPENDED else self._reason
                 restarts = self.session.interrupted_restarts
@@ -293,21 +305,24 @@ class Attempt:
         key = self.session.session_key
         text = self._log.text if outcome is Outcome.COMPLETED else self._so_far
         rule, why = None, None
-        if self._resumed is not None and (outcome is Outcome.FAILED or (outcome is Outcome.COMPLETED and not text)):
-            tried = resume.decide(msgspec.structs.replace(self._resumed[1], tried=True))
-            if tried.decision is Decision.FAIL:
-                outcome, error, rule, why = Outcome.FAILED, error or NO_ANSWER, tried.label, "the recovery ended by itself"
-                text = self._so_far
-                log.info("recovery", session=self.session.session_id, turn=self.turn_id, rule=rule, name=tried.name, why=why)
+        if self._recovers and (outcome is Outcome.FAILED or (outcome is Outcome.COMPLETED and not text)):
+            tried = resume.tried()
+            outcome, error, rule, why = Outcome.FAILED, error or NO_ANSWER, tried.label, "the recovery ended by itself"
+            text = self._so_far
+            log.info("recovery", session=self.session.session_id, turn=self.turn_id, rule=rule, name=tried.name, why=why)
         events: list[e.Event] = list(close_every_call(list(self._face.calls.values()), stopped=outcome is Outcome.CANCELLED))
         unread = outcome is Outcome.FAILED and (bool(events) or self._log.unread_results)
         if text:
-            events.append(replies.written(key, "assistant", answer_id(self.turn_id), text, anchor=self._anchor))
+            events.append(replies.written(key, "assistant", answer_id(self.turn_id), text, anchor=self.anchor))
         if error is not None and replies.owed(key):
-            events.append(replies.written(key, "notice", f"{self.turn_id}.error", notices.failed(error), anchor=self._anchor))
+            events.append(replies.written(key, "notice", f"{self.turn_id}.error", notices.failed(error), anchor=self.anchor))
         # Only a completed turn, a stop or a rule takes the mark of an earlier cut away (A13).
         still_pending = outcome is Outcome.FAILED and rule is None and self.session.resume_pending
         events.append(e.TurnEnded(outcome=outcome, error=error, rule=rule, why=why, unread_results=unread, still_pending=still_pending))
+        await self._tasks.finish(self._record_end(events, outcome, rule), name=f"end of {self.turn_id}")
+
+    async def _record_end(self, events: list[e.Event], outcome: Outcome, rule: str | None) -> None:
+        """Also where whoever waited for it was cancelled meanwhile: what is on record has happened."""
         await self._log.record(*events)
         self._over, self.outcome = True, outcome
         self._tally.turns[outcome] += 1

@@ -45,3 +45,11 @@ def boot_id() -> str:
 def process_start(pid: int | None = None) -> int:
     """When a process started, in milliseconds: with the pid it names one life of one process."""
     return int(psutil.Process(pid or os.getpid()).create_time() * 1000)
+
+
+def lives(pid: int, started_at: int) -> bool:
+    """Whether that life of that process goes on: a pid alone may be somebody else's by now."""
+    try:
+        return process_start(pid) == started_at
+    except psutil.Error:
+        return False

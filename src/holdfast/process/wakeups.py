@@ -18,6 +18,7 @@ class Wakeups:
         folder.mkdir(mode=0o700, exist_ok=True)
         self.path = str(folder / f"{name}.sock")
         self._heard = heard
+        self._folder, self._folder_changed = folder, 0
         self._others: list[str] = []
         self._socket: socket.socket | None = None
         if len(self.path.encode()) > MAX_PATH:
@@ -38,10 +39,19 @@ class Wakeups:
     def send(self) -> None:
         if self._socket is None:
             return
+        self._look_around()
         for path in self._others:
             # A full queue means it is already woken; a missing socket means it is gone.
             with contextlib.suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
                 self._socket.sendto(b"!", path)
+
+    def _look_around(self) -> None:
+        """A process that is about to take over is woken from its first moment on, not only when it is next asked who lives."""
+        with contextlib.suppress(OSError):
+            changed = os.stat(self._folder).st_mtime_ns
+            if changed != self._folder_changed:
+                self.know([entry.path for entry in os.scandir(self._folder) if entry.name.endswith(".sock")])
+                self._folder_changed = changed
 
     def _drain(self) -> None:
         assert self._socket is not None

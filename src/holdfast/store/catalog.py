@@ -15,10 +15,21 @@ from holdfast.store.log import COLUMNS, Finding, Head, insert, load_head, read, 
 
 DERIVED = ("head", "session", "lane", "inbox", "dedup", "outbox", "question")
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
-LIVELY = {"session.created", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked"}
+LIVELY = {
+    "session.created",
+    "session.resumed",
+    "message.accepted",
+    "message.written",
+    "turn.started",
+    "turn.ended",
+    "turn.interrupted",
+    "question.asked",
+}
 # What a key of a request without words stands for.
 STOP, RESET, RESUME = b"stop", b"reset", b"resume"
-GOES_ON = "goes on"
+GOES_ON, NOTHING = "goes on", "nothing"
+# Outside a turn these are words to and from the gateway itself: a conversation does not live by them.
+ASIDE = {"message.written"}
 SQL_CHANGES = ("title", "pinned", "archived", "suspended", "resume_pending", "resume_reason", "rule")
 
 
@@ -42,7 +53,7 @@ def apply(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: 
         return
     _apply_turn(db, head, event, at)
     _apply_session(db, head, event, at)
-    if event.kind in LIVELY:
+    if event.kind in LIVELY and (in_turn or event.kind not in ASIDE):
         head.updated_at = at
 
 
@@ -148,6 +159,8 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
             db.execute("INSERT INTO inbox VALUES (?, ?, ?)", (head.session, head.seq, event.message_id))
             remember(db, event.dedup_key, digest(event.text), head.session, event.message_id)
             db.execute("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", (title_of(event.text), head.session))
+        case e.RequestNoted():
+            remember(db, event.dedup_key, event.what.encode(), head.session, NOTHING)
         case e.MessageRefused():
             _take_from_inbox(db, head, event.message_id)
         case e.MessageWritten():

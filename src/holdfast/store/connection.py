@@ -12,7 +12,11 @@ import apsw
 
 from holdfast.core.errors import Refused
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+# The oldest schema whose programs can go on writing while one of this version does.
+OLDEST_BESIDE = 2
+# Since this version the catalog is derived as it is now.
+CATALOG_SINCE = 2
 _SQL = resources.files("holdfast.store")
 
 
@@ -94,8 +98,10 @@ def fetch(db: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ()) -> list
     return db.execute(sql, bindings).fetchall()
 
 
-def migrate(db: apsw.Connection) -> None:
-    """Brings the schema to this version, or refuses one that is newer than this program."""
+def migrate(db: apsw.Connection, rebuild: Callable[[apsw.Connection], None] = lambda db: None) -> None:
+    """Brings the schema to this version, or refuses one that is newer than this program. A catalog that an older program derived is made
+    anew from the log.
+    """
     if _version(db) == SCHEMA_VERSION:
         return
     db.execute("BEGIN IMMEDIATE")
@@ -106,11 +112,22 @@ def migrate(db: apsw.Connection) -> None:
         else:
             for version in range(found + 1, SCHEMA_VERSION + 1):
                 db.execute(upgrade(version))
+            if found < CATALOG_SINCE:
+                rebuild(db)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
+
+
+def check_beside(version: int) -> None:
+    """Refuses to bring a schema up to date under a program that could not live with it."""
+    if version < OLDEST_BESIDE:
+        raise Refused(
+            f"This version changes the database (schema {version} to {SCHEMA_VERSION}) in a way the running one cannot live with. "
+            "Stop the gateway and start it again: `holdfast stop`, then `holdfast serve`."
+        )
 
 
 def reader(path: Path) -> Callable[[], apsw.Connection]:

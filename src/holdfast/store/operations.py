@@ -48,6 +48,8 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
     rows = fetch(db, "SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq LIMIT 1", (session,))
     if not rows:
         return None
+    if _another_turn_ends(db, key, session):
+        return None
     if left:
         set_aside(db, head, key, at)
     seq, message_id = rows[0]
@@ -61,6 +63,18 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
     append(db, head, e.MessageWritten(message_id=message_id, role="user", text=text), at, in_turn=True)
     save_head(db, head)
     return StartedTurn(Lease(session_id, owner, head.epoch), turn_id, head.attempt, head.position)
+
+
+def _another_turn_ends(db: apsw.Connection, key: str, session: int) -> bool:
+    """Whether a conversation that was left is still at the work it was told to stop: one chat has one agent at a time (A22)."""
+    return bool(
+        fetch(
+            db,
+            "SELECT 1 FROM session o JOIN head h ON h.session = o.id"
+            " WHERE o.session_key = ? AND o.id <> ? AND h.stop = 1 AND h.state IN ('running', 'interrupted') LIMIT 1",
+            (key, session),
+        )
+    )
 
 
 def leave_turn(db: apsw.Connection, session_id: str, turn_id: str, left: e.TurnLeft, at: int) -> bool:
@@ -95,12 +109,25 @@ def append_turn(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, p
     if (head.epoch, head.owner, head.turn) != (lease.epoch, lease.owner, turn_id) or head.state not in HELD:
         raise StaleEpoch(lease.session_id, lease.epoch)
     _check_position(head, turn_id, attempt, position)
+    if head.stop:  # It is on record, and people were told: whatever came too late ends as it says.
+        if any(isinstance(event, e.TurnResumed) for event in events):
+            raise StaleEpoch(lease.session_id, lease.epoch)
+        events = [_stopped(event) for event in events]
     for event in events:
         append(db, head, event, at, in_turn=True)
     if head.stop and head.state is TurnState.WAITING:  # It asked in the moment in which it was stopped: the stop wins.
         end_unattended(db, head, Outcome.CANCELLED, STOPPED_WAITING, at)
     save_head(db, head)
     return head.position
+
+
+def _stopped(event: e.Event) -> e.Event:
+    """The end of a turn for which a stop was recorded before."""
+    return (
+        e.TurnEnded(outcome=Outcome.CANCELLED, rule=event.rule)
+        if isinstance(event, e.TurnEnded) and event.outcome is not Outcome.CANCELLED
+        else event
+    )
 
 
 def append_stream(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:

@@ -12,7 +12,7 @@ from holdfast.core.errors import BadInput, NotFound
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
-from holdfast.ports import Counts, Delivery, Owner, SessionPage
+from holdfast.ports import Counts, Delivery, Owner, Pause, SessionPage
 from holdfast.store.connection import fetch
 from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, fill_gaps, read, salvage
 
@@ -199,7 +199,8 @@ def unsettled(db: apsw.Connection) -> list[Session]:
     rows = fetch(
         db,
         f"{_SESSION} WHERE h.session IN ("
-        "SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'interrupted' AND left = 1"
+        "SELECT l.session FROM head l JOIN session s ON s.id = l.session WHERE l.state IN ('running', 'answered', 'interrupted')"
+        " AND l.state = 'interrupted' AND l.left = 1 AND s.suspended = 0"
         " UNION SELECT q.session FROM question q JOIN head w ON w.session = q.session"
         " WHERE q.state = 'open' AND w.state = 'waiting' AND w.left = 0"
         " UNION SELECT m.id FROM session m JOIN head n ON n.session = m.id WHERE m.resume_pending = 1 AND n.state IN ('none', 'ended'))"
@@ -287,6 +288,20 @@ def deliveries(db: apsw.Connection, states: Sequence[DeliveryState], now: int, l
             )
         )
     return owed
+
+
+def running_by_owner(db: apsw.Connection) -> dict[int, int]:
+    rows = fetch(
+        db,
+        "SELECT owner, count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'"
+        " AND owner IS NOT NULL GROUP BY owner",
+    )
+    return dict(rows)
+
+
+def pause(db: apsw.Connection, now: int) -> Pause | None:
+    rows = fetch(db, "SELECT holder, since, until FROM pause WHERE until > ?", (now,))
+    return Pause(*rows[0]) if rows else None
 
 
 def owners(db: apsw.Connection) -> list[Owner]:

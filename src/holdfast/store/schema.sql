@@ -127,6 +127,14 @@ CREATE TABLE start (
     sound INTEGER NOT NULL DEFAULT 0
 );
 
+-- At most one: who holds up the work of this home, and until when.
+CREATE TABLE pause (
+    id     INTEGER PRIMARY KEY CHECK (id = 1),
+    holder TEXT NOT NULL,
+    since  INTEGER NOT NULL,
+    until  INTEGER NOT NULL
+);
+
 -- `event_id` is 0 for an event that is missing. `row` is what was found, as text.
 CREATE TABLE quarantine (
     session  INTEGER NOT NULL,

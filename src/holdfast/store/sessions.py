@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 
 import apsw
+import msgspec
 
 from holdfast.core import events as e
 from holdfast.core import notices, replies
 from holdfast.core.busy import Route, route
-from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound, NothingToStop, QuestionClosed
+from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound, QuestionClosed
 from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome, TurnState
@@ -23,7 +24,7 @@ from holdfast.ports import (
     Stopped,
 )
 from holdfast.store import reads
-from holdfast.store.catalog import GOES_ON, RESET, RESUME, STOP, append, digest
+from holdfast.store.catalog import GOES_ON, NOTHING, RESET, RESUME, STOP, append, digest
 from holdfast.store.connection import fetch
 from holdfast.store.log import Head, load_head, number, save_head
 from holdfast.store.unattended import STOPPED_WAITING, end_unattended, open_question, refuse_waiting
@@ -52,6 +53,14 @@ def mark_pending(db: apsw.Connection, session_key: str, reason: str, at: int) ->
     if session is None or session.suspended:
         return False
     append_free(db, number(db, session.session_id), [e.SessionChanged(resume_pending=True, resume_reason=reason)], at)
+    return True
+
+
+def settle_mark(db: apsw.Connection, session_id: str, turn_id: str | None, rule: str, at: int) -> bool:
+    session = reads.session(db, session_id)
+    if session.open_turn or session.turn_id != turn_id or session.queued or not session.resume_pending:
+        return False
+    append_free(db, number(db, session_id), [e.SessionChanged(resume_pending=False, rule=rule)], at)
     return True
 
 
@@ -163,11 +172,18 @@ def _leave(db: apsw.Connection, session: Session, by: str, why: str, at: int) ->
 def reset(db: apsw.Connection, session_id: str, fresh: tuple[str, str], by: str, dedup_key: str | None, at: int) -> Moved:
     known = _known(db, dedup_key, RESET)
     if known is not None:
-        return Moved(known[0], changed=True)
+        return Moved(known[0], changed=known[1] != NOTHING)
     session = _current(db, session_id)
     if _unused(session):
+        _note(db, session.session_id, RESET, dedup_key, at)
         return Moved(session.session_id, changed=False)
     return _reset(db, session, fresh, by, dedup_key, told=True, at=at)
+
+
+def _note(db: apsw.Connection, session_id: str, what: bytes, dedup_key: str | None, at: int) -> None:
+    """A request that found nothing to do is done, too: asked again later, it must not find something (A22)."""
+    if dedup_key is not None:
+        append_free(db, number(db, session_id), [e.RequestNoted(what=what.decode(), dedup_key=dedup_key)], at)
 
 
 def _unused(session: Session) -> bool:
@@ -183,11 +199,13 @@ def resume_session(db: apsw.Connection, session_id: str, by: str, dedup_key: str
     known = _known(db, dedup_key, RESUME)
     session = reads.session(db, session_id)
     if known is not None:
-        return Moved(known[0], changed=True, goes_on=known[1] == GOES_ON)
+        return Moved(known[0], changed=known[1] != NOTHING, goes_on=known[1] == GOES_ON)
     cut = session.turn_state is TurnState.INTERRUPTED
     if session.current and not session.suspended and not cut:
+        _note(db, session_id, RESUME, dedup_key, at)
         return Moved(session_id, changed=False)
-    if not session.current and (other := reads.current_session(db, session.session_key)):
+    other = None if session.current else reads.current_session(db, session.session_key)
+    if other is not None:
         _leave(db, other, by, "another conversation was resumed first", at)
     goes_on = cut or session.turn_state is TurnState.ANSWERED
     append_free(db, number(db, session_id), [e.SessionResumed(by=by, goes_on=goes_on, dedup_key=dedup_key)], at)
@@ -203,6 +221,16 @@ def command(db: apsw.Connection, session_id: str, aside: Aside, action: Action, 
     answered = replies.written(target.session_key, "notice", f"{aside.message_id}.reply", reply, anchor=aside.anchor)
     append_free(db, number(db, target.session_id), [said, answered], at)
     return Accepted(aside.message_id, target.session_id)
+
+
+def tell_once(db: apsw.Connection, session_id: str, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
+    key = f"notice|{session_id}|{notice_id}"
+    if _known(db, key, digest(text)) is not None:
+        return False
+    session = reads.session(db, session_id)
+    notice = replies.written(session.session_key, "notice", f"{session_id}.{notice_id}", text, anchor=anchor)
+    append_free(db, number(db, session_id), [msgspec.structs.replace(notice, dedup_key=key)], at)
+    return True
 
 
 def _act(db: apsw.Connection, session: Session, action: Action, at: int) -> tuple[Session, str]:
@@ -224,9 +252,33 @@ def _act(db: apsw.Connection, session: Session, action: Action, at: int) -> tupl
             left = reads.conversation_number(db, number(db, session.session_id))
             return reads.session(db, moved.session_id), notices.begun("asked", left)
         case Resume():
-            moved = resume_session(db, action.session_id, action.by, None, at)
-            resumed = reads.session(db, action.session_id)
-            return resumed, notices.resumed(resumed, goes_on=moved.goes_on) if moved.changed else notices.nothing_to_resume()
+            return _resume(db, session, action, at)
+
+
+def _resume(db: apsw.Connection, session: Session, action: Resume, at: int) -> tuple[Session, str]:
+    wanted = action.session_id or _worth_resuming(db, session)
+    if wanted is None:
+        return session, notices.already_going_on(session) if session.open_turn else notices.nothing_to_resume()
+    moved = resume_session(db, wanted, action.by, None, at)
+    resumed = reads.session(db, wanted)
+    if moved.changed:
+        stopped = session.open_turn and wanted != session.session_id
+        return resumed, notices.resumed(resumed, goes_on=moved.goes_on, stopped=stopped)
+    return resumed, notices.already_going_on(resumed) if resumed.open_turn else notices.nothing_to_resume()
+
+
+def _worth_resuming(db: apsw.Connection, session: Session) -> str | None:
+    """What was cut or suspended here; else, where nothing is under way, the conversation before this one."""
+    if session.suspended or session.turn_state is TurnState.INTERRUPTED:
+        return session.session_id
+    if session.open_turn:
+        return None
+    rows = fetch(
+        db,
+        "SELECT session_id FROM session WHERE session_key = ? AND session_id <> ? ORDER BY id DESC LIMIT 1",
+        (session.session_key, session.session_id),
+    )
+    return str(rows[0][0]) if rows else None
 
 
 def _known(db: apsw.Connection, dedup_key: str | None, content: bytes) -> tuple[str, str] | None:
@@ -248,9 +300,10 @@ def request_stop(db: apsw.Connection, session_id: str, by: str, dedup_key: str |
     session = reads.session(db, session_id)
     if known is not None:
         still = session.turn_id == known[1] and session.open_turn
-        return Stopped(known[1], session.queued, ended=not still)
+        return Stopped(known[1] if known[1] != NOTHING else None, session.queued, ended=not still)
     if not session.open_turn or session.turn_id is None:
-        raise NothingToStop(session_id)
+        _note(db, session_id, STOP, dedup_key, at)
+        return Stopped(None, session.queued, ended=True)
     head = load_head(db, number(db, session_id))
     ended = _stop(db, head, by, dedup_key, at)
     save_head(db, head)
@@ -273,6 +326,8 @@ def answer(db: apsw.Connection, question_id: str, make: Callable[[str, str], e.Q
     session, call_id, state, expires_at = rows[0]
     if state != "open" or expires_at <= at:
         raise QuestionClosed(question_id, "expired" if state == "open" else state)
+    if reads.session(db, reads.name(db, session)).suspended:
+        raise QuestionClosed(question_id, "suspended")
     head = load_head(db, session)
     append(db, head, make(question_id, call_id), at, in_turn=True)
     save_head(db, head)

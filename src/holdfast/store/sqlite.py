@@ -20,6 +20,7 @@ from holdfast.ports import (
     Delivery,
     Moved,
     Owner,
+    Pause,
     SessionPage,
     StartedTurn,
     Stop,
@@ -27,6 +28,7 @@ from holdfast.ports import (
     StreamItem,
 )
 from holdfast.store import operations, reads, reserve, sessions, upkeep
+from holdfast.store.catalog import rebuild
 from holdfast.store.connection import check_place, connect, migrate, reader
 from holdfast.store.log import Finding, quarantine
 from holdfast.store.writer import Lines, Threads
@@ -69,6 +71,9 @@ class SqliteStore:
 
     async def mark_pending(self, session_key: str, *, reason: str = "restart_timeout", at: int) -> bool:
         return await self._lines.write(sessions.mark_pending, session_key, reason, at)
+
+    async def settle_mark(self, session_id: str, *, turn_id: str | None, rule: str, at: int) -> bool:
+        return await self._lines.write(sessions.settle_mark, session_id, turn_id, rule, at)
 
     async def clear_pending(self, session_key: str, *, at: int) -> bool:
         return await self._lines.write(sessions.clear_pending, session_key, at)
@@ -132,6 +137,9 @@ class SqliteStore:
     async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
         return await self._lines.write(sessions.command, session_id, aside, action, at, when_full=isinstance(action, Stop))
 
+    async def tell_once(self, session_id: str, *, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
+        return await self._lines.write(sessions.tell_once, session_id, notice_id, text, anchor, at)
+
     async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
         return await self._lines.write(sessions.request_stop, session_id, by, dedup_key, at, when_full=True)
 
@@ -191,8 +199,17 @@ class SqliteStore:
     async def record_sound(self, owner: int) -> None:
         await self._lines.write(upkeep.record_sound, owner)
 
-    async def record_end(self, owner: int) -> None:
-        await self._lines.write(upkeep.record_end, owner, when_full=True)
+    async def record_end(self, owner: int, *, ended: bool = True) -> None:
+        await self._lines.write(upkeep.record_end, owner, ended, when_full=True)
+
+    async def running_by_owner(self) -> dict[int, int]:
+        return await self._lines.read(reads.running_by_owner)
+
+    async def set_pause(self, pause: Pause | None) -> None:
+        await self._lines.write(upkeep.set_pause, pause)
+
+    async def pause(self, *, now: int) -> Pause | None:
+        return await self._lines.read(reads.pause, now)
 
     async def last_end(self, *, apart_from: int) -> bool:
         return await self._lines.read(reads.last_end, apart_from)
@@ -264,7 +281,7 @@ async def open_store(home: Path, *, now: Callable[[], int], reserve_bytes: int =
     try:
         first = connect(path)
         try:
-            migrate(first)
+            migrate(first, rebuild)
         finally:
             first.close()
     except (apsw.NotADBError, apsw.CorruptError) as error:

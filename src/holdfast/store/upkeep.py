@@ -4,7 +4,7 @@ import apsw
 
 from holdfast.core import events as e
 from holdfast.core.turns import TurnState
-from holdfast.ports import Owner
+from holdfast.ports import Owner, Pause
 from holdfast.store import reads
 from holdfast.store.catalog import append
 from holdfast.store.connection import fetch
@@ -36,8 +36,14 @@ def record_sound(db: apsw.Connection, owner: int) -> None:
     db.execute("UPDATE start SET sound = 1 WHERE owner = ?", (owner,))
 
 
-def record_end(db: apsw.Connection, owner: int) -> None:
-    db.execute("UPDATE start SET ended = 1 WHERE owner = ?", (owner,))
+def record_end(db: apsw.Connection, owner: int, ended: bool) -> None:
+    db.execute("UPDATE start SET ended = ? WHERE owner = ?", (ended, owner))
+
+
+def set_pause(db: apsw.Connection, pause: Pause | None) -> None:
+    db.execute("DELETE FROM pause")
+    if pause is not None:
+        db.execute("INSERT INTO pause VALUES (1, ?, ?, ?)", (pause.holder, pause.since, pause.until))
 
 
 def forget_owner(db: apsw.Connection, owner: int) -> None:

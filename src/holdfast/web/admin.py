@@ -1,17 +1,22 @@
 """The gateway as a whole: its status, its health, its end."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from starlette.types import ASGIApp
 
+from holdfast.core.errors import HandOverFailed, NotNow
 from holdfast.gateway.gateway import Gateway
-from holdfast.web.bodies import Nothing
-from holdfast.web.errors import NotYet, Unhealthy
+from holdfast.web.bodies import Body, Nothing
+from holdfast.web.errors import Unhealthy
 from holdfast.web.metrics import CONTENT_TYPE, Metrics
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import Reply, answer, text
+from holdfast.web.times import rfc3339
+
+MAX_PAUSE_S = 24 * 3600.0
 
 
 class StatusView(msgspec.Struct):
@@ -21,6 +26,9 @@ class StatusView(msgspec.Struct):
     started_at: str
     version: str
     gateway_state: str
+    since: str
+    why: str | None
+    url: str
     running_turns: int
     retiring: list[Any]
     inbox: int
@@ -28,6 +36,8 @@ class StatusView(msgspec.Struct):
     suspended: int
     pending: int
     safe_mode: bool
+    paused_by: str | None
+    paused_until: str | None
     platforms: Any
     home: str
     agent: str
@@ -44,6 +54,27 @@ class Released(msgspec.Struct):
     safe_mode: bool
 
 
+class NewPause(Body, frozen=True):
+    """`holder` says who holds up the work, for those who wonder; it ends by itself after `for_s` seconds."""
+
+    holder: Annotated[str, Meta(min_length=1, max_length=200)] = "owner"
+    for_s: Annotated[float, Meta(gt=0, le=MAX_PAUSE_S)] = 3600.0
+
+
+class Paused(msgspec.Struct):
+    gateway_state: str
+    holder: str
+    until: str
+
+
+class Restarted(msgspec.Struct):
+    """`mode`: `hand_over` (the process `pid` of `version` serves now) or `exit` (this one ends, and its supervisor starts the next)."""
+
+    mode: str
+    pid: int
+    version: str
+
+
 class Admin:
     def __init__(
         self,
@@ -51,8 +82,10 @@ class Admin:
         metrics: Metrics,
         status: Callable[[], Awaitable[dict[str, Any]]],
         request_stop: Callable[[], None],
+        request_restart: Callable[[], Awaitable[dict[str, Any]]],
     ) -> None:
-        self._gateway, self._metrics, self._status, self._request_stop = gateway, metrics, status, request_stop
+        self._gateway, self._metrics, self._status = gateway, metrics, status
+        self._request_stop, self._request_restart = request_stop, request_restart
 
     def operations(self) -> Iterable[Operation]:
         yield Operation(method="GET", path="/api/status", handle=self.status, summary="The status", answers={200: StatusView})
@@ -95,16 +128,35 @@ class Admin:
             answers={200: Released},
             inside=False,
         )
-        for order, what in (("restart", "Restarting"), ("pause", "Pausing"), ("unpause", "Unpausing")):
-            yield Operation(
-                method="POST",
-                path=f"/api/admin/{order}",
-                handle=_not_yet(f"{what} over HTTP"),
-                summary=f"{what} the gateway",
-                answers={},
-                refusals=(NotYet,),
-                inside=False,
-            )
+        yield Operation(
+            method="POST",
+            path="/api/admin/restart",
+            handle=self.restart,
+            summary="Restart: by hand-over where it can be, else by ending with code 75",
+            body=Nothing,
+            body_optional=True,
+            answers={200: Restarted},
+            refusals=(NotNow, HandOverFailed),
+        )
+        yield Operation(
+            method="POST",
+            path="/api/admin/pause",
+            handle=self.pause,
+            summary="Start no turn for a while; messages are kept",
+            body=NewPause,
+            body_optional=True,
+            answers={200: Paused},
+            refusals=(NotNow,),
+        )
+        yield Operation(
+            method="POST",
+            path="/api/admin/unpause",
+            handle=self.unpause,
+            summary="Go on after a pause",
+            body=Nothing,
+            body_optional=True,
+            answers={200: Ordered},
+        )
 
     async def status(self, call: Call) -> ASGIApp:
         return answer(200, await self._status())
@@ -124,9 +176,14 @@ class Admin:
         self._gateway.resume_all()
         return answer(200, Released(self._gateway.safe_mode))
 
+    async def restart(self, call: Call) -> ASGIApp:
+        return answer(200, await self._request_restart())
 
-def _not_yet(what: str) -> Callable[[Call], Awaitable[ASGIApp]]:
-    async def refuse(call: Call) -> ASGIApp:
-        raise NotYet(what)
+    async def pause(self, call: Call) -> ASGIApp:
+        wanted: NewPause = call.body
+        paused = await self._gateway.life.pause(wanted.holder, wanted.for_s)
+        return answer(200, Paused(self._gateway.state, paused.holder, rfc3339(paused.until)))
 
-    return refuse
+    async def unpause(self, call: Call) -> ASGIApp:
+        await self._gateway.life.unpause()
+        return answer(200, Ordered(self._gateway.state))

@@ -32,13 +32,15 @@ def build_app(
     access: Access,
     status: Callable[[], Awaitable[dict[str, Any]]],
     request_stop: Callable[[], None],
+    request_restart: Callable[[], Awaitable[dict[str, Any]]],
     static: Path | None = STATIC,
     timing: Timing = Timing(),  # noqa: B008 - it is a value
 ) -> ASGIApp:
     """The ASGI application for one gateway, which must have been built with `encode=holdfast.web.frames.encode`.
 
     `status` gives what `GET /api/status` answers. `request_stop` is called once the answer to `POST /api/admin/stop` is sent; it must
-    return at once. `static` is the folder of the built page; without it a plain text says so.
+    return at once. `request_restart` gives what `POST /api/admin/restart` answers, once the successor serves. `static` is the folder of the
+    built page; without it a plain text says so.
     """
     router = Router(redirect_slashes=False)
     envelope = Envelope(Guard(router, access))
@@ -47,7 +49,7 @@ def build_app(
         *Streams(gateway, Tasks(), timing).operations(),
         *Sessions(gateway).operations(),
         *Questions(gateway).operations(),
-        *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop).operations(),
+        *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop, request_restart).operations(),
         *Login(access).operations(),
     ]
     operations += OpenApi(operations, holdfast.__version__).operations()

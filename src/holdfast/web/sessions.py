@@ -184,7 +184,7 @@ class Sessions:
     async def stop(self, call: Call) -> ASGIApp:
         wanted: Command = call.body
         stopped = await self._gateway.stop_turn(call.params["id"], by=OWNER, client_id=wanted.client_id)
-        return answer(202, StoppedTurn(stopped.turn_id, stopped.queued))
+        return answer(202, StoppedTurn(stopped.turn_id or "", stopped.queued))
 
     async def delete(self, call: Call) -> ASGIApp:
         raise NotYet("Deleting a session")

@@ -1,0 +1,64 @@
+"""`holdfast restart`: a new process takes over from the running one; returns when it serves."""
+
+import time
+from typing import Any
+
+import click
+
+from holdfast.cli.display import took
+from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.core.errors import Unavailable
+
+# A successor has half a minute to prove itself, and replies that are being sent may take a minute to have their outcome.
+PATIENCE_S = 120.0
+LOOK_S = 0.1
+
+
+class NotBack(Unavailable):
+    code = "not_back"
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(
+            f"Process {pid} has ended to be started again, and nobody has done so within {took(PATIENCE_S)}. "
+            "See what its supervisor says, or start it with `holdfast serve`."
+        )
+
+
+@click.command("restart")
+@home_option
+@json_option
+def command(as_json: bool) -> None:
+    """Restart the gateway without cutting a turn.
+
+    The new process starts beside the old one, proves itself, and takes over; turns that run end where they are. Where that cannot be (in a
+    container, under launchd), the gateway ends and its supervisor starts it again; cut turns are resumed. Exit code 1 when the new process
+    did not take over: then the old one still serves, and the reason is said.
+    """
+    restarted, took_s = restart()
+    if as_json:
+        print_json(restarted)
+    else:
+        click.echo(f"Process {restarted['pid']} serves now, Holdfast {restarted['version']} ({took(took_s)}).")
+
+
+def restart() -> tuple[dict[str, Any], float]:
+    """What became of it, and how long it took."""
+    from holdfast.cli.client import connect
+
+    began = time.monotonic()
+    restarted: dict[str, Any] = connect(home()).post("/api/admin/restart", patience_s=PATIENCE_S).body
+    if restarted["mode"] == "exit":
+        restarted |= _next_one(restarted["pid"])
+    return restarted, time.monotonic() - began
+
+
+def _next_one(old: int) -> dict[str, Any]:
+    from holdfast.cli import running
+
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = running.find(home())
+        if found.status and found.lives and found.status["pid"] != old and found.status["gateway_state"] == "running":
+            return {"pid": found.status["pid"], "version": found.status.get("version", "")}
+        time.sleep(LOOK_S)
+    raise NotBack(old)

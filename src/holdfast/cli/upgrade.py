@@ -1,0 +1,29 @@
+"""`holdfast upgrade`: a hand-over to the version that is installed now."""
+
+import click
+
+from holdfast import __version__
+from holdfast.cli.display import took
+from holdfast.cli.options import home, home_option, json_option, print_json
+
+
+@click.command("upgrade")
+@home_option
+@json_option
+def command(as_json: bool) -> None:
+    """Let the version that is installed now take over from the one that runs.
+
+    Install the new version first, in the same place. No turn is cut. Where the new version changes the database in a way the running one
+    cannot live with, it is refused and said so: then stop the gateway and start it again.
+    """
+    from holdfast.cli import running
+    from holdfast.cli.restart import restart
+
+    before = str(running.require(home()).get("version", ""))
+    restarted, took_s = restart()
+    if as_json:
+        print_json(restarted | {"version_before": before, "version_installed": __version__})
+        return
+    same = before == restarted["version"]
+    step = f"still Holdfast {before}: nothing newer is installed here" if same else f"Holdfast {before} -> {restarted['version']}"
+    click.echo(f"Process {restarted['pid']} serves now, {step} ({took(took_s)}).")

@@ -1,0 +1,204 @@
+"""Tells people of stops and restarts, once each, over all the processes that take part. `core/restarts.py` decides whom and where."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from holdfast.core import keys, lifecycle, notices, restarts
+from holdfast.core.errors import DuplicateOtherContent, NotFound, NotNow, Unavailable
+from holdfast.core.lifecycle import GatewayState
+from holdfast.core.restarts import By, Chat, Notice, Request, Running, What
+from holdfast.core.turns import TurnState
+from holdfast.gateway.lanes import Lanes
+from holdfast.gateway.recovery import read_transcript
+from holdfast.gateway.tasks import Tasks
+from holdfast.ports import Clock, Ids, Liveness, Platform, Restarts, Store
+
+TELL_S = 2.0
+
+log = structlog.get_logger()
+
+
+class Announcements:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        liveness: Liveness,
+        owner: int,
+        platforms: dict[str, Platform],
+        lanes: Lanes,
+        tasks: Tasks,
+        restarts: Restarts | None,
+        homes: Sequence[str],
+        window_s: float,
+        state: Callable[[], GatewayState],
+    ) -> None:
+        self._store, self._clock, self._ids, self._liveness, self._owner = store, clock, ids, liveness, owner
+        self._platforms, self._lanes, self._tasks, self._restarts = platforms, lanes, tasks, restarts
+        self._homes, self._window_s, self._state = homes, window_s, state
+
+    # a restart that is asked for
+
+    def refusal(self, session_key: str, sender: str) -> str | None:
+        """Why this person cannot restart Holdfast from there, if so."""
+        key = keys.parse(session_key)
+        platform = self._platforms.get(key.platform)
+        if not key.on_page and (platform is None or not platform.may_operate(session_key, sender)):
+            return notices.may_not_restart()
+        if self._restarts is None:
+            return notices.cannot_restart()
+        if not lifecycle.restarts(self._state()):
+            return str(NotNow("restart", self._state()))
+        return None
+
+    def reply(self, chat: Chat) -> str:
+        cuts = self._restarts is not None and self._restarts.cuts
+        return restarts.reply(What.RESTART if cuts else What.HAND_OVER, chat, self._running())
+
+    def request(self, by: By, *, chat: Chat | None = None, id: str | None = None) -> Request:
+        """On the note, so that the process that comes after a restart knows whom to tell."""
+        made = restarts.request(id or self._ids.new("r"), by, chat=chat, homes=self._homes)
+        if self._restarts is not None:
+            self._restarts.keep([*self._restarts.note(), made])
+        return made
+
+    def withdraw(self, *requests: Request) -> None:
+        if self._restarts is not None and requests:
+            gone = {one.id for one in requests}
+            self._restarts.keep([one for one in self._restarts.note() if one.id not in gone])
+
+    def begin(self, request: Request) -> None:
+        if self._restarts is not None:
+            self._restarts.begin(request)
+
+    # before, after, or not at all
+
+    async def before(self, what: What, by: By | None) -> bool:
+        """On record when this returns, unless the store does not answer in time. True when somebody hears of it in a chat. `by` is who
+        asked for a stop; who asked for a restart stands on the note.
+        """
+        noted = list(self._restarts.note()) if self._restarts is not None else []
+        if what is What.RESTART:
+            asked = noted
+        else:
+            asked = [restarts.request(self._ids.new("r"), by, homes=self._homes)] if by is not None else []
+        try:
+            async with asyncio.timeout(TELL_S):
+                await self._lanes.settled()
+                running = [*self._running(), *await self._running_elsewhere()]
+                planned = restarts.before(what, asked, running, window_s=self._window_s)
+                telling = [self._tasks.spawn(self._tell_if_it_can_be(notice), name=f"notice {notice.id}") for notice in planned]
+                if telling:
+                    await asyncio.wait(telling)
+                if what is What.STOP:
+                    await self._stopped_instead(noted)
+        except (TimeoutError, Unavailable) as error:
+            log.warning("not everybody could be told of the end", error=str(error) or "no answer in time")
+            return True
+        return any(not keys.parse(notice.session_key).on_page for notice in planned) or any(one.chat is not None for one in noted)
+
+    async def _stopped_instead(self, noted: Sequence[Request]) -> None:
+        """A restart that will not be: a note must not outlive a stop, or a container's start-up would take it for the wish to come back."""
+        for one in noted:
+            if await self._on_record(one):
+                await self.failed(one, notices.stopped_instead())
+        self.withdraw(*noted)
+
+    async def before_retiring_ends(self) -> None:
+        """A process that only lets its turns end is told to stop: to its chats that is a restart, because another one serves."""
+        running = self._running()
+        for notice in restarts.before(What.RESTART, [], running, window_s=self._window_s):
+            await self._tell_if_it_can_be(notice)
+
+    async def back(self) -> None:
+        """A process serves: whoever waits for a restart is told, and the note is done with. Killed in between, the next one goes on, and
+        tells nobody twice.
+        """
+        noted = list(self._restarts.note()) if self._restarts is not None else []
+        for notice in restarts.after([one for one in noted if await self._on_record(one)]):
+            await self._tell(notice)
+        self.withdraw(*noted)
+
+    async def failed(self, request: Request, why: str) -> None:
+        for notice in restarts.failed(request, why):
+            await self._tell_if_it_can_be(notice)
+        self.withdraw(request)
+
+    # how
+
+    def _running(self) -> list[Running]:
+        return [
+            Running(
+                session_key=attempt.session.session_key,
+                session_id=attempt.session.session_id,
+                anchor=attempt.anchor,
+                turn_id=attempt.turn_id,
+                attempt=attempt.number,
+            )
+            for attempt in self._lanes.attempts
+        ]
+
+    async def _running_elsewhere(self) -> list[Running]:
+        """Turns that retiring processes let come to their ends: whoever serves takes them along when it goes."""
+        names = {owner.id: owner.name for owner in await self._store.owners() if owner.id != self._owner}
+        found = []
+        for session in await self._store.open_turns(apart_from=self._owner):
+            name = names.get(session.owner or 0)
+            if session.turn_state is TurnState.RUNNING and session.turn_id and name is not None and self._liveness.alive(name):
+                transcript = await read_transcript(self._store, session)
+                found.append(
+                    Running(
+                        session_key=session.session_key,
+                        session_id=session.session_id,
+                        anchor=transcript.anchor,
+                        turn_id=session.turn_id,
+                        attempt=session.attempt,
+                    )
+                )
+        return found
+
+    async def _on_record(self, request: Request) -> bool:
+        """The note is written before the command that asked is on record. One that is not there never asked, and its platform brings it
+        again.
+        """
+        if request.chat is None:
+            return True
+        try:
+            session = await self._store.session(request.chat.session_id)
+            return any(message.id == request.id for message in (await read_transcript(self._store, session)).messages)
+        except NotFound:
+            return False
+
+    async def _tell_if_it_can_be(self, notice: Notice) -> None:
+        try:
+            await self._tell(notice)
+        except Unavailable as error:
+            log.warning("a notice could not be stored", notice=notice.id, session_key=notice.session_key, error=str(error))
+
+    async def _tell(self, notice: Notice) -> None:
+        session_id = notice.session_id or await self._conversation(notice.session_key)
+        if session_id is None:
+            log.warning("no such platform is connected", home_channel=notice.session_key)
+            return
+        try:
+            await self._store.tell_once(session_id, notice_id=notice.id, text=notice.text, anchor=notice.anchor, at=self._clock.now())
+        except DuplicateOtherContent:
+            log.info("told before, in other words", notice=notice.id, session=session_id)
+        except NotFound:
+            log.info("nobody is left to be told", notice=notice.id, session=session_id)
+
+    async def _conversation(self, session_key: str) -> str | None:
+        """The one a home channel is in; one without any begins with the notice. None where no platform could send it."""
+        key = keys.parse(session_key)
+        if not key.on_page and key.platform not in self._platforms:
+            return None
+        session = await self._store.current_session(session_key)
+        if session is None:
+            session = await self._store.create_session(
+                session_id=self._ids.new("s"), session_key=session_key, log=self._ids.new("l"), at=self._clock.now()
+            )
+        return session.session_id

@@ -1,0 +1,48 @@
+"""What is tidied while a gateway runs: the search index, questions past their time, old stream events, owners that are gone."""
+
+import asyncio
+
+import structlog
+
+from holdfast.core.errors import Unavailable
+from holdfast.gateway.lanes import Lanes
+from holdfast.ports import Clock, Liveness, Store
+
+EVERY_S = 60.0
+INDEX_S = 0.5
+INDEX_PAGE = 500
+PRUNED_AT_ONCE = 50
+
+log = structlog.get_logger()
+
+
+class Housekeeping:
+    def __init__(self, *, store: Store, clock: Clock, liveness: Liveness, owner: int, lanes: Lanes, keep_streams_s: float) -> None:
+        self._store, self._clock, self._liveness, self._owner, self._lanes = store, clock, liveness, owner, lanes
+        self._keep_streams_s = keep_streams_s
+
+    async def index(self) -> None:
+        while True:
+            try:
+                while await self._store.index_search(limit=INDEX_PAGE) == INDEX_PAGE:
+                    pass
+            except Unavailable as error:
+                log.warning("search index is behind", error=str(error))
+            await asyncio.sleep(INDEX_S)
+
+    async def tidy(self) -> None:
+        while True:
+            try:
+                await self._tidy_once()
+            except Unavailable as error:
+                log.warning("housekeeping failed", error=str(error))
+            await asyncio.sleep(EVERY_S)
+
+    async def _tidy_once(self) -> None:
+        now = self._clock.now()
+        for session_id in await self._store.expire_questions(now=now):
+            self._lanes.look(session_id)
+        await self._store.prune_streams(before=now - int(self._keep_streams_s * 1000), at=now, limit=PRUNED_AT_ONCE)
+        for owner in await self._store.owners():
+            if owner.id != self._owner and not self._liveness.alive(owner.name):
+                await self._store.forget_owner(owner.id)

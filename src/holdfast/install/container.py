@@ -1,0 +1,21 @@
+"""Whether the start of a container brings the gateway up: a decision over what the last process left in the home folder."""
+
+from collections.abc import Mapping
+from typing import Any
+
+# An operator's stop, and a start that could not succeed, last until somebody takes them back.
+STAYS_DOWN = {
+    "stopped": "it was stopped, and stays so until somebody starts it",
+    "startup_failed": "its last start failed, and the next one would too until that is mended",
+}
+
+
+def held_down(status: Mapping[str, Any] | None, *, restart_noted: bool) -> str | None:
+    """Why it stays down; None where it comes up. `status` is status.json, if there is one that can be read.
+
+    Every other state means that it was cut: by a kill, by the end of its container, in the middle of a drain. A restart without hand-over
+    ends by the way of a stop and persists `stopped` too; the restart note tells the two apart.
+    """
+    if status is None or restart_noted:
+        return None
+    return STAYS_DOWN.get(str(status.get("gateway_state")))

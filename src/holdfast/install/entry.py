@@ -1,0 +1,81 @@
+"""`python -m holdfast.install.entry`: what a container starts. It becomes `holdfast serve`, or waits while it is to stay down.
+
+A container that ended would only be started again by its supervisor, so one that is to stay down does not end: it waits. `holdfast
+service start` takes the stop back, and it goes on by itself.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast.config import home_folder
+from holdfast.install.container import held_down
+
+STATUS, RESTART_NOTE, WAITING = "status.json", "restart-pending.json", "waiting.lock"
+LOOK_S = 0.5
+ENDS = {signal.SIGTERM, signal.SIGINT}
+
+
+def main() -> int:
+    home = home_folder(os.environ)
+    why = look(home)
+    if why is not None and not wait(home, why):
+        return 0
+    # The same process goes on: as process 1 of its container it gets the container's signals itself.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", "--home", str(home), "serve"])
+
+
+def look(home: Path) -> str | None:
+    return held_down(read_status(home), restart_noted=(home / RESTART_NOTE).exists())
+
+
+def wait(home: Path, why: str) -> bool:
+    """Until the stop is taken back; False when the container is to end instead."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(os.open(home / WAITING, os.O_CREAT | os.O_RDWR, 0o600), "w") as lock:
+        print(f"holdfast: The gateway of {home} does not start: {why}. `holdfast service start` starts it.", file=sys.stderr, flush=True)
+        # Blocked, they are kept for us even in process 1, which otherwise never sees what it does not handle.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+        try:
+            while look(home) is not None:
+                with contextlib.suppress(BlockingIOError):  # Held for a moment by one who looks, or by another container.
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if signal.sigtimedwait(ENDS, LOOK_S) is not None:
+                    return False
+            return True
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def is_waiting(home: Path) -> bool:
+    """Whether a container's start-up waits here for the stop to be taken back."""
+    try:
+        with open(home / WAITING) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def take_back(home: Path) -> None:
+    """Forgets the stop: what nobody remembers holds nothing down."""
+    (home / STATUS).unlink(missing_ok=True)
+
+
+def read_status(home: Path) -> dict[str, Any] | None:
+    try:
+        status = json.loads((home / STATUS).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return status if isinstance(status, dict) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

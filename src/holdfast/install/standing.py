@@ -1,0 +1,101 @@
+"""Judgements about an installed service: whether its unit is still right, and whether it came up. Looks at nothing itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.install.description import EXIT_CONFIG, Service
+from holdfast.install.systemd import unit
+
+INSTALL_AGAIN = "`holdfast service install` writes it anew."
+WORDS = {
+    "command": "the command",
+    "folder": "the folder its tools work in",
+    "stop_timeout_s": "how long a stop may take",
+    "watchdog_s": "the watchdog",
+    "environment": "its variables",
+    "user": "its user",
+}
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the supervisor says of a unit."""
+
+    active: str = "inactive"
+    sub: str = "dead"
+    result: str = "success"
+    main_pid: int = 0
+    exit_status: int = 0
+    restarts: int = 0
+    enabled: str = ""
+    needs_reload: bool = False
+
+    @property
+    def is_up(self) -> bool:
+        return self.active in ("active", "reloading")
+
+
+def stale(text: str, described: Service | None, wanted: Service | None, *, python_exists: bool, home_exists: bool) -> list[str]:
+    """What is wrong with an installed unit, each with what to do; nothing when it is what this version would write. `wanted` is None
+    where nobody knows what that is, because the settings cannot be read.
+    """
+    if described is None:
+        return [f"It was not written by this version of Holdfast, and cannot be compared. {INSTALL_AGAIN}"]
+    found = []
+    if not python_exists:
+        found.append(f"Its interpreter {described.command[0]} no longer exists, so the next start fails. {INSTALL_AGAIN}")
+    if not home_exists:
+        found.append(
+            f"Its home folder {described.home} no longer exists: its conversations are not there. Put the folder back, or remove the "
+            "service with `holdfast service uninstall`."
+        )
+    if text != unit(described):
+        found.append(f"It was changed by hand, or written by another version. {INSTALL_AGAIN}")
+    differing = [word for field, word in WORDS.items() if wanted is not None and getattr(described, field) != getattr(wanted, field)]
+    if differing and python_exists:
+        found.append(f"It no longer fits this installation or its settings: {', '.join(differing)}. {INSTALL_AGAIN}")
+    return found
+
+
+def not_up(shown: Shown, status: Mapping[str, Any] | None, *, lives: bool, answers: bool) -> str | None:
+    """What is missing until the service can be said to be up; None when everything fits together."""
+    if not shown.is_up:
+        return f"the service is {shown.active} ({explained(shown)})"
+    if not shown.main_pid:
+        return "it has no main process"
+    if status is None:
+        return f"its process {shown.main_pid} has written no status.json"
+    if status.get("pid") != shown.main_pid or not lives:
+        return f"status.json names process {status.get('pid')}, and its main process is {shown.main_pid}"
+    if not answers:
+        return f"its process {shown.main_pid} does not answer at {status.get('url')}"
+    return None
+
+
+# Exit codes of the supervisor itself, from before our program runs.
+BEFORE_US = {
+    200: "its folder cannot be entered",
+    203: "its interpreter cannot be run",
+    216: "its group is not known",
+    217: "its user is not known",
+}
+RESULTS = {
+    "start-limit-hit": "it failed too often in a row, and is not tried again by itself",
+    "timeout": "it did not say in time that it was ready, or did not stop in time",
+    "watchdog": "it hung, and was killed by the watchdog",
+    "oom-kill": "the system ran out of memory",
+    "signal": "it was killed",
+    "core-dump": "it crashed",
+}
+
+
+def explained(shown: Shown) -> str:
+    """Why a service is not up, in words."""
+    if shown.result == "exit-code" or (shown.result == "success" and shown.exit_status):
+        if shown.exit_status == EXIT_CONFIG:
+            return "it refused to start as it is configured, exit code 78"
+        return BEFORE_US.get(shown.exit_status, f"it ended with exit code {shown.exit_status}")
+    if shown.result == "success":
+        return "it is starting" if shown.active == "activating" else "nobody started it, or it was stopped"
+    return RESULTS.get(shown.result, shown.result)

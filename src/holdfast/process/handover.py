@@ -1,0 +1,200 @@
+"""Hand-over: a new process starts beside the old one, proves itself, and takes its place. No turn is cut, no connection refused.
+
+The two talk in lines of JSON over a socket of their own:
+
+    new: {"ready": {"pid", "started_at", "version"}}    it has loaded code and settings, opened the store, and could serve
+    old: {"go": true}                                   the old one starts no more turns and sends no more replies
+    new: {"serving": true}                              it serves; the old one lets go of lock and listener
+    old: {"announced": true}                            the service manager knows the new main process
+
+Whichever line is missing, or says {"failed": why}, the old one goes on as if nothing had been asked. The new process is no child of the
+old one: it is started through a second fork, so that a service manager takes it for its own.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from holdfast.core.errors import HandOverFailed
+from holdfast.core.planned_stop import Life
+
+VARIABLE = "HOLDFAST_SUCCESSION"
+READY_S = 30.0
+SERVING_S = 15.0
+# Forks again and becomes the new program: whoever started it is not its parent. It tells the new program's pid.
+LAUNCH = """
+import os, sys
+if pid := os.fork():
+    os.write(int(sys.argv[1]), str(pid).encode())
+    os._exit(0)
+os.close(int(sys.argv[1]))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+log = structlog.get_logger()
+
+
+class Estate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the old process leaves: open descriptors, and what the new one must know of it."""
+
+    listener: int
+    lock: int
+    wire: int
+    front: int | None
+    schema: int
+    pid: int
+
+
+class Successor(msgspec.Struct, frozen=True, kw_only=True):
+    pid: int
+    started_at: int
+    version: str
+
+    @property
+    def life(self) -> Life:
+        return Life(self.pid, self.started_at)
+
+
+# --- the old process
+
+
+async def hand_over(
+    command: Sequence[str],
+    *,
+    listener: int,
+    lock: int,
+    front: int | None,
+    schema: int,
+    environment: Mapping[str, str],
+    let_go: Callable[[], Awaitable[None]],
+    announce: Callable[[Successor], None],
+) -> Successor:
+    """Starts the new process and gives everything over. `let_go` is awaited before it may begin; when this raises `HandOverFailed`,
+    the caller takes back what it let go of.
+    """
+    ours, theirs = socket.socketpair()
+    estate = Estate(listener=listener, lock=lock, wire=theirs.fileno(), front=front, schema=schema, pid=os.getpid())
+    try:
+        launched = await _launch(command, estate, environment)
+    except HandOverFailed:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    try:
+        told = await _hear(reader, "ready", READY_S)
+        successor = msgspec.convert(told, Successor)
+        await let_go()
+        _say(writer, {"go": True})
+        await _hear(reader, "serving", SERVING_S)
+        announce(successor)
+        _say(writer, {"announced": True})
+        await writer.drain()
+    except (HandOverFailed, msgspec.ValidationError, ValueError, OSError) as error:
+        # Whatever it hangs at: it must not keep the lock and the listener that it was given.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(launched, signal.SIGKILL)
+        raise error if isinstance(error, HandOverFailed) else HandOverFailed(f"what it said was not understood ({error}).") from error
+    finally:
+        writer.close()
+    return successor
+
+
+async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[str, str]) -> int:
+    """The pid of the new process."""
+    told, tell = os.pipe()
+    given = [estate.listener, estate.lock, estate.wire, *([] if estate.front is None else [estate.front])]
+    try:
+        launcher = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", "-c", LAUNCH, str(tell), *command),
+            pass_fds=[*given, tell],
+            env={**environment, VARIABLE: msgspec.json.encode(estate).decode()},
+        )
+    except OSError as error:
+        os.close(told)
+        raise HandOverFailed(f"it could not be started ({error.strerror}).") from error
+    finally:
+        os.close(tell)
+    await launcher.wait()
+    with os.fdopen(told, "rb") as wire:
+        pid = wire.read()
+    if not pid:
+        raise HandOverFailed("it could not be started.")
+    return int(pid)
+
+
+async def _hear(reader: asyncio.StreamReader, what: str, within_s: float) -> Any:
+    try:
+        async with asyncio.timeout(within_s):
+            line = await reader.readline()
+    except TimeoutError:
+        raise HandOverFailed(f"it was not {what} within {within_s:.0f} s.") from None
+    except OSError as error:
+        raise HandOverFailed(f"it cannot be heard ({error.strerror}).") from error
+    if not line:
+        raise HandOverFailed(f"it ended before it was {what}; its own words are in the log.")
+    try:
+        said = json.loads(line)
+        failed, told = said.get("failed"), said.get(what)
+    except (ValueError, AttributeError) as error:
+        raise HandOverFailed("what it said was not understood.") from error
+    if failed is not None:
+        raise HandOverFailed(str(failed))
+    return told
+
+
+def _say(writer: asyncio.StreamWriter, words: dict[str, Any]) -> None:
+    writer.write(json.dumps(words).encode() + b"\n")
+
+
+# --- the new process
+
+
+def inherited(environment: MutableMapping[str, str]) -> "Estate | None":
+    """What an old process left to this one. Taken out of the environment, and kept from this process's own children."""
+    text = environment.pop(VARIABLE, None)
+    if text is None:
+        return None
+    estate = msgspec.json.decode(text, type=Estate)
+    for descriptor in (estate.listener, estate.lock, estate.wire, estate.front):
+        if descriptor is not None:
+            os.set_inheritable(descriptor, False)
+    return estate
+
+
+class Heir:
+    """The new process's side of the wire."""
+
+    def __init__(self, estate: Estate) -> None:
+        self.estate = estate
+        self._socket = socket.socket(fileno=estate.wire)
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def ready(self, successor: Successor) -> None:
+        """Says that it could serve, and waits until it may."""
+        self._reader, self._writer = await asyncio.open_connection(sock=self._socket)
+        _say(self._writer, {"ready": msgspec.to_builtins(successor)})
+        await _hear(self._reader, "go", READY_S)
+
+    async def serving(self) -> None:
+        assert self._reader is not None and self._writer is not None
+        _say(self._writer, {"serving": True})
+        await _hear(self._reader, "announced", SERVING_S)
+        self._writer.close()
+
+    def failed(self, why: str) -> None:
+        """Before it was ready: the old process is told why, and goes on."""
+        with contextlib.suppress(OSError):
+            self._socket.setblocking(True)
+            self._socket.sendall(json.dumps({"failed": why}).encode() + b"\n")

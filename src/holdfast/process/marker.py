@@ -1,0 +1,41 @@
+"""Watches for the planned-stop marker: a file that asks this process to stop, for systems and supervisors where a signal cannot."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from holdfast import files
+from holdfast.core.planned_stop import NAME, Life, names
+
+POLL_S = 0.5
+
+log = structlog.get_logger()
+
+
+def clear(home: Path, life: Life) -> None:
+    """Removes a marker that named this life: it has been obeyed. Others are left alone."""
+    try:
+        found = files.read(home / NAME)
+        if found is not None and (found.get("pid"), found.get("process_started_at")) == (life.pid, life.started_at):
+            (home / NAME).unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        log.warning("the stop marker cannot be removed", error=str(error))
+
+
+async def watch(home: Path, life: Life, *, now: Callable[[], int], obeys: Callable[[], bool], stop: Callable[[], None]) -> None:
+    """Calls `stop` once when a marker names this life while it `obeys`, and ends. What cannot be read is logged once, and read again."""
+    trouble = ""
+    while True:
+        try:
+            if names(files.read(home / NAME), life, now=now()) and obeys():
+                log.info("planned stop", because=NAME, signal="none")
+                stop()
+                return
+            trouble = ""
+        except (OSError, ValueError) as error:
+            if str(error) != trouble:
+                trouble = str(error)
+                log.warning("the stop marker cannot be read", error=trouble)
+        await asyncio.sleep(POLL_S)

@@ -1,0 +1,118 @@
+"""What this process tells of itself: over HTTP to whoever asks, in `status.json` to whoever cannot ask."""
+
+import asyncio
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from holdfast import __version__
+from holdfast.core.errors import Unavailable
+from holdfast.core.lifecycle import GatewayState
+from holdfast.core.planned_stop import Life
+from holdfast.gateway.gateway import Gateway
+from holdfast.process import system
+from holdfast.process.locks import OwnerLocks
+from holdfast.process.status import StatusFile
+
+log = structlog.get_logger()
+
+LOOK_S = 1.0
+COUNTED = ("inbox", "outbox", "suspended", "pending")
+
+
+def now_text() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Report:
+    """`planned`: somebody who may do so asked for the stop that is under way. `silent`: a successor serves, and the file is its own."""
+
+    def __init__(self, home: Path, locks: OwnerLocks, url: str) -> None:
+        self._home, self._locks, self.url = home, locks, url
+        self._file = StatusFile(home)
+        self.life = Life(os.getpid(), system.process_start())
+        self.started_at = self._since = now_text()
+        self.gateway: Gateway | None = None
+        self.owner: str | None = None  # Its lock in the home folder proves that this process lives.
+        self.planned = True
+        self.silent = False
+        self.why: str | None = None
+        self._counts = dict.fromkeys(COUNTED, 0)
+        self._retiring: list[dict[str, Any]] = []
+        self._written: dict[str, Any] = {}
+        self._state = GatewayState.STARTING
+
+    async def status(self) -> dict[str, Any]:
+        if self.gateway is not None:
+            counts = await self.gateway.counts()
+            self._counts = {name: getattr(counts, name) for name in COUNTED}
+            self._retiring = await self._others()
+        return self.snapshot()
+
+    async def follow_retiring(self) -> None:
+        """Keeps the file true about those who retire beside this process, while it serves."""
+        while not self.silent and self._state in (GatewayState.RUNNING, GatewayState.PAUSED):
+            try:
+                self._retiring = await self._others()
+            except Unavailable as error:
+                log.warning("retiring processes are not known", error=str(error))
+            if self._retiring != self._written.get("retiring"):
+                self.moved(self._state)
+            await asyncio.sleep(LOOK_S)
+
+    async def _others(self) -> list[dict[str, Any]]:
+        """The processes that still run turns for a home that another one serves."""
+        assert self.gateway is not None
+        running = await self.gateway.store.running_by_owner()
+        return [
+            {"pid": owner.pid, "process_started_at": owner.started_at, "running_turns": running.get(owner.id, 0)}
+            for owner in await self.gateway.store.owners()
+            if owner.name != self.owner and self._locks.alive(owner.name)
+        ]
+
+    def snapshot(self) -> dict[str, Any]:
+        gateway = self.gateway
+        paused = gateway.life.paused if gateway else None
+        return {
+            "pid": self.life.pid,
+            "process_started_at": self.life.started_at,
+            "started_at": self.started_at,
+            "version": __version__,
+            "gateway_state": self._state,
+            "since": self._since,
+            "why": self.why,
+            "url": self.url,
+            "running_turns": gateway.lanes.running if gateway else 0,
+            "retiring": self._retiring,
+            **self._counts,
+            "safe_mode": gateway.safe_mode if gateway else False,
+            "paused_by": paused.holder if paused else None,
+            "paused_until": _time(paused.until) if paused else None,
+            "platforms": sorted(gateway.platforms) if gateway else [],
+            "home": str(self._home),
+            "owner": self.owner,
+            "agent": gateway.agent.name if gateway else None,
+            "degraded": gateway.store.degraded if gateway else None,
+        }
+
+    def moved(self, state: GatewayState) -> None:
+        """Writes the file. Ended by a signal that nobody planned, it leaves `running` behind: its supervisor brings it back (C17)."""
+        if state is not self._state:
+            self._state, self._since = state, now_text()
+        if self.silent:
+            return
+        shown = self.snapshot()
+        if state is GatewayState.STOPPED and not self.planned:
+            shown["gateway_state"] = GatewayState.RUNNING
+        self._written = shown
+        try:
+            self._file.write(shown)
+        except OSError as error:
+            log.error("status file cannot be written", error=str(error))
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,42 @@
+"""The restart note: a file of the home folder that says who asked for a restart and whom to tell of it. It outlives the process."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from holdfast import files
+from holdfast.core.restarts import NOTE, Request
+
+log = structlog.get_logger()
+
+
+class RestartNote:
+    """One process's hand on it (`ports.Restarts`). A note that cannot be read or written keeps nobody from restarting."""
+
+    def __init__(self, home: Path, *, cuts: bool, begin: Callable[[Request], None], now: Callable[[], int]) -> None:
+        self._path, self.cuts, self._begin, self._now = home / NOTE, cuts, begin, now
+
+    def note(self) -> Sequence[Request]:
+        try:
+            found: dict[str, Any] = files.read(self._path) or {}
+            return msgspec.convert(found.get("requests", []), list[Request])
+        except (OSError, ValueError) as error:
+            log.warning("the restart note cannot be read", error=str(error))
+            return []
+
+    def keep(self, requests: Sequence[Request]) -> None:
+        try:
+            if requests:
+                files.replace(self._path, {"at": self._now(), "requests": msgspec.to_builtins(requests)})
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    self._path.unlink()
+        except OSError as error:
+            log.error("the restart note cannot be written: some will not be told", error=str(error))
+
+    def begin(self, request: Request) -> None:
+        self._begin(request)

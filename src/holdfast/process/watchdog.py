@@ -1,0 +1,93 @@
+"""A thread that no tool and no blocked event loop can hold up: it notices a loop that hangs, and ends a stop that does not."""
+
+import asyncio
+import faulthandler
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from holdfast.process.supervisor import Supervisor
+
+BEAT_S = 1.0
+HUNG_AFTER_S = 10.0
+EXIT_LATE = 1
+
+log = structlog.get_logger()
+
+
+class Watchdog:
+    """While the loop answers, the file `beats` is touched and the service manager is told. `arm` sets the time by which the process must
+    have ended; past it everyone's stack is printed and the process ends, whatever it is doing.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, supervisor: Supervisor, beats: Path, last_words: Callable[[], None]) -> None:
+        self._loop, self._supervisor, self._beats, self._last_words = loop, supervisor, beats, last_words
+        self._answered = time.monotonic()
+        self._told = 0.0
+        self._deadline: float | None = None
+        self._step = "begin"
+        self._hung = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def arm(self, within_s: float) -> None:
+        """The first time counts."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + within_s
+
+    def step(self, name: str) -> None:
+        """What the stop is doing now: named if it is what hangs."""
+        self._step = name
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._pause()):
+            now = time.monotonic()
+            if self._deadline is not None and now >= self._deadline:
+                self._end()
+            try:
+                self._loop.call_soon_threadsafe(self._answer)
+            except RuntimeError:
+                return  # The loop is closed: the process is as good as over.
+            self._look(now)
+
+    def _pause(self) -> float:
+        until = BEAT_S if self._deadline is None else max(0.01, self._deadline - time.monotonic())
+        return min(BEAT_S, until)
+
+    def _answer(self) -> None:
+        self._answered = time.monotonic()
+
+    def _look(self, now: float) -> None:
+        silent_s = now - self._answered
+        if silent_s < HUNG_AFTER_S:
+            self._hung = False
+            try:
+                os.utime(self._beats)
+            except OSError:
+                pass  # Whoever looks at it will say that nothing beats.
+            if self._supervisor.watchdog_s is not None and now - self._told >= min(self._supervisor.watchdog_s, HUNG_AFTER_S):
+                self._told = now
+                self._supervisor.alive()
+        elif not self._hung:
+            self._hung = True
+            print(f"holdfast: the event loop has not answered for {silent_s:.0f} s; this is where it stands:", file=sys.stderr, flush=True)
+            faulthandler.dump_traceback(file=sys.stderr)
+
+    def _end(self) -> None:
+        print(f"holdfast: the stop did not end in time, at the step {self._step!r}; this is where it stands:", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback(file=sys.stderr)
+        try:
+            self._last_words()
+        finally:
+            os._exit(EXIT_LATE)

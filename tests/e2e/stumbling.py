@@ -1,0 +1,105 @@
+"""`python -m tests.e2e.stumbling` is `python -m holdfast` where things go wrong on demand: an agent that does not let go, and successors
+that fail at the place which the file `stumble` in the home folder names. PATIENCE_S says how long a successor is waited for."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast import main
+from holdfast.agents.demo import DemoAgent
+from holdfast.cli import main as command_line
+from holdfast.ports import AgentRequest, TurnFace
+from holdfast.process import handover, watchdog
+
+PATIENCE_S = float(os.environ.get("PATIENCE_S", "30"))
+HUNG_AFTER_S = 2.0
+DAWDLE_S = 1.5
+FOREVER_S = 3600.0
+
+
+def in_home(name: str) -> Path:
+    return Path(sys.argv[sys.argv.index("--home") + 1]) / name
+
+
+def stumbles() -> str:
+    """`PLACE HOW`, for example `ready die`; empty where nothing is to go wrong."""
+    file = in_home("stumble")
+    return file.read_text() if file.exists() else ""
+
+
+def stumble_at(place: str) -> None:
+    match stumbles().split():
+        case [where, "die"] if where == place:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case [where, "hang"] if where == place:
+            time.sleep(FOREVER_S)
+        case [where, "dawdle"] if where == place:
+            time.sleep(DAWDLE_S)
+
+
+def stumbling(step: Callable[..., Any], *, before: str, meanwhile: str = "", after: str = "") -> Callable[..., Any]:
+    async def stumbling_step(*given: Any) -> None:
+        stumble_at(before)
+        taking = asyncio.ensure_future(step(*given))
+        if stumbles().startswith(f"{meanwhile} "):
+            await asyncio.wait({taking}, timeout=0.02)
+            stumble_at(meanwhile)
+        await taking
+        stumble_at(after)
+
+    return stumbling_step
+
+
+class StubbornAgent(DemoAgent):
+    """`deaf COMMAND` runs a command beside it and swallows every cancellation; `doze COMMAND` blocks the event loop when it is cancelled.
+    `block COMMAND` blocks it as soon as the file says `block`. `tick` counts until there is a file `enough`; `wonder` does, and then asks.
+    """
+
+    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        word, _, rest = request.text.partition(" ")
+        if word in ("deaf", "doze", "block"):
+            self._beside = asyncio.ensure_future(turn.call(f"{request.turn_id}.1", "terminal", {"command": rest}))
+            while True:
+                await self._stay(word)
+        elif word in ("tick", "wonder"):
+            await self._tick(request, turn)
+            if word == "wonder":
+                await turn.say(f" and {await turn.ask(f'{request.turn_id}.1', 'What then?')}")
+        else:
+            await super().run(request, turn)
+
+    async def _tick(self, request: AgentRequest, turn: TurnFace) -> None:
+        await turn.keep(len(request.kept))
+        number = len(request.kept.split())
+        while not number or not in_home("enough").exists():
+            number += 1
+            await turn.say(str(number) if number == 1 else f" {number}")
+            await asyncio.sleep(0.02)
+
+    async def _stay(self, word: str) -> None:
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            if word == "doze":
+                time.sleep(FOREVER_S)  # noqa: ASYNC251 - what agents must not do.
+        if word == "block" and stumbles().startswith("block"):
+            time.sleep(FOREVER_S)  # noqa: ASYNC251
+
+
+if __name__ == "__main__":
+    # The composition root builds everything else: what is tested is what is served.
+    for owner, name, value in (
+        (main, "DemoAgent", StubbornAgent),
+        (handover, "READY_S", PATIENCE_S),
+        (handover, "SERVING_S", PATIENCE_S),
+        (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
+        (handover.Heir, "ready", stumbling(handover.Heir.ready, before="loaded", meanwhile="ready", after="told-to-go")),
+        (handover.Heir, "serving", stumbling(handover.Heir.serving, before="about-to-serve")),
+    ):
+        setattr(owner, name, value)
+    command_line()

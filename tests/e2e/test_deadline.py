@@ -1,0 +1,91 @@
+"""One deadline governs a stop: whatever hangs is named, and is gone with the process."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.command_line import holdfast, is_one_sentence
+from tests.e2e.serving import Serving, wait_until
+
+STUMBLING = "tests.e2e.stumbling"
+
+
+def with_a_tool(serving: Serving, word: str) -> tuple[str, psutil.Process]:
+    """A session whose agent is as stubborn as the word says, and the command that runs for it."""
+    session_id, file = serving.new_session(), serving.home / "tool"
+    serving.post(session_id, f"{word} echo $$ > {file}; trap '' TERM; while true; do sleep 1; done")
+    wait_until(lambda: file.exists() and file.read_text().strip().isdigit())
+    return session_id, psutil.Process(int(file.read_text()))
+
+
+def ended(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("word", ["deaf", "doze"])
+def test_a_stop_ends_in_time_though_the_agent_does_not_let_go(tmp_path: Path, word: str) -> None:
+    """C23, C15, C1: it swallows its cancellation, or blocks the event loop in it. The turn was marked before, and goes on at the next
+    start.
+    """
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="2") as serving:
+        session_id, tool = with_a_tool(serving, word)
+        began = time.monotonic()
+        assert serving.stop(timeout_s=60) == 1
+        assert time.monotonic() - began < 20
+        said = serving.output()
+        assert re.search(r"the stop did not end in time, at the step '[a-z ]+'", said) and "most recent call first" in said
+        assert word == "deaf" or "in _stay" in said, "the stack of what blocks"
+        wait_until(lambda: ended(tool))
+        serving.start()
+        session = serving.session(session_id)
+        assert [message["reason"] for message in session["messages"] if message["role"] == "interruption"] == ["shutdown_timeout"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_process_in_time_whose_event_loop_is_blocked(tmp_path: Path, number: int) -> None:
+    """C23: nothing of it can hear but the watchdog."""
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="2") as serving:
+        _, tool = with_a_tool(serving, "block")
+        (serving.home / "stumble").write_text("block")
+        wait_until(lambda: "has not answered" in serving.output())
+        assert serving.stop(number, timeout_s=30) == 1
+        assert "did not end in time" in serving.output() and "in _stay" in serving.output()
+        wait_until(lambda: ended(tool))
+
+
+def test_a_gateway_that_hangs_is_said_to_hang_and_is_stopped_by_force(tmp_path: Path) -> None:
+    """C23, D9: `status` ends with 1 and says so; `stop` kills what cannot end itself; the next start goes on."""
+    with Serving(tmp_path / "home") as serving:
+        process, pid = serving.reaped(), serving.pid
+        session_id = serving.new_session()
+        serving.post(session_id, "count 30 0.05")
+        serving.wait_for(session_id, state="running")
+        assert holdfast(serving.home, "status", "--json").json["hung"] is False
+        process.send_signal(signal.SIGSTOP)
+        beats = serving.home / "owners" / serving.written["owner"]
+        wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+        os.utime(beats, (time.time() - 15, time.time() - 15))  # As if it had been stopped fifteen seconds ago.
+        said = holdfast(serving.home, "status")
+        assert said.code == 1 and f"Process {pid}" in said.out and "hangs" in said.out and "`holdfast stop`" in said.out
+        said = holdfast(serving.home, "status", "--json")
+        assert said.code == 1 and {"running": True, "answers": False, "hung": True}.items() <= said.json.items()
+        said = holdfast(serving.home, "stop", "--timeout", "1")
+        assert said.code == 1 and is_one_sentence(said.err) and "it was killed" in said.err
+        assert process.wait(10) == -signal.SIGKILL
+        serving.start()
+        session = serving.wait_for(session_id)
+        assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 31))
+
+
+def test_a_gateway_that_answers_beats(tmp_path: Path) -> None:
+    """C23: what a status is judged by."""
+    with Serving(tmp_path / "home") as serving:
+        beats = serving.home / "owners" / serving.written["owner"]
+        os.utime(beats, (0, 0))
+        wait_until(lambda: time.time() - beats.stat().st_mtime < 60)
+        assert holdfast(serving.home, "status").code == 0

@@ -1,0 +1,146 @@
+"""The planned-stop marker: a file that asks one life of one process to stop, and no other."""
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.e2e.command_line import holdfast, is_one_sentence, write_status
+from tests.e2e.serving import Serving, now, wait_until
+
+
+def marker_for(pid: int, *, older_ms: int = 0, started_ms: int = 0) -> dict[str, Any]:
+    """As `holdfast stop` writes it; or one that is older, or names another life of that pid."""
+    started_at = int(psutil.Process(pid).create_time() * 1000) + started_ms
+    return {"pid": pid, "process_started_at": started_at, "written_at": now() - older_ms}
+
+
+def put(serving: Serving, marker: dict[str, Any]) -> Path:
+    """In one step, so that no half of it is read."""
+    making, place = serving.home / "making", serving.home / "planned-stop.json"
+    making.write_text(json.dumps(marker))
+    return making.replace(place)
+
+
+def test_a_marker_that_names_the_process_stops_it_once(tmp_path: Path) -> None:
+    """D1, D6, D8, C18: without a signal, by the same path, and it is taken away behind it."""
+    with Serving(tmp_path / "home") as serving:
+        assert serving.process is not None
+        place = put(serving, marker_for(serving.pid))
+        assert serving.process.wait(30) == 0
+        assert (serving.written["gateway_state"], serving.written["why"]) == ("stopped", "planned-stop.json")
+        assert serving.output().count("planned stop") == serving.output().count("asked to stop") == 1
+        assert not place.exists()
+
+
+def test_a_marker_for_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """D2, D8, D4: another process, an earlier life of this one, one that was written too long ago; also at the next start."""
+    with Serving(tmp_path / "home") as serving:
+        for marker in (
+            marker_for(serving.pid, older_ms=61_000),
+            marker_for(serving.pid, older_ms=-3_600_000),
+            marker_for(serving.pid, started_ms=-60_000),
+            marker_for(psutil.Process().pid),
+        ):
+            place = put(serving, marker)
+            session_id = serving.new_session()
+            serving.post(session_id, "count 9 0.1")  # Longer than the time between two looks at the marker.
+            assert serving.wait_for(session_id)["turns"][0]["attempt"] == 1
+            assert json.loads(place.read_text()) == marker
+        assert serving.stop(signal.SIGTERM) == 0
+        assert serving.written["gateway_state"] == "running", "no marker that counts: nobody planned this"
+        assert place.exists()
+        serving.start()
+        assert serving.new_session() and place.exists()
+
+
+def test_a_marker_that_does_not_read_is_survived_and_obeyed_once_it_does(tmp_path: Path) -> None:
+    """D7: each trouble is in the log, once."""
+    with Serving(tmp_path / "home") as serving:
+        assert serving.process is not None
+        place = serving.home / "planned-stop.json"
+        place.mkdir()
+        wait_until(lambda: "the stop marker cannot be read" in serving.output())
+        place.rmdir()
+        for number, content in enumerate((b"{", b"[]"), 2):
+            (serving.home / "making").write_bytes(content)
+            (serving.home / "making").replace(place)
+            wait_until(lambda number=number: serving.output().count("the stop marker cannot be read") == number)  # type: ignore[misc]
+        assert serving.new_session()
+        put(serving, marker_for(serving.pid))
+        assert serving.process.wait(30) == 0
+        assert serving.output().count("the stop marker cannot be read") == 3
+
+
+def test_a_marker_that_comes_before_the_process_serves_is_obeyed_as_soon_as_it_does(tmp_path: Path) -> None:
+    """D4."""
+    with Serving(tmp_path / "home") as serving:
+        assert serving.stop() == 0
+        process = serving.launch()
+        place = put(serving, marker_for(process.pid))
+        assert process.wait(30) == 0
+        assert serving.written["pid"] == process.pid and serving.written["gateway_state"] == "stopped"
+        assert "serves the demo agent" in serving.output() and not place.exists()
+
+
+def test_a_marker_while_it_already_drains_changes_nothing(tmp_path: Path) -> None:
+    """D3, C2, C17: the drain goes on as it began, and ends with its turn."""
+    with Serving(tmp_path / "home", module="tests.e2e.stumbling", drain_timeout_s="60") as serving:
+        assert serving.process is not None
+        session_id = serving.new_session()
+        serving.post(session_id, "tick")
+        serving.wait_for(session_id, state="running")
+        serving.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: bool(serving.written["gateway_state"] == "draining"))
+        place = put(serving, marker_for(serving.pid))
+        before = len(serving.session(session_id)["messages"][1]["text"])
+        wait_until(lambda: len(serving.session(session_id)["messages"][1]["text"]) > before + 150)  # It goes on for some looks.
+        (serving.home / "enough").touch()
+        assert serving.process.wait(30) == 0
+        assert serving.output().count("asked to stop") == 1 and serving.written["gateway_state"] == "running"
+        assert not place.exists()
+        serving.start()
+        assert [(turn["outcome"], turn["attempt"]) for turn in serving.session(session_id)["turns"]] == [("completed", 1)]
+
+
+# the command that writes it
+
+
+def test_a_stop_that_cannot_be_announced_is_not_done(tmp_path: Path) -> None:
+    """D9: it says why, and what can be done."""
+    with Serving(tmp_path / "home") as serving:
+        (serving.home / "planned-stop.json").mkdir()
+        said = holdfast(serving.home, "stop")
+        assert said.code == 1 and is_one_sentence(said.err)
+        assert "planned-stop.json cannot be written" in said.err and f"`kill {serving.pid}`" in said.err
+        assert serving.new_session()
+        assert [path.name for path in serving.home.glob(".planned*")] == [], "nothing half made is left"
+
+
+@pytest.mark.parametrize("stale", [{}, {"process_started_at": 12345}])
+def test_a_stop_of_nothing_writes_no_marker(tmp_path: Path, stale: dict[str, Any]) -> None:
+    """D9, C20: no gateway at all, or a pid that belongs to somebody else by now."""
+    if stale:
+        write_status(tmp_path, **stale)
+    began = time.monotonic()
+    said = holdfast(tmp_path, "stop")
+    assert said.code == 1 and is_one_sentence(said.err) and "No gateway runs" in said.err
+    assert not (tmp_path / "planned-stop.json").exists() and time.monotonic() - began < 30
+
+
+def test_the_marker_of_a_stop_that_had_to_be_forced_does_not_stop_the_next_process(tmp_path: Path) -> None:
+    """D9, D8: it names the life that could not hear of it."""
+    with Serving(tmp_path / "home") as serving:
+        process, pid = serving.reaped(), serving.pid
+        process.send_signal(signal.SIGSTOP)
+        said = holdfast(serving.home, "stop", "--timeout", "1")
+        assert said.code == 1 and is_one_sentence(said.err) and f"Process {pid}" in said.err and "it was killed" in said.err
+        assert process.wait(10) == -signal.SIGKILL
+        written = json.loads((serving.home / "planned-stop.json").read_text())
+        assert written["pid"] == pid and now() - written["written_at"] < 60_000
+        serving.start()
+        assert serving.new_session(), "it names a life that is over"

@@ -1,0 +1,239 @@
+"""Holdfast as a service of a real systemd, which runs in namespaces of its own."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+
+from holdfast.install import systemd
+from holdfast.install.description import Service as Described
+from holdfast.install.description import describe
+from tests.e2e.command_line import Said
+from tests.e2e.serving import wait_until
+from tests.install import machine as machines
+from tests.install.machine import Machine
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    if missing := machines.missing():
+        pytest.skip(f"No service was tried: {missing}.")
+    with Machine(tmp_path_factory.mktemp("machine") / "root") as machine:
+        yield machine
+
+
+class Service:
+    """A home folder and the service that serves it. Its folder has everything in its name that a unit could misread."""
+
+    def __init__(self, machine: Machine, folder: Path, settings: str = "") -> None:
+        self.machine, self.home, self.name = machine, folder / '50%h of "it" at $HOME', folder.name.replace("_", "-")
+        self.home.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text(settings)
+
+    def __enter__(self) -> "Service":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Whatever a test left: systemd must be as it was before."""
+        self.machine.run("systemctl", "--user", "kill", "--signal=KILL", self.name)
+        self.machine.run("systemctl", "--user", "disable", "--now", self.name)
+        self.unit.unlink(missing_ok=True)
+        shutil.rmtree(self.unit.with_suffix(".service.d"), ignore_errors=True)
+
+    def add(self, text: str) -> None:
+        """A drop-in, as an operator would write it."""
+        folder = self.unit.with_suffix(".service.d")
+        folder.mkdir()
+        (folder / "own.conf").write_text(text)
+
+    @property
+    def unit(self) -> Path:
+        return self.machine.units / f"{self.name}.service"
+
+    def __call__(self, word: str, *words: str) -> Said:
+        """`holdfast service WORD`."""
+        return self.machine.run(*self.command("service", word, "--name", self.name, *words))
+
+    def must(self, word: str, *words: str) -> Said:
+        said = self(word, *words)
+        assert said.code == 0, f"{word}: {said.out}{said.err}"
+        return said
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "holdfast", "--home", str(self.home), *words]
+
+    def show(self, field: str) -> str:
+        return self.machine.run("systemctl", "--user", "show", self.name, f"--property={field}", "--value").out.strip()
+
+    @property
+    def main_pid(self) -> int:
+        return int(self.show("MainPID"))
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return dict(json.loads((self.home / "status.json").read_text()))
+
+    def turns(self) -> list[tuple[str, int]]:
+        """Outcome and attempt of every turn of the one conversation there is."""
+        (session,) = self.machine.run(*self.command("sessions", "--json")).json["sessions"]
+        shown = self.machine.run(*self.command("show", session["session_id"], "--json")).json
+        return [(turn["outcome"], turn["attempt"]) for turn in shown["turns"]]
+
+
+class Counting:
+    """`holdfast send new "count N 0.1"`: a person who watches an answer come, whatever happens to the gateway."""
+
+    def __init__(self, service: Service, last: int) -> None:
+        self._process = service.machine.start(*service.command("send", "new", f"count {last} 0.1"))
+        self._expected = " ".join(str(number) for number in range(1, last + 1))
+        assert self._process.stdout is not None
+        self._seen = os.read(self._process.stdout.fileno(), 4).decode()
+
+    def __enter__(self) -> "Counting":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for process in psutil.Process(self._process.pid).children() if self._process.poll() is None else ():
+            process.kill()
+        self._process.communicate()
+
+    def is_whole(self) -> bool:
+        out, err = self._process.communicate(timeout=60)
+        assert self._process.returncode == 0, err
+        return (self._seen + out).strip() == self._expected
+
+
+def test_a_service_comes_back_after_a_kill_goes_on_where_it_was_and_stays_down_when_stopped(machine: Machine, tmp_path: Path) -> None:
+    """C17, C18, C20, P1: installed and seen to be up; killed in the middle of an answer; stopped; started; removed."""
+    with Service(machine, tmp_path) as service:
+        said = service.must("install", "--user")
+        first = service.main_pid
+        assert f"its process {first} answers at" in said.out and service.status["pid"] == first
+        shown = service.must("status", "--json").json
+        assert (shown["up"], shown["enabled"], shown["stale"], shown["restarts"]) == (True, True, [], 0)
+
+        with Counting(service, 12) as counting:
+            assert machine.run("kill", "-9", str(first)).code == 0
+            assert counting.is_whole()
+        assert service.turns() == [("completed", 2)]
+        assert service.main_pid != first and service.show("NRestarts") == "1"
+
+        service.must("stop")
+        assert service.status["gateway_state"] == "stopped"
+        assert (service.show("ActiveState"), service.show("Result"), service.main_pid) == ("inactive", "success", 0)
+        assert service("status").code == 1
+        service.must("start")
+        assert service.main_pid == service.status["pid"]
+        service.must("uninstall")
+        assert not service.unit.exists() and service.show("LoadState") == "not-found"
+        assert service.status["gateway_state"] == "stopped" and (service.home / "holdfast.db").exists()
+
+
+def test_a_restart_of_a_service_cuts_no_turn_and_leaves_its_supervisor_content(machine: Machine, tmp_path: Path) -> None:
+    """C9, C19, C24: another main process, the same service; the old one finishes its turn, and the watchdog hears the new one."""
+    with Service(machine, tmp_path) as service:
+        service.add("[Service]\nWatchdogSec=8\n")
+        service.must("install", "--user")
+        old = service.main_pid
+        with Counting(service, 40) as counting:
+            service.must("restart")
+            new = service.main_pid
+            assert new != old and service.status["pid"] == new
+            heard = int(service.show("WatchdogTimestampMonotonic"))
+            assert counting.is_whole()
+        assert service.turns() == [("completed", 1)]
+        wait_until(lambda: int(service.show("WatchdogTimestampMonotonic")) > heard)
+        assert service.main_pid == new and service.show("NRestarts") == "0"
+
+
+# Stands in for the gateway: says that it is ready, notes its start, and ends in its first life as it is told.
+ENDS = """
+import os, signal, socket, sys
+notes, end = sys.argv[1:]
+with open(notes, "a") as file:
+    file.write("start ")
+wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+wire.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+if open(notes).read().count("start") == 1:
+    os.kill(os.getpid(), -int(end)) if int(end) < 0 else sys.exit(int(end))
+signal.pause()
+"""
+
+
+def test_systemd_starts_what_died_or_asks_for_it_and_nothing_else(machine: Machine, tmp_path: Path) -> None:
+    """C9, C17: the unit's rules, played by a real systemd: 0 and 78 stay down, 75 and everything else comes back."""
+    (tmp_path / "ends.py").write_text(ENDS)
+
+    def begin(end: int) -> str:
+        name = f"ends-{end}".replace("--", "-by-")
+        command = (sys.executable, str(tmp_path / "ends.py"), str(tmp_path / name), str(end))
+        service = msgspec.structs.replace(_gone(tmp_path, name), command=command)
+        (machine.units / f"{name}.service").write_text(systemd.unit(service))
+        return name
+
+    stay_down, come_back = [begin(end) for end in (0, 78)], [begin(end) for end in (75, 1, -signal.SIGKILL)]
+    machine.run("systemctl", "--user", "daemon-reload")
+    # One after the other: when the last has come back, the first would have too.
+    for name in (*stay_down, *come_back):
+        machine.run("systemctl", "--user", "start", name)
+
+    def starts(name: str) -> int:
+        return (tmp_path / name).read_text().count("start")
+
+    wait_until(lambda: all(starts(name) == 2 for name in come_back))
+    states = machine.run("systemctl", "--user", "show", *stay_down, "--property=SubState", "--value").out.split()
+    assert [starts(name) for name in stay_down] == [1, 1] and states == ["dead", "failed"]
+    machine.run("systemctl", "--user", "stop", *come_back)
+
+
+def test_a_service_that_cannot_start_says_why_and_does_not_try_for_ever(machine: Machine, tmp_path: Path) -> None:
+    """Exit code 78 is not tried again; what the process said is told, and nothing is left running or enabled."""
+    with Service(machine, tmp_path, 'host = "203.0.113.1"\nallowed_hosts = ["elsewhere"]\n') as service:
+        said = service("install", "--user")
+        assert said.code == 1 and "did not come up" in said.err and "Cannot listen on 203.0.113.1" in said.err
+        shown = service("status", "--json")
+        assert shown.code == 1
+        assert (shown.json["up"], shown.json["enabled"], shown.json["pid"]) == (False, False, None)
+        assert "Cannot listen on 203.0.113.1" in service.must("logs").out
+        (service.home / "config.toml").write_text("port = 'none'\n")
+        assert "Its settings are wrong" in service("status").out
+
+
+def test_a_name_that_serves_another_home_folder_is_not_taken_over(machine: Machine, tmp_path: Path) -> None:
+    with Service(machine, tmp_path) as service:
+        text = systemd.unit(_gone(tmp_path, service.name))
+        service.unit.write_text(text)
+        said = service("install", "--user")
+        assert said.code == 1 and str(tmp_path / "moved") in said.err and "--name" in said.err
+        assert service.unit.read_text() == text
+
+
+def test_a_unit_that_no_longer_fits_is_told_with_what_to_do(machine: Machine, tmp_path: Path) -> None:
+    """The interpreter and the home folder it names are gone, and its text is not what this version writes."""
+    with Service(machine, tmp_path) as service:
+        service.unit.write_text(systemd.unit(_gone(tmp_path, service.name)) + "Nice=5\n")
+        said = service("status")
+        assert said.code == 1
+        assert f"interpreter {tmp_path}/gone/python no longer exists" in said.out
+        assert f"home folder {tmp_path}/moved no longer exists" in said.out
+        assert "changed by hand" in said.out
+
+
+def _gone(folder: Path, name: str) -> Described:
+    return describe(
+        name=name,
+        python=str(folder / "gone" / "python"),
+        home=str(folder / "moved"),
+        folder=str(folder),
+        user=None,
+        drain_timeout_s=0,
+        environment={},
+    )

@@ -1,0 +1,316 @@
+"""A pause: no turn starts for a while, whatever is said is kept, and it ends by itself (C21)."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import notices
+from holdfast.core.errors import NotNow
+from holdfast.core.lifecycle import GatewayState as G
+from holdfast.core.turns import TurnState
+from holdfast.ports import Pause
+from tests.gateway import gateways
+from tests.gateway.gateways import Home, Life
+
+BOB = "bob"
+HOUR_S = 360.0
+HOUR_MS = 3_60_000
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with gateways.home(tmp_path) as made:
+        yield made
+
+
+def pause(life: Life, for_s: float = HOUR_S, *, holder: str = "ada") -> Pause:
+    return life.do(life.gateway.life.pause(holder, for_s))
+
+
+def unpause(life: Life) -> None:
+    life.do(life.gateway.life.unpause())
+
+
+def state(life: Life) -> tuple[G, Pause | None]:
+    return life.gateway.state, life.gateway.life.paused
+
+
+def hold(life: Life) -> str:
+    """A message that waits because of a pause; its session."""
+    waiting = life.write("say:held", chat=BOB, sender=BOB)
+    life.pass_s(5)
+    assert "say:held" not in life.home.texts
+    return waiting.session_id
+
+
+def answered(life: Life) -> bool:
+    return "held" in life.home.told(BOB)
+
+
+def test_while_paused_messages_are_kept_and_after_it_they_are_answered_in_order(home: Home) -> None:
+    """C21, P1"""
+    life = home.start()
+    pause(life)
+    assert life.gateway.state is G.PAUSED
+    for number in range(3):
+        life.write(f"say:{number}")
+    life.pass_s(60)
+    assert home.heard == [] and life.session().queued == 3
+    unpause(life)
+    assert state(life) == (G.RUNNING, None)
+    life.rest()
+    assert home.told() == [notices.kept(), "0", "1", "2"]
+
+
+def test_turns_that_run_go_on_and_their_replies_go_out(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    life.under_way("sleep:10|say:done")
+    pause(life)
+    life.until(lambda: home.told())
+    assert home.told() == ["done"] and life.turn().attempt == 1 and life.gateway.state is G.PAUSED
+
+
+def test_a_cut_turn_is_not_resumed_while_paused(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    life.under_way("hang / say:done")
+    pause(life)
+    life.die()
+    life = home.start()
+    life.pass_s(30)
+    assert len(home.heard) == 1
+    unpause(life)
+    life.rest()
+    life.decided("R9", "resumed")
+    assert home.told() == ["done"]
+
+
+def test_who_writes_while_paused_is_told_once_a_pause(home: Home) -> None:
+    """C22"""
+    life = home.start()
+    pause(life)
+    for _ in range(3):
+        life.write("say:held", chat=BOB, sender=BOB)
+    life.until(lambda: home.told(BOB))
+    life.pass_s(60)
+    assert home.told(BOB) == [notices.kept()] and home.told() == []
+    unpause(life)
+    life.rest(BOB)
+    pause(life)
+    life.write("say:again", chat=BOB, sender=BOB)
+    life.until(lambda: home.told(BOB).count(notices.kept()) == 2)
+    life.pass_s(60)
+    assert home.told(BOB).count(notices.kept()) == 2
+
+
+def test_an_answer_to_a_question_is_kept_and_told_too_while_paused(home: Home) -> None:
+    """C22"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "ask:name")
+    life.until(lambda: life.session(page).state == "waiting")
+    question = life.transcript(page).question
+    assert question is not None
+    pause(life)
+    life.do(life.gateway.answer(question.question_id, "eve"))
+    life.pass_s(60)
+    assert life.session(page).turn_state is TurnState.ANSWERED and life.notices(page) == [notices.kept()]
+    unpause(life)
+    life.rest(page)
+    assert life.answers(page) == ["told eve"]
+
+
+def test_a_command_is_answered_also_while_paused_and_is_not_said_to_wait(home: Home) -> None:
+    """C21: a stop above all."""
+    life = home.start()
+    life.under_way()
+    pause(life)
+    life.write("/stop")
+    life.until(lambda: life.turn().outcome == "cancelled")
+    life.pass_s(5)
+    assert notices.kept() not in home.told()
+
+
+def test_a_pause_has_a_holder_and_ends_by_itself(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    paused = pause(life, 60.0)
+    assert (paused.holder, paused.until - paused.since) == ("ada", 60_000)
+    assert life.gateway.life.paused == paused == life.do(life.store.pause(now=life.clock.now()))
+    hold(life)
+    life.pass_s(50)
+    assert not answered(life)
+    life.pass_s(5)
+    life.until(lambda: answered(life), within_s=5)
+    assert state(life) == (G.RUNNING, None)
+    assert life.do(life.store.pause(now=0)) is None
+
+
+def test_a_wall_clock_that_steps_back_does_not_make_a_pause_longer(home: Home) -> None:
+    """C21: it ends by a clock that does not step."""
+    life = home.start(jumps=((10.0, -30 * 24 * HOUR_MS),))
+    pause(life, 60.0)
+    hold(life)
+    life.pass_s(60)
+    assert life.gateway.state is G.RUNNING and answered(life)
+
+
+def test_a_pause_outlives_a_restart_and_still_ends_in_its_time(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    paused = pause(life, 60.0)
+    session_id = hold(life)
+    life.stop("restart_timeout")
+    home.later(10)
+    life = home.start()
+    assert state(life) == (G.PAUSED, paused)
+    life.pass_s(35)
+    assert not answered(life) and life.session(session_id).queued == 1
+    life.until(lambda: answered(life), within_s=20)
+
+
+def test_a_pause_whose_time_was_over_before_the_start_holds_nobody_up(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    pause(life, 60.0)
+    hold(life)
+    life.die()
+    home.later(61)
+    life = home.start()
+    assert life.gateway.state is G.RUNNING
+    life.until(lambda: answered(life), within_s=5)
+
+
+def test_a_wall_clock_that_was_set_back_while_nothing_ran_does_not_make_a_pause_longer_than_it_was_meant(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    pause(life, 60.0)
+    hold(life)
+    life.die()
+    life = home.start(jump_ms=-30 * 24 * HOUR_MS)
+    assert life.gateway.state is G.PAUSED
+    life.until(lambda: answered(life), within_s=70)
+
+
+def test_a_pause_while_paused_takes_the_place_of_the_one_before(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    pause(life, 60.0)
+    longer = pause(life, 120.0, holder="bea")
+    assert life.gateway.life.paused == longer == life.do(life.store.pause(now=life.clock.now()))
+    hold(life)
+    life.pass_s(90)
+    assert not answered(life)  # The end of the first one does not end the second.
+    shorter = pause(life, 10.0)
+    life.until(lambda: answered(life), within_s=20)
+    assert shorter.until < longer.until
+
+
+def test_an_end_that_is_taken_back_by_hand_does_not_end_the_next_pause(home: Home) -> None:
+    """C21"""
+    life = home.start()
+    pause(life, 60.0)
+    unpause(life)
+    life.pass_s(30)
+    pause(life, 60.0)
+    hold(life)
+    life.pass_s(40)
+    assert not answered(life)
+
+
+def test_what_is_not_paused_can_be_unpaused_and_nothing_happens(home: Home) -> None:
+    life = home.start()
+    unpause(life)
+    assert life.gateway.state is G.RUNNING
+
+
+def test_a_gateway_that_gives_way_or_ends_cannot_be_paused_and_says_why(home: Home) -> None:
+    """C21"""
+    life = home.start(drain_timeout_s=60.0)
+    life.under_way("hang")
+
+    def refused() -> str:
+        with pytest.raises(NotNow) as told:
+            pause(life)
+        return str(told.value)
+
+    async def begin() -> None:
+        life.gateway.life.begin_hand_over()
+
+    life.do(begin())
+    assert "handing_over" in refused()
+    life.do(life.gateway.life.take_back())
+    stopping = life.loop.create_task(life.gateway.stop(reason="shutdown_timeout"))
+    life.pass_s(1)
+    assert "draining" in refused()
+    life.do(asyncio.wait_for(stopping, 120))
+    assert "stopped" in refused()
+    assert life.do(life.store.pause(now=0)) is None
+
+
+def test_a_pause_that_a_stop_overtakes_is_refused_and_holds_up_no_later_life(home: Home) -> None:
+    """C21: both are asked for in the same moment."""
+    life = home.start()
+    page = life.open_page()
+
+    async def both() -> None:
+        pausing = asyncio.gather(life.gateway.life.pause("ada", HOUR_S), return_exceptions=True)
+        await asyncio.sleep(0)  # It is on its way to the store.
+        await life.gateway.stop(reason="shutdown_timeout")
+        assert isinstance((await pausing)[0], NotNow)
+
+    life.do(both())
+    life.die()
+    life = home.start()
+    life.post(page, "say:hello")
+    life.rest(page)
+    assert life.answers(page) == ["hello"]
+
+
+def test_a_paused_gateway_can_be_stopped_and_its_turns_are_cut_as_always(home: Home) -> None:
+    """C1, C21"""
+    life = home.start()
+    session = life.under_way()
+    pause(life)
+    life.stop()
+    assert home.on_disk(session.session_id).resume_reason == "shutdown_timeout"
+    assert home.start().gateway.state is G.PAUSED
+
+
+def test_a_successor_of_a_paused_gateway_is_paused(home: Home) -> None:
+    """C21, C24"""
+    old = home.start()
+    paused = pause(old, 60.0)
+
+    async def begin() -> None:
+        old.gateway.life.begin_hand_over()
+
+    old.do(begin())
+    old.do(old.gateway.life.let_go())
+    new = home.start(beside=old)
+    assert state(new) == (G.PAUSED, paused)
+    old.do(old.gateway.life.retire())
+    hold(new)
+    new.until(lambda: answered(new), within_s=70)
+    assert home.told(BOB) == [notices.kept(), "held"]
+
+
+def test_a_paused_gateway_whose_successor_failed_is_paused_as_before(home: Home) -> None:
+    """C21, C25"""
+    life = home.start()
+    paused = pause(life, 60.0)
+    hold(life)
+
+    async def begin() -> None:
+        life.gateway.life.begin_hand_over()
+
+    life.do(begin())
+    life.do(life.gateway.life.let_go())
+    life.do(life.gateway.life.take_back())
+    assert state(life) == (G.PAUSED, paused)
+    life.pass_s(30)
+    assert not answered(life)
+    life.until(lambda: answered(life), within_s=40)
