@@ -59,7 +59,7 @@ def test_a_signal_ends_a_process_in_time_whose_event_loop_is_blocked(tmp_path: P
 
 
 def test_a_gateway_that_hangs_is_said_to_hang_and_is_stopped_by_force(tmp_path: Path) -> None:
-    """C23, D9: `status` ends with 1 and says so; `stop` kills what cannot end itself; the next start goes on."""
+    """C18, C23, D9: `status` ends with 1 and says so; `stop` kills what cannot end itself; the next start goes on."""
     with Serving(tmp_path / "home") as serving:
         process, pid = serving.reaped(), serving.pid
         session_id = serving.new_session()
@@ -77,6 +77,7 @@ def test_a_gateway_that_hangs_is_said_to_hang_and_is_stopped_by_force(tmp_path: 
         said = holdfast(serving.home, "stop", "--timeout", "1")
         assert said.code == 1 and is_one_sentence(said.err) and "it was killed" in said.err
         assert process.wait(10) == -signal.SIGKILL
+        assert serving.written["gateway_state"] == "stopped"
         serving.start()
         session = serving.wait_for(session_id)
         assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 31))

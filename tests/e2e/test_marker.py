@@ -1,6 +1,8 @@
 """The planned-stop marker: a file that asks one life of one process to stop, and no other."""
 
+import asyncio
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -9,6 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
+from holdfast.core.planned_stop import Life
+from holdfast.process import marker as markers
 from tests.e2e.command_line import holdfast, is_one_sentence, write_status
 from tests.e2e.serving import Serving, now, wait_until
 
@@ -144,3 +148,20 @@ def test_the_marker_of_a_stop_that_had_to_be_forced_does_not_stop_the_next_proce
         assert written["pid"] == pid and now() - written["written_at"] < 60_000
         serving.start()
         assert serving.new_session(), "it names a life that is over"
+
+
+def test_the_watcher_ends_with_the_process_and_does_not_hold_it_up(tmp_path: Path) -> None:
+    """D5: wherever in its interval it is told to."""
+
+    async def watch_and_leave() -> float:
+        life = Life(os.getpid(), 1)
+        watching = asyncio.create_task(
+            markers.watch(tmp_path, life, now=lambda: 0, obeys=lambda: True, stop=lambda: pytest.fail("nobody asked for it"))
+        )
+        await asyncio.sleep(0)
+        began = time.monotonic()
+        watching.cancel()
+        await asyncio.wait({watching})
+        return time.monotonic() - began
+
+    assert asyncio.run(watch_and_leave()) < 10 * markers.POLL_S

@@ -85,6 +85,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
     while left := [life for life in processes if running.lives(life.pid, life.started_at)]:
         if time.monotonic() - began >= patience_s:
             _force(left)
+            _leave_stopped()
             raise Forced(left[0].pid, patience_s, status)
         time.sleep(LOOK_S)
     click.echo(f"Stopped (process {status['pid']}, {took(time.monotonic() - began)}).")
@@ -102,6 +103,16 @@ def _plan(life: "Life") -> None:
             f"The stop cannot be announced: {home() / planned_stop.NAME} cannot be written ({error.strerror}). "
             f"Mend that, or end process {life.pid} with `kill {life.pid}`."
         ) from error
+
+
+def _leave_stopped() -> None:
+    """It could not say so itself: an operator stopped it, and no start-up script is to bring it back (C18)."""
+    from holdfast import files
+
+    place = home() / "status.json"
+    with contextlib.suppress(OSError, ValueError):
+        if status := files.read(place):
+            files.replace(place, status | {"gateway_state": "stopped", "running_turns": 0})
 
 
 def _force(left: list["Life"]) -> None:

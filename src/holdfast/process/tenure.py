@@ -16,6 +16,7 @@ import structlog
 from holdfast import __version__, files
 from holdfast.core import planned_stop
 from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, Unavailable
+from holdfast.core.lifecycle import GatewayState
 from holdfast.core.planned_stop import Life
 from holdfast.core.restarts import By, Request
 from holdfast.gateway.gateway import Gateway
@@ -312,7 +313,8 @@ class Tenure:
             await asyncio.sleep(LOOK_S)
 
     def _last_words(self) -> None:
-        """The deadline has passed: what tools left must not outlive this process."""
+        """The deadline has passed: what tools left must not outlive this process, and an operator's stop stays one (C18)."""
+        self._report.moved(GatewayState.STOPPED)
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 child.kill()
