@@ -16,6 +16,7 @@ export const COMMANDS: readonly Command[] = [
   { name: "sessions", form: "/sessions", sentence: "List the conversations that took each other's place here.", wants: false },
   { name: "status", form: "/status", sentence: "Say what is going on here.", wants: false },
   { name: "queue", form: "/queue TEXT", sentence: "Send TEXT as the next message, also while a question is open.", wants: true },
+  { name: "restart", form: "/restart", sentence: "Restart Holdfast, if you may.", wants: false },
   { name: "help", form: "/help", sentence: "List these commands.", wants: false },
 ];
 
