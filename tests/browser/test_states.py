@@ -95,7 +95,7 @@ def test_escape_closes_the_list_of_commands_and_leaves_the_turn_alone(page: Page
     expect(page.get_by_test_id("stop")).to_be_visible(timeout=WAIT_MS)
     composer = page.get_by_test_id("composer")
     composer.press_sequentially("/")
-    expect(page.get_by_test_id("command")).to_have_count(7)
+    expect(page.get_by_test_id("command")).to_have_count(8)
     composer.press("Escape")
     expect(page.get_by_test_id("commands")).to_have_count(0)
     expect(composer).to_have_value("/")

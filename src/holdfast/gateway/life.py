@@ -241,7 +241,8 @@ class Life:
         if self.state is not GatewayState.RUNNING:
             return
         self._deliveries.release()
-        self._take_in()
+        if not self._intakes:  # A successor that was never ready took nothing away.
+            self._take_in()
         if self.paused is not None:
             self._begin_pause(self.paused)
         else:

@@ -18,6 +18,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from holdfast.core.planned_stop import Life
 VARIABLE = "HOLDFAST_SUCCESSION"
 READY_S = 30.0
 SERVING_S = 15.0
+LOOK_S = 0.2
 # Forks again and becomes the new program: whoever started it is not its parent. It tells the new program's pid.
 LAUNCH = """
 import os, sys
@@ -77,6 +79,7 @@ async def hand_over(
     environment: Mapping[str, str],
     let_go: Callable[[], Awaitable[None]],
     announce: Callable[[Successor], None],
+    given_up: Callable[[], bool],
 ) -> Successor:
     """Starts the new process and gives everything over. `let_go` is awaited before it may begin; when this raises `HandOverFailed`,
     the caller takes back what it let go of.
@@ -92,19 +95,21 @@ async def hand_over(
         theirs.close()
     reader, writer = await asyncio.open_connection(sock=ours)
     try:
-        told = await _hear(reader, "ready", READY_S)
+        told = await _hear(reader, "ready", READY_S, given_up)
         successor = msgspec.convert(told, Successor)
         await let_go()
         _say(writer, {"go": True})
-        await _hear(reader, "serving", SERVING_S)
+        await _hear(reader, "serving", SERVING_S, given_up)
         announce(successor)
         _say(writer, {"announced": True})
         await writer.drain()
-    except (HandOverFailed, msgspec.ValidationError, ValueError, OSError) as error:
-        # Whatever it hangs at: it must not keep the lock and the listener that it was given.
+    except BaseException as error:
+        # Whatever it hangs at, and whoever gave it up: it must not keep the lock and the listener that it was given.
         with contextlib.suppress(ProcessLookupError):
             os.kill(launched, signal.SIGKILL)
-        raise error if isinstance(error, HandOverFailed) else HandOverFailed(f"what it said was not understood ({error}).") from error
+        if isinstance(error, msgspec.ValidationError | ValueError | OSError):
+            raise HandOverFailed(f"what it said was not understood ({error}).") from error
+        raise
     finally:
         writer.close()
     return successor
@@ -133,14 +138,20 @@ async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[s
     return int(pid)
 
 
-async def _hear(reader: asyncio.StreamReader, what: str, within_s: float) -> Any:
-    try:
-        async with asyncio.timeout(within_s):
-            line = await reader.readline()
-    except TimeoutError:
-        raise HandOverFailed(f"it was not {what} within {within_s:.0f} s.") from None
-    except OSError as error:
-        raise HandOverFailed(f"it cannot be heard ({error.strerror}).") from error
+async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_up: Callable[[], bool] = lambda: False) -> Any:
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                line = await reader.readline()
+            break
+        except TimeoutError:
+            if given_up():
+                raise HandOverFailed("this one was told to stop meanwhile.") from None
+            if time.monotonic() >= deadline:
+                raise HandOverFailed(f"it was not {what} within {within_s:.0f} s.") from None
+        except OSError as error:
+            raise HandOverFailed(f"it cannot be heard ({error.strerror}).") from error
     if not line:
         raise HandOverFailed(f"it ended before it was {what}; its own words are in the log.")
     try:
@@ -190,7 +201,10 @@ class Heir:
     async def serving(self) -> None:
         assert self._reader is not None and self._writer is not None
         _say(self._writer, {"serving": True})
-        await _hear(self._reader, "announced", SERVING_S)
+        try:
+            await _hear(self._reader, "announced", SERVING_S)
+        except HandOverFailed as error:  # The old one is gone. One that does not want this process kills it.
+            log.warning("the process before this one did not say goodbye", error=str(error))
         self._writer.close()
 
     def failed(self, why: str) -> None:

@@ -54,7 +54,7 @@ class Report:
 
     async def follow_retiring(self) -> None:
         """Keeps the file true about those who retire beside this process, while it serves."""
-        while not self.silent and self._state in (GatewayState.RUNNING, GatewayState.PAUSED):
+        while not self.silent and self._state in (GatewayState.RUNNING, GatewayState.PAUSED, GatewayState.HANDING_OVER):
             try:
                 self._retiring = await self._others()
             except Unavailable as error:

@@ -33,6 +33,7 @@ from holdfast.store.connection import SCHEMA_VERSION
 EXIT_DONE, EXIT_FAILED, EXIT_RESTART = 0, 1, 75
 CONNECTIONS_S = 6.0
 LOOK_S = 0.05
+GIVEN_UP_S = 3.0
 
 log = structlog.get_logger()
 
@@ -96,6 +97,8 @@ class Tenure:
 
     async def restart(self, by: By, why: str) -> dict[str, Any]:
         """By hand-over where a successor can take the place of this process; elsewhere it ends and its supervisor starts it again."""
+        if self._successor is not None:  # It has been done, and nobody waits to be told of it.
+            return {"mode": "hand_over", "pid": self._successor.pid, "version": self._successor.version}
         return await self._restart(self._gateway.announcements.request(by), why)
 
     def restart_for_chat(self, request: Request) -> None:
@@ -140,6 +143,7 @@ class Tenure:
                 environment={name: value for name, value in os.environ.items() if name != "WATCHDOG_PID"},
                 let_go=self._let_go,
                 announce=lambda successor: self._supervisor.replaced_by(successor.pid),
+                given_up=self._ended.is_set,
             )
         except HandOverFailed as error:
             log.error("hand-over failed", error=str(error))
@@ -183,6 +187,7 @@ class Tenure:
 
     async def run(self) -> int:
         """Until its end; the exit code."""
+        self._listen()
         if self._heir is not None:
             await self._heir.ready(Successor(pid=os.getpid(), started_at=self._report.life.started_at, version=__version__))
         self._watchdog.start()
@@ -195,7 +200,6 @@ class Tenure:
         self._report.silent = False
         self._report.moved(self._gateway.state)
         self._tasks.spawn(self._report.follow_retiring(), name="retiring")
-        self._listen()
         self._supervisor.ready()
         self._gateway.life.serve()
         self._on_serving()
@@ -227,12 +231,20 @@ class Tenure:
         def on_signal(number: int, frame: object) -> None:
             if self.succeeded_by is not None:
                 self.unheard.append(number)
+                self._pass_on(number)
             if number != signal.SIGHUP:
                 self._watchdog.arm(self._stop_timeout_s)
             with contextlib.suppress(RuntimeError):  # The loop is closed: the process is as good as over.
                 loop.call_soon_threadsafe(act)
 
         return on_signal
+
+    def _pass_on(self, number: int) -> None:
+        """What a terminal's process hears after its successor has taken over is meant for that one first."""
+        life = self.succeeded_by
+        if self.front_reader is not None and life is not None and number != signal.SIGHUP and system.lives(life.pid, life.started_at):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(life.pid, number)
 
     def _on_term(self) -> None:
         try:
@@ -267,6 +279,9 @@ class Tenure:
             await heard(self._ended, LOOK_S)
 
     async def _close(self, serving: "asyncio.Task[None]") -> int:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GIVEN_UP_S), self._handing_over:  # One that is under way gives up as soon as it hears of the end.
+                pass
         if self.succeeded_by is None:
             self._supervisor.stopping(self._stop_timeout_s)
         self._watchdog.arm(self._stop_timeout_s)
@@ -314,7 +329,7 @@ class Tenure:
 
     def _last_words(self) -> None:
         """The deadline has passed: what tools left must not outlive this process, and an operator's stop stays one (C18)."""
-        self._report.moved(GatewayState.STOPPED)
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 child.kill()
+        self._report.moved(GatewayState.STOPPED)

@@ -16,6 +16,7 @@ from holdfast.process.supervisor import Supervisor
 BEAT_S = 1.0
 HUNG_AFTER_S = 10.0
 EXIT_LATE = 1
+LAST_WORDS_S = 2.0
 
 log = structlog.get_logger()
 
@@ -33,10 +34,11 @@ class Watchdog:
         self._step = "begin"
         self._hung = False
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        # The one that keeps the deadline touches no file and no stream: a disk or a reader that hangs must not hold it up.
+        threading.Thread(target=self._keep_deadline, name="deadline", daemon=True).start()
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def arm(self, within_s: float) -> None:
         """The first time counts."""
@@ -50,11 +52,17 @@ class Watchdog:
     def close(self) -> None:
         self._over.set()
 
-    def _watch(self) -> None:
+    def _keep_deadline(self) -> None:
         while not self._over.wait(self._pause()):
+            if self._deadline is not None and time.monotonic() >= self._deadline:
+                telling = threading.Thread(target=self._end, name="last words", daemon=True)
+                telling.start()
+                telling.join(LAST_WORDS_S)
+                os._exit(EXIT_LATE)
+
+    def _watch(self) -> None:
+        while not self._over.wait(BEAT_S):
             now = time.monotonic()
-            if self._deadline is not None and now >= self._deadline:
-                self._end()
             try:
                 self._loop.call_soon_threadsafe(self._answer)
             except RuntimeError:
@@ -85,9 +93,7 @@ class Watchdog:
             faulthandler.dump_traceback(file=sys.stderr)
 
     def _end(self) -> None:
+        """What it leaves undone when it hangs itself is lost: what matters most comes first."""
+        self._last_words()
         print(f"holdfast: the stop did not end in time, at the step {self._step!r}; this is where it stands:", file=sys.stderr, flush=True)
         faulthandler.dump_traceback(file=sys.stderr)
-        try:
-            self._last_words()
-        finally:
-            os._exit(EXIT_LATE)
