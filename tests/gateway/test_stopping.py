@@ -502,6 +502,16 @@ def test_a_gateway_whose_successor_failed_goes_on_with_everything(home: Home) ->
     assert not life.do(life.store.last_end(apart_from=2))
 
 
+def test_a_successor_that_was_never_ready_leaves_one_intake(home: Home) -> None:
+    """C25, P1: nothing was taken away, so nothing is begun a second time."""
+    life = home.start()
+    for _ in range(3):
+        life.gateway.life.begin_hand_over()
+        life.do(life.gateway.life.take_back())
+    life.say("hello")
+    assert home.edge.count("took hello") == 1
+
+
 def test_after_a_failed_hand_over_the_next_one_succeeds(home: Home) -> None:
     """C25"""
     old = home.start()
