@@ -27,7 +27,7 @@ from holdfast.process.report import Report
 from holdfast.process.restart_note import RestartNote
 from holdfast.process.server import Server, address, listen
 from holdfast.process.supervisor import Kind, Supervisor
-from holdfast.process.tenure import Tenure
+from holdfast.process.tenure import EXIT_FAILED, Tenure
 from holdfast.process.wakeups import Wakeups
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.connection import check_beside
@@ -37,7 +37,7 @@ from holdfast.web.app import build_app
 from holdfast.web.frames import encode
 
 T = TypeVar("T")
-EXIT_FAILED, EXIT_CONFIG = 1, 78
+EXIT_CONFIG = 78
 OWNERS_S = 1.0
 TOKEN_S = 0.5
 

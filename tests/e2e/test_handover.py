@@ -290,6 +290,7 @@ def test_a_successor_that_does_not_know_the_database_leaves_the_old_process_serv
     with Serving(tmp_path / "home", module=STUMBLING) as serving:
         session_id = running(serving, "tick")
         db = apsw.Connection(str(serving.home / "holdfast.db"))
+        db.set_busy_timeout(10_000)  # The gateway writes all the while.
         version = db.pragma("user_version")
         db.execute("PRAGMA user_version = 999")
         is_refused(serving, "schema 999")

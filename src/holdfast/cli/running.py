@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import psutil
 
 from holdfast.core.errors import Unavailable
+from holdfast.core.lifecycle import HUNG_AFTER_S
 
 STATUS = "status.json"
 # The system's own idea of when it booted, from which start times are counted, may move by a second when its clock is set.
 TOLERANCE_MS = 2000
-HUNG_AFTER_S = 10.0
 
 
 class NotRunning(Unavailable):

@@ -83,6 +83,10 @@ HARMLESS = {
 }
 
 
+# An event loop that has not answered for so long hangs: its own watchdog and whoever looks from outside say the same.
+HUNG_AFTER_S = 10.0
+
+
 def after(state: GatewayState, happened: Input) -> GatewayState:
     if (state, happened) in HARMLESS:
         return state

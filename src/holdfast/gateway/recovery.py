@@ -143,19 +143,7 @@ class Recovery:
 
     async def settle_quiet(self, session: Session) -> Rule | None:
         """What a start has to say of a session whose turn nobody was running: one that waits, or none at all that a mark speaks of."""
-        facts = Facts(
-            turn=session.turn_state,
-            stop_requested=session.stop_requested,
-            suspended=session.suspended,
-            restarts=session.interrupted_restarts,
-            tried=False,
-            asked=False,
-            fresh=True,
-            held=False,
-            reachable=True,
-            allowed=True,
-        )
-        rule, now = resume.decide(facts), self._clock.now()
+        rule, now = resume.decide(self._facts(session, None, asked=False, signed_at=None)), self._clock.now()
         match rule.decision:
             case Decision.CLEAR:
                 done = await self._store.settle_mark(session.session_id, turn_id=session.turn_id, rule=rule.label, at=now)

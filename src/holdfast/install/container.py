@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-# An operator's stop, and a start that could not succeed, last until somebody takes them back.
-STAYS_DOWN = {
+from holdfast.core import lifecycle
+
+WHY_DOWN = {
     "stopped": "it was stopped, and stays so until somebody starts it",
     "startup_failed": "its last start failed, and the next one would too until that is mended",
 }
@@ -16,6 +17,6 @@ def held_down(status: Mapping[str, Any] | None, *, restart_noted: bool) -> str |
     Every other state means that it was cut: by a kill, by the end of its container, in the middle of a drain. A restart without hand-over
     ends by the way of a stop and persists `stopped` too; the restart note tells the two apart.
     """
-    if status is None or restart_noted:
+    if status is None or restart_noted or lifecycle.comes_back(state := str(status.get("gateway_state"))):
         return None
-    return STAYS_DOWN.get(str(status.get("gateway_state")))
+    return WHY_DOWN[state]

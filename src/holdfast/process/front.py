@@ -7,9 +7,8 @@ import select
 import signal
 from typing import Any
 
-import psutil
-
 from holdfast.core.planned_stop import Life
+from holdfast.process import system
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 DIED = 1
@@ -27,8 +26,8 @@ def stay(descriptor: int, life: Life, *, unheard: list[int]) -> int:
     serving = [life]
 
     def pass_on(number: int, frame: object = None) -> None:
-        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
-            if int(psutil.Process(serving[-1].pid).create_time() * 1000) == serving[-1].started_at:
+        with contextlib.suppress(ProcessLookupError):
+            if system.lives(serving[-1].pid, serving[-1].started_at):
                 os.kill(serving[-1].pid, number)
 
     for number in SIGNALS:

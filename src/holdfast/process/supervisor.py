@@ -58,9 +58,6 @@ class Supervisor:
     def alive(self) -> None:
         self._tell("WATCHDOG=1")
 
-    def says(self, status: str) -> None:
-        self._tell(f"STATUS={status}")
-
     def _tell(self, text: str) -> None:
         if not self._address:
             return

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import structlog
 
+from holdfast.core.lifecycle import HUNG_AFTER_S
 from holdfast.process.supervisor import Supervisor
 
 BEAT_S = 1.0
-HUNG_AFTER_S = 10.0
 EXIT_LATE = 1
 LAST_WORDS_S = 2.0
 

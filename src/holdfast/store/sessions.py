@@ -107,10 +107,11 @@ def accept(
     if known is not None:
         return Accepted(known[1], known[0], duplicate=True)
     session = _current(db, session_id)
-    reason = "suspended" if session.suspended else due(session, resets)
+    where = route(session, max_waiting=max_waiting, answers=answers)
+    reason = "suspended" if where is Route.NEW_SESSION else due(session, resets)
     if reason is not None:
         session = _begin(db, session, fresh, at, auto_reset_reason=reason)
-    where = route(session, max_waiting=max_waiting, answers=answers)
+        where = route(session, max_waiting=max_waiting, answers=answers)
     head = load_head(db, number(db, session.session_id))
     late = where is Route.ANSWER and open_question(db, head.session)[2] <= at
     if late:  # Too late to be the answer: it is the next message.

@@ -30,11 +30,11 @@ def end_unattended(db: apsw.Connection, head: Head, outcome: Outcome, why: str, 
     if head.state is TurnState.WAITING:
         _, call_id, _ = open_question(db, head.session)
         append(db, head, e.ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, result=why), at, in_turn=True)
-    key = reads.session(db, reads.name(db, head.session)).session_key
+    key, anchor = reads.session(db, reads.name(db, head.session)).session_key, anchor_of(db, head)
     if head.turn is not None and (said := reads.answer_text(db, head)):
-        append(db, head, replies.written(key, "assistant", answer_id(head.turn), said, anchor=anchor_of(db, head)), at, in_turn=True)
+        append(db, head, replies.written(key, "assistant", answer_id(head.turn), said, anchor=anchor), at, in_turn=True)
     if outcome is Outcome.FAILED and replies.owed(key):
-        append(db, head, replies.written(key, "notice", f"{head.turn}.error", why, anchor=anchor_of(db, head)), at, in_turn=True)
+        append(db, head, replies.written(key, "notice", f"{head.turn}.error", why, anchor=anchor), at, in_turn=True)
     append(db, head, e.TurnEnded(outcome=outcome, error=why if outcome is Outcome.FAILED else None), at, in_turn=True)
 
 
