@@ -12,9 +12,9 @@ import apsw
 
 from holdfast.core.errors import Refused
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # The oldest schema whose programs can go on writing while one of this version does.
-OLDEST_BESIDE = 2
+OLDEST_BESIDE = 4
 # Since this version the catalog is derived as it is now.
 CATALOG_SINCE = 2
 _SQL = resources.files("holdfast.store")

@@ -1,0 +1,1 @@
+-- From schema 3 to 4. A program of schema 3 cannot go on beside this one: it takes kinds of events that it does not know for damage.
