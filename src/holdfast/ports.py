@@ -36,7 +36,9 @@ class Ids(Protocol):
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """One life of one process. `id` is given by the store; `name` is also the name of its lock."""
+    """One life of one process. `id` is given by the store; `name` is also the name of its lock. `draining`: why it has begun to stop, as
+    its running turns are told (`shutdown_timeout`, `restart_timeout`); set by `record_drain` alone.
+    """
 
     id: int = 0
     name: str
@@ -44,6 +46,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int
     boot_id: str
     socket: str | None = None
+    draining: str | None = None
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -352,6 +355,9 @@ class Store(Protocol):
 
     async def record_sound(self, owner: int) -> None:
         """This life has been healthy for long enough to be trusted."""
+
+    async def record_drain(self, owner: int, *, reason: str) -> None:
+        """This life begins to stop. Turns found running after its death were interrupted for this reason, not by a crash (C27)."""
 
     async def record_end(self, owner: int, *, ended: bool = True) -> None:
         """This life ends on purpose; or, after all, does not."""

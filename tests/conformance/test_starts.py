@@ -92,6 +92,18 @@ async def test_an_end_can_be_taken_back(backend: Backend, store: Store) -> None:
     assert await store.record_start(owners[3], at=NOW) == 0
 
 
+async def test_a_stop_that_has_begun_is_on_its_own_row_with_its_reason(backend: Backend, store: Store) -> None:
+    """C27"""
+    first, second = await life(store, 1), await life(store, 2)
+    assert [owner.draining for owner in await store.owners()] == [None, None]
+    await store.record_drain(first, reason="restart_timeout")
+    async with backend.opened() as other:
+        assert {owner.id: owner.draining for owner in await other.owners()} == {first: "restart_timeout", second: None}
+    await life(store, 1)  # The same life, registered again.
+    await store.record_drain(99, reason="shutdown_timeout")  # Nobody.
+    assert [owner.draining for owner in await store.owners()] == ["restart_timeout", None]
+
+
 async def test_the_running_turns_of_each_owner_are_counted_and_no_other_turns(backend: Backend, store: Store) -> None:
     """C19, C24: what a status shows of those that retire."""
     first, second, third = [await life(store, number) for number in range(3)]

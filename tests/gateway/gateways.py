@@ -256,6 +256,14 @@ class Home:
         finally:
             db.close()
 
+    def drain_on_disk(self, name: str) -> str | None:
+        """The reason of the stop that a process has on record."""
+        db = _connect(self.path)
+        try:
+            return next(owner.draining for owner in reads.owners(db) if owner.name == name)
+        finally:
+            db.close()
+
     def logged(self, event: str) -> list[MutableMapping[str, Any]]:
         return [entry for entry in self.logs if entry["event"] == event]
 

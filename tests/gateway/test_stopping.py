@@ -146,6 +146,46 @@ def test_a_message_whose_turn_has_not_started_is_neither_marked_nor_lost(home: H
     assert life.outcomes() == ["completed", "completed"]
 
 
+@pytest.mark.parametrize("reason", WORDS)
+def test_a_turn_whose_process_dies_in_the_middle_of_a_stop_resumes_with_the_reason_of_the_stop(home: Home, reason: str) -> None:
+    """C27: as its user was told, not as after a crash."""
+    life = home.start(drain_timeout_s=60.0)
+    session = life.under_way("say:half|hang / say:whole")
+    stopping = begin_stop(life, reason)
+    assert life.gateway.state is G.DRAINING and not stopping.done()
+    life.die()
+    life = home.start()
+    life.rest()
+    assert [cut.reason for cut in life.cuts()] == [reason] and home.replies() == ["whole"]
+    assert home.heard[-1].attempt == 2 and life.session().session_id == session.session_id
+
+
+def test_a_stop_is_on_record_before_anybody_is_told_of_it(home: Home) -> None:
+    """C27: whoever reads the notice can rely on the reason."""
+    life = home.start(drain_timeout_s=5.0)
+    life.under_way()
+    found: list[str | None] = []
+    home.edge.looks = lambda place: found.append(home.drain_on_disk(life.name)) if place == "sending" else None
+    life.stop("restart_timeout")
+    assert found == ["restart_timeout"]
+
+
+def test_a_death_without_a_stop_is_a_crash_also_beside_one_that_was_stopping(home: Home) -> None:
+    """C27: the record is each process's own."""
+    old = home.start()
+    old.under_way("say:half|hang / say:old")
+    new, _ = hand_over(home, old)
+    new.under_way("say:half|hang / say:new", chat=BOB, sender=BOB)
+    stopping = new.loop.create_task(old.gateway.stop(reason="shutdown_timeout"))
+    new.until(stopping.done)
+    old.die()
+    new.die()
+    last = home.start()
+    last.rest()
+    last.rest(BOB)
+    assert [[cut.reason for cut in last.cuts(chat)] for chat in (ANN, BOB)] == [["shutdown_timeout"], ["crash"]]
+
+
 # the end
 
 
@@ -351,7 +391,7 @@ def test_every_step_of_a_stop_is_named_as_it_begins(home: Home) -> None:
     steps: list[str] = []
     life.gateway.life.step = steps.append
     life.stop()
-    assert steps == ["announce", "drain", "cut turns", "kill commands", "let go", "disconnect", "kill commands", "close"]
+    assert steps == ["record", "announce", "drain", "cut turns", "kill commands", "let go", "disconnect", "kill commands", "close"]
     assert [entry["step"] for entry in home.logged("stop")] == steps
 
 

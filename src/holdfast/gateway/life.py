@@ -266,8 +266,10 @@ class Life:
         store.
         """
         retiring = self.state is GatewayState.RETIRING
-        if self.state is GatewayState.RETIRING and not self._lanes.running:
+        if retiring and not self._lanes.running:
             self._move(Input.EMPTY)
+        async with self._named("record"):
+            await self._record_drain(reason)
         self._move(Input.STOP)
         told, in_time = False, True
         if self.state is GatewayState.DRAINING:
@@ -367,6 +369,13 @@ class Life:
         """Whatever tools of this life still run. Commands of other living processes are theirs."""
         for tool in self._tools.values():
             await tool.reap(lambda name: name != self._owner_name and self._liveness.alive(name))
+
+    async def _record_drain(self, reason: str) -> None:
+        """Before anybody is told and before anything is interrupted: a kill from now on is not a crash (C27)."""
+        try:
+            await self._store.record_drain(self._owner, reason=reason)
+        except Unavailable as error:
+            log.warning("the stop is not on record", error=str(error))
 
     async def _record_end(self) -> None:
         if self.broken.is_set():

@@ -63,6 +63,7 @@ class Recovery:
         self._store, self._clock, self._owner, self._platforms = store, clock, owner, platforms
         self._fresh_for_s, self._automatic = fresh_for_s, automatic
         self.safe_mode = False
+        self._ends: dict[int | None, str] = {}
 
     async def look_into(self, session: Session) -> tuple[Judged, StartedTurn | None]:
         """Decides upon a turn whose owner is gone. One that was still running is first recorded as cut, and counted, in the transaction
@@ -78,13 +79,20 @@ class Recovery:
         elif session.turn_state is TurnState.INTERRUPTED:
             taken = await self._take(session)
         else:
-            taken = await self._take(session, _cut(session, transcript))
+            asked, reason = False, await self._end_of(session.owner)
+            taken = await self._take(session, _cut(session, transcript, reason))
             session = await self._store.session(session.session_id)
-            asked, reason = False, CRASH
         facts = self._facts(session, transcript.request, asked=asked, signed_at=turn.signed_at)
         asked_at = transcript.request.created_at if transcript.request else turn.started_at
         rule = resume.decide(facts)
         return Judged(session=session, facts=facts, rule=rule, reason=reason, signed_at=turn.signed_at, asked_at=asked_at), taken
+
+    async def _end_of(self, owner: int | None) -> str:
+        """How the life of an owner that is gone ended: by a stop that was on record (C27), or by a crash."""
+        if owner not in self._ends:
+            reasons = {known.id: known.draining for known in await self._store.owners() if known.id != self._owner}
+            self._ends[owner] = reasons.get(owner or 0) or CRASH  # The row of a dead owner changes no more.
+        return self._ends[owner]
 
     def _facts(self, session: Session, request: Message | None, *, asked: bool, signed_at: int | None) -> Facts:
         key = keys.parse(session.session_key)
@@ -188,14 +196,14 @@ def _log(session: Session, rule: Rule, why: str | None) -> None:
     log.info("recovery", **named, rule=rule.label, name=rule.name, why=why)
 
 
-def _cut(session: Session, transcript: Transcript) -> e.TurnInterrupted:
+def _cut(session: Session, transcript: Transcript, reason: str) -> e.TurnInterrupted:
     turn = transcript.turns[-1]
     restarts = recovery.restarts_after_cut(
         session.interrupted_restarts,
         own_results=recovery.own_results(transcript.calls, turn.attempt),
         ran_ms=(turn.signed_at or 0) - turn.attempt_started_at,  # By its own signs of life, not by what was recorded since.
     )
-    return e.TurnInterrupted(reason=CRASH, restarts=restarts, written=len(transcript.answer_text))
+    return e.TurnInterrupted(reason=reason, restarts=restarts, written=len(transcript.answer_text))
 
 
 def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, *more: e.Event) -> list[e.Event]:

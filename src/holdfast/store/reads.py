@@ -305,10 +305,10 @@ def pause(db: apsw.Connection, now: int) -> Pause | None:
 
 
 def owners(db: apsw.Connection) -> list[Owner]:
-    rows = fetch(db, "SELECT id, name, pid, started_at, boot_id, socket FROM owner ORDER BY id")
+    rows = fetch(db, "SELECT id, name, pid, started_at, boot_id, socket, draining FROM owner ORDER BY id")
     return [
-        Owner(id=id_, name=name_, pid=pid, started_at=started_at, boot_id=boot_id, socket=socket)
-        for id_, name_, pid, started_at, boot_id, socket in rows
+        Owner(id=id_, name=name_, pid=pid, started_at=started_at, boot_id=boot_id, socket=socket, draining=draining)
+        for id_, name_, pid, started_at, boot_id, socket, draining in rows
     ]
 
 

@@ -110,13 +110,15 @@ CREATE INDEX question_session ON question (session) WHERE state = 'open';
 
 -- Not derived: who lives, what was found damaged, and what may be searched.
 
+-- `draining`: the reason of the stop this life has begun, set before anything of it is interrupted.
 CREATE TABLE owner (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     name       TEXT NOT NULL UNIQUE,
     pid        INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
     boot_id    TEXT NOT NULL,
-    socket     TEXT
+    socket     TEXT,
+    draining   TEXT
 );
 
 -- The last few lives that served. `ended`: on purpose. `sound`: it completed a turn, or was healthy for long enough.

@@ -199,6 +199,9 @@ class SqliteStore:
     async def record_sound(self, owner: int) -> None:
         await self._lines.write(upkeep.record_sound, owner)
 
+    async def record_drain(self, owner: int, *, reason: str) -> None:
+        await self._lines.write(upkeep.record_drain, owner, reason, when_full=True)
+
     async def record_end(self, owner: int, *, ended: bool = True) -> None:
         await self._lines.write(upkeep.record_end, owner, ended, when_full=True)
 

@@ -1,1 +1,3 @@
 -- From schema 3 to 4. A program of schema 3 cannot go on beside this one: it takes kinds of events that it does not know for damage.
+
+ALTER TABLE owner ADD COLUMN draining TEXT;

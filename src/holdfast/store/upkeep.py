@@ -36,6 +36,10 @@ def record_sound(db: apsw.Connection, owner: int) -> None:
     db.execute("UPDATE start SET sound = 1 WHERE owner = ?", (owner,))
 
 
+def record_drain(db: apsw.Connection, owner: int, reason: str) -> None:
+    db.execute("UPDATE owner SET draining = ? WHERE id = ?", (reason, owner))
+
+
 def record_end(db: apsw.Connection, owner: int, ended: bool) -> None:
     db.execute("UPDATE start SET ended = ? WHERE owner = ?", (ended, owner))
 
