@@ -14,10 +14,11 @@ import { Sending } from "./sending";
 import { Drafts, type SafeStorage } from "./storage";
 import type { Summary } from "./types";
 
-/** What the address says: a session, or a conversation that is about to begin, by a name of our own. */
+/** What the address says: a session, or a conversation that is about to begin, by a name of our own; or nothing that there is. */
 export interface Route {
   session: string | null;
   fresh: string;
+  nowhere?: boolean;
 }
 
 export interface Toast {
@@ -38,6 +39,8 @@ export class App {
   readonly drawer = signal(false);
   /** The conversation whose resumption was asked for and is not yet under way. */
   readonly resuming = signal<string | null>(null);
+  /** Grows when the user says something here: what they said comes into view. */
+  readonly spoken = signal(0);
   /** Grows when something else than typing changed what is typed. */
   readonly redrafted = signal(0);
   /** Why signing in did not work, for the sign-in form. */
@@ -151,7 +154,7 @@ export class App {
     if (match) return { session: decodeURIComponent(match[1]!), fresh: "" };
     // What was begun while the server was away is still here after a reload.
     const begun = this.sending.items.value.findLast((item) => isNew(item.conversation));
-    return { session: null, fresh: begun?.conversation ?? `new:${randomId()}` };
+    return { session: null, fresh: begun?.conversation ?? `new:${randomId()}`, nowhere: path !== "/" && path !== "/index.html" };
   }
 
   go(session: string | null, replace = false): void {
@@ -190,10 +193,12 @@ export class App {
 
   send(text: string): void {
     this.sending.send(this.openName, text);
+    this.spoken.value++;
   }
 
   answer(question_id: string, text: string): void {
     this.sending.send(this.openName, text, question_id);
+    this.spoken.value++;
   }
 
   /** Takes the open conversation up again, where it was suspended, left, or cut and held. Tried until the server has it, or another one is opened. */

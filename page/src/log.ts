@@ -58,6 +58,22 @@ export function isWaiting(message: Message): boolean {
   return message.role === "user" && message.turn_id === null && message.status === "complete";
 }
 
+/**
+ * The messages in the order in which they are read: those that have their turn, then those that wait for one. What the gateway said
+ * since the first of them came, and what was said to it, stands among those that wait, by its time: a notice is read below what it is about.
+ */
+export function reading(messages: Message[]): { settled: Message[]; waiting: Message[] } {
+  const waiting = messages.filter(isWaiting);
+  const settled = messages.filter((message) => !isWaiting(message));
+  const first = waiting[0];
+  if (first === undefined) return { settled, waiting };
+  let aside = settled.length;
+  while (aside > 0 && settled[aside - 1]!.turn_id === null && settled[aside - 1]!.created_at >= first.created_at) aside--;
+  const said = settled.splice(aside);
+  const merged = [...waiting, ...said].sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
+  return { settled, waiting: merged };
+}
+
 /** The turn that has not ended, if there is one. */
 export function openTurn(session: Session): Turn | null {
   const last = session.turns[session.turns.length - 1];
@@ -307,7 +323,15 @@ function place(messages: Message[], message: Message): Message[] {
 /** The waiting messages that `taken` names now belong to the turn, and stand before those that still wait. */
 function take(messages: Message[], taken: (message: Message) => boolean, turn_id: string): Message[] {
   const mine = messages.filter((message) => isWaiting(message) && taken(message));
-  return mine.reduce((rest, message) => place(rest, { ...message, turn_id }), messages.filter((message) => !mine.includes(message)));
+  return mine.reduce((rest, message) => placeAbove(rest, { ...message, turn_id }), messages.filter((message) => !mine.includes(message)));
+}
+
+/** Above what the gateway said and heard while it waited: a notice stands below the message it is about. */
+function placeAbove(messages: Message[], message: Message): Message[] {
+  let end = messages.length;
+  while (end > 0 && isWaiting(messages[end - 1]!)) end--;
+  while (end > 0 && messages[end - 1]!.turn_id === null && messages[end - 1]!.created_at >= message.created_at) end--;
+  return [...messages.slice(0, end), message, ...messages.slice(end)];
 }
 
 function isAnswer(message: Message, turn_id: string): boolean {
@@ -322,9 +346,13 @@ function answerIndex(session: Session, turn_id: string): number {
 function openAnswer(view: View, turn_id: string, data: Data): View {
   if (answerIndex(view.session, turn_id) >= 0) return view;
   const answer: Message = { ...newMessage(`${turn_id}.answer`, "assistant", "", turn_id, data), status: "partial", tool_calls: [] };
-  // Behind what belongs to the turn, and before what was said meanwhile: the same place, whether its pieces are read or not.
-  const { messages } = view.session;
-  const behind = messages.findLastIndex((message) => message.turn_id === turn_id) + 1;
+  // Behind what belongs to the turn and what was said before it started; before what was said since. The same place, whether its pieces
+  // are read or not.
+  const { messages, turns } = view.session;
+  const started_at = turns.find((turn) => turn.id === turn_id)?.started_at ?? "";
+  let behind = messages.findLastIndex((message) => message.turn_id === turn_id) + 1;
+  const isAside = (message: Message | undefined) => message !== undefined && message.turn_id === null && !isWaiting(message) && message.created_at <= started_at;
+  while (behind > 0 && isAside(messages[behind])) behind++;
   return change(view, { messages: behind > 0 ? [...messages.slice(0, behind), answer, ...messages.slice(behind)] : place(messages, answer) });
 }
 

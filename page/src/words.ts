@@ -64,10 +64,11 @@ export interface Badge {
   text: string;
 }
 
-export function badge(summary: Summary): Badge | null {
+/** `away`: what is shown is what was last known. */
+export function badge(summary: Summary, away = false): Badge | null {
   if (summary.suspended) return { kind: "suspended", text: "suspended" };
   switch (summary.state) {
-    case "running": return { kind: "running", text: "running" };
+    case "running": return { kind: "running", text: away ? "was running" : "running" };
     case "waiting": return { kind: "waiting", text: "waiting for you" };
     case "interrupted": return { kind: "interrupted", text: "interrupted" };
     case "queued": return { kind: "queued", text: summary.queued > 1 ? `${summary.queued} queued` : "queued" };

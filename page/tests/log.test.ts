@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { apply, isForeign, type LogEvent, liveTurn, openTurn, type View, viewOf } from "../src/log";
+import { apply, isForeign, type LogEvent, liveTurn, openTurn, reading, type View, viewOf } from "../src/log";
 import type { Session } from "../src/types";
 import { interruption, standing } from "../src/words";
 
@@ -255,5 +255,29 @@ describe("the fold over the log", () => {
   test("an event of another log is recognised as such", () => {
     expect(isForeign(viewOf(session()), "K.5")).toBe(true);
     expect(isForeign(viewOf(session()), "L.5")).toBe(false);
+  });
+});
+
+describe("what is read in which order", () => {
+  const ids = (log: Log): string[][] => {
+    const { settled, waiting } = reading(log.events.reduce(apply, viewOf(session())).session.messages);
+    return [settled.map((message) => message.id), waiting.map((message) => message.id)];
+  };
+
+  test("a notice about a message that waits stands below it, and above what came later", () => {
+    const log = new Log().message("m1", "one").start("t1", "m1", "one").message("m2", "two");
+    log.add("message.written", { message_id: "n1", role: "notice", text: "It is kept.", turn_id: null }).message("m3", "three");
+    expect(ids(log)).toEqual([["m1"], ["m2", "n1", "m3"]]);
+  });
+
+  test("what was said before anything waited stays where it was", () => {
+    const log = new Log().add("message.written", { message_id: "n1", role: "notice", text: "Welcome.", turn_id: null }).message("m1", "one");
+    expect(ids(log)).toEqual([["n1"], ["m1"]]);
+  });
+
+  test("a notice still stands below its message, and above the answer, when that has its turn", () => {
+    const log = new Log().message("m1", "one").add("message.written", { message_id: "n1", role: "notice", text: "It is kept.", turn_id: null });
+    log.start("t1", "m1", "one").add("message.written", { message_id: "n2", role: "notice", text: "Stopping.", turn_id: null });
+    expect(ids(log.add("text", { turn_id: "t1", attempt: 1, offset: 0, text: "an answer" }))).toEqual([["m1", "n1", "t1.answer", "n2"], []]);
   });
 });

@@ -112,3 +112,61 @@ def test_without_a_credential_the_page_asks_for_one(browser: Browser, lasting: S
     tab.goto(lasting.url)
     expect(tab.get_by_test_id("connection")).to_have_attribute("data-state", "signed-out", timeout=WAIT_MS)
     context.close()
+
+
+def test_what_you_say_comes_into_view_even_if_you_were_reading_further_up(page: Page) -> None:
+    send(page, "run seq 300")
+    expect(answers(page).first).to_contain_text("300", timeout=WAIT_MS)
+    box = page.locator(".scroll")
+    box.evaluate("box => { box.scrollTop = 0 }")
+    expect(page.get_by_label("To the latest message")).to_be_visible()
+    send(page, "count 5 0.2")
+    expect(page.locator('[data-testid="message"][data-role="user"]').last).to_be_in_viewport()
+    expect(page.get_by_label("To the latest message")).to_have_count(0)
+    expect(answers(page).nth(1)).to_contain_text("4 5", timeout=WAIT_MS)
+    expect(answers(page).nth(1)).to_be_in_viewport()
+
+
+def test_a_notice_stands_below_the_message_it_is_about(own_page: Page, serving: Serving) -> None:
+    """C21, C22: told once, under the first message that is kept; what is written later stands below it."""
+    with serving.client() as client:
+        assert client.post("/api/admin/pause", json={"for_s": 60}).status_code == 200
+        rows = own_page.get_by_role("log").get_by_test_id("message")
+        send(own_page, "first")
+        expect(rows).to_have_count(2, timeout=WAIT_MS)
+        send(own_page, "second")
+        expect(rows).to_have_count(3, timeout=WAIT_MS)
+        assert [row.get_attribute("data-role") for row in rows.all()] == ["user", "notice", "user"]
+        own_page.reload()
+        expect(rows).to_have_count(3, timeout=WAIT_MS)
+        assert [row.get_attribute("data-role") for row in rows.all()] == ["user", "notice", "user"]
+        client.post("/api/admin/unpause")
+    expect(answers(own_page)).to_have_count(2, timeout=WAIT_MS)
+
+
+def test_a_page_whose_server_is_away_does_not_look_alive(own_page: Page, serving: Serving) -> None:
+    """What it shows is from before, and it says so: nothing moves, nothing claims to run."""
+    send(own_page, "count 400 0.05")
+    expect(answers(own_page).first).to_contain_text("1 2 3", timeout=WAIT_MS)
+    assert own_page.title().startswith("● ")
+    item = own_page.get_by_test_id("conversation-item").first
+    expect(item).to_contain_text("running", timeout=WAIT_MS)
+    serving.kill()
+    expect(own_page.get_by_test_id("away")).to_contain_text("Holdfast is not answering.", timeout=WAIT_MS)
+    expect(item).to_contain_text("was running")
+    expect(own_page.locator(".writing")).to_have_count(0)
+    assert not own_page.title().startswith("●")
+    moving = "document.getAnimations().filter(a => a.playState === 'running' && a.effect.getTiming().iterations === Infinity).length"
+    sign = own_page.get_by_test_id("connection")
+    expect(sign).to_have_attribute("data-state", "reconnecting")
+    assert own_page.evaluate(moving) == 1  # The sign that says "Reconnecting".
+    serving.start()
+    expect(own_page.get_by_test_id("away")).to_have_text("", timeout=WAIT_MS)
+    expect(own_page.locator(".writing")).to_have_count(1, timeout=WAIT_MS)
+
+
+def test_an_address_where_nothing_is_says_so_in_words(page: Page, lasting: Serving) -> None:
+    page.goto(lasting.url + "/no/such/page")
+    expect(page.get_by_role("heading", name="There is no such page.")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("button", name="Start a new one").click()
+    expect(page.get_by_test_id("composer")).to_be_visible()

@@ -230,6 +230,15 @@ def test_messages_wait_in_their_order_until_a_turn_takes_them() -> None:
     assert all(message.turn_id is None for message in found.queued.values())
 
 
+def test_a_notice_stands_below_the_message_it_is_about_and_above_its_answer() -> None:
+    """C22: said while the message waits, it is read after it, whether the pieces of the answer are there or not."""
+    log = Log().said("m1", "one").free(e.MessageWritten(message_id="n1", role="notice", text="It is kept.")).said("m2", "two")
+    log.started("t1", "m1", "one").in_turn(e.Text(offset=0, text="an answer"))
+    log.free(e.MessageWritten(message_id="n2", role="notice", text="Said since.")).ended("an answer")
+    for items in (log.items, log.records()):
+        assert [message.id for message in Transcript().extend(items).messages] == ["m1", "n1", "t1.answer", "n2"]
+
+
 def test_a_command_is_a_message_that_no_turn_answers() -> None:
     log = simple().free(e.MessageWritten(message_id="m2", role="user", text="/status"))
     log.free(e.MessageWritten(message_id="m2.reply", role="notice", text="This conversation is idle."))

@@ -1,5 +1,6 @@
 """The built page and its files."""
 
+import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -18,6 +19,9 @@ async def paged(tmp_path: Path) -> AsyncIterator[World]:
     (static / "favicon.svg").write_text("<svg/>")
     (static / "assets" / "index-B7c_Xy-9.js").write_text("go()")
     (static / "assets" / "plain.css").write_text("a{}")
+    (static / "assets" / "large-A7c_Xy-9.js").write_text("go() " * 1000)
+    (static / "assets" / "large-A7c_Xy-9.js.gz").write_bytes(gzip.compress(b"go() " * 1000))
+    (static / "assets" / "large-A7c_Xy-9.js.br").write_bytes(b"as brotli")
     (tmp_path / "secret").write_text("secret")
     (static / "link").symlink_to(tmp_path / "secret")
     async with web.world(tmp_path, static=static) as world:
@@ -66,3 +70,44 @@ async def test_without_a_built_page_a_plain_text_says_what_to_do(world: World) -
     assert answer.status_code == 200 and answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "not built" in answer.text
     assert (await world.browser().get("/assets/index.js")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("accepts", "coding"),
+    [
+        ("gzip, deflate, br, zstd", "br"),
+        ("gzip, deflate", "gzip"),
+        ("br;q=0, gzip;q=0.5", "gzip"),
+        ("BR; q=0.0 , GZIP", "gzip"),
+        ("identity", None),
+        ("", None),
+        ("brotli, gzip2", None),
+    ],
+)
+async def test_a_client_gets_the_smallest_form_it_takes(paged: World, accepts: str, coding: str | None) -> None:
+    async with paged.browser().stream("GET", "/assets/large-A7c_Xy-9.js", headers={"Accept-Encoding": accepts}) as answer:
+        body = b"".join([part async for part in answer.aiter_raw()])
+    assert answer.headers.get("content-encoding") == coding
+    assert (gzip.decompress(body) if coding == "gzip" else body) == (b"as brotli" if coding == "br" else b"go() " * 1000)
+    assert answer.headers["vary"] == "accept-encoding" and answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert int(answer.headers["content-length"]) == len(body)
+
+
+async def test_each_form_of_a_file_has_a_tag_of_its_own_and_the_compressed_copies_no_address(paged: World) -> None:
+    browser = paged.browser()
+    path = "/assets/large-A7c_Xy-9.js"
+    tags = {(await browser.head(path, headers={"Accept-Encoding": coding})).headers["etag"] for coding in ("br", "gzip", "identity")}
+    assert len(tags) == 3
+    assert (await browser.get(path + ".gz")).status_code == (await browser.get(path + ".br")).status_code == 404
+
+
+async def test_a_browser_at_an_address_where_nothing_is_gets_the_page_and_a_program_an_error(paged: World) -> None:
+    """A person never reads JSON."""
+    browser = paged.browser()
+    html = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = await browser.get("/no/such/page", headers=html)
+    assert (answer.status_code, answer.text) == (404, "<!doctype html>the page")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    for path, headers in (("/no/such/page", {"Accept": "*/*"}), ("/api/nothing", html)):
+        answer = await browser.get(path, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "no_such_path")

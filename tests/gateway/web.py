@@ -120,7 +120,8 @@ class Checked:
 
     def _judge(self, method: str, path: str, status: int, body: bytes) -> None:
         what = f"{method} {path} -> {status} {body[:200]!r}"
-        if status >= 400 and method != "HEAD":
+        page = status == 404 and not path.startswith("/api/") and body.startswith(b"<!doctype html>")
+        if status >= 400 and method != "HEAD" and not page:
             error = json.loads(body)["error"]
             if set(error) != {"code", "message"} or not all(isinstance(value, str) and value for value in error.values()):
                 self.violations.append(f"not the shape of an error: {what}")

@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Item, shownAlready } from "../outbox";
 import type { Sent } from "../sending";
-import { isWaiting, liveTurn, openTurn, type View } from "../log";
+import { isWaiting, liveTurn, openTurn, reading, type View } from "../log";
 import type { Message, Turn } from "../types";
 import { turnEnd } from "../words";
 import { DownIcon } from "./icons";
@@ -23,7 +23,8 @@ export function ConversationPane(): VNode {
   const sent = app.sending.sent.value.filter((other) => other.session_id === name && !view?.session.messages.some((message) => message.id === other.message_id));
   const is_open = app.route.value.session !== null;
 
-  if (app.conversation.missing.value) return <Nowhere />;
+  if (app.route.value.nowhere) return <Nowhere what="There is no such page." why="The address may be mistyped or incomplete." />;
+  if (app.conversation.missing.value) return <Nowhere what="There is no such conversation here." why="It may belong to another home folder, or the address is incomplete." />;
   if (is_open && view === null) return <Scroll key={name}><Loading /><OnTheirWay items={items} sent={sent} view={null} /></Scroll>;
   const empty = items.length === 0 && sent.length === 0 && (view === null || (view.session.messages.length === 0 && view.session.turns.length === 0));
   if (empty) return <Scroll key={name}><Welcome /></Scroll>;
@@ -38,8 +39,8 @@ export function ConversationPane(): VNode {
 function Rows(props: { view: View }): VNode {
   const { session, reasoning } = props.view;
   const [shown, setShown] = useState(SHOWN);
-  const settled = session.messages.filter((message) => !isWaiting(message));
-  const waiting = session.messages.filter(isWaiting);
+  const { settled, waiting } = reading(session.messages);
+  const away = useApp().connection.away.value;
   const hidden = Math.max(0, settled.length - shown);
   const open = openTurn(session);
   const last = settled[settled.length - 1];
@@ -55,14 +56,14 @@ function Rows(props: { view: View }): VNode {
         const is_open = open !== null && message.turn_id === open.id;
         return (
           <MessageRow
-            key={message.id} message={message} running={is_open && open.state === "running"} waiting={false}
+            key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
             asks={is_open ? (session.question?.text ?? null) : null} answers={answers.get(message.id) ?? null}
           />
         );
       })}
-      {works && open && <Working word={open.state === "interrupted" ? "Recovering" : "Working"} reasoning={reasoning?.turn_id === open.id ? reasoning.text : null} />}
+      {works && open && <Working word={away ? "Not known while Holdfast is away" : open.state === "interrupted" ? "Recovering" : "Working"} reasoning={reasoning?.turn_id === open.id ? reasoning.text : null} />}
       {session.question && <QuestionCard key={session.question.question_id} question={session.question} />}
-      {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting asks={null} answers={null} />)}
+      {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting={isWaiting(message)} asks={null} answers={null} />)}
     </>
   );
 }
@@ -113,21 +114,22 @@ function Loading(): VNode {
   return <div class="loading" role="status"><span class="sr-only">Loading the conversation</span><i /><i /><i /></div>;
 }
 
-function Nowhere(): VNode {
+function Nowhere(props: { what: string; why: string }): VNode {
   const app = useApp();
   return (
     <div class="scroll">
       <div class="welcome">
-        <h2>There is no such conversation here.</h2>
-        <p>It may belong to another home folder, or the address was cut.</p>
+        <h2>{props.what}</h2>
+        <p>{props.why}</p>
         <button type="button" class="primary" onClick={() => app.go(null)}>Start a new one</button>
       </div>
     </div>
   );
 }
 
-/** The scrolling part. It stays at the end while the reader is there, and leaves a reader who went up in peace. */
+/** The scrolling part. It stays at the end while the reader is there and leaves a reader who went up in peace, until they say something. */
 function Scroll(props: { children: ComponentChildren }): VNode {
+  const spoken = useApp().spoken.value;
   const box = useRef<HTMLDivElement>(null);
   const inside = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
@@ -140,7 +142,10 @@ function Scroll(props: { children: ComponentChildren }): VNode {
     stuck.current = scrollHeight - scrollTop - clientHeight < 60;
     setAway(!stuck.current);
   };
-  useLayoutEffect(toEnd, []);
+  useLayoutEffect(() => {
+    stuck.current = true;
+    toEnd();
+  }, [spoken]);
   useEffect(() => {
     const grown = new ResizeObserver(() => {
       if (stuck.current) toEnd();

@@ -29,7 +29,7 @@ function Rooms(props: { app: App }): VNode {
   useEscape(app);
   useDrawerFocus(phone && drawer);
   return (
-    <div class="rooms" data-connection={app.connection.state.value}>
+    <div class="rooms" data-connection={app.connection.state.value} data-away={app.connection.away.value}>
       <a class="skip" href="#composer" onClick={(event) => { event.preventDefault(); document.getElementById("composer")?.focus(); }}>Skip to the message field</a>
       <div class="side" inert={phone && !drawer}><Sidebar /></div>
       {phone && drawer && <div class="shade" onClick={() => (app.drawer.value = false)} />}
@@ -38,7 +38,7 @@ function Rooms(props: { app: App }): VNode {
         <Away app={app} />
         <SafeModeBanner />
         <ConversationPane />
-        {!app.conversation.missing.value && <><StandingBar /><Composer /></>}
+        {!app.conversation.missing.value && !app.route.value.nowhere && <><StandingBar /><Composer /></>}
       </main>
       <Announcer app={app} />
       <ToastView app={app} />
@@ -50,7 +50,7 @@ function Away(props: { app: App }): VNode {
   const away = props.app.connection.away.value;
   return (
     <div class="away" role="status" data-open={away} data-testid="away">
-      {away && <p>Holdfast is away. Your words are kept; reconnecting…</p>}
+      {away && <p>Holdfast is not answering. You see the last known state; what you write is saved and sent when it is back.</p>}
     </div>
   );
 }
@@ -89,7 +89,8 @@ function ToastView(props: { app: App }): VNode {
 function useTitle(app: App): void {
   useSignalEffect(() => {
     const session = app.conversation.view.value?.session;
-    const mark = session?.state === "running" ? "● " : session?.state === "waiting" ? "? " : "";
+    const runs = session?.state === "running" && !app.connection.away.value;
+    const mark = runs ? "● " : session?.state === "waiting" ? "? " : "";
     document.title = session ? `${mark}${titleOf(session, app.conversation.firstWords(session.session_id))} – Holdfast` : "Holdfast";
   });
 }

@@ -90,7 +90,7 @@ function Entry(props: { session: Summary }): VNode {
   const live = current ? app.conversation.view.value?.session : undefined;
   const session = live ? { ...props.session, title: live.title, state: live.state, queued: live.queued, suspended: live.suspended, current: live.current, left: live.left } : props.session;
   const title = titleOf(session, app.conversation.firstWords(session.session_id));
-  const mark = badge(session);
+  const mark = badge(session, app.connection.away.value);
   return (
     <li class="entry" data-testid="conversation-item" data-session-id={session.session_id} data-state={session.suspended ? "suspended" : session.state}>
       <a href={`/s/${encodeURIComponent(session.session_id)}`} aria-current={current ? "page" : undefined} onClick={plainClick(() => app.go(session.session_id))}>

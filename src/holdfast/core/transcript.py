@@ -237,7 +237,14 @@ class Transcript:
         for message_id in event.message_ids:
             if message := self.queued.pop(message_id, None):
                 message.turn_id = item.turn_id
-                self.messages.append(message)
+                self._place(message)
+
+    def _place(self, message: Message) -> None:
+        """Above what the gateway said and heard while it waited: a notice stands below the message it is about."""
+        place = len(self.messages)
+        while place > 0 and self.messages[place - 1].turn_id is None and self.messages[place - 1].created_at >= message.created_at:
+            place -= 1
+        self.messages.insert(place, message)
 
     def _write(self, item: e.Logged, event: e.MessageWritten) -> None:
         if event.role == "assistant":
@@ -273,10 +280,21 @@ class Transcript:
                 status="partial",
                 tool_calls=[],
             )
-            # Behind what belongs to the turn, and before what was said meanwhile: the same place, whether its pieces are read or not.
-            behind = next((place for place in range(len(self.messages), 0, -1) if self.messages[place - 1].turn_id == turn_id), None)
-            self.messages.insert(len(self.messages) if behind is None else behind, self._answer)
+            self.messages.insert(self._behind(turn_id), self._answer)
         return self._answer
+
+    def _behind(self, turn_id: str) -> int:
+        """Behind what belongs to the turn and what was said before it started; before what was said since. The same place, whether the
+        pieces of its answer are read or not.
+        """
+        messages = self.messages
+        place = next((place for place in range(len(messages), 0, -1) if messages[place - 1].turn_id == turn_id), None)
+        if place is None:
+            return len(messages)
+        started_at = self.turns[-1].started_at
+        while place < len(messages) and messages[place].turn_id is None and messages[place].created_at <= started_at:
+            place += 1
+        return place
 
     def _call(self, item: e.Logged, event: e.ToolStarted) -> None:
         if call := self._find(event.call_id):

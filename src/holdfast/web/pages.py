@@ -4,14 +4,17 @@ files under a running process does not tear the page apart."""
 import hashlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
 from holdfast.web.errors import NoSuchPath, WrongMethod
 from holdfast.web.operations import HEADERS
-from holdfast.web.replies import Reply, text
+from holdfast.web.replies import Header, Reply, text
 
 INDEX = "index.html"
+# Compressed copies that the builder leaves beside a file, the smallest first.
+_CODINGS = {".br": b"br", ".gz": b"gzip"}
 # The builder names these by their content: they never change.
 _HASHED = re.compile(r"assets/.+-[A-Za-z0-9_-]{8,}\.[a-z0-9]+")
 # Our own table: the system's would be read from files at the start, and differs from machine to machine.
@@ -36,17 +39,27 @@ To build the page, see docs/http-api.md and the folder page/ of the source.
 """
 
 
+class Form(NamedTuple):
+    """One form of a file: as it is (`coding` is empty), or compressed."""
+
+    coding: bytes
+    tag: bytes
+    reply: Reply
+
+
 class Pages:
-    """`/` and `/s/...` are the page itself; everything else is one of its files, or nothing."""
+    """`/` and `/s/...` are the page itself; everything else is one of its files, or nothing. A browser that comes to an address where
+    there is nothing gets the page, which says so; a program gets an error.
+    """
 
     def __init__(self, static: Path | None) -> None:
-        self._files: dict[str, tuple[Reply, bytes]] = {}
+        self._files: dict[str, tuple[Form, ...]] = {}
         if static is not None and (static / INDEX).is_file():
             root = static.resolve()
             for path in sorted(root.rglob("*")):
-                if path.is_file() and path.resolve().is_relative_to(root):
-                    name = path.relative_to(root).as_posix()
-                    self._files[name] = _file(name, path.read_bytes())
+                name = path.relative_to(root).as_posix()
+                if path.suffix not in _CODINGS and path.is_file() and path.resolve().is_relative_to(root):
+                    self._files[name] = tuple(_forms(name, path))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply = self._reply(scope)
@@ -56,20 +69,42 @@ class Pages:
 
     def _reply(self, scope: Scope) -> Reply:
         path: str = scope["path"]
+        headers: dict[bytes, bytes] = scope[HEADERS]
         home = path == "/" or path.startswith("/s/")
-        found = self._files.get(INDEX if home else path[1:])
-        if found is None:
-            if home and not self._files:
-                return text(200, MISSING)
-            raise NoSuchPath(path)
-        reply, tag = found
-        if tag in scope[HEADERS].get(b"if-none-match", b""):
-            return Reply(304, headers=reply.headers)
-        return reply
+        forms = self._files.get(INDEX if home else path[1:])
+        if forms is not None:
+            form = _accepted(forms, headers.get(b"accept-encoding", b""))
+            if form.tag in headers.get(b"if-none-match", b""):
+                return Reply(304, headers=form.reply.headers)
+            return form.reply
+        if home and not self._files:
+            return text(200, MISSING)
+        if self._files and not path.startswith("/api/") and b"text/html" in headers.get(b"accept", b""):
+            page = _accepted(self._files[INDEX], headers.get(b"accept-encoding", b"")).reply
+            return Reply(404, page.body, content_type=page.content_type, headers=page.headers)
+        raise NoSuchPath(path)
 
 
-def _file(name: str, content: bytes) -> tuple[Reply, bytes]:
+def _forms(name: str, path: Path) -> list[Form]:
+    found = [(coding, path.with_name(path.name + suffix)) for suffix, coding in _CODINGS.items()]
+    return [_form(name, coding, file.read_bytes()) for coding, file in [*found, (b"", path)] if file.is_file()]
+
+
+def _form(name: str, coding: bytes, content: bytes) -> Form:
     kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
     tag = b'"%b"' % hashlib.sha256(content).hexdigest()[:20].encode()
     keep = b"public, max-age=31536000, immutable" if _HASHED.fullmatch(name) else b"no-cache"
-    return Reply(200, content, content_type=kind.encode(), headers=((b"cache-control", keep), (b"etag", tag))), tag
+    headers: list[Header] = [(b"cache-control", keep), (b"etag", tag), (b"vary", b"accept-encoding")]
+    if coding:
+        headers.append((b"content-encoding", coding))
+    return Form(coding, tag, Reply(200, content, content_type=kind.encode(), headers=tuple(headers)))
+
+
+def _accepted(forms: tuple[Form, ...], accepts: bytes) -> Form:
+    """The first form whose coding the client takes. The last is the file as it is, which everyone takes."""
+    taken = {coding.strip() for coding, _, rank in (part.lower().partition(b";") for part in accepts.split(b",")) if not _refused(rank)}
+    return next((form for form in forms if form.coding in taken), forms[-1])
+
+
+def _refused(rank: bytes) -> bool:
+    return re.fullmatch(rb"\s*q\s*=\s*0(\.0*)?\s*", rank) is not None
