@@ -257,12 +257,15 @@ class Store(Protocol):
         max_waiting: int,
         anchor: str | None = None,
         answers: bool = True,
+        on_page: bool = False,
         resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
         """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the open question
-        of a waiting turn. A session that is not its key's current one passes it on to that; one that is suspended, or that rests
-        since before one of `resets`, to a new session of its key, named by `fresh` (session id, log name), whose first words say
-        why. All in the same transaction.
+        of a waiting turn. A question counts as asked once its delivery is `sent`, or for a message written `on_page`, where everything
+        that is stored is seen; until then the message waits behind it (A27), and a question that will never arrive is sent again.
+
+        If the session is not current, the key's current one gets the message; if it is suspended or past a reset boundary, a new one
+        (`fresh`: session id, log name) does, whose first words say why. All in the same transaction.
 
         The same key with the same text again is a no-op that gives the first answer; with other text it raises
         `DuplicateOtherContent`. Raises `NotFound`, `LaneFull`.
@@ -311,7 +314,9 @@ class Store(Protocol):
         """
 
     async def leave_turn(self, session_id: str, *, turn_id: str, left: TurnLeft, at: int) -> bool:
-        """Records that a turn which no process holds, waiting or already left, stays so. False when it is no longer there."""
+        """Records that a turn which no process holds, waiting or already left, stays so. False when it is no longer there. A question
+        whose delivery was given up is owed to its chat again.
+        """
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
         """Stream events of many turns in one write: for each the new position, or why it was refused, as `append_turn`

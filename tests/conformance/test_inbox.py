@@ -3,12 +3,14 @@
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import BadInput, DuplicateOtherContent, LaneFull, NotFound, QuestionClosed, StaleEpoch
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Accepted, Moved, Stopped, Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
+    CHAT,
     ENDED,
     NOW,
     append,
@@ -16,6 +18,7 @@ from tests.conformance.steps import (
     kinds,
     new_owner,
     new_session,
+    owed,
     question,
     running,
     say,
@@ -117,6 +120,29 @@ async def test_a_message_to_a_waiting_turn_is_its_answer(store: Store) -> None:
     with pytest.raises(QuestionClosed) as late:
         await store.answer("q1", answered("the red one"), at=NOW)
     assert late.value.code == "question_answered"
+
+
+@pytest.mark.parametrize("state", [state for state in DeliveryState if state is not DeliveryState.SENT])
+async def test_a_message_in_a_chat_answers_a_question_only_once_it_was_delivered_there(store: Store, state: DeliveryState) -> None:
+    """A27: until then it waits behind the question, and so it does while somebody answers on the page."""
+    turn = await running(store, key=CHAT)
+    told = e.MessageWritten(message_id="q1.asked", role="notice", text="Which one?", delivery_id="q1.asked")
+    await append(store, turn, told, question())
+    await store.record_delivery("s1", e.DeliveryChanged(delivery_id="q1.asked", state=state), expect=DeliveryState.PENDING, at=NOW)
+    await say(store, text="something else")
+    session = await store.session("s1")
+    assert (session.turn_state, session.queued) == (TurnState.WAITING, 1)
+    again = ["q1.asked.2"] if state is DeliveryState.DEAD else []
+    assert [delivery.delivery_id for delivery in await owed(store) if delivery.delivery_id != "q1.asked"] == again
+    if state is DeliveryState.PENDING:
+        await say(store, text="the blue one", on_page=True)
+    else:
+        name = again[0] if again else "q1.asked"
+        expect = DeliveryState.PENDING if again else state
+        await store.record_delivery("s1", e.DeliveryChanged(delivery_id=name, state="sent"), expect=expect, at=NOW)
+        await say(store, text="the blue one")
+    session = await store.session("s1")
+    assert (session.turn_state, session.queued) == (TurnState.ANSWERED, 1)
 
 
 async def test_an_answer_is_recorded_once(store: Store) -> None:

@@ -360,7 +360,7 @@ def _lay_frames_of_a_lost_commit(home: Path, message_id: str) -> None:
         before = (other / "holdfast.db-wal").stat().st_size
         db = connect(other / "holdfast.db")
         with db:
-            writes.accept(db, "s1", e.MessageAccepted(message_id=message_id, text="x"), ("", ""), 100, True, (), NOW)
+            writes.accept(db, "s1", e.MessageAccepted(message_id=message_id, text="x"), ("", ""), 100, True, False, (), NOW)
         written = (other / "holdfast.db-wal").read_bytes()
         db.close()
     assert len(written) > before
@@ -527,7 +527,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     (
         "a message",
         writes.accept,
-        ("s3", e.MessageAccepted(message_id="new", text="x", dedup_key="new"), ("", ""), 100, True, (), NOW),
+        ("s3", e.MessageAccepted(message_id="new", text="x", dedup_key="new"), ("", ""), 100, True, False, (), NOW),
     ),
     ("a start", operations.start_turn, ("s3", 1, "new", NOW)),
     ("a stop", writes.request_stop, ("s4", "owner", None, NOW)),

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from holdfast.core import busy, delivery, lifecycle, recovery, turns
-from holdfast.core.busy import Route
+from holdfast.core.busy import Asked, Route
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
 from holdfast.core.errors import Bug
@@ -94,6 +94,17 @@ def test_a_message_goes_to_one_place(suspended: bool, state: TurnState, queued: 
             assert where is Route.NEW_SESSION
         else:
             assert where is (Route.ANSWER if state is T.WAITING and answers else behind)
+
+
+@pytest.mark.parametrize("deliveries", [*itertools.product(D, repeat=2), *((state,) for state in D), ()])
+def test_a_question_is_asked_once_its_chat_has_it_or_where_no_delivery_is_needed(deliveries: tuple[DeliveryState, ...]) -> None:
+    """A27: one that no delivery will ever bring is lost, and only that one."""
+    if not deliveries or D.SENT in deliveries:
+        assert busy.asked(deliveries) is Asked.SEEN
+    elif set(deliveries) == {D.DEAD}:
+        assert busy.asked(deliveries) is Asked.LOST
+    else:
+        assert busy.asked(deliveries) is Asked.ON_ITS_WAY
 
 
 def test_a_lane_holds_a_hundred_messages() -> None:

@@ -12,3 +12,8 @@ def owed(session_key: str) -> bool:
 def written(session_key: str, role: str, message_id: str, text: str, *, anchor: str | None = None) -> MessageWritten:
     delivery_id = message_id if owed(session_key) else None
     return MessageWritten(message_id=message_id, role=role, text=text, delivery_id=delivery_id, anchor=anchor)
+
+
+def asked_delivery(question_id: str) -> str:
+    """The delivery that carries a question to its chat; one that asks again adds a number to it."""
+    return f"{question_id}.asked"

@@ -19,10 +19,13 @@ SEARCHED = 1000
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """`on_page`: written where everything that is stored can be read, also if it is for a chat."""
+
     text: str
     sender: str
     dedup_key: str | None
     anchor: str | None = None
+    on_page: bool = False
 
 
 class Acceptance:
@@ -102,6 +105,7 @@ class Acceptance:
             max_waiting=self._max_waiting,
             anchor=said.anchor,
             answers=answers,
+            on_page=said.on_page,
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
 

@@ -149,6 +149,7 @@ class Deliveries:
             after, problem = delivery.after(sending, "lost"), f"{type(error).__name__}: {error}"
         if problem is not None:
             log.warning("send failed", delivery=owed.delivery_id, state=after, error=problem)
+        if after in DUE:  # One that was given up holds up nothing behind it.
             self._wait(owed, delivery.retry_delay_ms(tries) / 1000)
         outcome = self._insist(owed, sending, after, tries=tries, receipt=receipt, error=problem)
         await self._tasks.finish(outcome, name=f"outcome of {owed.delivery_id}")

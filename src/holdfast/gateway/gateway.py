@@ -193,7 +193,7 @@ class Gateway:
         _check_text(text)
         session = await self.store.session(session_id)
         dedup_key = f"message|{session.session_key}|{client_id}" if client_id else None
-        return await self._acceptance.take(session, Said(text=text, sender=sender, dedup_key=dedup_key))
+        return await self._acceptance.take(session, Said(text=text, sender=sender, dedup_key=dedup_key, on_page=True))
 
     async def reset(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Begins a new conversation in place of this one, which is kept."""

@@ -120,7 +120,9 @@ class Face:
         question_id, question = self._ids.new("q"), storable(question)
         events: list[e.Event] = [e.ToolStarted(call_id=call_id, name=ASK, arguments={"question": question}, effect=Effect.PURE)]
         if replies.owed(self._request.session_key):  # A chat must be told what it is asked.
-            events.append(replies.written(self._request.session_key, "notice", f"{question_id}.asked", question, anchor=self._anchor))
+            events.append(
+                replies.written(self._request.session_key, "notice", replies.asked_delivery(question_id), question, anchor=self._anchor)
+            )
         expires_at = self._clock.now() + QUESTION_LIFE_MS
         events.append(e.QuestionAsked(question_id=question_id, call_id=call_id, text=question, expires_at=expires_at))
         await self._log.record(*events)

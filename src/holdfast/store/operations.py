@@ -18,7 +18,7 @@ from holdfast.store.catalog import append
 from holdfast.store.connection import fetch
 from holdfast.store.log import NOT_STORABLE, Head, insert, load_head, not_storable, number, save_head
 from holdfast.store.sessions import append_free
-from holdfast.store.unattended import STOPPED_WAITING, end_unattended, refuse_waiting, set_aside
+from holdfast.store.unattended import STOPPED_WAITING, ask_again, end_unattended, refuse_waiting, set_aside
 
 FENCED = (
     "UPDATE head SET seq = seq + ?1, position = position + ?1"
@@ -82,6 +82,8 @@ def leave_turn(db: apsw.Connection, session_id: str, turn_id: str, left: e.TurnL
     if head.turn != turn_id or head.owner is not None or head.state not in (TurnState.WAITING, TurnState.INTERRUPTED):
         return False
     append(db, head, left, at, in_turn=True)
+    if head.state is TurnState.WAITING:
+        ask_again(db, head, at)
     save_head(db, head)
     return True
 

@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.core import events as e
 from holdfast.core import notices, replies
-from holdfast.core.busy import Route, route
+from holdfast.core.busy import Asked, Route, route
 from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound, QuestionClosed
 from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
@@ -27,7 +27,7 @@ from holdfast.store import reads
 from holdfast.store.catalog import GOES_ON, NOTHING, RESET, RESUME, STOP, append, digest
 from holdfast.store.connection import fetch
 from holdfast.store.log import Head, load_head, number, save_head
-from holdfast.store.unattended import STOPPED_WAITING, end_unattended, open_question, refuse_waiting
+from holdfast.store.unattended import STOPPED_WAITING, ask_again, end_unattended, open_question, question_told, refuse_waiting
 
 EXPIRED_AT_ONCE = 100
 
@@ -100,6 +100,7 @@ def accept(
     fresh: tuple[str, str],
     max_waiting: int,
     answers: bool,
+    on_page: bool,
     resets: tuple[Boundary, ...],
     at: int,
 ) -> Accepted:
@@ -107,6 +108,8 @@ def accept(
     if known is not None:
         return Accepted(known[1], known[0], duplicate=True)
     session = _current(db, session_id)
+    told = _question_told(db, session) if not on_page else Asked.SEEN
+    answers = answers and told is Asked.SEEN
     where = route(session, max_waiting=max_waiting, answers=answers)
     reason = "suspended" if where is Route.NEW_SESSION else due(session, resets)
     if reason is not None:
@@ -120,6 +123,8 @@ def accept(
         raise LaneFull(session.queued)
     if late:
         end_unattended(db, head, Outcome.FAILED, notices.expired(), at)
+    if told is Asked.LOST:  # Its user is there to be asked again.
+        ask_again(db, head, at)
     append(db, head, message, at, in_turn=False)
     if where is Route.ANSWER:
         question_id, call_id, _ = open_question(db, head.session)
@@ -127,6 +132,11 @@ def accept(
         append(db, head, answered, at, in_turn=True)
     save_head(db, head)
     return Accepted(message.message_id, session.session_id)
+
+
+def _question_told(db: apsw.Connection, session: Session) -> Asked:
+    """Whether the people of the chat can have seen what the session asks them, if it asks."""
+    return question_told(db, number(db, session.session_id)) if session.turn_state is TurnState.WAITING else Asked.SEEN
 
 
 def _current(db: apsw.Connection, session_id: str) -> Session:

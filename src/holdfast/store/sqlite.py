@@ -129,10 +129,11 @@ class SqliteStore:
         max_waiting: int,
         anchor: str | None = None,
         answers: bool = True,
+        on_page: bool = False,
         resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
         message = e.MessageAccepted(message_id=message_id, text=text, sender=sender, anchor=anchor, dedup_key=dedup_key)
-        return await self._lines.write(sessions.accept, session_id, message, fresh, max_waiting, answers, resets, at)
+        return await self._lines.write(sessions.accept, session_id, message, fresh, max_waiting, answers, on_page, resets, at)
 
     async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
         return await self._lines.write(sessions.command, session_id, aside, action, at, when_full=isinstance(action, Stop))

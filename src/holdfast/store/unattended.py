@@ -1,12 +1,16 @@
 """What becomes of a turn that no process runs, and of messages that no turn will take. Parts of operations, inside their transaction."""
 
 import apsw
+import msgspec
 
 from holdfast.core import events as e
 from holdfast.core import notices, replies
+from holdfast.core.busy import Asked, asked
+from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import Bug
 from holdfast.core.recovery import close_every_call
+from holdfast.core.replies import asked_delivery
 from holdfast.core.transcript import answer_id
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.store import reads
@@ -23,6 +27,33 @@ def open_question(db: apsw.Connection, session: int) -> tuple[str, str, int]:
     if not rows:
         raise Bug(f"Session {session} waits, but no question of it is open.")
     return rows[0][0], rows[0][1], rows[0][2]
+
+
+def question_told(db: apsw.Connection, session: int) -> Asked:
+    """How far the open question has come on its way to its chat."""
+    return asked([DeliveryState(state) for _, state, _ in _tellings(db, session)])
+
+
+def ask_again(db: apsw.Connection, head: Head, at: int) -> None:
+    """Owes the chat its open question once more, if no message that carried it will ever arrive (R5). The caller saves the head."""
+    tellings = _tellings(db, head.session)
+    if asked([DeliveryState(state) for _, state, _ in tellings]) is not Asked.LOST:
+        return
+    first, _, seq = tellings[0]
+    written = reads.event_at(db, head.session, seq)
+    if isinstance(written, e.MessageWritten):
+        name = f"{first}.{len(tellings) + 1}"
+        append(db, head, msgspec.structs.replace(written, message_id=name, delivery_id=name), at, in_turn=True)
+
+
+def _tellings(db: apsw.Connection, session: int) -> list[tuple[str, str, int]]:
+    """(delivery, state, seq) of every message that carries the open question to a chat, the first one first."""
+    first = asked_delivery(open_question(db, session)[0])
+    return fetch(
+        db,
+        "SELECT delivery_id, state, seq FROM outbox WHERE session = ?1 AND delivery_id BETWEEN ?2 AND ?2 || '/' ORDER BY id",
+        (session, first),
+    )
 
 
 def end_unattended(db: apsw.Connection, head: Head, outcome: Outcome, why: str, at: int) -> None:
