@@ -99,8 +99,9 @@ export class Api {
     return this.#request("POST", `/api/questions/${encodeURIComponent(question)}`, { text });
   }
 
-  stop(id: string, client_id: string): Promise<unknown> {
-    return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/stop`, { client_id });
+  /** Stops this turn and no later one. */
+  stop(id: string, turn_id: string, client_id: string): Promise<unknown> {
+    return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/stop`, { turn_id, client_id });
   }
 
   async resume(id: string, client_id: string): Promise<{ session_id: string }> {

@@ -97,7 +97,7 @@ export class Conversation {
     const wanted = (): boolean => this.#session === session && this.stopAsked.value === turn.id && this.#openTurn() === turn.id;
     for (let tries = 1; wanted(); tries++) {
       try {
-        await this.api.stop(session, client_id);
+        await this.api.stop(session, turn.id, client_id);
         return;
       } catch (error) {
         if (!(error instanceof Unavailable)) {

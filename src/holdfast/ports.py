@@ -95,7 +95,10 @@ class Say(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
+    """`saw`: the turn that was open when it was accepted, if one was. Another one that runs by now is not stopped."""
+
     by: str
+    saw: str | None = None
 
 
 class Reset(msgspec.Struct, frozen=True):
@@ -280,10 +283,10 @@ class Store(Protocol):
     async def tell_once(self, session_id: str, *, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
         """Writes a notice into a session, and owes it to its chat. False, and nothing written, where a notice of that id was before."""
 
-    async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Stopped:
-        """Records that the open turn is to stop. One that belongs to no process (waiting, answered) ends as cancelled at
-        once; a cut one is ended by whoever decides upon it. Raises `NotFound`. The same key again stops nothing more and names
-        the same turn, or none.
+    async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int, saw: str | None = None) -> Stopped:
+        """Records that the open turn is to stop; given `saw`, only that one, and nothing if it has ended. One that belongs to no process
+        (waiting, answered) ends as cancelled at once; an interrupted one is ended by whichever process decides about it. Raises
+        `NotFound`. Repeating a dedup key changes nothing and returns the first answer.
         """
 
     async def answer(self, question_id: str, answer: Callable[[str, str], QuestionAnswered], *, at: int) -> str:

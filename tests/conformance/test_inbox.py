@@ -274,6 +274,21 @@ async def test_a_new_conversation_waits_until_the_turn_of_the_one_before_has_end
     assert await store.start_turn("s2", owner=turn.lease.owner, turn_id="t2", at=NOW) is not None
 
 
+async def test_a_stop_for_a_turn_that_has_ended_stops_nothing(backend: Backend, store: Store) -> None:
+    """A21: it names the turn it was accepted for, and is repeated as such."""
+    turn = await running(store)
+    await append(store, turn, e.TurnEnded(outcome=Outcome.COMPLETED))
+    await say(store)
+    await start(store, "s1", "t2", owner=turn.lease.owner)
+    for _ in range(2):
+        stopped = await store.request_stop("s1", by="owner", dedup_key="k1", saw="t1", at=NOW)
+        assert stopped.turn_id is None
+        assert not (await store.session("s1")).stop_requested
+    assert "stop.requested" not in kinds(await whole_log(store))
+    assert (await store.request_stop("s1", by="owner", dedup_key=None, saw="t2", at=NOW)).turn_id == "t2"
+    assert (await store.session("s1")).stop_requested
+
+
 async def test_a_question_of_a_suspended_session_takes_no_answer(store: Store) -> None:
     """R1: it is left as it is, until somebody resumes it."""
     await ask(store)

@@ -1,14 +1,17 @@
 """What people ask of the gateway itself in the middle of a conversation, in a chat and on a page."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.core import notices
 from holdfast.core.commands import COMMANDS
-from holdfast.core.errors import LaneFull
+from holdfast.core.errors import LaneFull, NothingToStop
+from holdfast.core.events import StopRequested
 from holdfast.core.sessions import Session
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports import AgentRequest, Owner
@@ -304,6 +307,82 @@ def test_stop_ends_work_that_was_left(home: Home) -> None:
     assert not life.session().resume_pending
     life.say("next")
     assert home.note is None
+
+
+def test_a_hundred_stops_at_once_stop_one_turn(home: Home) -> None:
+    """A21: each is for the turn that ran when it was accepted, by the API and by words on the page."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "say:half|hang")
+    life.until(lambda: home.texts)
+    life.post(page, "sleep:1|say:done")
+
+    async def stop_by_request() -> str:
+        try:
+            return (await life.gateway.stop_turn(page, by="owner", client_id=None)).turn_id or ""
+        except NothingToStop as refusal:
+            return refusal.code
+
+    async def all_at_once() -> list[Any]:
+        return await asyncio.gather(*(work() for _ in range(50) for work in (stop_by_request, stop_by_words)))
+
+    async def stop_by_words() -> None:
+        await life.gateway.post(page, "/stop", client_id=None)
+
+    named = {answer for answer in life.do(all_at_once()) if answer}
+    life.rest(page)
+    assert life.outcomes(page) == ["cancelled", "completed"]
+    assert life.answers(page) == ["half", "done"]
+    assert life.transcript(page).turns[0].id in named
+    assert named <= {life.transcript(page).turns[0].id, "nothing_to_stop"}
+    assert set(life.notices(page)) <= {
+        "Stopped. 1 message waits and is answered next.",
+        "That has already ended.",
+        "That has already ended. Another answer is running now: send /stop again to stop that one.",
+    }
+
+
+def test_stops_written_into_a_chat_at_once_stop_one_turn(home: Home) -> None:
+    """A21: they are taken one after the other, the later ones when the next turn runs; nobody in the chat can know that yet."""
+    life = home.start()
+    life.under_way("say:half|hang")
+    life.write("sleep:5|say:done")
+    home.server.takes_s = 0.5
+    for _ in range(20):
+        home.write("/stop")
+    life.rest()
+    assert life.outcomes() == ["cancelled", "completed"]
+    assert life.answers() == ["half", "done"]
+    stops = [event.event for event in life.events() if event.kind == "stop.requested"]
+    assert len(stops) == 20
+    assert {stop.turn_id for stop in stops if isinstance(stop, StopRequested)} == {life.transcript().turns[0].id}
+    assert "That has already ended. Another answer is running now: send /stop again to stop that one." in home.told()
+
+
+def test_a_stop_written_after_the_last_one_was_answered_stops_what_runs_then(home: Home) -> None:
+    """A21, P8"""
+    life = home.start()
+    life.under_way("hang")
+    life.write("say:now|hang")
+    life.write("/stop")
+    life.until(lambda: home.told() and home.texts[-1] == "say:now|hang")
+    life.write("/stop")
+    life.rest()
+    assert home.told() == ["Stopped. 1 message waits and is answered next.", "Stopped.", "now"]
+    assert life.outcomes() == ["cancelled", "cancelled"]
+
+
+def test_a_chat_whose_replies_are_stuck_can_still_stop_what_runs(home: Home) -> None:
+    """P8: a stop always wins."""
+    life = home.start()
+    life.under_way("hang")
+    life.write("say:now|hang")
+    home.server.moods = lambda: "refused"
+    life.write("/stop")
+    life.until(lambda: home.texts[-1] == "say:now|hang")
+    life.pass_s(11)
+    life.write("/stop")
+    life.until(lambda: life.outcomes() == ["cancelled", "cancelled"], within_s=STOP_WITHIN_S)
 
 
 def test_stop_with_nothing_running_says_so(home: Home, talk: Talk) -> None:

@@ -85,6 +85,22 @@ async def test_what_waits_comes_last_and_a_full_lane_refuses_aloud(tmp_path: Pat
         ]
 
 
+async def test_a_stop_that_names_a_turn_stops_no_other(world: World) -> None:
+    """A21: what the page shows is what its button stops."""
+    session_id = await world.new_session()
+    await world.post(session_id, "hello")
+    ended = (await world.until_state(session_id, "idle"))["turns"][0]["id"]
+    await world.post(session_id, "hold")
+    running = (await world.until_state(session_id, "running"))["turns"][1]["id"]
+    late = await world.client.post(f"/api/sessions/{session_id}/stop", json={"turn_id": ended})
+    assert code(late) == (409, "nothing_to_stop")
+    assert late.json()["error"]["message"] == f"Turn {ended!r} of session {session_id!r} is not open, so there is nothing to stop."
+    assert (await world.until_state(session_id, "running"))["turns"][1]["id"] == running
+    stopped = await world.client.post(f"/api/sessions/{session_id}/stop", json={"turn_id": running})
+    assert (stopped.status_code, stopped.json()) == (202, {"turn_id": running, "queued": 0})
+    assert (await world.until_state(session_id, "idle"))["turns"][1]["outcome"] == "cancelled"
+
+
 async def test_a_stop_is_on_disk_when_it_is_answered_and_ends_the_turn(world: World) -> None:
     """A21."""
     session_id = await world.new_session()

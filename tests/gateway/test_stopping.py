@@ -483,7 +483,7 @@ def test_an_answer_to_the_successor_continues_a_turn_that_asked_in_the_retiring_
     old = home.start()
     old.under_way("sleep:10|ask:name")
     new, retiring = hand_over(home, old)
-    new.until(lambda: new.session().state == "waiting")
+    new.until(lambda: home.told() == ["name"])
     new.say("ada")
     assert retiring.done() and new.answers() == ["told ada"] and new.turn().attempt == 2
 

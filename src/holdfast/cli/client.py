@@ -74,9 +74,9 @@ class Client:
         found: dict[str, Any] = self.get(f"/api/sessions/{quote(session_id, safe='')}")
         return found
 
-    def order(self, session_id: str, what: str) -> Answer:
+    def order(self, session_id: str, what: str, **more: str | None) -> Answer:
         """`what` is stop, reset, resume or suspend."""
-        return self.post(f"/api/sessions/{quote(session_id, safe='')}/{what}")
+        return self.post(f"/api/sessions/{quote(session_id, safe='')}/{what}", more or None)
 
     def post_message(self, session_id: str, text: str, client_id: str) -> Answer:
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id})

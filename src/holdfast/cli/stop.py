@@ -57,7 +57,7 @@ def _stop_turn(key_or_id: str, patience_s: float) -> None:
     began = time.monotonic()
     client = connect(home())
     session_id = conversations.session_id(home(), key_or_id)
-    stopped = client.order(session_id, "stop").body
+    stopped = client.order(session_id, "stop", turn_id=_open_turn(client.session(session_id))).body
     while not _is_over(client.session(session_id), stopped["turn_id"]):
         if time.monotonic() - began >= patience_s:
             raise StillRunning(session_id, patience_s)
@@ -65,6 +65,10 @@ def _stop_turn(key_or_id: str, patience_s: float) -> None:
     queued = stopped["queued"]
     waits = f" {count(queued, 'message')} {'waits and is' if queued == 1 else 'wait and are'} answered next." if queued else ""
     click.echo(f"Stopped the turn of {session_id} ({took(time.monotonic() - began)}).{waits}")
+
+
+def _open_turn(session: dict[str, Any]) -> str | None:
+    return next((turn["id"] for turn in reversed(session["turns"]) if turn["state"] != "ended"), None)
 
 
 def _is_over(session: dict[str, Any], turn_id: str) -> bool:

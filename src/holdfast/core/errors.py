@@ -73,8 +73,12 @@ class LaneFull(Refused):
 class NothingToStop(Refused):
     code = "nothing_to_stop"
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__(f"No turn of session {session_id!r} is running or waiting, so there is nothing to stop.")
+    def __init__(self, session_id: str, turn_id: str | None = None) -> None:
+        super().__init__(
+            f"Turn {turn_id!r} of session {session_id!r} is not open, so there is nothing to stop."
+            if turn_id
+            else f"No turn of session {session_id!r} is running or waiting, so there is nothing to stop."
+        )
 
 
 class QuestionClosed(Refused):

@@ -170,9 +170,12 @@ class QuestionAnswered(Event, frozen=True):
 
 
 class StopRequested(Event, frozen=True):
+    """`turn_id`: the turn it is for, which may have ended already. `reply`: the delivery that tells the chat which asked."""
+
     kind = "stop.requested"
     turn_id: str
     by: str
+    reply: str | None = None
     dedup_key: str | None = None
 
 

@@ -63,6 +63,11 @@ def stopped(queued: int) -> str:
     return f"Stopped. {queued} {'message waits and is' if queued == 1 else 'messages wait and are'} answered next."
 
 
+def already_ended(*, another: bool) -> str:
+    """To a stop for a turn that has ended since, mostly because it was asked for more than once."""
+    return "That has already ended." + (" Another answer is running now: send /stop again to stop that one." if another else "")
+
+
 def nothing_to_stop() -> str:
     return "Nothing is running here, so there is nothing to stop."
 

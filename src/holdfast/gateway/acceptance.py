@@ -116,7 +116,7 @@ class Acceptance:
     async def _action(self, session: Session, command: Command, sender: str) -> Action:
         match command.name:
             case "stop":
-                return Stop(sender)
+                return Stop(sender, saw=session.turn_id if session.current and session.open_turn else None)
             case "new":
                 return Reset(self.fresh(), sender)
             case "resume":

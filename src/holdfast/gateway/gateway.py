@@ -224,12 +224,18 @@ class Gateway:
         self.lanes.look(session_id)
         return session
 
-    async def stop_turn(self, session_id: str, *, by: str, client_id: str | None) -> Stopped:
+    async def stop_turn(self, session_id: str, *, by: str, client_id: str | None, turn_id: str | None = None) -> Stopped:
+        """Stops the turn of that id or, without one, the turn that is open when this is called; never a later one (A21)."""
+        session = await self.store.session(session_id)
         stopped = await self.store.request_stop(
-            session_id, by=by, dedup_key=f"stop|{session_id}|{client_id}" if client_id else None, at=self._clock.now()
+            session_id,
+            by=by,
+            saw=turn_id or (session.turn_id if session.open_turn else None),
+            dedup_key=f"stop|{session_id}|{client_id}" if client_id else None,
+            at=self._clock.now(),
         )
         if stopped.turn_id is None:
-            raise NothingToStop(session_id)
+            raise NothingToStop(session_id, turn_id)
         self.lanes.look(session_id)
         return stopped
 

@@ -95,7 +95,12 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
             if event.message_id:
                 _take_from_inbox(db, head, event.message_id)
         case e.StopRequested():
-            head.stop = 1
+            if event.turn_id == head.turn and head.state in turns.OPEN:
+                head.stop = 1
+            db.execute(
+                "UPDATE session SET stop_at = iif(stop_turn = ?1, stop_at, ?2), stop_turn = ?1, stop_reply = ?3 WHERE id = ?4",
+                (event.turn_id, at, event.reply, head.session),
+            )
             remember(db, event.dedup_key, STOP, head.session, event.turn_id)
         case e.TurnEnded():
             _end_turn(db, head, event, at)

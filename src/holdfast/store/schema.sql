@@ -56,7 +56,10 @@ CREATE TABLE session (
     pruned_seq            INTEGER NOT NULL DEFAULT 0,
     journal_since         INTEGER, -- When the last turn ended whose stream events are still there.
     rule                  TEXT,    -- The last decision over the newest turn, and why.
-    why                   TEXT
+    why                   TEXT,
+    stop_turn             TEXT,    -- The turn that people stopped last, when they first did, and the delivery of the newest reply to them.
+    stop_at               INTEGER,
+    stop_reply            TEXT
 );
 CREATE INDEX session_of_key ON session (session_key);
 CREATE INDEX session_journal ON session (journal_since) WHERE journal_since IS NOT NULL;

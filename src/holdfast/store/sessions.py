@@ -6,8 +6,9 @@ import apsw
 import msgspec
 
 from holdfast.core import events as e
-from holdfast.core import notices, replies
+from holdfast.core import notices, replies, stops
 from holdfast.core.busy import Asked, Route, route
+from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound, QuestionClosed
 from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
@@ -175,7 +176,7 @@ def _leave(db: apsw.Connection, session: Session, by: str, why: str, at: int) ->
     """What is under way in a session that its key will no longer point at: the turn is stopped, what waits is refused (A20, A22)."""
     head = load_head(db, number(db, session.session_id))
     if session.open_turn:
-        _stop(db, head, by, None, at)
+        _stop(db, head, session.turn_id, by, at)
     refuse_waiting(db, head, why, at)
     save_head(db, head)
 
@@ -227,11 +228,15 @@ def command(db: apsw.Connection, session_id: str, aside: Aside, action: Action, 
     known = _known(db, aside.dedup_key, digest(aside.text))
     if known is not None:
         return Accepted(known[1], known[0], duplicate=True)
-    target, reply = _act(db, _current(db, session_id), action, at)
+    target, reply = _act(db, _current(db, session_id), aside, action, at)
     said = e.MessageWritten(message_id=aside.message_id, role="user", text=aside.text, dedup_key=aside.dedup_key)
-    answered = replies.written(target.session_key, "notice", f"{aside.message_id}.reply", reply, anchor=aside.anchor)
+    answered = replies.written(target.session_key, "notice", _reply_id(aside), reply, anchor=aside.anchor)
     append_free(db, number(db, target.session_id), [said, answered], at)
     return Accepted(aside.message_id, target.session_id)
+
+
+def _reply_id(aside: Aside) -> str:
+    return f"{aside.message_id}.reply"
 
 
 def tell_once(db: apsw.Connection, session_id: str, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
@@ -244,18 +249,13 @@ def tell_once(db: apsw.Connection, session_id: str, notice_id: str, text: str, a
     return True
 
 
-def _act(db: apsw.Connection, session: Session, action: Action, at: int) -> tuple[Session, str]:
+def _act(db: apsw.Connection, session: Session, aside: Aside, action: Action, at: int) -> tuple[Session, str]:
     """Does what was asked for; where it is answered, and how."""
     match action:
         case Say():
             return session, action.reply
         case Stop():
-            if not session.open_turn:
-                return session, notices.nothing_to_stop()
-            head = load_head(db, number(db, session.session_id))
-            _stop(db, head, action.by, None, at)
-            save_head(db, head)
-            return session, notices.stopped(session.queued)
+            return session, _stop_by_command(db, session, aside, action, at)
         case Reset():
             if _unused(session):
                 return session, notices.already_new()
@@ -264,6 +264,25 @@ def _act(db: apsw.Connection, session: Session, action: Action, at: int) -> tupl
             return reads.session(db, moved.session_id), notices.begun("asked", left)
         case Resume():
             return _resume(db, session, action, at)
+
+
+def _stop_by_command(db: apsw.Connection, session: Session, aside: Aside, action: Stop, at: int) -> str:
+    head = load_head(db, number(db, session.session_id))
+    turn_id = stops.named(session, saw=action.saw, last=_last_stop(db, head.session), now=at)
+    if turn_id is None:
+        return notices.nothing_to_stop()
+    _stop(db, head, turn_id, action.by, at, reply=_reply_id(aside) if replies.owed(session.session_key) else None)
+    save_head(db, head)
+    return notices.stopped(session.queued) if stops.stops(session, turn_id) else notices.already_ended(another=session.open_turn)
+
+
+def _last_stop(db: apsw.Connection, session: int) -> stops.LastStop | None:
+    turn_id, stopped_at, reply = fetch(
+        db,
+        "SELECT stop_turn, stop_at, (SELECT state FROM outbox WHERE delivery_id = stop_reply) FROM session WHERE id = ?",
+        (session,),
+    )[0]
+    return stops.LastStop(turn_id, stopped_at, DeliveryState(reply) if reply else None) if turn_id else None
 
 
 def _resume(db: apsw.Connection, session: Session, action: Resume, at: int) -> tuple[Session, str]:
@@ -306,25 +325,30 @@ def _known(db: apsw.Connection, dedup_key: str | None, content: bytes) -> tuple[
     return rows[0][1], rows[0][2]
 
 
-def request_stop(db: apsw.Connection, session_id: str, by: str, dedup_key: str | None, at: int) -> Stopped:
+def request_stop(db: apsw.Connection, session_id: str, by: str, saw: str | None, dedup_key: str | None, at: int) -> Stopped:
     known = _known(db, dedup_key, STOP)
     session = reads.session(db, session_id)
     if known is not None:
         still = session.turn_id == known[1] and session.open_turn
         return Stopped(known[1] if known[1] != NOTHING else None, session.queued, ended=not still)
-    if not session.open_turn or session.turn_id is None:
+    turn_id = stops.named(session, saw=saw, last=None, now=at)
+    if not stops.stops(session, turn_id):
         _note(db, session_id, STOP, dedup_key, at)
         return Stopped(None, session.queued, ended=True)
     head = load_head(db, number(db, session_id))
-    ended = _stop(db, head, by, dedup_key, at)
+    ended = _stop(db, head, turn_id, by, at, dedup_key=dedup_key)
     save_head(db, head)
-    return Stopped(session.turn_id, session.queued, ended)
+    return Stopped(turn_id, session.queued, ended)
 
 
-def _stop(db: apsw.Connection, head: Head, by: str, dedup_key: str | None, at: int) -> bool:
-    """A waiting or answered turn belongs to no process: it ends here. A cut one is ended by whoever decides upon it (R0)."""
-    append(db, head, e.StopRequested(turn_id=head.turn or "", by=by, dedup_key=dedup_key), at, in_turn=False)
-    ended = head.state in (TurnState.WAITING, TurnState.ANSWERED)
+def _stop(
+    db: apsw.Connection, head: Head, turn_id: str | None, by: str, at: int, *, dedup_key: str | None = None, reply: str | None = None
+) -> bool:
+    """The record names the turn, also one that has ended since. A waiting or answered turn belongs to no process, so it ends here; an
+    interrupted one is ended by whichever process decides about it (R0).
+    """
+    append(db, head, e.StopRequested(turn_id=turn_id or "", by=by, reply=reply, dedup_key=dedup_key), at, in_turn=False)
+    ended = head.turn == turn_id and head.state in (TurnState.WAITING, TurnState.ANSWERED)
     if ended:
         end_unattended(db, head, Outcome.CANCELLED, STOPPED_WAITING, at)
     return ended

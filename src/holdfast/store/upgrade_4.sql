@@ -1,3 +1,6 @@
 -- From schema 3 to 4. A program of schema 3 cannot go on beside this one: it takes kinds of events that it does not know for damage.
 
 ALTER TABLE owner ADD COLUMN draining TEXT;
+ALTER TABLE session ADD COLUMN stop_turn TEXT;
+ALTER TABLE session ADD COLUMN stop_at INTEGER;
+ALTER TABLE session ADD COLUMN stop_reply TEXT;

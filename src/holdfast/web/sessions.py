@@ -18,6 +18,7 @@ from holdfast.web.replies import answer
 
 Title = Annotated[str, Meta(max_length=500)]
 ClientId = Annotated[str, Meta(min_length=1, max_length=200)]
+TurnId = Annotated[str, Meta(min_length=1, max_length=200)]
 # Checked by the store, which says in words what there is.
 State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting"]})]
 OWNER = "owner"
@@ -52,6 +53,12 @@ class Command(Body, frozen=True):
     """A command may be sent again under its `client_id` without being done again."""
 
     client_id: ClientId | None = None
+
+
+class StopTurn(Command, frozen=True):
+    """`turn_id`: stop this turn and no other. Without it, the turn that is open when the request arrives."""
+
+    turn_id: TurnId | None = None
 
 
 class StoppedTurn(msgspec.Struct):
@@ -122,7 +129,7 @@ class Sessions:
             path=f"{one}/stop",
             handle=self.stop,
             summary="Stop the turn that runs or waits",
-            body=Command,
+            body=StopTurn,
             body_optional=True,
             answers={202: StoppedTurn},
             refusals=(NotFound, NothingToStop),
@@ -182,8 +189,8 @@ class Sessions:
         return answer(200, views.summary(await self._gateway.change_session(call.params["id"], change)))
 
     async def stop(self, call: Call) -> ASGIApp:
-        wanted: Command = call.body
-        stopped = await self._gateway.stop_turn(call.params["id"], by=OWNER, client_id=wanted.client_id)
+        wanted: StopTurn = call.body
+        stopped = await self._gateway.stop_turn(call.params["id"], by=OWNER, client_id=wanted.client_id, turn_id=wanted.turn_id)
         return answer(202, StoppedTurn(stopped.turn_id or "", stopped.queued))
 
     async def delete(self, call: Call) -> ASGIApp:

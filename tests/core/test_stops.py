@@ -1,0 +1,35 @@
+"""Which turn a stop is for, over every combination of what may be known."""
+
+import itertools
+
+import pytest
+
+from holdfast.core import stops
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.sessions import Session
+from holdfast.core.stops import AT_ONCE_MS, LastStop
+from holdfast.core.turns import OPEN, TurnState
+
+NOW = 1_700_000_000_000
+HEARD = (DeliveryState.SENT, DeliveryState.DEAD)
+
+
+def session(state: TurnState, turn_id: str | None = "t2") -> Session:
+    return Session(session_id="s", session_key="k", log="l", seq=1, created_at=0, updated_at=0, turn_state=state, turn_id=turn_id)
+
+
+@pytest.mark.parametrize(("state", "saw"), [*itertools.product(TurnState, [None, "t1", "t2"])])
+def test_a_stop_is_for_the_turn_it_saw_and_without_one_for_the_open_one(state: TurnState, saw: str | None) -> None:
+    """A21: one for a turn that has ended stops nothing."""
+    found = stops.named(session(state), saw=saw, last=None, now=NOW)
+    assert found == (saw or ("t2" if state in OPEN else None))
+    assert stops.stops(session(state), found) == (state in OPEN and saw != "t1")
+
+
+@pytest.mark.parametrize("age_ms", [-AT_ONCE_MS - 1, 0, AT_ONCE_MS, AT_ONCE_MS + 1])
+@pytest.mark.parametrize("reply", [None, *DeliveryState])
+def test_until_the_chat_was_told_that_a_turn_stopped_a_further_stop_is_for_the_same(reply: DeliveryState | None, age_ms: int) -> None:
+    """A21, P8: not for long, and not where the record itself is seen; then it stops what runs."""
+    last = LastStop("t1", NOW - age_ms, reply)
+    same = reply is not None and reply not in HEARD and 0 <= age_ms <= AT_ONCE_MS
+    assert stops.named(session(TurnState.RUNNING), saw="t2", last=last, now=NOW) == ("t1" if same else "t2")
