@@ -119,7 +119,7 @@ async def _build(
     locks.sweep()
     if heir is not None:
         check_beside(heir.estate.schema)
-    store = await open_store(config.home, now=clock.now)
+    store = await open_store(config.home, now=clock.now, expected=heir.estate.database if heir else None)
     closing.push_async_callback(store.aclose)
     wakeups = Wakeups(config.home / "run", name, lambda: report.gateway.hint() if report.gateway else None)
     closing.callback(wakeups.close)
@@ -169,6 +169,7 @@ async def _build(
         heir=heir,
         stop_timeout_s=stop_deadline_s(config),
         tasks=tasks,
+        database=lambda: store.identity,
         on_serving=lambda: _say(report.url, access.new_code(), config, supervisor.kind) if heir is None else None,
     )
     tasks.spawn(_know_peers(store, locks, wakeups), name="peers")

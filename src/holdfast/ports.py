@@ -412,7 +412,7 @@ class Store(Protocol):
 
 
 class Liveness(Protocol):
-    """Which lives of which processes go on. The operating system is asked, not a clock."""
+    """Which processes live. The operating system is asked, not a clock. Where it cannot answer, a process counts as living."""
 
     def alive(self, name: str) -> bool: ...
 

@@ -153,7 +153,7 @@ async def test_an_upgraded_schema_is_the_one_of_a_fresh_database(version: int) -
                 (
                     {table: fetch(db, f"PRAGMA table_xinfo({table})") for table in tables},
                     [(name, table, shape(sql)) for name, table, sql in indexes],
-                    fetch(db, "SELECT name, value FROM meta ORDER BY name"),
+                    fetch(db, "SELECT name, CASE name WHEN 'identity' THEN typeof(value) ELSE value END FROM meta ORDER BY name"),
                 )
             )
             db.close()

@@ -35,6 +35,22 @@ class StoreFull(Unavailable):
         )
 
 
+class StoreGone(Unavailable):
+    """The path of the database leads to another file, or to none. What was asked may have been stored in the file that is still open, and
+    must not be acknowledged: whoever looks there next will not find it.
+    """
+
+    code = "store_gone"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"The database {path} is no longer the file that Holdfast opened: it was removed, replaced or moved away. "
+            "Nothing is stored or shown until the same file is back. "
+            "Put it back, or stop Holdfast and start it again with what is there now.",
+            retry_after_s=5.0,
+        )
+
+
 class StoreClosed(Unavailable):
     """The store is shut or broken; what was asked did not happen."""
 

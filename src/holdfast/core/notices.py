@@ -10,6 +10,7 @@ CUT_BY = {
     "shutdown_timeout": "a shutdown",
     "restart_timeout": "a restart",
     "store_full": "a full disk",
+    "store_gone": "the loss of the database",
     "suspended": "a suspension",
 }
 _BEGUN = {

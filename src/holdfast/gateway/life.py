@@ -248,7 +248,10 @@ class Life:
         else:
             self._lanes.open()
             self._lanes.hint()
-        await self._insist(self._record_start_again)
+        try:
+            await self._record_start_again()
+        except Unavailable:  # Nobody who asked for the hand-over has to wait for the store.
+            self._tasks.spawn(self._insist(self._record_start_again), name="start on record again")
 
     async def _record_start_again(self) -> None:
         await self._store.record_end(self._owner, ended=False)

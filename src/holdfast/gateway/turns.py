@@ -10,7 +10,7 @@ import structlog
 from holdfast.core import events as e
 from holdfast.core import notes, notices, replies, resume
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
-from holdfast.core.errors import Conflict, HoldfastError, Refused, StoreFull, Unavailable
+from holdfast.core.errors import Conflict, HoldfastError, Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.recovery import close_every_call, restarts_after_cut
 from holdfast.core.sessions import Session
 from holdfast.core.texts import storable, storable_value
@@ -203,7 +203,7 @@ class Attempt:
 
     def _lost(self, error: Exception) -> None:
         log.warning("turn cannot be written", turn=self.turn_id, session=self.session.session_id, error=str(error))
-        self._reason = "store_full" if isinstance(error, StoreFull) else "store_failed"
+        self._reason = error.code if isinstance(error, StoreFull | StoreGone) else "store_failed"
         if isinstance(error, Refused):
             self.cut(Cut.UNSTORABLE, str(error))
         else:

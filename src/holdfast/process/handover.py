@@ -27,19 +27,25 @@ import structlog
 
 from holdfast.core.errors import HandOverFailed
 from holdfast.core.planned_stop import Life
+from holdfast.store.ground import Identity
 
 VARIABLE = "HOLDFAST_SUCCESSION"
 READY_S = 30.0
 SERVING_S = 15.0
 LOOK_S = 0.2
-# Forks again and becomes the new program: whoever started it is not its parent. It tells the new program's pid.
+# Forks again and becomes the new program: whoever started it is not its parent. It tells the new program's pid, or what failed.
 LAUNCH = """
 import os, sys
-if pid := os.fork():
-    os.write(int(sys.argv[1]), str(pid).encode())
-    os._exit(0)
-os.close(int(sys.argv[1]))
-os.execv(sys.argv[2], sys.argv[2:])
+tell = int(sys.argv[1])
+try:
+    if pid := os.fork():
+        os.write(tell, b"pid %d\\n" % pid)
+        os._exit(0)
+    os.set_inheritable(tell, False)
+    os.execv(sys.argv[2], sys.argv[2:])
+except OSError as error:
+    os.write(tell, f"failed {error.strerror}\\n".encode())
+    os._exit(1)
 """
 
 log = structlog.get_logger()
@@ -54,6 +60,7 @@ class Estate(msgspec.Struct, frozen=True, kw_only=True):
     front: int | None
     schema: int
     pid: int
+    database: Identity | None = None
 
 
 class Successor(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +83,7 @@ async def hand_over(
     lock: int,
     front: int | None,
     schema: int,
+    database: Identity | None,
     environment: Mapping[str, str],
     let_go: Callable[[], Awaitable[None]],
     announce: Callable[[Successor], None],
@@ -84,8 +92,12 @@ async def hand_over(
     """Starts the new process and gives everything over. `let_go` is awaited before it may begin; when this raises `HandOverFailed`,
     the caller takes back what it let go of.
     """
-    ours, theirs = socket.socketpair()
-    estate = Estate(listener=listener, lock=lock, wire=theirs.fileno(), front=front, schema=schema, pid=os.getpid())
+    try:
+        ours, theirs = socket.socketpair()
+    except OSError as error:
+        raise _not_started(error.strerror) from error
+    wire = theirs.fileno()
+    estate = Estate(listener=listener, lock=lock, wire=wire, front=front, schema=schema, pid=os.getpid(), database=database)
     try:
         launched = await _launch(command, estate, environment)
     except HandOverFailed:
@@ -117,7 +129,10 @@ async def hand_over(
 
 async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[str, str]) -> int:
     """The pid of the new process."""
-    told, tell = os.pipe()
+    try:
+        told, tell = os.pipe()
+    except OSError as error:
+        raise _not_started(error.strerror) from error
     given = [estate.listener, estate.lock, estate.wire, *([] if estate.front is None else [estate.front])]
     try:
         launcher = await asyncio.create_subprocess_exec(
@@ -127,15 +142,19 @@ async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[s
         )
     except OSError as error:
         os.close(told)
-        raise HandOverFailed(f"it could not be started ({error.strerror}).") from error
+        raise _not_started(error.strerror) from error
     finally:
         os.close(tell)
     await launcher.wait()
-    with os.fdopen(told, "rb") as wire:
-        pid = wire.read()
-    if not pid:
-        raise HandOverFailed("it could not be started.")
-    return int(pid)
+    with os.fdopen(told, "rb") as wire:  # At its end the new program has begun, or failed to.
+        said = dict(line.split(" ", 1) for line in wire.read().decode("utf-8", "replace").splitlines())
+    if "pid" not in said or "failed" in said:
+        raise _not_started(said.get("failed"))
+    return int(said["pid"])
+
+
+def _not_started(why: str | None) -> HandOverFailed:
+    return HandOverFailed(f"it could not be started ({why or 'its launcher ended without a word'}).")
 
 
 async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_up: Callable[[], bool] = lambda: False) -> Any:

@@ -1,5 +1,6 @@
 """Locks that the operating system lets go of when their process dies. No clock, no pid guessing."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -85,17 +86,25 @@ class OwnerLocks:
         self._folder = home / "owners"
 
     def alive(self, name: str) -> bool:
+        """An owner counts as living until the system says otherwise: where it cannot be asked now (no descriptors left, no permission),
+        nothing is taken from it.
+        """
         try:
             descriptor = os.open(self._folder / name, os.O_RDWR)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError:
+            return True
         try:
             return not _try_lock(descriptor)
+        except OSError:
+            return True
         finally:
             os.close(descriptor)
 
     def sweep(self) -> None:
         """Removes the files of owners that are gone."""
-        for path in self._folder.glob("*"):
-            if not self.alive(path.name):
-                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for path in self._folder.glob("*"):
+                if not self.alive(path.name):
+                    path.unlink(missing_ok=True)

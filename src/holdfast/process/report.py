@@ -1,6 +1,7 @@
 """What this process tells of itself: over HTTP to whoever asks, in `status.json` to whoever cannot ask."""
 
 import asyncio
+import contextlib
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ log = structlog.get_logger()
 
 LOOK_S = 1.0
 COUNTED = ("inbox", "outbox", "suspended", "pending")
+FOLLOWED = ("degraded", "retiring")
 
 
 def now_text() -> str:
@@ -43,23 +45,32 @@ class Report:
         self._counts = dict.fromkeys(COUNTED, 0)
         self._retiring: list[dict[str, Any]] = []
         self._written: dict[str, Any] = {}
+        self._trouble = ""
         self._state = GatewayState.STARTING
 
     async def status(self) -> dict[str, Any]:
+        """Also while the store cannot be read: then with the counts that were known last, and why in `degraded`."""
         if self.gateway is not None:
-            counts = await self.gateway.counts()
-            self._counts = {name: getattr(counts, name) for name in COUNTED}
-            self._retiring = await self._others()
+            with contextlib.suppress(Unavailable):
+                counts = await self.gateway.counts()
+                self._counts = {name: getattr(counts, name) for name in COUNTED}
+                self._retiring = await self._others()
         return self.snapshot()
 
-    async def follow_retiring(self) -> None:
-        """Keeps the file true about those who retire beside this process, while it serves."""
+    async def follow(self) -> None:
+        """Keeps the file true about the store, and about those who retire beside this process, while it serves."""
+        degraded = None
         while not self.silent and self._state in (GatewayState.RUNNING, GatewayState.PAUSED, GatewayState.HANDING_OVER):
-            try:
+            with contextlib.suppress(Unavailable):
                 self._retiring = await self._others()
-            except Unavailable as error:
-                log.warning("retiring processes are not known", error=str(error))
-            if self._retiring != self._written.get("retiring"):
+            shown = self.snapshot()
+            if shown["degraded"] != degraded:
+                degraded = shown["degraded"]
+                if degraded is None:
+                    log.info("the store can be used again")
+                else:
+                    log.error("the store cannot be used", error=degraded)
+            if any(shown[name] != self._written.get(name) for name in FOLLOWED):
                 self.moved(self._state)
             await asyncio.sleep(LOOK_S)
 
@@ -107,11 +118,14 @@ class Report:
         shown = self.snapshot()
         if state is GatewayState.STOPPED and not self.planned:
             shown["gateway_state"] = GatewayState.RUNNING
-        self._written = shown
         try:
             self._file.write(shown)
         except OSError as error:
-            log.error("status file cannot be written", error=str(error))
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                log.error("status file cannot be written", error=self._trouble)
+            return
+        self._written, self._trouble = shown, ""
 
 
 def _time(at: int) -> str:

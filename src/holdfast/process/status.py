@@ -1,5 +1,6 @@
 """The file `status.json` in the home folder: what the serving process says of itself, for those who cannot ask it."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -13,8 +14,25 @@ class StatusFile:
         self._path = home / STATUS
 
     def write(self, status: dict[str, Any]) -> None:
-        """Replaced as a whole: a reader sees the old one or the new one."""
+        """Replaced as a whole: a reader sees the old one or the new one. On a full disk there is no room for a second file; then it is
+        written over, in one piece and in the block that it has.
+        """
+        text = json.dumps(status, indent=1) + "\n"
         making = self._path.with_suffix(".making")
-        making.write_text(json.dumps(status, indent=1) + "\n")
-        os.chmod(making, 0o600)
-        os.replace(making, self._path)
+        try:
+            making.write_text(text)
+            os.chmod(making, 0o600)
+            os.replace(making, self._path)
+        except OSError as error:
+            making.unlink(missing_ok=True)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._write_over(text.encode())
+
+    def _write_over(self, content: bytes) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY)
+        try:
+            os.pwrite(descriptor, content.ljust(os.fstat(descriptor).st_size), 0)
+            os.ftruncate(descriptor, len(content))
+        finally:
+            os.close(descriptor)

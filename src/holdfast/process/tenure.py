@@ -29,6 +29,7 @@ from holdfast.process.server import Server
 from holdfast.process.supervisor import Kind, Supervisor
 from holdfast.process.watchdog import Watchdog
 from holdfast.store.connection import SCHEMA_VERSION
+from holdfast.store.ground import Identity
 
 EXIT_DONE, EXIT_FAILED, EXIT_RESTART = 0, 1, 75
 CONNECTIONS_S = 6.0
@@ -65,11 +66,12 @@ class Tenure:
         heir: Heir | None,
         stop_timeout_s: float,
         tasks: Tasks,
+        database: Callable[[], Identity | None],
         on_serving: Callable[[], None],
     ) -> None:
         self._home, self._gateway, self._server, self._lock, self._listener = home, gateway, server, lock, listener
         self._report, self._locks, self._clock, self._supervisor, self._heir = report, locks, clock, supervisor, heir
-        self._stop_timeout_s, self._tasks, self._on_serving = stop_timeout_s, tasks, on_serving
+        self._stop_timeout_s, self._tasks, self._database, self._on_serving = stop_timeout_s, tasks, database, on_serving
         self._front: int | None = heir.estate.front if heir else None
         self._ended = asyncio.Event()
         self._end = End.STOP
@@ -140,6 +142,7 @@ class Tenure:
                 lock=self._lock.descriptor,
                 front=writer,
                 schema=SCHEMA_VERSION,
+                database=self._database(),
                 environment={name: value for name, value in os.environ.items() if name != "WATCHDOG_PID"},
                 let_go=self._let_go,
                 announce=lambda successor: self._supervisor.replaced_by(successor.pid),
@@ -199,7 +202,7 @@ class Tenure:
             self._lock.sign()
         self._report.silent = False
         self._report.moved(self._gateway.state)
-        self._tasks.spawn(self._report.follow_retiring(), name="retiring")
+        self._tasks.spawn(self._report.follow(), name="status file")
         self._supervisor.ready()
         self._gateway.life.serve()
         self._on_serving()

@@ -42,7 +42,7 @@ class Wakeups:
         self._look_around()
         for path in self._others:
             # A full queue means it is already woken; a missing socket means it is gone.
-            with contextlib.suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
+            with contextlib.suppress(OSError):
                 self._socket.sendto(b"!", path)
 
     def _look_around(self) -> None:

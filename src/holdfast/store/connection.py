@@ -73,9 +73,10 @@ def wait_for_the_other(tries: int) -> bool:
     return tries < BUSY_TRIES
 
 
-def connect(path: Path, *, vfs: str | None = None, exclusive: bool = False) -> apsw.Connection:
+def connect(path: Path, *, vfs: str | None = None, exclusive: bool = False, create: bool = True) -> apsw.Connection:
     """A connection that is durable at each commit and waits for another process's commit in small steps."""
-    return set_up(apsw.Connection(str(path), vfs=vfs), exclusive=exclusive)
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    return set_up(apsw.Connection(str(path), flags=flags, vfs=vfs), exclusive=exclusive)
 
 
 def set_up(db: apsw.Connection, *, exclusive: bool = False) -> apsw.Connection:
@@ -132,7 +133,7 @@ def check_beside(version: int) -> None:
 
 def reader(path: Path) -> Callable[[], apsw.Connection]:
     def open_reader() -> apsw.Connection:
-        db = connect(path)
+        db = connect(path, create=False)
         db.execute("PRAGMA query_only = 1")
         return db
 

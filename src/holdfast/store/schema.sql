@@ -155,6 +155,7 @@ CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO meta VALUES ('searchable_id', 0), ('commit_mark', 0), ('settled', 0);
+-- `identity`: a random number by which a process knows the database it opened. A copy gets another one.
+INSERT INTO meta VALUES ('searchable_id', 0), ('commit_mark', 0), ('settled', 0), ('identity', random());
 
 CREATE VIRTUAL TABLE search USING fts5 (text, content = '', contentless_delete = 1, prefix = '2 3', tokenize = "unicode61 remove_diacritics 2");

@@ -9,7 +9,7 @@ import apsw
 
 from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import Refused, StoreFull, Unavailable
+from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.ports import (
@@ -30,6 +30,7 @@ from holdfast.ports import (
 from holdfast.store import operations, reads, reserve, sessions, upkeep
 from holdfast.store.catalog import rebuild
 from holdfast.store.connection import check_place, connect, migrate, reader
+from holdfast.store.ground import Ground, Identity, token_of
 from holdfast.store.log import Finding, quarantine
 from holdfast.store.writer import Lines, Threads
 
@@ -42,8 +43,8 @@ ENDINGS = (e.TurnEnded, e.TurnInterrupted, e.ToolFinished)
 class SqliteStore:
     """See `ports.Store` for what each method promises."""
 
-    def __init__(self, lines: Lines, *, now: Callable[[], int]) -> None:
-        self._lines = lines
+    def __init__(self, lines: Lines, *, now: Callable[[], int], ground: Ground | None = None) -> None:
+        self._lines, self._ground = lines, ground
         self._now = now
         self._names: dict[int, str] = {}  # A session's number never names another one.
         self._quarantined: set[tuple[int, int, int]] = set()
@@ -243,6 +244,11 @@ class SqliteStore:
         return self._lines.subscribe(heard)
 
     @property
+    def identity(self) -> Identity | None:
+        """By which a successor knows that it opened the same database."""
+        return self._ground.identity if self._ground else None
+
+    @property
     def degraded(self) -> str | None:
         return self._lines.degraded
 
@@ -256,9 +262,12 @@ def _copy(db: apsw.Connection, path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    copier = connect(Path(db.filename))  # A reader's own connection may write nothing, not even another file.
+    copier = connect(Path(db.filename), create=False)  # A reader's own connection may write nothing, not even another file.
     try:
+        if token_of(copier) != token_of(db):
+            raise StoreGone(db.filename)
         copier.execute("VACUUM INTO ?", (partial,))
+        _give_identity(partial)
         _sync(partial)
         os.replace(partial, path)
         _sync(os.path.dirname(os.path.abspath(path)))
@@ -266,6 +275,15 @@ def _copy(db: apsw.Connection, path: str) -> None:
         copier.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
+
+
+def _give_identity(path: str) -> None:
+    """A copy is a database of its own: put in the place of the one it was made from, it is not taken for that one."""
+    copy = apsw.Connection(path)
+    try:
+        copy.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
+    finally:
+        copy.close()
 
 
 def _sync(path: str) -> None:
@@ -276,21 +294,34 @@ def _sync(path: str) -> None:
         os.close(descriptor)
 
 
-async def open_store(home: Path, *, now: Callable[[], int], reserve_bytes: int = reserve.BYTES) -> SqliteStore:
-    """The store of a home folder, its schema brought up to date. Raises `Refused`, with what to do, where place or schema will not do."""
+async def open_store(
+    home: Path, *, now: Callable[[], int], reserve_bytes: int = reserve.BYTES, expected: Identity | None = None
+) -> SqliteStore:
+    """The store of a home folder, its schema brought up to date. Raises `Refused`, with what to do, where place or schema will not do, and
+    where the database is not the `expected` one.
+    """
     check_place(home)
     path = home / DATABASE
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    ground = Ground(path, expected)
+    if expected is None:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        first = connect(path)
+        first = connect(path, create=False)
         try:
             migrate(first, rebuild)
+            ground.learn(first)
         finally:
             first.close()
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise Refused(f"{path} is damaged or no database of Holdfast ({error}). Move it away, or put a backup in its place.") from error
     except apsw.FullError as error:
         raise StoreFull from error
-    lines = Threads(open_writer=lambda: connect(path), open_reader=reader(path), reserve=reserve.Reserve(home / RESERVE, reserve_bytes))
-    return SqliteStore(lines, now=now)
+    open_reader = reader(path)
+    lines = Threads(
+        open_writer=lambda: ground.hold(connect(path, create=False)),
+        open_reader=lambda: ground.join(open_reader()),
+        reserve=reserve.Reserve(home / RESERVE, reserve_bytes),
+        ground=ground,
+    )
+    return SqliteStore(lines, now=now, ground=ground)

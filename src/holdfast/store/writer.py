@@ -1,6 +1,7 @@
 """Where SQL runs: one writer thread with group commit, a few reader threads. Callers await; nothing blocks the event loop."""
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -10,15 +11,17 @@ from typing import Any, Protocol, TypeVar
 
 import apsw
 
-from holdfast.core.errors import StoreClosed, StoreFull
+from holdfast.core.errors import HoldfastError, StoreClosed, StoreFull, StoreGone
 from holdfast.store.batch import CommitLost, Operation, Result, answerable, commit, read_back
 from holdfast.store.connection import PAGE_BYTES, wait_for_the_other
+from holdfast.store.ground import Ground, leave
 from holdfast.store.reserve import Reserve
 
 __all__ = ["Lines", "Operation", "Result", "Threads", "commit"]
 
 T = TypeVar("T")
 RESERVE_RETRY_S = 1.0
+LOOK_S = 1.0  # How long a database that is gone may stay unnoticed while nothing is written.
 REOPEN_TRIES = 10
 REOPEN_WAIT_S = 0.3
 
@@ -54,11 +57,12 @@ class Threads:
         open_writer: Callable[[], apsw.Connection],
         open_reader: Callable[[], apsw.Connection],
         reserve: Reserve | None,
+        ground: Ground | None = None,
         readers: int = 2,
         max_batch: int = 2000,
     ) -> None:
         self._open_writer, self._open_reader = open_writer, open_reader
-        self._reserve = reserve
+        self._reserve, self._ground = reserve, ground
         self._max_batch = max_batch
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Operation] = deque()
@@ -67,6 +71,8 @@ class Threads:
         self._closing = False
         self._broken: str | None = None
         self._full = False
+        self._gone: StoreGone | None = None
+        self._looked = 0.0
         self._reserve_tried = 0.0
         self._heard: list[Callable[[], None]] = []
         self._reads: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
@@ -80,7 +86,7 @@ class Threads:
     # on the event loop
 
     async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
-        self._check_open()
+        self._check_usable()
         if self._full and not when_full:
             raise StoreFull
         future: asyncio.Future[T] = self._loop.create_future()
@@ -93,7 +99,7 @@ class Threads:
         return await future
 
     async def read(self, run: Callable[..., T], *arguments: Any) -> T:
-        self._check_open()
+        self._check_usable()
         future: asyncio.Future[T] = self._loop.create_future()
         self._reads.put((future, run, arguments))
         return await future
@@ -111,6 +117,8 @@ class Threads:
     def degraded(self) -> str | None:
         if self._broken:
             return self._broken
+        if self._gone:
+            return str(self._gone)
         return "the disk is full" if self._full else None
 
     @property
@@ -129,11 +137,13 @@ class Threads:
         for thread in self._threads:
             thread.join()
 
-    def _check_open(self) -> None:
+    def _check_usable(self) -> None:
         if self._closing:
             raise StoreClosed
         if self._broken:
             raise StoreClosed(self._broken)
+        if self._gone:
+            raise self._gone
 
     def _rouse(self) -> None:
         """Wakes the writer. It says that it sleeps before it looks at the queue for the last time, and we look whether it sleeps after we
@@ -167,28 +177,38 @@ class Threads:
         try:
             self._try_reserve()
             db = self._open()
-            while batch := self._next_batch():
+            while batch := self._next_batch(db):
                 db, results = self._perform(db, batch)
                 self._answer(results)
                 batch = []
-                if self._full:
+                if self._gone:
+                    pass
+                elif self._full:
                     self._save_room(db)
                 else:
                     self._wal.keep_short(db)
-            db.close()
+            self._close(db)
         except Exception as error:  # The thread's boundary: whoever waits must hear of it.
             self._broken = f"its writer stopped: {error}"
             waiting = batch + [self._queue.popleft() for _ in range(len(self._queue))]
             self._answer([Result(operation.future, None, StoreClosed(self._broken)) for operation in waiting])
+
+    def _close(self, db: apsw.Connection) -> None:
+        if self._gone:
+            leave(db)
+        else:
+            db.close()
 
     def _open(self) -> apsw.Connection:
         db = self._open_writer()
         self._wal.watch(db)
         return db
 
-    def _next_batch(self) -> list[Operation]:
+    def _next_batch(self, db: apsw.Connection) -> list[Operation]:
         """What is queued, at most a batch; waits for the first. Empty when closing and nothing is left."""
         while True:
+            if time.monotonic() - self._looked >= LOOK_S:
+                self._look(db)
             if self._full and time.monotonic() - self._reserve_tried >= RESERVE_RETRY_S:
                 self._try_reserve()
             if self._queue:
@@ -197,12 +217,37 @@ class Threads:
                 return []
             self._sleeping = True
             if not self._queue and not self._closing:
-                self._wake.acquire(timeout=RESERVE_RETRY_S if self._full else -1)
+                self._wake.acquire(timeout=self._patience_s())
             self._sleeping = False
         return [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch))]
 
+    def _patience_s(self) -> float:
+        """How long the writer may sleep with nothing to write; negative: until it is woken."""
+        if self._full:
+            return RESERVE_RETRY_S
+        return LOOK_S if self._ground is not None else -1
+
+    def _look(self, db: apsw.Connection) -> None:
+        """Whether the database is still there: what is written into a file that nobody will find again must not be acknowledged."""
+        self._looked = time.monotonic()
+        if self._ground is None or self._ground.stands():
+            self._gone = None
+        elif self._gone is None:
+            self._gone = self._ground.gone()
+            _checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)  # If only the WAL is lost, what was in it is safe now.
+
     def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
-        """An answer for every operation of the batch, whatever happens to the disk."""
+        """An answer for every operation of the batch, whatever happens to the disk. Nothing is acknowledged before the database has been
+        seen in its place after the commit.
+        """
+        if self._gone is None:
+            db, results = self._commit(db, batch)
+            self._look(db)
+            if self._gone is None:
+                return db, results
+        return db, [Result(operation.future, None, self._gone) for operation in batch]
+
+    def _commit(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
         results: list[Result] = []
         while batch:
             if self._full:
@@ -234,9 +279,14 @@ class Threads:
                 db.close(True)
                 db = self._open()
                 return db, read_back(db, lost)
-            except apsw.Error:
+            except (apsw.Error, StoreGone) as error:
+                self._look(db)
                 tries += 1
-                if tries == REOPEN_TRIES:
+                # Descriptors that ran out, and a database that was moved away, may come back. For the latter nobody has to wait.
+                lasting = self._gone is None and not isinstance(error, apsw.CantOpenError)
+                if self._gone is not None:
+                    self._answer([Result(result.future, None, self._gone) for result in lost.lost])
+                if tries >= REOPEN_TRIES and (lasting or self._closing):
                     raise
                 time.sleep(REOPEN_WAIT_S)
 
@@ -260,6 +310,8 @@ class Threads:
 
     def _read_loop(self) -> None:
         db: apsw.Connection | None = None
+        with contextlib.suppress(apsw.Error, HoldfastError):  # At once: later there may be no descriptors left for it.
+            db = self._open_reader()
         while (task := self._reads.get()) is not None:
             future, run, arguments = task
             try:
@@ -273,7 +325,7 @@ class Threads:
             except RuntimeError:
                 break
         if db is not None:
-            db.close()
+            self._close(db)
 
 
 class WalLength:
