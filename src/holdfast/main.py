@@ -15,7 +15,8 @@ import structlog
 from holdfast import __version__
 from holdfast.agents.demo import DemoAgent
 from holdfast.config import Config, drain_window_s, make_token, prepare_home, read_token, reset_policies, stop_deadline_s
-from holdfast.core.errors import HoldfastError, Refused, StoreFull, Unavailable
+from holdfast.core import exits
+from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By
 from holdfast.gateway.gateway import Gateway, Settings
@@ -26,8 +27,8 @@ from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.process.report import Report
 from holdfast.process.restart_note import RestartNote
 from holdfast.process.server import Server, address, listen
-from holdfast.process.supervisor import Kind, Supervisor
-from holdfast.process.tenure import EXIT_FAILED, Tenure
+from holdfast.process.supervisor import Kind, Supervisor, kind_of
+from holdfast.process.tenure import Tenure
 from holdfast.process.wakeups import Wakeups
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.connection import check_beside
@@ -37,7 +38,6 @@ from holdfast.web.app import build_app
 from holdfast.web.frames import encode
 
 T = TypeVar("T")
-EXIT_CONFIG = 78
 OWNERS_S = 1.0
 TOKEN_S = 0.5
 
@@ -58,12 +58,12 @@ def serve(config: Config) -> int:
         if heir is not None:
             heir.failed(str(error))
         print(f"holdfast: {error}", file=sys.stderr)
-        return EXIT_CONFIG if isinstance(error, Refused) and heir is None else EXIT_FAILED
+        return exits.refused(error)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         print(f"holdfast: {StoreFull()}", file=sys.stderr)
-        return EXIT_FAILED
+        return exits.FAILED
     if tenure.front_reader is not None and tenure.succeeded_by is not None:
         return front.stay(tenure.front_reader, tenure.succeeded_by, unheard=tenure.unheard)
     return code
@@ -91,13 +91,13 @@ async def _serve(config: Config, heir: handover.Heir | None) -> tuple[Tenure, in
         listener = socket.socket(fileno=heir.estate.listener) if heir else listen(config.host, config.port)
         closing.callback(listener.close)
         locks = OwnerLocks(config.home)
-        report = Report(config.home, locks, address(listener))
+        report = Report(config.home, locks, address(listener), kind_of(os.environ, os.getpid()))
         report.silent = heir is not None  # Until it serves, the file is its predecessor's.
         report.moved(GatewayState.STARTING)
         try:
             tenure = await _build(config, heir, lock, listener, locks, report, closing)
             return tenure, await tenure.run()
-        except HoldfastError:
+        except Refused:  # What may work later is tried again, also by a start-up script that looks at this state.
             report.moved(GatewayState.STARTUP_FAILED)
             raise
 

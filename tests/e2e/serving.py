@@ -1,13 +1,17 @@
 """A real Holdfast process on a home folder of its own: started, killed, started again; and a client that follows a session over it all."""
 
 import asyncio
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -43,10 +47,40 @@ def wait_until(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
         time.sleep(0.02)
 
 
+class Terminal:
+    """A terminal of its own for one process after the other, each in its foreground."""
+
+    def __enter__(self) -> "Terminal":
+        self._open()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._close()
+
+    def _open(self) -> None:
+        self._ours, self.theirs = pty.openpty()
+
+    def _close(self) -> None:
+        for descriptor in (self.theirs, self._ours):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def take(self) -> None:
+        """In the process that is to have it, which leads a session already."""
+        fcntl.ioctl(self.theirs, termios.TIOCSCTTY, 0)
+
+    def press(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def hang_up(self) -> None:
+        """Its window is closed."""
+        self._close()
+
+
 class Serving:
     """`holdfast serve` as a user starts it. The port stays the same over restarts. Another `module` is one that serves it with an agent of
     its own. `inside` is a command that starts it, as `unshare` does; `variables` are those that are not settings. `process` is the one
-    that was started here: after a hand-over another one serves.
+    that was started here: after a hand-over another one serves. It has the `terminal`, or none.
     """
 
     def __init__(
@@ -56,11 +90,12 @@ class Serving:
         module: str = "holdfast",
         inside: Sequence[str] = (),
         variables: dict[str, str] | None = None,
+        terminal: Terminal | None = None,
         **settings: str,
     ) -> None:
         self.home, self.port = home, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._module, self._inside = module, inside
+        self._module, self._inside, self._terminal = module, inside, terminal
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
         self._environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
         self._environment |= variables or {}
@@ -83,6 +118,8 @@ class Serving:
                 stderr=subprocess.STDOUT,
                 cwd=self.home,
                 env=self._environment,
+                start_new_session=True,  # The terminal of whoever runs the tests is not theirs.
+                preexec_fn=self._terminal.take if self._terminal else None,
             )
         return self.process
 

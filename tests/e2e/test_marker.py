@@ -55,7 +55,7 @@ def test_a_marker_for_somebody_else_is_left_alone(tmp_path: Path) -> None:
             serving.post(session_id, "count 9 0.1")  # Longer than the time between two looks at the marker.
             assert serving.wait_for(session_id)["turns"][0]["attempt"] == 1
             assert json.loads(place.read_text()) == marker
-        assert serving.stop(signal.SIGTERM) == 0
+        assert serving.stop(signal.SIGTERM) == 75
         assert serving.written["gateway_state"] == "running", "no marker that counts: nobody planned this"
         assert place.exists()
         serving.start()
@@ -83,7 +83,7 @@ def test_a_marker_that_does_not_read_is_survived_and_obeyed_once_it_does(tmp_pat
 def test_a_marker_that_comes_before_the_process_serves_is_obeyed_as_soon_as_it_does(tmp_path: Path) -> None:
     """D4."""
     with Serving(tmp_path / "home") as serving:
-        assert serving.stop() == 0
+        assert serving.stop() == 75
         process = serving.launch()
         place = put(serving, marker_for(process.pid))
         assert process.wait(30) == 0
@@ -104,7 +104,7 @@ def test_a_marker_while_it_already_drains_changes_nothing(tmp_path: Path) -> Non
         before = len(serving.session(session_id)["messages"][1]["text"])
         wait_until(lambda: len(serving.session(session_id)["messages"][1]["text"]) > before + 150)  # It goes on for some looks.
         (serving.home / "enough").touch()
-        assert serving.process.wait(30) == 0
+        assert serving.process.wait(30) == 75
         assert serving.output().count("asked to stop") == 1 and serving.written["gateway_state"] == "running"
         assert not place.exists()
         serving.start()

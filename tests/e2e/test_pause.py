@@ -52,7 +52,7 @@ def test_a_pause_keeps_what_is_said_over_a_hand_over_and_a_restart(tmp_path: Pat
         wait_until(lambda: serving.session(busy)["turns"][0]["state"] == "ended")
         assert serving.session(busy)["turns"][0]["outcome"] == "completed"
 
-        assert serving.stop(signal.SIGINT) == 0
+        assert serving.stop(signal.SIGINT) == 75
         serving.start()
         assert is_paused(serving)
         serving.post(fresh, "count 6 0")

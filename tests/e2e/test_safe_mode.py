@@ -105,12 +105,12 @@ def test_a_start_that_completed_a_turn_or_ended_on_purpose_is_no_part_of_a_crash
             serving.kill()
             serving.start()
         assert not is_safe(serving)
-        assert serving.stop() == 0
+        assert serving.stop() == 75
         for _ in range(3):
             serving.start()
             serving.kill()
         serving.start()
         assert is_safe(serving)
-        assert serving.stop() == 0
+        assert serving.stop() == 75
         serving.start()
         assert not is_safe(serving)

@@ -81,11 +81,20 @@ class Service:
     def status(self) -> dict[str, Any]:
         return dict(json.loads((self.home / "status.json").read_text()))
 
+    def is_up(self) -> bool:
+        return self("status").code == 0
+
     def turns(self) -> list[tuple[str, int]]:
         """Outcome and attempt of every turn of the one conversation there is."""
+        return [(turn["outcome"], turn["attempt"]) for turn in self._conversation()["turns"]]
+
+    def cuts(self) -> list[str]:
+        """Why it was interrupted, each time."""
+        return [message["reason"] for message in self._conversation()["messages"] if message["role"] == "interruption"]
+
+    def _conversation(self) -> dict[str, Any]:
         (session,) = self.machine.run(*self.command("sessions", "--json")).json["sessions"]
-        shown = self.machine.run(*self.command("show", session["session_id"], "--json")).json
-        return [(turn["outcome"], turn["attempt"]) for turn in shown["turns"]]
+        return dict(self.machine.run(*self.command("show", session["session_id"], "--json")).json)
 
 
 class Counting:
@@ -154,32 +163,90 @@ def test_a_restart_of_a_service_cuts_no_turn_and_leaves_its_supervisor_content(m
         assert service.main_pid == new and service.show("NRestarts") == "0"
 
 
-# Stands in for the gateway: says that it is ready, notes its start, and ends in its first life as it is told.
+def test_a_signal_nobody_announced_brings_it_back_and_its_turn_goes_on(machine: Machine, tmp_path: Path) -> None:
+    """C26, C17, P1: a bare SIGTERM in the middle of an answer, then a SIGINT."""
+    with Service(machine, tmp_path) as service:
+        service.must("install", "--user")
+        with Counting(service, 12) as counting:
+            for restarts, name in enumerate(("TERM", "INT"), 1):
+                before = service.main_pid
+                assert machine.run("kill", f"-{name}", str(before)).code == 0
+                wait_until(lambda before=before: service.main_pid not in (0, before) and service.is_up())  # type: ignore[misc]
+                assert service.show("NRestarts") == str(restarts)
+            assert counting.is_whole()
+        assert service.turns() == [("completed", 3)] and service.cuts() == ["shutdown_timeout"] * 2
+        assert service.status["supervisor"] == "systemd"
+
+
+@pytest.mark.parametrize("how", ["systemctl", "holdfast"])
+def test_a_service_that_is_stopped_stays_down_and_is_no_failure(machine: Machine, tmp_path: Path, how: str) -> None:
+    """C26, C18: `systemctl stop` is nobody's word, and leaves `running`; `holdfast stop` is an operator's, and leaves `stopped`."""
+    with Service(machine, tmp_path) as service:
+        service.must("install", "--user")
+        pid = service.main_pid
+        with Counting(service, 25) as counting:
+            if how == "systemctl":
+                assert machine.run("systemctl", "--user", "stop", service.name).code == 0
+            else:
+                assert machine.run(*service.command("stop")).code == 0
+            wait_until(lambda: service.show("ActiveState") == "inactive")
+            assert (service.show("SubState"), service.show("Result"), service.main_pid) == ("dead", "success", 0)
+            assert service.status["gateway_state"] == {"systemctl": "running", "holdfast": "stopped"}[how]
+            assert machine.run("systemctl", "--user", "is-failed", service.name).out.strip() == "inactive"
+            said = machine.run(*service.command("status"))
+            gone = f"The last one (process {pid}) is gone; its last state was"
+            words = {
+                "systemctl": f"{gone} running: not running, comes back with its supervisor (systemd).",
+                "holdfast": f"{gone} stopped. Start it with `holdfast serve`.",
+            }
+            assert said.code == 1 and words[how] in said.out
+            assert machine.run("systemctl", "--user", "start", service.name).code == 0
+            assert counting.is_whole()
+        assert service.turns() == [("completed", 2)] and service.cuts() == ["shutdown_timeout"]
+        assert service.show("NRestarts") == "0"
+
+
+def test_systemctl_restart_is_a_stop_nobody_announced_and_a_start(machine: Machine, tmp_path: Path) -> None:
+    """C26"""
+    with Service(machine, tmp_path) as service:
+        service.must("install", "--user")
+        before = service.main_pid
+        with Counting(service, 12) as counting:
+            assert machine.run("systemctl", "--user", "restart", service.name).code == 0
+            assert service.main_pid not in (0, before) and service.show("NRestarts") == "0"
+            assert counting.is_whole()
+        assert service.turns() == [("completed", 2)] and service.cuts() == ["shutdown_timeout"]
+
+
+# Stands in for the gateway: says that it is ready, notes its start, and ends in its first lives as it is told.
 ENDS = """
 import os, signal, socket, sys
-notes, end = sys.argv[1:]
+notes, end, lives = sys.argv[1:]
 with open(notes, "a") as file:
     file.write("start ")
 wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 wire.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
-if open(notes).read().count("start") == 1:
+if open(notes).read().count("start") <= int(lives):
     os.kill(os.getpid(), -int(end)) if int(end) < 0 else sys.exit(int(end))
 signal.pause()
 """
 
 
 def test_systemd_starts_what_died_or_asks_for_it_and_nothing_else(machine: Machine, tmp_path: Path) -> None:
-    """C9, C17: the unit's rules, played by a real systemd: 0 and 78 stay down, 75 and everything else comes back."""
+    """C9, C17, C26: the unit's rules, played by a real systemd: 0 and 78 stay down, 75 and everything else comes back, however often: no
+    number of starts puts it down for good.
+    """
     (tmp_path / "ends.py").write_text(ENDS)
+    lives = {1: 12}
 
     def begin(end: int) -> str:
         name = f"ends-{end}".replace("--", "-by-")
-        command = (sys.executable, str(tmp_path / "ends.py"), str(tmp_path / name), str(end))
+        command = (sys.executable, str(tmp_path / "ends.py"), str(tmp_path / name), str(end), str(lives.get(end, 1)))
         service = msgspec.structs.replace(_gone(tmp_path, name), command=command)
         (machine.units / f"{name}.service").write_text(systemd.unit(service))
         return name
 
-    stay_down, come_back = [begin(end) for end in (0, 78)], [begin(end) for end in (75, 1, -signal.SIGKILL)]
+    stay_down, come_back = [begin(end) for end in (0, 78)], [begin(end) for end in (1, 69, 75, -signal.SIGKILL)]
     machine.run("systemctl", "--user", "daemon-reload")
     # One after the other: when the last has come back, the first would have too.
     for name in (*stay_down, *come_back):
@@ -188,7 +255,7 @@ def test_systemd_starts_what_died_or_asks_for_it_and_nothing_else(machine: Machi
     def starts(name: str) -> int:
         return (tmp_path / name).read_text().count("start")
 
-    wait_until(lambda: all(starts(name) == 2 for name in come_back))
+    wait_until(lambda: [starts(name) for name in come_back] == [13, 2, 2, 2], timeout_s=90)
     states = machine.run("systemctl", "--user", "show", *stay_down, "--property=SubState", "--value").out.split()
     assert [starts(name) for name in stay_down] == [1, 1] and states == ["dead", "failed"]
     machine.run("systemctl", "--user", "stop", *come_back)
@@ -196,13 +263,13 @@ def test_systemd_starts_what_died_or_asks_for_it_and_nothing_else(machine: Machi
 
 def test_a_service_that_cannot_start_says_why_and_does_not_try_for_ever(machine: Machine, tmp_path: Path) -> None:
     """Exit code 78 is not tried again; what the process said is told, and nothing is left running or enabled."""
-    with Service(machine, tmp_path, 'host = "203.0.113.1"\nallowed_hosts = ["elsewhere"]\n') as service:
+    with Service(machine, tmp_path, 'host = "nowhere.invalid"\nallowed_hosts = ["elsewhere"]\n') as service:
         said = service("install", "--user")
-        assert said.code == 1 and "did not come up" in said.err and "Cannot listen on 203.0.113.1" in said.err
+        assert said.code == 1 and "did not come up" in said.err and "Cannot listen on nowhere.invalid" in said.err
         shown = service("status", "--json")
         assert shown.code == 1
         assert (shown.json["up"], shown.json["enabled"], shown.json["pid"]) == (False, False, None)
-        assert "Cannot listen on 203.0.113.1" in service.must("logs").out
+        assert "Cannot listen on nowhere.invalid" in service.must("logs").out
         (service.home / "config.toml").write_text("port = 'none'\n")
         assert "Its settings are wrong" in service("status").out
 

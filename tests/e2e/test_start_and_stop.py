@@ -15,7 +15,10 @@ import httpx
 import pytest
 
 from tests.e2e.command_line import holdfast
-from tests.e2e.serving import Serving, wait_until
+from tests.e2e.serving import Serving, Terminal, wait_until
+
+# A shell that puts its child into a process group of its own and stays in the foreground itself, as an interactive one does for `&`.
+BACKGROUND = (sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], process_group=0).returncode)")
 
 
 def serve(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -30,7 +33,7 @@ def test_a_taken_port_is_said_clearly(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         answer = serve("--home", str(tmp_path / "home"), "serve", "--port", str(port))
-    assert answer.returncode == 78
+    assert answer.returncode == 69
     assert f"Port {port} on 127.0.0.1 is taken" in answer.stderr and "Traceback" not in answer.stderr
 
 
@@ -61,19 +64,19 @@ def test_a_second_gateway_on_the_same_home_is_refused_and_a_leftover_is_not_in_t
     """C20: the lock is the operating system's."""
     with Serving(tmp_path / "home") as serving:
         answer = serve("--home", str(serving.home), "serve", "--port", "0")
-        assert answer.returncode == 78 and "already serves" in answer.stderr
+        assert answer.returncode == 69 and "already serves" in answer.stderr
         serving.kill()
         serving.start()
         assert serving.new_session()
 
 
 def test_a_stop_in_mid_turn_marks_it_and_the_next_start_resumes_it(tmp_path: Path) -> None:
-    """C1, C5: exit code 0, the turn cut with its reason and finished after the next start."""
+    """C1, C5, C26: the turn cut with its reason and finished after the next start."""
     with Serving(tmp_path / "home") as serving:
         session_id = serving.new_session()
         serving.post(session_id, "count 40 0.05")
         serving.wait_for(session_id, state="running")
-        assert serving.stop() == 0
+        assert serving.stop() == 75
         serving.start()
         session = serving.wait_for(session_id)
         cut = next(message for message in session["messages"] if message["role"] == "interruption")
@@ -87,31 +90,71 @@ def test_a_drain_window_lets_a_turn_end_in_time(tmp_path: Path) -> None:
         session_id = serving.new_session()
         serving.post(session_id, "count 10 0.05")
         serving.wait_for(session_id, state="running")
-        assert serving.stop() == 0
+        assert serving.stop() == 75
         serving.start()
         session = serving.session(session_id)
         assert [(turn["outcome"], turn["attempt"]) for turn in session["turns"]] == [("completed", 1)]
 
 
 def test_an_end_that_nobody_planned_leaves_running_in_the_status_file(tmp_path: Path) -> None:
-    """C17: a kill, or a bare SIGTERM, so that a container's start-up brings it back."""
+    """C17, C26: a kill, or a signal that nobody announced, so that its supervisor or a container's start-up brings it back."""
     with Serving(tmp_path / "home") as serving:
         serving.kill()
         assert serving.written["gateway_state"] == "running"
-        serving.start()
-        assert serving.stop(signal.SIGTERM) == 0
-        assert serving.written["gateway_state"] == "running"
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            serving.start()
+            assert serving.stop(number) == 75
+            assert (serving.written["gateway_state"], serving.written["why"]) == ("running", number.name)
+
+
+def test_ctrl_c_at_its_terminal_is_somebodys_stop_and_the_end_of_the_terminal_is_not(tmp_path: Path) -> None:
+    """C26, C18: a real terminal, whose driver sends the signals."""
+    with Terminal() as terminal, Serving(tmp_path / "home", terminal=terminal) as serving:
+        process = serving.reaped()
+        terminal.press("\x03")
+        assert process.wait(30) == 0
+        assert (serving.written["gateway_state"], serving.written["why"]) == ("stopped", "SIGINT")
+        process = serving.start().reaped()
+        process.send_signal(signal.SIGTERM)  # It matters who sends, not where it runs.
+        assert process.wait(30) == 75 and serving.written["gateway_state"] == "running"
+        process = serving.start().reaped()
+        terminal.hang_up()
+        assert process.wait(30) == 75
+        assert (serving.written["gateway_state"], serving.written["why"]) == ("running", "SIGHUP")
+
+
+def test_in_the_background_of_a_terminal_sigint_is_no_ctrl_c(tmp_path: Path) -> None:
+    """C26: another process group is in the foreground."""
+    with Terminal() as terminal, Serving(tmp_path / "home", terminal=terminal, inside=BACKGROUND) as serving:
+        os.kill(serving.pid, signal.SIGINT)
+        wait_until(lambda: serving.written["gateway_state"] == "running" and serving.written["why"] == "SIGINT")
+        assert serving.process is not None and serving.process.wait(30) == 75
+
+
+def test_started_by_nohup_it_outlives_its_terminal(tmp_path: Path) -> None:
+    """C26: whoever started it said so."""
+    with Serving(tmp_path / "home", inside=("nohup",)) as serving:
+        os.kill(serving.pid, signal.SIGHUP)
+        assert serving.new_session()
+        assert serving.stop() == 75 and serving.written["why"] == "SIGTERM"
+
+
+def test_a_signal_that_announces_a_stop_needs_no_marker(tmp_path: Path) -> None:
+    """C26, D9"""
+    with Serving(tmp_path / "home") as serving:
+        assert serving.stop(signal.SIGUSR1) == 0
+        assert serving.written["gateway_state"] == "stopped"
 
 
 def test_a_stop_that_somebody_asked_for_leaves_stopped_in_the_status_file(tmp_path: Path) -> None:
-    """C18: by the command, at the terminal, over HTTP."""
+    """C18, C26: by the command, over HTTP."""
 
     def by_command() -> None:
         serving.reaped()
         assert holdfast(serving.home, "stop").code == 0
 
     with Serving(tmp_path / "home") as serving:
-        for ask in (by_command, lambda: serving.stop(signal.SIGINT), lambda: serving.order("/api/admin/stop")):
+        for ask in (by_command, lambda: serving.order("/api/admin/stop")):
             ask()
             assert serving.process is not None and serving.process.wait(30) == 0
             assert serving.written["gateway_state"] == "stopped"
@@ -156,7 +199,7 @@ def test_a_stop_from_a_signal_ends_even_while_a_command_ignores_it(tmp_path: Pat
         session_id = serving.new_session()
         serving.post(session_id, "run trap '' TERM; sleep 300")
         serving.wait_for(session_id, state="running")
-        assert serving.stop(signal.SIGINT) == 0
+        assert serving.stop(signal.SIGINT) == 75
 
 
 @pytest.fixture

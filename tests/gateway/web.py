@@ -174,7 +174,7 @@ class World:
             "pid": 1, "started_at": "", "version": "0", "gateway_state": self.gateway.state, "since": "", "why": None, "url": self.url,
             "running_turns": counts.running, "retiring": [], "inbox": counts.inbox, "outbox": counts.outbox, "suspended": counts.suspended,
             "pending": counts.pending, "safe_mode": self.gateway.safe_mode, "paused_by": paused.holder if paused else None,
-            "paused_until": "" if paused else None, "platforms": [], "home": "", "agent": "words", "degraded": None,
+            "paused_until": "" if paused else None, "platforms": [], "home": "", "supervisor": "plain", "agent": "words", "degraded": None,
         }  # fmt: skip
 
     def browser(self, **headers: str) -> httpx.AsyncClient:

@@ -7,6 +7,7 @@ import click
 
 from holdfast.cli.display import ago, count, fields, moment, short, took, wrap
 from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.core.lifecycle import comes_back
 
 
 @click.command("status")
@@ -64,7 +65,11 @@ def _ask(status: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
 
 
 def _last(status: dict[str, Any]) -> str:
-    return f"The last one (process {status['pid']}) is gone; its last state was {status['gateway_state']}. Start it with `holdfast serve`."
+    supervisor, state = status.get("supervisor", "plain"), status["gateway_state"]
+    gone = f"The last one (process {status['pid']}) is gone; its last state was {state}"
+    if supervisor != "plain" and comes_back(state):
+        return f"{gone}: not running, comes back with its supervisor ({supervisor})."
+    return f"{gone}. Start it with `holdfast serve`."
 
 
 def _lines(status: dict[str, Any]) -> list[str]:

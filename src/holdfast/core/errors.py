@@ -60,6 +60,12 @@ class StoreClosed(Unavailable):
         super().__init__(f"The store cannot be used: {why}.")
 
 
+class Held(Unavailable):
+    """Only one may have it, and somebody else has it for now. Free again, it can be had."""
+
+    code = "held"
+
+
 class Refused(HoldfastError):
     """Will not be done, now or later, as asked. Tell the one who asked."""
 

@@ -17,10 +17,9 @@ CLOSING_S = 45
 WATCHDOG_S = 60
 # How long a start may take: a large database that is brought up to date needs its time.
 START_S = 90
-# Crashes in a row lead to safe mode long before the supervisor gives up.
-STARTS, STARTS_WITHIN_S, PAUSE_S = 10, 600, 1
+# Between an end and the next start. Crash loops are the gateway's own business: a supervisor never gives up.
+PAUSE_S = 1
 
-EXIT_RESTART, EXIT_CONFIG = 75, 78
 # Says who starts the process again, where that cannot be seen otherwise: it then ends with 75 and nobody else takes its place.
 SUPERVISOR = "HOLDFAST_SUPERVISOR"
 STOP_TIMEOUT = "HOLDFAST_STOP_TIMEOUT_S"

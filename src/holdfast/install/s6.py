@@ -2,7 +2,8 @@
 
 import shlex
 
-from holdfast.install.description import EXIT_CONFIG, SUPERVISOR, Service
+from holdfast.core import exits
+from holdfast.install.description import SUPERVISOR, Service
 
 # `finish` says by this code that the service must not be started again.
 STAY_DOWN = 125
@@ -38,7 +39,7 @@ def _finish() -> str:
     return f"""#!/bin/sh
 # $1 is the exit code, 256 after a signal. A wrong configuration is not mended by trying again; everything else comes back, and an
 # operator's stop waits in `run` until it is taken back.
-if [ "$1" = {EXIT_CONFIG} ]; then
+if [ "$1" = {exits.CONFIG} ]; then
     echo "holdfast: the configuration is wrong. Mend it, then: s6-svc -u ." >&2
     exit {STAY_DOWN}
 fi

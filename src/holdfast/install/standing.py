@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.install.description import EXIT_CONFIG, Service
+from holdfast.core import exits
+from holdfast.install.description import Service
 from holdfast.install.systemd import unit
 
 INSTALL_AGAIN = "`holdfast service install` writes it anew."
@@ -81,7 +82,7 @@ BEFORE_US = {
     217: "its user is not known",
 }
 RESULTS = {
-    "start-limit-hit": "it failed too often in a row, and is not tried again by itself",
+    "start-limit-hit": "it failed too often in a row for a limit of your own, and is not tried again by itself",
     "timeout": "it did not say in time that it was ready, or did not stop in time",
     "watchdog": "it hung, and was killed by the watchdog",
     "oom-kill": "the system ran out of memory",
@@ -93,7 +94,7 @@ RESULTS = {
 def explained(shown: Shown) -> str:
     """Why a service is not up, in words."""
     if shown.result == "exit-code" or (shown.result == "success" and shown.exit_status):
-        if shown.exit_status == EXIT_CONFIG:
+        if shown.exit_status == exits.CONFIG:
             return "it refused to start as it is configured, exit code 78"
         return BEFORE_US.get(shown.exit_status, f"it ended with exit code {shown.exit_status}")
     if shown.result == "success":

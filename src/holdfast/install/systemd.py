@@ -4,15 +4,8 @@ import re
 
 import msgspec
 
-from holdfast.install.description import (
-    EXIT_CONFIG,
-    EXIT_RESTART,
-    PAUSE_S,
-    START_S,
-    STARTS,
-    STARTS_WITHIN_S,
-    Service,
-)
+from holdfast.core import exits
+from holdfast.install.description import PAUSE_S, START_S, Service
 
 DESCRIBED = "# holdfast: "
 SECRETS = "service.env"
@@ -31,8 +24,8 @@ def unit(service: Service) -> str:
         "Description=Holdfast, an AI agent behind chats and a web page",
         # A user's own systemd knows nothing of the network.
         *(() if own else ("Wants=network-online.target", "After=network-online.target")),
-        f"StartLimitIntervalSec={STARTS_WITHIN_S}",
-        f"StartLimitBurst={STARTS}",
+        # Never given up: a start that follows crashes resumes nothing at first, and safe mode ends a crash loop.
+        "StartLimitIntervalSec=0",
         "",
         "[Service]",
         # The main process says when it serves, when it lives and who takes its place; nobody else is believed.
@@ -52,9 +45,11 @@ def unit(service: Service) -> str:
         f"WatchdogSec={service.watchdog_s}",
         "Restart=on-failure",
         f"RestartSec={PAUSE_S}",
-        f"SuccessExitStatus={EXIT_RESTART}",
-        f"RestartForceExitStatus={EXIT_RESTART}",
-        f"RestartPreventExitStatus={EXIT_CONFIG}",
+        # A signal that nobody announced ends it with 75, also the one of `systemctl stop`: no failure, and started again unless systemd
+        # itself wanted the end. Only what a human must change stays down.
+        f"SuccessExitStatus={exits.AGAIN}",
+        f"RestartForceExitStatus={exits.AGAIN}",
+        f"RestartPreventExitStatus={exits.CONFIG}",
         # A tool that takes all memory is killed; the gateway stays, and tells how the tool ended.
         "OOMPolicy=continue",
         "UMask=0077",

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.errors import Refused
+from holdfast.core.errors import Held, Refused
 
 
-class AlreadyServing(Refused):
+class AlreadyServing(Held):
     code = "already_serving"
 
     def __init__(self, home: Path, by: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from holdfast import __version__
+from holdfast.core import exits
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.planned_stop import Life
@@ -17,6 +18,7 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.process import system
 from holdfast.process.locks import OwnerLocks
 from holdfast.process.status import StatusFile
+from holdfast.process.supervisor import Kind
 
 log = structlog.get_logger()
 
@@ -32,8 +34,8 @@ def now_text() -> str:
 class Report:
     """`planned`: somebody who may do so asked for the stop that is under way. `silent`: a successor serves, and the file is its own."""
 
-    def __init__(self, home: Path, locks: OwnerLocks, url: str) -> None:
-        self._home, self._locks, self.url = home, locks, url
+    def __init__(self, home: Path, locks: OwnerLocks, url: str, supervisor: Kind) -> None:
+        self._home, self._locks, self.url, self._supervisor = home, locks, url, supervisor
         self._file = StatusFile(home)
         self.life = Life(os.getpid(), system.process_start())
         self.started_at = self._since = now_text()
@@ -104,20 +106,20 @@ class Report:
             "paused_until": _time(paused.until) if paused else None,
             "platforms": sorted(gateway.platforms) if gateway else [],
             "home": str(self._home),
+            "supervisor": self._supervisor,
             "owner": self.owner,
             "agent": gateway.agent.name if gateway else None,
             "degraded": gateway.store.degraded if gateway else None,
         }
 
     def moved(self, state: GatewayState) -> None:
-        """Writes the file. Ended by a signal that nobody planned, it leaves `running` behind: its supervisor brings it back (C17)."""
+        """Writes the file."""
         if state is not self._state:
             self._state, self._since = state, now_text()
         if self.silent:
             return
         shown = self.snapshot()
-        if state is GatewayState.STOPPED and not self.planned:
-            shown["gateway_state"] = GatewayState.RUNNING
+        shown["gateway_state"] = exits.left_behind(state, announced=self.planned)
         try:
             self._file.write(shown)
         except OSError as error:

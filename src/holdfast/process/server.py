@@ -11,13 +11,26 @@ from typing import Any
 import uvicorn
 
 from holdfast.config import BadConfig
+from holdfast.core.errors import Held
 
 BACKLOG = 2048
 GONE_AFTER_MS = 60_000
 
 
-class PortTaken(BadConfig):
+class PortTaken(Held):
     code = "port_taken"
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(f"Port {port} on {host} is taken by another program. Choose another with --port (0 takes a free one).")
+
+
+class NoSuchAddress(Held):
+    """A machine may get its address a moment after it has started."""
+
+    code = "no_such_address"
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"This machine has no address {host} to listen on. Wait until it has, or choose another with --host.")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -33,9 +46,9 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(
-                f"Port {port} on {host} is taken by another program. Choose another with --port (0 takes a free one)."
-            ) from error
+            raise PortTaken(host, port) from error
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise NoSuchAddress(host) from error
         raise BadConfig(f"Cannot listen on {host}, port {port}: {error.strerror}.") from error
     listener.setblocking(False)
     return listener

@@ -29,6 +29,20 @@ def kind_of(environment: Mapping[str, str], pid: int) -> Kind:
     return Kind.OTHER if environment.get("HOLDFAST_SUPERVISOR") else Kind.PLAIN
 
 
+def at_terminal() -> bool:
+    """Whether this process is in the foreground of its controlling terminal: then a SIGINT is somebody's Ctrl-C."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
 class Supervisor:
     """Tells the service manager what it must know. Where there is none, nothing is sent."""
 

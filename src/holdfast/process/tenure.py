@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import psutil
 import structlog
 
 from holdfast import __version__, files
-from holdfast.core import planned_stop
+from holdfast.core import exits, planned_stop
 from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, Unavailable
+from holdfast.core.exits import End, Signal
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.planned_stop import Life
 from holdfast.core.restarts import By, Request
@@ -26,26 +27,16 @@ from holdfast.process.handover import Heir, Successor, hand_over
 from holdfast.process.locks import OwnerLocks, ServingLock
 from holdfast.process.report import Report
 from holdfast.process.server import Server
-from holdfast.process.supervisor import Kind, Supervisor
+from holdfast.process.supervisor import Kind, Supervisor, at_terminal
 from holdfast.process.watchdog import Watchdog
 from holdfast.store.connection import SCHEMA_VERSION
 from holdfast.store.ground import Identity
 
-EXIT_DONE, EXIT_FAILED, EXIT_RESTART = 0, 1, 75
 CONNECTIONS_S = 6.0
 LOOK_S = 0.05
 GIVEN_UP_S = 3.0
 
 log = structlog.get_logger()
-
-
-class End(StrEnum):
-    """Why it stops serving. RETIRED: a successor took over."""
-
-    STOP = "stop"
-    RESTART = "restart"
-    BROKEN = "broken"
-    RETIRED = "retired"
 
 
 class Tenure:
@@ -79,9 +70,10 @@ class Tenure:
         self._successor: Successor | None = None
         self.succeeded_by: Life | None = None
         self.front_reader: int | None = None
+        self._asked_by: Signal | None = None  # A signal to stop that a loop which hangs has never heard of.
         self.unheard: list[int] = []  # Signals that came after a successor had taken over: they are meant for that one, too.
         loop = asyncio.get_running_loop()
-        self._watchdog = Watchdog(loop, supervisor, home / "owners" / (report.owner or ""), self._last_words)
+        self._watchdog = Watchdog(loop, supervisor, home / "owners" / (report.owner or ""), self._last_words, self._code)
         gateway.life.step = self._watchdog.step
 
     # what may be asked of it
@@ -216,9 +208,12 @@ class Tenure:
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        signal.signal(signal.SIGTERM, self._in_time(loop, self._on_term))
-        signal.signal(signal.SIGINT, self._in_time(loop, lambda: self.stop("interrupted at the terminal")))
-        signal.signal(signal.SIGHUP, self._in_time(loop, lambda: self._tasks.spawn(self._on_hup(), name="hand-over")))
+        for named in (Signal.TERM, Signal.INT, Signal.ANNOUNCED):
+            signal.signal(signal.Signals[named], self._in_time(loop, partial(self._on_stop, named)))
+        if self._supervisor.kind is not Kind.PLAIN:
+            signal.signal(signal.SIGHUP, self._in_time(loop, lambda: self._tasks.spawn(self._on_hup(), name="hand-over")))
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # Started by `nohup`, it stays when its terminal is closed.
+            signal.signal(signal.SIGHUP, self._in_time(loop, partial(self._on_stop, Signal.HUP)))
         watch = marker.watch(
             self._home,
             self._report.life,
@@ -235,7 +230,9 @@ class Tenure:
             if self.succeeded_by is not None:
                 self.unheard.append(number)
                 self._pass_on(number)
-            if number != signal.SIGHUP:
+            if number != signal.SIGHUP or self._supervisor.kind is Kind.PLAIN:
+                if not self._ended.is_set():  # Nobody's word, until the loop has heard of it and looked closer.
+                    self._asked_by, self._report.planned = Signal(signal.Signals(number).name), False
                 self._watchdog.arm(self._stop_timeout_s)
             with contextlib.suppress(RuntimeError):  # The loop is closed: the process is as good as over.
                 loop.call_soon_threadsafe(act)
@@ -249,12 +246,15 @@ class Tenure:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(life.pid, number)
 
-    def _on_term(self) -> None:
+    def _on_stop(self, named: Signal) -> None:
+        self.stop(named, planned=self._announced(named))
+
+    def _announced(self, named: Signal) -> bool:
         try:
-            planned = planned_stop.names(files.read(self._home / planned_stop.NAME), self._report.life, now=self._clock.now())
+            marked = planned_stop.names(files.read(self._home / planned_stop.NAME), self._report.life, now=self._clock.now())
         except (OSError, ValueError):
-            planned = False
-        self.stop("SIGTERM", planned=planned)
+            marked = False
+        return exits.announces(named, marked=marked, at_terminal=at_terminal())
 
     async def _on_hup(self) -> None:
         with contextlib.suppress(HoldfastError):  # Whoever sent the signal cannot be told; the log was.
@@ -303,9 +303,11 @@ class Tenure:
         await self._until_gone(retiring)
         if self.succeeded_by is None:
             marker.clear(self._home, self._report.life)
-        code = {End.BROKEN: EXIT_FAILED, End.RESTART: EXIT_RESTART}.get(self._end, EXIT_DONE)
-        front.tell(self._front, {"exit": code})
-        return code
+        front.tell(self._front, {"exit": self._code()})
+        return self._code()
+
+    def _code(self) -> int:
+        return exits.code(End.RETIRED if self.succeeded_by else self._end, announced=self._report.planned)
 
     def _stopped_by(self) -> By:
         if self._end is End.BROKEN:
@@ -335,4 +337,6 @@ class Tenure:
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 child.kill()
+        if self._asked_by is not None and not self._ended.is_set():
+            self._report.why, self._report.planned = self._asked_by, self._announced(self._asked_by)
         self._report.moved(GatewayState.STOPPED)

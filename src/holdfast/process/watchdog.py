@@ -15,7 +15,6 @@ from holdfast.core.lifecycle import HUNG_AFTER_S
 from holdfast.process.supervisor import Supervisor
 
 BEAT_S = 1.0
-EXIT_LATE = 1
 LAST_WORDS_S = 2.0
 
 log = structlog.get_logger()
@@ -23,11 +22,14 @@ log = structlog.get_logger()
 
 class Watchdog:
     """While the loop answers, the file `beats` is touched and the service manager is told. `arm` sets the time by which the process must
-    have ended; past it everyone's stack is printed and the process ends, whatever it is doing.
+    have ended; past it everyone's stack is printed and the process ends with `code`, whatever it is doing.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, supervisor: Supervisor, beats: Path, last_words: Callable[[], None]) -> None:
-        self._loop, self._supervisor, self._beats, self._last_words = loop, supervisor, beats, last_words
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, supervisor: Supervisor, beats: Path, last_words: Callable[[], None], code: Callable[[], int]
+    ) -> None:
+        self._loop, self._supervisor, self._beats = loop, supervisor, beats
+        self._last_words, self._code = last_words, code
         self._answered = time.monotonic()
         self._told = 0.0
         self._deadline: float | None = None
@@ -58,7 +60,7 @@ class Watchdog:
                 telling = threading.Thread(target=self._end, name="last words", daemon=True)
                 telling.start()
                 telling.join(LAST_WORDS_S)
-                os._exit(EXIT_LATE)
+                os._exit(self._code())
 
     def _watch(self) -> None:
         while not self._over.wait(BEAT_S):

@@ -38,6 +38,7 @@ class StatusView(msgspec.Struct):
     safe_mode: bool
     paused_by: str | None
     paused_until: str | None
+    supervisor: str
     platforms: Any
     home: str
     agent: str
