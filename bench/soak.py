@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import uvloop
 
+from bench.oracle.__main__ import main as oracle
 from bench.processes import raise_file_limit
 from bench.soaking import invariants, schedule
 from bench.soaking.clients import Follower, Writer, probe
@@ -42,7 +43,10 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def main(arguments: Sequence[str]) -> int:
+    if "--random" in arguments:
+        return oracle([each for each in arguments if each != "--random"])
     parser = argparse.ArgumentParser(prog="./run soak", description="A real gateway under load, handed over and killed by a schedule.")
+    parser.add_argument("--random", action="store_true", help="random people and random blows instead; see `--random --help`")
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help="of load; settling and checking come on top")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), metavar="S", help="repeats schedule and messages")
     parser.add_argument("--sessions", type=int, default=SESSIONS, metavar="N")

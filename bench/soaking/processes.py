@@ -197,10 +197,14 @@ class Gateway:
         await self.ask("POST", "/api/admin/stop")
         deadline = time.monotonic() + STOP_S
         while (left := self.pids()) and time.monotonic() < deadline:
-            for child in self._children:
-                child.poll()
+            self.reap()
             await asyncio.sleep(0.05)
         return left
+
+    def reap(self) -> None:
+        """Takes the exit codes of those that have ended, so that nobody takes them for living."""
+        for child in self._children:
+            child.poll()
 
     def pids(self) -> list[int]:
         """The processes that serve this home, retire, start, or wait in front of those."""
