@@ -90,7 +90,8 @@ def explain(
         config = msgspec.convert(values, Config, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
         raise _not_right(error, values, sources) from error
-    return _checked(config), {name: sources.get(name, DEFAULT) for name in Config.__struct_fields__}
+    sources = {name: sources.get(name, DEFAULT) for name in Config.__struct_fields__}
+    return _checked(config, sources), sources
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -131,7 +132,24 @@ def _not_right(error: msgspec.ValidationError, values: dict[str, Any], sources: 
     name = place.rstrip("`").split("[")[0]
     if name not in values:
         return BadConfig(f"A setting is not right: {error}.")
-    return BadConfig(f"{name} is {values[name]!r}, from {sources[name]}; that is not right: {wrong.replace('`', '')}.")
+    wanted = _WANTED.get(name) or _KINDS.get(Config.__annotations__[name]) or wrong.replace("`", "")
+    return _invalid(name, values[name], sources[name], f"It must be {wanted}.")
+
+
+def _invalid(name: str, value: object, source: str, why: str) -> BadConfig:
+    return BadConfig(f"Invalid {name} {value!r} (from {source}). {why}")
+
+
+_PORTS = "a number from 0 to 65535 (0 takes a free port)"
+_WANTED = {"port": _PORTS}
+_KINDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text in quotes",
+    tuple[str, ...]: 'a list of texts, for example ["one", "two"]',
+    dict[str, str]: "a table of texts; docs/operations.md has an example",
+}
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -155,9 +173,9 @@ def _path(kind: type, value: Any) -> Any:
     raise NotImplementedError(kind)
 
 
-def _checked(config: Config) -> Config:
+def _checked(config: Config, sources: dict[str, str]) -> Config:
     if not 0 <= config.port <= 65535:
-        raise BadConfig(f"port is {config.port}; it must be between 0 and 65535 (0 takes a free one).")
+        raise _invalid("port", config.port, sources["port"], f"It must be {_PORTS}.")
     if config.host not in LOOPBACK and not config.allowed_hosts:
         raise BadConfig(
             f"host is {config.host}, which others can reach. Name the hosts this server answers to in allowed_hosts, or stay on 127.0.0.1."

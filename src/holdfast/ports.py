@@ -184,6 +184,9 @@ class Store(Protocol):
     async def current_session(self, session_key: str) -> Session | None:
         """The session a key points at now."""
 
+    async def named(self, prefix: str, *, limit: int) -> list[Session]:
+        """The sessions whose id begins with these letters, newest first, archived ones too."""
+
     async def sessions(
         self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False, state: str | None = None
     ) -> SessionPage:

@@ -62,12 +62,12 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("port = 'many'", "port is 'many', from config.toml"),
-        ("port = 70000", "between 0 and 65535"),
+        ("port = 'many'", "Invalid port 'many' (from config.toml). It must be a number from 0 to 65535"),
+        ("port = 70000", "Invalid port 70000 (from config.toml). It must be a number from 0 to 65535 (0 takes a free port)."),
         ("prot = 1", "prot in"),
         ("home = '/elsewhere'", "home in"),
         ("port = ", "not valid TOML"),
-        ("allowed_hosts = [1]", "allowed_hosts is [1]"),
+        ("allowed_hosts = [1]", 'Invalid allowed_hosts [1] (from config.toml). It must be a list of texts, for example ["one", "two"].'),
         ("max_waiting = 0", "max_waiting is 0"),
         ("turn_idle_timeout_s = nan", "turn_idle_timeout_s is nan"),
         ("keep_streams_s = inf", "keep_streams_s is inf"),
@@ -78,8 +78,8 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("crash_window_s = -1", "crash_window_s is -1"),
         ("resume_window_s = nan", "resume_window_s is not a number"),
         ("crash_policy = 'ignore'", "crash_policy is 'ignore'; it is resume or suspend"),
-        ("auto_resume = 'perhaps'", "auto_resume is 'perhaps'"),
-        ("resets = 'idle 60'", "resets is 'idle 60'"),
+        ("auto_resume = 'perhaps'", "Invalid auto_resume 'perhaps' (from config.toml). It must be true or false."),
+        ("resets = 'idle 60'", "Invalid resets 'idle 60' (from config.toml). It must be a table"),
         ("[resets]\ndefault = 'idle 0'", "'idle 0' is no reset policy"),
         ("[resets]\nchat = 5", "resets"),
         ("log_format = 'xml'", "text or json"),
@@ -123,7 +123,9 @@ def test_what_was_cut_is_resumed_by_default(tmp_path: Path) -> None:
 
 
 def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadConfig, match="port is 'many', from HOLDFAST_PORT"):
+    with pytest.raises(
+        BadConfig, match=r"Invalid port 'many' \(from HOLDFAST_PORT\)\. It must be a number from 0 to 65535 \(0 takes a free port\)\."
+    ):
         load({"HOME": str(tmp_path), "HOLDFAST_PORT": "many"})
 
 

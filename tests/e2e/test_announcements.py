@@ -71,5 +71,5 @@ def test_a_hand_over_that_fails_is_told_where_it_was_asked_for_with_the_reason(t
         wait_until(lambda: len(said(serving, asks)) == 2, timeout_s=60)
         answer, outcome = said(serving, asks)
         assert answer == notices.restarting() and outcome.startswith("Holdfast did not restart.")
-        assert "max_waiting is 'many'" in outcome and "still serves" in outcome
+        assert "Invalid max_waiting 'many'" in outcome and "still serves" in outcome
         assert serving.pid == first and not (serving.home / NOTE).exists()

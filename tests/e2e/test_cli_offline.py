@@ -88,7 +88,7 @@ def test_sessions_are_listed_newest_first_and_a_turn_nobody_runs_counts_as_cut(h
     assert [session["session_id"] for session in holdfast(home, "sessions", "--query", "answer", "--json").json["sessions"]] == ["s_done"]
     assert len(holdfast(home, "sessions", "--limit", "2", "--json").json["sessions"]) == 2
     said = holdfast(home, "sessions", "--state", "running")
-    assert (said.code, said.out) == (0, "No conversation fits.\n")
+    assert (said.code, said.out) == (0, "No conversation matches.\n")
 
 
 def change(home: Path, *changes: tuple[str, e.SessionChanged]) -> None:
@@ -102,7 +102,7 @@ def change(home: Path, *changes: tuple[str, e.SessionChanged]) -> None:
 
 
 def test_what_is_suspended_or_pending_is_listed_with_the_reason(home: Path) -> None:
-    """A14: rule, reason and age, without a gateway."""
+    """A14: the reason and how long ago, without a gateway. Which rule decided is told by `show`."""
     change(
         home, ("s_done", e.SessionChanged(suspended=True)), ("s_waits", e.SessionChanged(resume_pending=True, resume_reason="store_full"))
     )
@@ -110,10 +110,12 @@ def test_what_is_suspended_or_pending_is_listed_with_the_reason(home: Path) -> N
         found = holdfast(home, "sessions", "--state", state, "--json").json["sessions"]
         assert [session["session_id"] for session in found] == [name]
     suspended, pending = (holdfast(home, "sessions", "--state", state).out.splitlines() for state in ("suspended", "pending"))
-    assert len(suspended) == 2 and "suspended  R9 resume" in suspended[1]
-    assert len(pending) == 2 and "cut by a full disk" in pending[1] and "years ago" in pending[1]
-    assert "suspended: the next message starts a new conversation; `holdfast resume s_done`" in holdfast(home, "show", "s_done").out
-    assert "pending: cut by a full disk" in holdfast(home, "show", "s_waits").out
+    assert len(suspended) == 2 and "suspended" in suspended[1] and "R9" not in suspended[1]
+    assert len(pending) == 2 and "interrupted by a full disk" in pending[1] and "years ago" in pending[1]
+    shown = holdfast(home, "show", "s_done").out
+    assert f"suspended: the next message starts a new conversation; `holdfast resume s_done --home {home}` brings this one back" in shown
+    assert "why: rule R9 (resume)" in shown
+    assert "pending: interrupted by a full disk" in holdfast(home, "show", "s_waits").out
 
 
 def test_a_table_keeps_within_the_terminal(home: Path) -> None:
@@ -133,9 +135,9 @@ def test_a_conversation_is_shown_with_its_tool_calls_and_why_it_was_resumed(home
         "message to s_done",
         "terminal: date  done",
         "half an answer",
-        "Cut by a crash. What had been written is kept.",
-        "resumed: rule R9 (attempt 2)",
-        "last decision: rule R9 (resume)",
+        "by a crash. What had been written is kept. Continued (attempt 2).",
+        "why: resumed: rule R9",
+        "why: rule R9 (resume)",
     ):
         assert words in said.out
     assert "\x1b" not in said.out, "what a tool printed must not reach the terminal as a command"
@@ -246,7 +248,7 @@ def test_the_doctor_finds_a_healthy_home_healthy(home: Path) -> None:
     found = states(home, HOLDFAST_PORT="0")
     assert {name for name, state in found.items() if state != "ok"} == {"owners", "sandbox", "token"}
     said = holdfast(home, "doctor", HOLDFAST_PORT="0")
-    assert said.code == 0 and "1 process died without a word. 1 turn cut by that." in said.out
+    assert said.code == 0 and "1 process died unexpectedly. 1 turn interrupted by that." in said.out
     assert "Terminal commands are not sandboxed" in said.out
 
 

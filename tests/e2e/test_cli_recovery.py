@@ -89,27 +89,27 @@ def test_a_suspended_conversation_is_left_for_a_new_one_and_taken_back(shared: S
     shared.post(session_id, "count 60 0.05")
     shared.wait_for(session_id, state="running")
     said = holdfast(shared.home, "suspend", session_id)
-    assert said.code == 0 and said.out.startswith(f"Suspended {session_id}. Its turn is cut and left.")
+    assert said.code == 0 and said.out.startswith(f"Suspended {session_id}. Its turn was interrupted and is left.")
     wait_until(lambda: bool(shared.session(session_id)["left"]))
     listed = holdfast(shared.home, "sessions", "--state", "suspended").out
-    assert session_id in listed and "R1 suspended, cut by a suspension" in listed
+    assert session_id in listed and "by a suspension" in listed
     assert "1 conversation" in holdfast(shared.home, "status").out
 
     said = holdfast(shared.home, "send", session_id, "count 2 0")
     assert (said.code, said.out) == (0, "1 2\n") and "because the last one was suspended" in said.err
     shown = holdfast(shared.home, "show", session_id)
-    for words in ("suspended: the next message starts a new conversation", "left: rule R1, cut by a suspension", "an earlier conversation"):
+    for words in ("suspended: the next message starts a new conversation", "why: left: rule R1, ", "an earlier conversation"):
         assert words in shown.out, words
-    assert "began anew because the one before was suspended" in holdfast(shared.home, "show", f"agent:main:web:page:{session_id}").out
+    assert "started because the previous one was suspended" in holdfast(shared.home, "show", f"agent:main:web:page:{session_id}").out
 
     said = holdfast(shared.home, "resume", session_id)
-    assert said.code == 0 and "The work that was cut goes on" in said.out
+    assert said.code == 0 and "The interrupted work continues" in said.out
     session = shared.wait_for(session_id)
     assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 61))
-    assert "resumed: rule R9, cut by a suspension" in holdfast(shared.home, "show", session_id).out
+    assert "resumed: rule R9, " in holdfast(shared.home, "show", session_id).out
     said = holdfast(shared.home, "resume", session_id)
     assert said.code == 0 and "There is nothing to resume" in said.out
-    assert holdfast(shared.home, "sessions", "--state", "suspended").out == "No conversation fits.\n"
+    assert holdfast(shared.home, "sessions", "--state", "suspended").out == "No conversation matches.\n"
 
 
 def test_a_conversation_that_is_not_there_is_named(shared: Serving) -> None:
@@ -153,13 +153,13 @@ def test_safe_mode_is_entered_shown_and_left(tmp_path: Path) -> None:
         assert "safe mode  on" in shown and "holdfast resume --all" in shown and "--state pending" in shown and "--state suspended" in shown
         checks = {check["check"]: check["state"] for check in holdfast(serving.home, "doctor", "--json").json["checks"]}
         assert checks["safe mode"] == "warn"
-        assert "R7 held, cut by a crash" in holdfast(serving.home, "sessions", "--state", "pending").out
-        assert "R2 stuck, cut by a crash" in holdfast(serving.home, "sessions", "--state", "suspended").out
-        assert "cut by 3 restarts in a row" in holdfast(serving.home, "show", stuck).out
+        assert "interrupted by a crash" in holdfast(serving.home, "sessions", "--state", "pending").out
+        assert "by a crash" in holdfast(serving.home, "sessions", "--state", "suspended").out
+        assert "interrupted by 3 restarts in a row" in holdfast(serving.home, "show", stuck).out
         assert "left: rule R7, cut by a crash" in holdfast(serving.home, "show", cut).out
 
         said = holdfast(serving.home, "resume", "--all")
-        assert said.code == 0 and "Safe mode is over. 1 conversation is pending and decided upon now" in said.out
+        assert said.code == 0 and "Safe mode is over. 1 conversation is pending and decided now" in said.out
         session = serving.wait_for(cut)
         assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 41))
         status = holdfast(serving.home, "status", "--json").json
@@ -180,6 +180,6 @@ def test_without_automatic_resume_a_cut_conversation_is_resumed_by_name(tmp_path
         said = holdfast(serving.home, "resume", "--all")
         assert said.code == 0 and "not in safe mode" in said.out and "1 conversation is pending" in said.out
         assert serving.session(session_id)["left"]
-        assert "goes on" in holdfast(serving.home, "resume", session_id).out
+        assert "The interrupted work continues" in holdfast(serving.home, "resume", session_id).out
         session = serving.wait_for(session_id)
         assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 41))

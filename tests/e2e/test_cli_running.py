@@ -203,7 +203,7 @@ def test_an_answer_is_whole_though_the_gateway_is_killed_and_comes_back_on_anoth
             out, err = begin + process.stdout.read(), process.stderr.read()
         assert process.returncode == 0, err
     assert out.decode() == NUMBERS + "\n"
-    assert b"Resumed (rule R9), attempt 2." in err
+    assert b"Interrupted by a crash.\nContinued (attempt 2).\n" in err
 
 
 def test_an_answer_is_whole_though_the_gateway_is_stopped_and_started(serving: Serving) -> None:

@@ -9,10 +9,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.following import BEGINS_ANEW, Following, Note, Text
+from holdfast.cli.following import STARTS_OVER, Following, Note, Piece, Text
 from tests.e2e.command_line import Said, holdfast, write_status
 
-SESSION: dict[str, Any] = {"session_id": "s_1", "cursor": "l.1", "messages": [], "turns": [], "question": None, "left": False}
+SESSION: dict[str, Any] = {
+    "session_id": "s_1",
+    "cursor": "l.1",
+    "messages": [],
+    "turns": [],
+    "question": None,
+    "left": False,
+    "state": "idle",
+}
 STARTED = ("turn.started", {"turn_id": "t", "message_ids": ["m_1"]})
 LEFT = ("turn.left", {"turn_id": "t", "rule": "R7", "why": "cut by a crash 2 s before"})
 ENDED = ("turn.ended", {"turn_id": "t", "outcome": "completed", "error": None})
@@ -137,7 +145,7 @@ def test_a_turn_that_was_left_is_not_waited_for(gateway: Gateway, tmp_path: Path
     gateway.session = SESSION | {"left": True, "turns": [{"id": "t"}]}
     said = send(gateway, tmp_path)
     assert said.code == 1 and said.out == "one \n"
-    assert "rule R7, cut by a crash 2 s before" in said.err and "`holdfast resume s_1`" in said.err
+    assert "does not continue by itself (cut by a crash 2 s before)" in said.err and "`holdfast resume s_1 " in said.err
 
 
 def test_a_turn_that_was_left_and_went_on_since_is_waited_for(gateway: Gateway, tmp_path: Path) -> None:
@@ -150,7 +158,7 @@ def test_a_turn_that_was_left_and_went_on_since_is_waited_for(gateway: Gateway, 
 # what is printed of an answer that takes several attempts
 
 
-def printed(*events: tuple[str, dict[str, Any]]) -> list[Text | Note]:
+def printed(*events: tuple[str, dict[str, Any]]) -> list[Piece]:
     following = Following("m_1")
     return [piece for event, data in (STARTED, *events) for piece in following.apply(event, data)]
 
@@ -163,9 +171,9 @@ def test_an_attempt_that_writes_the_same_again_prints_it_once() -> None:
     assert printed(text(0, "a b"), text(0, "a"), text(1, " b"), text(3, " c"), written("a b c")) == [Text("a b"), Text(" c")]
 
 
-def test_an_attempt_that_writes_something_else_says_that_it_begins_anew() -> None:
-    assert printed(text(0, "a b"), text(0, "a x"), written("a x y")) == [Text("a b"), Note(BEGINS_ANEW), Text("a x"), Text(" y")]
-    assert printed(text(0, "a b"), text(0, "a"), written("a")) == [Text("a b"), Note(BEGINS_ANEW), Text("a")]
+def test_an_attempt_that_writes_something_else_says_that_it_starts_over() -> None:
+    assert printed(text(0, "a b"), text(0, "a x"), written("a x y")) == [Text("a b"), Note(STARTS_OVER), Text("a x"), Text(" y")]
+    assert printed(text(0, "a b"), text(0, "a"), written("a")) == [Text("a b"), Note(STARTS_OVER), Text("a")]
 
 
 def test_a_command_is_answered_by_the_gateway_itself() -> None:

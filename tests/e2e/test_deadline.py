@@ -71,7 +71,7 @@ def test_a_gateway_that_hangs_is_said_to_hang_and_is_stopped_by_force(tmp_path: 
         wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
         os.utime(beats, (time.time() - 15, time.time() - 15))  # As if it had been stopped fifteen seconds ago.
         said = holdfast(serving.home, "status")
-        assert said.code == 1 and f"Process {pid}" in said.out and "hangs" in said.out and "`holdfast stop`" in said.out
+        assert said.code == 1 and f"Process {pid}" in said.out and "hangs" in said.out and "`holdfast stop " in said.out
         said = holdfast(serving.home, "status", "--json")
         assert said.code == 1 and {"running": True, "answers": False, "hung": True}.items() <= said.json.items()
         said = holdfast(serving.home, "stop", "--timeout", "1")

@@ -279,7 +279,7 @@ def test_a_successor_that_cannot_read_its_settings_leaves_the_old_process_servin
     with Serving(tmp_path / "home", module=STUMBLING) as serving:
         session_id = running(serving, "tick")
         (serving.home / "config.toml").write_text("max_waiting = 'many'\n")
-        is_refused(serving, "max_waiting is 'many'")
+        is_refused(serving, "Invalid max_waiting 'many'")
         (serving.home / "config.toml").unlink()
         assert is_whole(serving, session_id)
         assert restarted(serving)

@@ -35,7 +35,7 @@ def test_a_pause_keeps_what_is_said_over_a_hand_over_and_a_restart(tmp_path: Pat
         said = holdfast(serving.home, "pause", "--for", "600", "--holder", "Ada", "--json")
         assert said.code == 0 and said.json["gateway_state"] == "paused" and said.json["holder"] == "Ada", said.err
         status = holdfast(serving.home, "status")
-        assert status.code == 0 and "by Ada until" in status.out and "`holdfast unpause`" in status.out
+        assert status.code == 0 and "by Ada until" in status.out and "`holdfast unpause " in status.out
         assert is_paused(serving) and serving.written["paused_by"] == "Ada" and serving.written["paused_until"]
 
         for session_id, text in ((busy, "count 2 0"), (fresh, "count 3 0"), (fresh, "count 4 0"), (asked, "Grace")):
@@ -60,7 +60,7 @@ def test_a_pause_keeps_what_is_said_over_a_hand_over_and_a_restart(tmp_path: Pat
         assert [len(serving.session(session_id)["turns"]) for session_id in (busy, fresh, asked)] == [1, 0, 1]
 
         said = holdfast(serving.home, "unpause")
-        assert (said.code, said.out) == (0, "The work goes on.\n")
+        assert (said.code, said.out) == (0, "Resumed.\n")
         assert answers(serving.wait_for(fresh)) == ["1 2 3", "1 2 3 4", "1 2 3 4 5", "1 2 3 4 5 6"]
         assert answers(serving.wait_for(busy))[1:] == ["1 2"]
         assert answers(serving.wait_for(asked)) == ["Thank you. You answered: Grace"]

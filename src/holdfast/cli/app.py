@@ -1,9 +1,10 @@
-"""The command `holdfast`: which commands there are, and what becomes of their errors.
+"""The command `holdfast`: which commands there are, and how their errors are shown.
 
 A command's module is loaded when the command is called, and what is slow to load (the store, HTTP) inside the function that
 needs it: `--help` must not wait for either.
 """
 
+import difflib
 import importlib
 import io
 import os
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 import click
 
 from holdfast import __version__
-from holdfast.cli.options import home, home_option
+from holdfast.cli import typed
+from holdfast.cli.options import as_typed, home, home_option
 from holdfast.core.errors import HoldfastError
 
 DONE, FAILED, BAD_CONFIG = 0, 1, 78
@@ -24,7 +26,7 @@ MAX_ERROR_LOG = 1024 * 1024
 
 
 class Listed(NamedTuple):
-    """Where a command lives, and its line in the list of commands."""
+    """The module of a command, and its line in the list of commands."""
 
     module: str
     line: str
@@ -34,10 +36,10 @@ COMMANDS = {
     "serve": Listed("serve", "Run the gateway here, until it is told to stop."),
     "status": Listed("status", "Say whether a gateway runs, and how it is."),
     "stop": Listed("stop", "Stop the running gateway, or the turn of one conversation."),
-    "restart": Listed("restart", "Let a new process take over, without cutting a turn."),
-    "upgrade": Listed("upgrade", "As restart, with the version that is installed now."),
+    "restart": Listed("restart", "Let a new process take over without interrupting a turn."),
+    "upgrade": Listed("upgrade", "Restart with the version that is installed now."),
     "pause": Listed("pause", "Start no turn for a while; messages are kept."),
-    "unpause": Listed("unpause", "Go on after a pause."),
+    "unpause": Listed("unpause", "Resume after a pause."),
     "sessions": Listed("sessions", "List conversations, newest first."),
     "show": Listed("show", "Show one conversation."),
     "send": Listed("send", "Send a message and print the answer."),
@@ -54,6 +56,33 @@ LATER = {
 }
 
 
+# What people type who know other programs.
+SYNONYMS = {
+    "start": "serve",
+    "up": "serve",
+    "kill": "stop",
+    "down": "stop",
+    "ls": "sessions",
+    "list": "sessions",
+    "cat": "show",
+    "chat": "send",
+    "ask": "send",
+    "login": "open",
+    "log": "logs",
+    "rm": "delete",
+    "remove": "delete",
+    "settings": "config",
+    "version": "--version",
+    "help": "--help",
+}
+EXAMPLES = (
+    ("serve", "start it"),
+    ("open", "open its page in a browser"),
+    ('send new "count 5"', "talk to it from here"),
+    ("doctor", "when something is wrong"),
+)
+
+
 class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS, *LATER]
@@ -65,26 +94,60 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f"holdfast.cli.{COMMANDS[cmd_name].module}")
         command: click.Command = module.command
+        _name_as_typed(command)
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:  # Click suggests from a list of its own, which is empty here.
+            name = error.command_name
+            known = [SYNONYMS[name]] if name in SYNONYMS else difflib.get_close_matches(name, [*COMMANDS, *typed.own_words()])
+            meant = f" Did you mean {' or '.join(repr(each) for each in known)}?" if known else ""
+            raise click.UsageError(f"There is no command {name!r}.{meant}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.line) for name, listed in COMMANDS.items()])
+        if own := typed.own_words():
+            with formatter.section("In this folder only"):
+                formatter.write_dl(list(own.items()))
         with formatter.section("Comes later"):
             formatter.write_text(", ".join(LATER))
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        examples = [(f"{typed.program()} {words}", line) for words, line in EXAMPLES]
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(self.help or "")
+            formatter.write_paragraph()
+            formatter.write_dl(examples, col_max=50)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """The boundary of the program: what nobody expected becomes a sentence here."""
+        """The boundary of the program: here an error becomes one sentence and an exit code."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, HoldfastError):
+        except (click.UsageError, click.Abort, click.exceptions.Exit):
             raise
+        except (click.ClickException, HoldfastError) as error:
+            return _failed(error, str(error))
         except BrokenPipeError:
             # The reader of our output has gone, as `head` does: there is nobody to tell, and nothing more may be flushed.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 128 + signal.SIGPIPE
         except Exception as error:
-            raise click.ClickException(_unexpected(error)) from error
+            return _failed(error, _unexpected(error))
+
+
+def _name_as_typed(command: click.Command) -> None:
+    """Help is wrapped where it is printed, so its hints are put right before that."""
+    if command.help:
+        command.help = as_typed(command.help)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.help:
+            parameter.help = as_typed(parameter.help)
+    for part in command.commands.values() if isinstance(command, click.Group) else ():
+        _name_as_typed(part)
 
 
 def _comes_later(name: str) -> click.Command:
@@ -96,7 +159,7 @@ def _comes_later(name: str) -> click.Command:
         callback=refuse,
         params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
         context_settings={"ignore_unknown_options": True},
-        help=f"Comes later. Until then: {LATER[name]}.",
+        help=as_typed(f"Comes later. Until then: {LATER[name]}."),
     )
 
 
@@ -105,13 +168,7 @@ def _comes_later(name: str) -> click.Command:
 @click.version_option(__version__, message="Holdfast %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Holdfast puts an AI agent behind chats and a web page, and the conversation holds.
-
-    \b
-    holdfast serve                 start it
-    holdfast send new "count 5"    talk to it from here
-    holdfast doctor                when something is wrong
-    """
+    """Holdfast puts an AI agent behind chats and a web page, and the conversation holds."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
 
@@ -121,30 +178,28 @@ def main() -> None:
 
 
 def run(words: list[str]) -> int:
-    """Runs one command; its exit code. Errors are one sentence, never a stack trace."""
+    """Runs one command and returns its exit code. Errors are one sentence, never a stack trace."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character must not cost the rest of the answer.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        code = cli.main(words, prog_name="holdfast", standalone_mode=False)
+        code = cli.main(words, prog_name=typed.program(), standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except click.UsageError as error:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 128 + signal.SIGINT
-    except (click.ClickException, HoldfastError) as error:
-        if os.environ.get("HOLDFAST_DEBUG"):
-            traceback.print_exc()
-        click.echo(f"holdfast: {error}", err=True)
-        return BAD_CONFIG if _is_config(error) else FAILED
 
 
-def _is_config(error: Exception) -> bool:
+def _failed(error: Exception, sentence: str) -> int:
     from holdfast.config import BadConfig
 
-    return isinstance(error, BadConfig)
+    if os.environ.get("HOLDFAST_DEBUG"):
+        traceback.print_exc()
+    click.echo(f"holdfast: {as_typed(sentence)}", err=True)
+    return BAD_CONFIG if isinstance(error, BadConfig) else FAILED
 
 
 def _unexpected(error: Exception) -> str:
@@ -156,7 +211,7 @@ def _unexpected(error: Exception) -> str:
 
 
 def _write_down() -> Path | None:
-    """Keeps the trace for whoever looks into it, where there is a home folder to keep it in."""
+    """Keeps the trace in the home folder, if there is one."""
     place = home() / "errors.log"
     try:
         if place.exists() and place.stat().st_size > MAX_ERROR_LOG:

@@ -1,4 +1,4 @@
-"""The checks of `holdfast doctor`. Each is a function that looks at one thing and yields what it found; none changes anything."""
+"""The checks of `holdfast doctor`. Each looks at one thing and yields what it found; none changes anything."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from holdfast import config
-from holdfast.cli import offline, running
+from holdfast.cli import offline, running, typed
 from holdfast.cli.client import connect
 from holdfast.cli.display import count, size
 from holdfast.cli.options import chosen_home, home
@@ -25,14 +25,17 @@ from holdfast.store.connection import SCHEMA_VERSION, UNFIT, file_system
 from holdfast.store.sqlite import DATABASE
 
 PYTHON = (3, 11)
-# Before this one SQLite could lose committed pages of a WAL that it began anew.
+# Earlier versions could lose committed pages when they started a WAL over.
 SQLITE = (3, 51, 3)
 LITTLE_SPACE, NO_SPACE = 1_000_000_000, 100_000_000
 CLOCK_SLACK_MS = 60_000
-# Nobody ran this before it was written; a clock that says so is not set.
+# This program did not exist earlier; a clock that says so is not set.
 EARLIEST_S = 1_735_689_600
-# Variables of ours that are no settings.
-OTHER_VARIABLES = ("HOLDFAST_HOME", "HOLDFAST_DEBUG", "HOLDFAST_SESSION_KEY", "HOLDFAST_GENERATION", "HOLDFAST_TURN_ID")
+# Variables of ours that are not settings.
+OTHER_VARIABLES = (
+    *("HOLDFAST_HOME", "HOLDFAST_DEBUG", "HOLDFAST_SESSION_KEY", "HOLDFAST_GENERATION", "HOLDFAST_TURN_ID"),
+    *("HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", typed.COMMAND, typed.OWN_WORDS),
+)
 
 RESTORE = "Stop the gateway, keep the file and its -wal, and put the newest backup in its place."
 
@@ -99,7 +102,7 @@ def _home(place: Path) -> Iterator[Finding]:
         yield Finding("home", "warn", f"{place} does not exist yet.", "`holdfast serve` makes it.")
         return
     except OSError as error:
-        yield Finding("home", "fail", f"{place} cannot be looked at: {error.strerror}.", "Choose another with --home.")
+        yield Finding("home", "fail", f"{place} cannot be accessed: {error.strerror}.", "Choose another with --home.")
         return
     if not stat.S_ISDIR(found.st_mode):
         yield Finding("home", "fail", f"{place} is not a folder.", "Choose another with --home.")
@@ -129,7 +132,7 @@ def _file_system(place: Path) -> Finding:
     kind = file_system(_existing(place))
     if kind in UNFIT:
         return Finding("file system", "fail", f"{kind} cannot hold the database safely.", "Choose a folder on a local disk with --home.")
-    return Finding("file system", "ok", kind or "not told by this system; it must be a local disk")
+    return Finding("file system", "ok", kind or "this system does not say; it must be a local disk")
 
 
 def _disk(place: Path) -> Finding:
@@ -156,20 +159,25 @@ def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
         if last in ("stopped", "startup_failed"):
             yield Finding("gateway", "ok" if last == "stopped" else "warn", f"not running; its last state was {last}")
         else:
-            yield Finding("gateway", "warn", f"Process {status['pid']} died while {last}.", "Start it again: what was cut is resumed.")
+            yield Finding(
+                "gateway",
+                "warn",
+                f"Process {status['pid']} died while {last}.",
+                "Start it again with `holdfast serve`: interrupted work is resumed.",
+            )
         return
     try:
         answer = connect(place).get("/api/status")
     except HoldfastError as error:
         yield Finding(
-            "gateway", "fail", f"Process {status['pid']} lives, but: {error}", "Look at its log; `holdfast stop` and start it again."
+            "gateway", "fail", f"Process {status['pid']} is alive, but: {error}", "Look at its log; `holdfast stop` and start it again."
         )
         return
     if answer.get("safe_mode"):
         advice = "Its log says why; `holdfast resume --all` ends it."
-        yield Finding("safe mode", "warn", "Several starts in a row died: nothing is resumed by itself.", advice)
+        yield Finding("safe mode", "warn", "Several starts in a row crashed: nothing is resumed by itself.", advice)
     if answer["degraded"]:
-        yield Finding("gateway", "fail", f"degraded: {answer['degraded']}.", "Messages are refused until that is mended.")
+        yield Finding("gateway", "fail", f"degraded: {answer['degraded']}.", "Messages are refused until that is fixed.")
     else:
         yield Finding("gateway", "ok", f"process {status['pid']} answers at {status['url']}")
 
@@ -185,13 +193,13 @@ def _port(settings: config.Config, found: running.Found) -> Finding:
         try:
             probe.bind((settings.host, settings.port))
         except OSError as error:
-            text = f"{settings.host}:{settings.port} cannot be had ({error.strerror}){_holder(settings.port)}."
+            text = f"{settings.host}:{settings.port} is not available ({error.strerror}){_holder(settings.port)}."
             return Finding("port", "fail", text, "Stop that program, or choose another port with --port (0 takes a free one).")
     return Finding("port", "ok", f"{settings.host}:{settings.port} is free")
 
 
 def _holder(port: int) -> str:
-    """Who has it, where the system tells."""
+    """Which program has it, where the system says so."""
     try:
         for link in psutil.net_connections("tcp"):
             if link.status == psutil.CONN_LISTEN and link.laddr and link.laddr[1] == port and link.pid:
@@ -207,7 +215,7 @@ def _token(place: Path) -> Finding:
     except config.BadConfig as error:
         return Finding("token", "fail", str(error), "`holdfast token rotate` makes a new one.")
     if token is None:
-        return Finding("token", "warn", "There is none yet.", "`holdfast serve` makes one.")
+        return Finding("token", "warn", "There is no token yet.", "`holdfast serve` makes one.")
     if len(token) < 32:
         return Finding("token", "warn", "It is short enough to be guessed.", "`holdfast token rotate` makes one of 32 random bytes.")
     return Finding("token", "ok", "present")
@@ -266,11 +274,11 @@ async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Findi
     left = [name for name in names if name not in known or not running.lives(known[name].pid, known[name].started_at)]
     cut = [session for session in await store.open_turns(apart_from=0) if not _is_run(session.owner, known)]
     if not left and not cut:
-        return Finding("owners", "ok", "no process died without a word")
-    turns = f" {count(len(cut), 'turn')} cut by that." if cut else ""
-    advice = "The running gateway looks after it." if gateway_lives else "The next start looks after it: what was cut is resumed."
+        return Finding("owners", "ok", "no process died unexpectedly")
+    turns = f" {count(len(cut), 'turn')} interrupted by that." if cut else ""
+    advice = "The running gateway takes care of it." if gateway_lives else "The next start takes care of it: interrupted work is resumed."
     return Finding(
-        "owners", "ok" if gateway_lives else "warn", f"{count(len(left), 'process', 'processes')} died without a word.{turns}", advice
+        "owners", "ok" if gateway_lives else "warn", f"{count(len(left), 'process', 'processes')} died unexpectedly.{turns}", advice
     )
 
 
@@ -282,7 +290,10 @@ async def _quarantine(lines: offline.ReadingLines) -> Finding:
     number = await lines.read(offline.quarantined)
     if number:
         return Finding(
-            "quarantine", "warn", f"{count(number, 'event')} could not be read and stand apart.", "Check the disk; a backup may have them."
+            "quarantine",
+            "warn",
+            f"{count(number, 'event')} could not be read and are in quarantine.",
+            "Check the disk; a backup may have them.",
         )
     return Finding("quarantine", "ok", "empty")
 
@@ -293,5 +304,5 @@ def _sandbox(settings: config.Config) -> Finding:
         "sandbox",
         "warn",
         "Terminal commands are not sandboxed: the demo agent on loopback only.",
-        "Whoever can sign in runs commands as you: go back to 127.0.0.1." if open_to_others else "",
+        "Anyone who can sign in runs commands as you: go back to 127.0.0.1." if open_to_others else "",
     )

@@ -16,17 +16,15 @@ from holdfast.core.errors import Refused, Unavailable
 TIMEOUT_S = 15.0
 # The server sends a heartbeat every 15 s; three missed ones mean that nobody is there.
 SILENCE_S = 45.0
-# An address to listen on that is not one to call.
+# Addresses to listen on that cannot be called.
 CALLED = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
-# We send what the home folder has; a gateway that does not know it was started before.
-REPLACED = (
-    "The running gateway does not know the token in its home folder: the token was replaced after its start. Stop it and start it again."
-)
+# We send the token of the home folder, which a gateway reads again within a second.
+REPLACED = "The running gateway does not accept the token in its home folder. Try again in a second; if that does not help, restart it."
 
 
 class Unreachable(Unavailable):
-    """The gateway's process lives, or did a moment ago, and does not answer."""
+    """The gateway's process is alive, or was a moment ago, and does not answer."""
 
     code = "unreachable"
 
@@ -158,7 +156,9 @@ def _checked(status: int, body: bytes) -> Answer:
         raise ApiError(status, "unauthorized", REPLACED)
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
-        raise ApiError(status, "unknown", f"The gateway answered {status}, and not in the way a Holdfast does.")
+        raise ApiError(
+            status, "unknown", f"The gateway answered {status}, which is not an answer of Holdfast. Does another program have its port?"
+        )
     raise ApiError(status, str(error.get("code")), str(error.get("message")))
 
 

@@ -1,5 +1,6 @@
 """Conversations from wherever they can be had: the running gateway, or else the store of the home folder. Both give the same shapes."""
 
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from holdfast.store import SqliteStore
 
 T = TypeVar("T")
 MAX_PAGE = 100
+WHOLE_ID = re.compile(r"s_[a-z0-9]{16}")
 
 
 def page(home: Path, *, query: str, archived: bool, state: str | None, limit: int, before: str | None) -> dict[str, Any]:
@@ -37,10 +39,15 @@ def events(home: Path, key_or_id: str) -> list[dict[str, Any]]:
 
 
 def session_id(home: Path, key_or_id: str) -> str:
-    """HTTP knows ids only; what a key points at now stands in the store, which may be read beside the gateway."""
-    if ":" not in key_or_id:
+    """HTTP knows whole ids only. What a key points at now, and which ids begin alike, is read from the store while the gateway runs."""
+    if WHOLE_ID.fullmatch(key_or_id):
         return key_or_id
-    return offline.read(home, lambda store, _: offline.resolve(store, key_or_id))
+    try:
+        return offline.read(home, lambda store, _: offline.resolve(store, key_or_id))
+    except (offline.NothingHere, offline.Unreadable):
+        if ":" in key_or_id or key_or_id == offline.LAST:
+            raise
+        return key_or_id  # The gateway knows better what is there.
 
 
 def order(home: Path, key_or_id: str, what: str) -> Answer:

@@ -1,11 +1,11 @@
-"""`holdfast doctor`: everything a gateway depends on, each with what to do when it is not right."""
+"""`holdfast doctor`: checks everything a gateway depends on, and says what to do about what is wrong."""
 
 from typing import Any
 
 import click
 
 from holdfast.cli.display import cells, width, wrap
-from holdfast.cli.options import home_option, json_option, print_json
+from holdfast.cli.options import as_typed, home_option, json_option, print_json
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -35,7 +35,7 @@ def _lines(finding: Any) -> list[str]:
     head = f"{finding.state:<5} {finding.check:<12}"
     indent = " " * len(head)
     columns = width()
-    text = finding.text if not finding.advice else f"{finding.text} {finding.advice}"
+    text = as_typed(finding.text if not finding.advice else f"{finding.text} {finding.advice}")
     lines = wrap(text, indent) if columns is None or cells(text) + len(head) > columns else [indent + text]
     styled = click.style(f"{finding.state:<5}", fg=COLOURS[finding.state]) + head[5:]
     return [styled + lines[0][len(head) :], *lines[1:]]

@@ -1,6 +1,9 @@
-"""What becomes of one message: event by event, what to print and when it is over. Pure, so that every order of events can be tried."""
+"""Follows one message through the events of its session: what to print, and when it is over. Pure, so that every order of events can
+be tried."""
 
 from typing import Any, NamedTuple
+
+from holdfast.core import notices
 
 
 class Text(NamedTuple):
@@ -10,25 +13,37 @@ class Text(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A sentence about the turn."""
+    """A sentence about the turn, in our own words."""
 
     text: str
 
 
-# The tool that asks the user: its question is printed for itself.
+class Doing(NamedTuple):
+    """What the agent does in the meantime, in its own words."""
+
+    text: str
+
+
+Piece = Text | Note | Doing
+
+# The tool that asks the user: its question is printed separately.
 ASK = "ask"
-# The notice with which a conversation begins that took the place of another.
-BEGUN = ".begun"
-BEGINS_ANEW = "The answer begins anew:"
+# Notices are known by the ends of their ids: the first one of a new conversation, an answer to a command, the words of a message that was
+# refused, and the one that says that a message waits.
+BEGUN, REPLY, REFUSED, HELD = ".begun", ".reply", ".refused", ".held."
+OUTCOMES = {"failed": "The tool failed.", "unknown": "Whether the tool did its work is not known."}
+STARTS_OVER = "The answer starts over:"
 
 
 class Following:
     """`shown` is what was printed of the answer, `answer` what the log says it is. `known` are answers of turns that were open before the
-    message was sent: it may continue one of them. `left`: why the turn was cut and does not go on by itself.
+    message was sent: it may continue one of them. `left`: why the turn was interrupted and does not continue by itself. `told`: the
+    sender knows already that the message waits.
     """
 
-    def __init__(self, message_id: str, known: dict[str, str] | None = None) -> None:
-        self.message_id = message_id
+    def __init__(self, message_id: str, known: dict[str, str] | None = None, *, told: bool = False) -> None:
+        self.message_id, self._told = message_id, told
+        self._accepted = False
         self.turn_id: str | None = None
         self.answer = self.shown = ""
         self.question: dict[str, Any] | None = None
@@ -41,9 +56,11 @@ class Following:
     def over(self) -> bool:
         return self.outcome is not None
 
-    def apply(self, event: str, data: dict[str, Any]) -> list[Text | Note]:
+    def apply(self, event: str, data: dict[str, Any]) -> list[Piece]:
         if event == "snapshot":
             return self.see(data)
+        if event == "message.written" and data["role"] == "notice" and data.get("turn_id") is None:
+            return self._notice(data)
         if self.turn_id is None:
             return self._find(event, data)
         if data.get("turn_id") != self.turn_id:
@@ -59,26 +76,26 @@ class Following:
                 return [Note(data["text"])]
             case "tool.started" if data["name"] != ASK:
                 arguments = data["arguments"]
-                return [Note(f"{data['name']}: {next(iter(arguments.values())) if len(arguments) == 1 else arguments}")]
+                return [Doing(f"{data['name']}: {next(iter(arguments.values())) if len(arguments) == 1 else arguments}")]
             case "tool.finished" if data["outcome"] != "done":
-                return [Note(f"outcome: {data['outcome']}")]
+                return [Note(OUTCOMES.get(data["outcome"], f"The tool's outcome: {data['outcome']}."))]
             case "question.asked":
                 self.question = data
             case "question.answered":
                 self.question = None
             case "turn.interrupted":
-                return [Note(f"Cut ({data['reason']}).")]
+                return [Note(f"Interrupted by {notices.cut_by(data['reason'])}.")]
             case "turn.left" if self.question is None:
-                self.left = f"rule {data['rule']}" + (f", {data['why']}" if data["why"] else "")
+                self.left = data["why"] or f"rule {data['rule']}"
             case "turn.resumed":
                 self.left = None
-                return [Note(f"Resumed (rule {data['rule']}), attempt {data['attempt']}.")] if data["reason"] != "answered" else []
+                return [Note(f"Continued (attempt {data['attempt']}).")] if data["reason"] != "answered" else []
             case "turn.ended":
                 self.outcome, self.error, self.left = data["outcome"], data.get("error"), None
         return []
 
-    def see(self, view: dict[str, Any]) -> list[Text | Note]:
-        """The whole session at once, where the stream could not go on from where we were."""
+    def see(self, view: dict[str, Any]) -> list[Piece]:
+        """The whole session at once, where the stream could not continue from where we were."""
         message = next((message for message in view["messages"] if message["id"] == self.message_id), None)
         if message is None:
             return []
@@ -95,7 +112,7 @@ class Following:
                 self.outcome, self.error = turn["outcome"], turn["error"]
         return self._print(final=self.over)
 
-    def _see_without_turn(self, message: dict[str, Any], view: dict[str, Any]) -> list[Text | Note]:
+    def _see_without_turn(self, message: dict[str, Any], view: dict[str, Any]) -> list[Piece]:
         if message["status"] == "refused":
             self.outcome, self.error = "refused", "its conversation was left before its turn came"
         replies = [each["text"] for each in view["messages"] if each["id"] == self._reply_id]
@@ -103,20 +120,29 @@ class Following:
 
     @property
     def _reply_id(self) -> str:
-        """Words to the gateway start no turn; what it says to them has this name."""
-        return f"{self.message_id}.reply"
+        """Commands to the gateway start no turn; the answer to one has this id."""
+        return self.message_id + REPLY
 
-    def _replied(self, text: str) -> list[Text | Note]:
+    def _replied(self, text: str) -> list[Piece]:
         self.answer, self.outcome = text, "command"
         return self._print(final=True)
 
-    def _find(self, event: str, data: dict[str, Any]) -> list[Text | Note]:
-        """The turn our message starts, or goes into as an answer; or what the gateway itself says to it."""
-        if event == "message.written" and data["message_id"] == self._reply_id:
-            return self._replied(data["text"])
-        if event == "message.written" and data["role"] == "notice" and data["message_id"].endswith(BEGUN):
-            return [Note(data["text"])]
-        if event == "message.refused" and data["message_id"] == self.message_id:
+    def _notice(self, data: dict[str, Any]) -> list[Piece]:
+        """What the gateway says in the conversation: to our command, or about what happens to our message."""
+        name = data["message_id"]
+        if name == self._reply_id:
+            return self._replied(data["text"]) if self.turn_id is None else []
+        if name.endswith(BEGUN):
+            return [Note(data["text"])] if self.turn_id is None else []
+        if not self._accepted or name.endswith((REPLY, REFUSED)) or (HELD in name and self._told):
+            return []
+        return [Note(data["text"])]
+
+    def _find(self, event: str, data: dict[str, Any]) -> list[Piece]:
+        """The turn that our message starts, or that it answers."""
+        if event == "message.accepted" and data["message_id"] == self.message_id:
+            self._accepted = True
+        elif event == "message.refused" and data["message_id"] == self.message_id:
             self.outcome, self.error = "refused", data["reason"]
         elif event == "turn.started" and self.message_id in data["message_ids"]:
             self.turn_id = data["turn_id"]
@@ -125,7 +151,7 @@ class Following:
             self.answer = self.shown = self._known.get(data["turn_id"], "")
         return []
 
-    def _print(self, *, final: bool) -> list[Text | Note]:
+    def _print(self, *, final: bool) -> list[Piece]:
         """What of the answer is not on the screen yet. A new attempt may write the same again: that is not printed twice."""
         if self.answer.startswith(self.shown):
             piece, self.shown = self.answer[len(self.shown) :], self.answer
@@ -133,4 +159,4 @@ class Following:
         if self.shown.startswith(self.answer) and not final:
             return []
         self.shown = self.answer
-        return [Note(BEGINS_ANEW), Text(self.answer)]
+        return [Note(STARTS_OVER), Text(self.answer)]

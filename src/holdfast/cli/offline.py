@@ -4,6 +4,7 @@ Gives the same shapes as the HTTP API, so that a command need not know which of 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
+from holdfast.cli.display import cut, one_line
 from holdfast.cli.running import lives
 from holdfast.core import turns
 from holdfast.core.errors import NotFound, Refused, Unavailable
@@ -44,6 +46,10 @@ SUMMARY = (
     ),
 )
 LAST_MS = 253_402_300_799_999  # The end of the year 9999, behind which the format ends.
+LAST = "last"
+PREFIX = "s_"
+CANDIDATES = 4
+TITLE = 30
 HIDDEN = ("dedup_key", "log", "owner", "epoch", "attempt")
 
 
@@ -62,6 +68,25 @@ class Unreadable(Unavailable):
     def __init__(self, path: Path, cause: Unavailable) -> None:
         self.why = str(cause).removeprefix("The store failed: ").rstrip(".")
         super().__init__(f"{path} cannot be read: {self.why}. `holdfast doctor` says what to do.")
+
+
+class NoSuchConversation(Refused):
+    code = "not_found"
+
+    def __init__(self, name: str) -> None:
+        what = "is no conversation yet" if name == LAST else f"is no conversation {name!r} here"
+        super().__init__(f"There {what}. `holdfast sessions` lists them.")
+
+
+class Ambiguous(Refused):
+    code = "ambiguous"
+
+    def __init__(self, name: str, found: list[Session]) -> None:
+        listed = ", ".join(
+            f"{each.session_id} ({cut(one_line(each.title), TITLE)})" if each.title else each.session_id for each in found[:CANDIDATES]
+        )
+        more = " and others" if len(found) > CANDIDATES else ""
+        super().__init__(f"Several conversations begin with {name!r}: {listed}{more}. Write more of the id.")
 
 
 class ReadingLines(Threads):
@@ -143,15 +168,27 @@ async def _check_schema(lines: ReadingLines, path: Path) -> None:
         raise Refused(f"{path} has schema {found}, older than this Holdfast's {SCHEMA_VERSION}. `holdfast serve` brings it up to date.")
 
 
-async def resolve(store: SqliteStore, key_or_id: str) -> str:
-    """The session a key points at now, or the id itself. Raises `NotFound`."""
-    current = await store.current_session(key_or_id)
+async def resolve(store: SqliteStore, name: str) -> str:
+    """The id of the conversation that `name` means: a key's current one, an id, the beginning of an id with or without its `s_`, or
+    `last`, the one that changed last. Raises `NoSuchConversation`, `Ambiguous`.
+    """
+    if name == LAST:
+        newest = (await store.sessions(limit=1)).sessions
+        if not newest:
+            raise NoSuchConversation(name)
+        return newest[0].session_id
+    current = await store.current_session(name)
     if current is not None:
         return current.session_id
-    try:
-        return (await store.session(key_or_id)).session_id
-    except NotFound:
-        raise NotFound("session or session key", key_or_id) from None
+    with contextlib.suppress(NotFound):
+        return (await store.session(name)).session_id
+    for prefix in (name, PREFIX + name):
+        found = await store.named(prefix, limit=CANDIDATES + 1)
+        if len(found) > 1:
+            raise Ambiguous(name, found)
+        if found:
+            return found[0].session_id
+    raise NoSuchConversation(name)
 
 
 async def summaries(store: SqliteStore, *, query: str, limit: int, before: str | None, archived: bool, state: str | None) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from holdfast.cli import typed
+
 F = TypeVar("F", bound=Callable[..., Any])
 HOME = "holdfast.home"
 
@@ -51,6 +53,16 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
-def note(sentence: str) -> None:
-    """For people, beside the output: on standard error, so that a pipe gets the answer alone."""
-    click.echo(click.style(sentence, dim=True), err=True)
+def as_typed(text: str) -> str:
+    """A sentence of ours with its hints as they are typed here, the chosen home folder included."""
+    return typed.rewrite(text, program=typed.program(), home=chosen_home())
+
+
+def say(text: str) -> None:
+    """Words of our own, with hints that can be copied. What people or agents wrote is printed with `click.echo`, as it is."""
+    click.echo(as_typed(text))
+
+
+def note(sentence: str, *, ours: bool = True) -> None:
+    """For people, in addition to the output: on standard error, so that a pipe gets only the answer. `ours`: not an agent's words."""
+    click.echo(click.style(as_typed(sentence) if ours else sentence, dim=True), err=True)

@@ -1,20 +1,20 @@
-"""`holdfast pause`: no turn starts for a while; what is said is kept."""
+"""`holdfast pause`: no turn starts for a while; messages are kept."""
 
 import click
 
 from holdfast.cli.display import moment, short
-from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.cli.options import home, home_option, json_option, print_json, say
 
 
 @click.command("pause")
 @home_option
 @json_option
 @click.option("--for", "for_s", type=click.FloatRange(min=1, max=86400), default=3600.0, show_default=True, metavar="S", help="Seconds.")
-@click.option("--holder", default="the command line", show_default=True, help="Who holds up the work, for those who wonder.")
+@click.option("--holder", default="the command line", show_default=True, help="Who paused it, for people who wonder.")
 def command(as_json: bool, for_s: float, holder: str) -> None:
-    """Start no turn for a while. Turns that run go on; messages are kept, and answered after.
+    """Start no turn for a while. Running turns continue; messages are kept and answered after the pause.
 
-    A pause ends by itself, so that one which is forgotten does no harm. It outlives a restart. `holdfast unpause` ends it now.
+    A pause ends by itself, so a forgotten one does no harm. It outlives a restart. `holdfast unpause` ends it now.
     """
     from datetime import datetime
 
@@ -25,4 +25,4 @@ def command(as_json: bool, for_s: float, holder: str) -> None:
         print_json(paused)
     else:
         until = short(moment(paused["until"]), datetime.now().astimezone())
-        click.echo(f"Paused until {until}. `holdfast unpause` goes on before that.")
+        say(f"Paused until {until}. `holdfast unpause` ends the pause now.")

@@ -1,4 +1,4 @@
-"""`holdfast restart`: a new process takes over from the running one; returns when it serves."""
+"""`holdfast restart`: a new process takes over from the running one. Returns when the new one serves."""
 
 import time
 from typing import Any
@@ -19,8 +19,8 @@ class NotBack(Unavailable):
 
     def __init__(self, pid: int) -> None:
         super().__init__(
-            f"Process {pid} has ended to be started again, and nobody has done so within {took(PATIENCE_S)}. "
-            "See what its supervisor says, or start it with `holdfast serve`."
+            f"Process {pid} ended so that its supervisor starts it again, but nothing did within {took(PATIENCE_S)}. "
+            "Look at the supervisor's log, or start it with `holdfast serve`."
         )
 
 
@@ -28,11 +28,11 @@ class NotBack(Unavailable):
 @home_option
 @json_option
 def command(as_json: bool) -> None:
-    """Restart the gateway without cutting a turn.
+    """Restart the gateway without interrupting a turn.
 
-    The new process starts beside the old one, proves itself, and takes over; turns that run end where they are. Where that cannot be (in a
-    container, under launchd), the gateway ends and its supervisor starts it again; cut turns are resumed. Exit code 1 when the new process
-    did not take over: then the old one still serves, and the reason is said.
+    The new process starts while the old one serves, checks itself, and takes over; running turns finish in the old one. Where that is not
+    possible (in a container, under launchd), the gateway ends and its supervisor starts it again; interrupted turns are resumed. Exit code
+    1 when the new process did not take over: the old one still serves, and the message says why.
     """
     restarted, took_s = restart()
     if as_json:

@@ -1,20 +1,21 @@
-"""`holdfast resume`: back to a conversation, or out of safe mode."""
+"""`holdfast resume`: goes back to a conversation, or leaves safe mode."""
 
 import click
 
 from holdfast.cli.display import count
-from holdfast.cli.options import home, home_option
+from holdfast.cli.options import home, home_option, say
 
 
 @click.command("resume")
 @home_option
 @click.argument("key_or_id", required=False)
-@click.option("--all", "everything", is_flag=True, help="Leave safe mode: whatever is pending is decided upon again.")
+@click.option("--all", "everything", is_flag=True, help="Leave safe mode: pending conversations are decided again.")
 def command(key_or_id: str | None, everything: bool) -> None:
     """Go back to a conversation, or leave safe mode.
 
-    KEY_OR_ID is a session id or a session key. The conversation becomes its key's current one, its suspension is lifted, and its turn goes
-    on if one was cut; the conversation that it takes the place of is kept. With --all instead, safe mode ends. Needs a running gateway.
+    KEY_OR_ID is a session id, its beginning, `last`, or a session key. The conversation becomes its key's current one, its suspension is
+    lifted, and its turn continues if one was interrupted; the conversation it replaces is kept. With --all instead, safe mode ends. Needs a
+    running gateway.
     """
     if everything == (key_or_id is not None):
         raise click.UsageError("Name one conversation, or say --all.")
@@ -30,11 +31,11 @@ def _resume(key_or_id: str) -> None:
     moved = conversations.order(home(), key_or_id, "resume").body
     session_id = moved["session_id"]
     if not moved["changed"]:
-        click.echo(f"There is nothing to resume: {session_id} is its key's current conversation, not suspended, and nothing in it is cut.")
+        say(f"There is nothing to resume: {session_id} is the current conversation of its key, is not suspended, and was not interrupted.")
     elif moved["goes_on"]:
-        click.echo(f"Resumed {session_id}. The work that was cut goes on; `holdfast show {session_id}` shows it.")
+        say(f"Resumed {session_id}. The interrupted work continues; `holdfast show {session_id}` shows it.")
     else:
-        click.echo(f"Resumed {session_id}. Its next message goes on from there.")
+        say(f"Resumed {session_id}. Its next message continues from there.")
 
 
 def _leave_safe_mode() -> None:
@@ -46,8 +47,8 @@ def _leave_safe_mode() -> None:
     pending = before["pending"]
     told = f" {count(pending, 'conversation')} {'is' if pending == 1 else 'are'} pending" if pending else ""
     if before["safe_mode"]:
-        click.echo(f"Safe mode is over.{told and f'{told} and decided upon now, one at a time.'}")
+        say(f"Safe mode is over.{told and f'{told} and decided now, one at a time.'}")
     else:
-        click.echo(f"The gateway is not in safe mode, so there is nothing to leave.{told and f'{told}.'}")
+        say(f"The gateway is not in safe mode, so there is nothing to leave.{told and f'{told}.'}")
     if pending:
-        click.echo("`holdfast sessions --state pending` says why; `holdfast resume ID` goes on with one.")
+        say("`holdfast sessions --state pending` says why; `holdfast resume ID` continues one.")

@@ -2,36 +2,50 @@
 
 import secrets
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli.display import clean, one_line
-from holdfast.cli.following import BEGINS_ANEW, Following, Note, Text
-from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.cli.options import as_typed, home, home_option, json_option, note, print_json, say
 from holdfast.core.errors import Refused
 
+if TYPE_CHECKING:
+    from holdfast.cli.following import Following, Piece
 
-@click.command("send")
+
+class Sentence(click.Command):
+    """Its last argument is free text, in which a word may look like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            told = f"{error.format_message()} To send it as text, put the message in quotes, or -- in front of it."
+            raise click.UsageError(told, ctx) from None
+
+
+@click.command("send", cls=Sentence)
 @home_option
 @click.argument("key_or_id")
-@click.argument("text")
+@click.argument("text", nargs=-1, required=True)
 @click.option("--wait/--no-wait", default=True, help="Wait for the answer and print it. [default: --wait]")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="S", help="Stop waiting after this long. The turn goes on.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="S", help="Stop waiting after this long. The turn continues.")
 @click.option("--client-id", metavar="ID", help="Names this message: sending it again under the same name sends nothing twice.")
 @json_option
-def command(key_or_id: str, text: str, wait: bool, timeout_s: float | None, client_id: str | None, as_json: bool) -> int:
+def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float | None, client_id: str | None, as_json: bool) -> int:
     """Send a message and print the answer as it is written.
 
-    KEY_OR_ID is a session id or a session key; `new` begins a conversation. TEXT is the message; `-` reads it from standard input.
-    A command such as /status, /new or /help is answered by the gateway itself.
+    KEY_OR_ID is a session id, its beginning, `last`, or a session key; `new` starts a conversation. TEXT is the message, in quotes or as
+    several words; `-` reads it from standard input. A command such as /status, /new or /help is answered by the gateway itself.
 
     The answer goes to standard output, everything else to standard error. A restart of the gateway in the middle does no harm. Exit code
     1 when the turn failed or was cancelled. When the agent asks something, the question is printed: answer it with another `send`.
     """
+    from holdfast.cli.following import Note
     from holdfast.cli.sending import Sending
 
-    words = _text(text)
+    words = _text(" ".join(text))
     printer = Printer(quiet=as_json)
     sending = Sending(home(), timeout_s=timeout_s, put=printer.put)
     sent = sending.send(key_or_id, words, client_id or f"cli-{secrets.token_hex(10)}")
@@ -39,14 +53,14 @@ def command(key_or_id: str, text: str, wait: bool, timeout_s: float | None, clie
         if as_json:
             print_json({"session_id": sent.session_id, "message_id": sent.message_id})
         else:
-            click.echo(f"Sent. `holdfast show {sent.session_id}` shows what becomes of it.")
+            say(f"{sent.waits or 'Sent.'} `holdfast show {sent.session_id}` shows what becomes of it.")
         return 0
     if key_or_id != sent.session_id:
         printer.put(Note(f"Session {sent.session_id}"))
     try:
         following = sending.follow(sent)
     except KeyboardInterrupt:
-        printer.put(Note(f"No longer waiting; the turn goes on. `holdfast show {sent.session_id}` shows it."))
+        printer.put(Note(f"No longer waiting; the turn continues. `holdfast show {sent.session_id}` shows it."))
         raise
     finally:
         printer.finish()
@@ -56,18 +70,20 @@ def command(key_or_id: str, text: str, wait: bool, timeout_s: float | None, clie
         click.echo(clean(following.question["text"]))
         note(f"The agent asks. Answer with `holdfast send {sent.session_id} TEXT`.")
     elif not _is_well(following):
-        click.echo(f"holdfast: {_what_went_wrong(following, sent.session_id)}", err=True)
+        click.echo(f"holdfast: {as_typed(_what_went_wrong(following, sent.session_id))}", err=True)
     return 0 if _is_well(following) else 1
 
 
-def _is_well(following: Following) -> bool:
+def _is_well(following: "Following") -> bool:
     return following.question is not None or following.outcome in ("completed", "command")
 
 
-def _what_went_wrong(following: Following, session_id: str) -> str:
+def _what_went_wrong(following: "Following", session_id: str) -> str:
     if following.outcome is None:
-        on = f"`holdfast send {session_id} TEXT` goes on from it, `holdfast resume {session_id}` continues it as it was"
-        return f"The turn was cut and does not go on by itself ({following.left}): {on}."
+        todo = (
+            f"`holdfast resume {session_id}` continues it as it was, `holdfast send {session_id} TEXT` continues from it with a new message"
+        )
+        return f"The turn was interrupted and does not continue by itself ({following.left}). {todo}."
     why = f": {following.error.rstrip('.')}" if following.error else ""
     return f"The message was not answered{why}." if following.outcome == "refused" else f"The turn ended as {following.outcome}{why}."
 
@@ -85,23 +101,25 @@ def _text(text: str) -> str:
 
 
 class Printer:
-    """The answer on standard output, as it comes; notes beside it, on lines of their own. A pipe gets the answer alone, as it is."""
+    """The answer on standard output, as it comes; notes on standard error, on lines of their own. A pipe gets only the answer, as it is."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._piped = not sys.stdout.isatty()
         self._in_line = False
 
-    def put(self, piece: Text | Note) -> None:
+    def put(self, piece: "Piece") -> None:
+        from holdfast.cli.following import STARTS_OVER, Note, Text
+
         if self._quiet:
             return
         if isinstance(piece, Text):
             click.echo(piece.text if self._piped else clean(piece.text), nl=False)
             self._in_line = not piece.text.endswith("\n")
             return
-        if self._in_line and (not self._piped or piece.text == BEGINS_ANEW):
+        if self._in_line and (not self._piped or piece.text == STARTS_OVER):
             self.finish()
-        note(one_line(piece.text))
+        note(one_line(piece.text), ours=isinstance(piece, Note))
 
     def finish(self) -> None:
         if self._in_line:
@@ -109,7 +127,7 @@ class Printer:
             self._in_line = False
 
 
-def _result(following: Following) -> dict[str, Any]:
+def _result(following: "Following") -> dict[str, Any]:
     return {
         "turn_id": following.turn_id,
         "outcome": following.outcome,

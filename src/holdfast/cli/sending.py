@@ -1,15 +1,18 @@
-"""A message on its way and the answer on its way back, over however many lives of the gateway that takes."""
+"""Sends a message and follows its answer, over as many restarts of the gateway as that takes."""
 
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.cli import conversations
 from holdfast.cli.client import Answer, ApiError, Client, Unreachable, connect
-from holdfast.cli.following import Following, Note, Text
+from holdfast.cli.display import count, moment, short
+from holdfast.cli.following import Following, Note, Piece
 from holdfast.cli.running import NotRunning
-from holdfast.core.errors import Unavailable
+from holdfast.core import commands
+from holdfast.core.errors import HoldfastError, Unavailable
 
 T = TypeVar("T")
 # A gateway that went away while we wait has this long to come back.
@@ -24,7 +27,7 @@ class NotSent(Unavailable):
 
     def __init__(self, why: str, client_id: str) -> None:
         super().__init__(
-            f"{why} Whether the message arrived is not known; send it again with --client-id {client_id}, that never doubles it."
+            f"{why} Whether the message arrived is not known; send it again with --client-id {client_id}, and it will not be doubled."
         )
 
 
@@ -32,22 +35,30 @@ class NoAnswer(Unavailable):
     code = "no_answer"
 
     def __init__(self, why: str, session_id: str) -> None:
-        super().__init__(f"{why} The message is on disk and its turn goes on while a gateway runs; `holdfast show {session_id}` shows it.")
+        super().__init__(f"{why} The message is saved, and its turn continues while a gateway runs; `holdfast show {session_id}` shows it.")
 
 
 class Sent(NamedTuple):
-    """`after` is the cursor from before the message, `known` the answers of turns that were open then."""
+    """`after` is the cursor from before the message, `known` the answers of turns that were open then. `paused` and `busy` say in words why
+    it is not answered at once.
+    """
 
     message_id: str
     session_id: str
     after: str
     known: dict[str, str]
+    paused: str | None = None
+    busy: str | None = None
+
+    @property
+    def waits(self) -> str | None:
+        return self.paused or self.busy
 
 
 class Sending:
     """Each step is repeated until the gateway has answered it; the name of the message makes that safe. `put` prints what comes."""
 
-    def __init__(self, home: Path, *, timeout_s: float | None, put: Callable[[Text | Note], None]) -> None:
+    def __init__(self, home: Path, *, timeout_s: float | None, put: Callable[[Piece], None]) -> None:
         self._home, self._put, self._timeout_s = home, put, timeout_s
         self._until = time.monotonic() + timeout_s if timeout_s is not None else None
         self._met = False
@@ -73,20 +84,40 @@ class Sending:
 
         if key_or_id == NEW:
             session_id = self._insist(lambda client: client.post("/api/sessions")).body["session_id"]
-            after, known = BEGINNING, {}
+            after, known, busy = BEGINNING, {}, None
         else:
             session_id = conversations.session_id(self._home, key_or_id)
             before = self._insist(lambda client: client.session(session_id))
-            after, known = before["cursor"], _open_answers(before)
+            after, known, busy = before["cursor"], _open_answers(before), _queued(before)
         answer = self._insist(post)
         # One that was sent before, or that went to another session, may lie anywhere in the log.
         if answer.body["session_id"] != session_id or (answer.status == 200 and tries == 1):
-            after, known = BEGINNING, {}
-        return Sent(answer.body["message_id"], answer.body["session_id"], after, known)
+            after, known, busy = BEGINNING, {}, None
+        paused = self._paused()
+        command = commands.parse(text)
+        if command is not None and command.name != "queue":  # The gateway answers those at once.
+            paused = busy = None
+        return Sent(answer.body["message_id"], answer.body["session_id"], after, known, paused, busy)
+
+    def _paused(self) -> str | None:
+        """A message sent during a pause is not answered before its end. Worth one question, no more: the message is on disk."""
+        try:
+            status = connect(self._home).get("/api/status")
+        except HoldfastError:
+            return None
+        if not status.get("paused_by"):
+            return None
+        until = short(moment(status["paused_until"]), datetime.now().astimezone())
+        return (
+            f"Holdfast is paused by {status['paused_by']} until {until}. Your message is saved and will be answered after that; "
+            "`holdfast unpause` ends the pause now."
+        )
 
     def follow(self, sent: Sent) -> Following:
-        """Returns when the turn is over, or waits for a human: for an answer, or for a word to go on after it was cut."""
-        following = Following(sent.message_id, sent.known)
+        """Returns when the turn is over, or waits for a human: to answer a question, or to continue it after it was interrupted."""
+        if sent.waits:
+            self._put(Note(sent.waits))
+        following = Following(sent.message_id, sent.known, told=sent.paused is not None)
         cursor = sent.after
 
         def read(client: Client) -> bool:
@@ -111,7 +142,7 @@ class Sending:
         return following
 
     def _insist(self, ask: Callable[[Client], T]) -> T:
-        """Asks, and asks again while the gateway is away. One that was never there is an error at once."""
+        """Asks, and asks again while the gateway is away. A gateway that was never there is an error at once."""
         while True:
             try:
                 client = connect(self._home)
@@ -144,7 +175,7 @@ class Sending:
 
 
 def _still_waits(client: Client, session_id: str, following: Following) -> bool:
-    """A reader that catches up meets questions that were answered long ago, and turns that were left and went on."""
+    """A reader that catches up meets questions that were answered long ago, and turns that were left and continued since."""
     session = client.session(session_id)
     asked, newest = session["question"], session["turns"][-1]["id"] if session["turns"] else None
     if following.question and not (asked and asked["question_id"] == following.question["question_id"]):
@@ -152,6 +183,14 @@ def _still_waits(client: Client, session_id: str, following: Following) -> bool:
     if following.left and not (session["left"] and newest == following.turn_id):
         following.left = None
     return following.question is not None or following.left is not None
+
+
+def _queued(before: dict[str, Any]) -> str | None:
+    """What a message waits for in a conversation that looked like this when it was sent."""
+    if before["state"] not in ("running", "queued"):
+        return None
+    ahead = f" and {count(before['queued'], 'message')}" if before["queued"] else ""
+    return f"Queued: this conversation is busy. Your message comes after the answer that is being written{ahead}."
 
 
 def _open_answers(session: dict[str, Any]) -> dict[str, str]:

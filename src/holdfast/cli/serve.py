@@ -9,9 +9,20 @@ from holdfast.cli.options import chosen_home, home_option
 SUCCESSION = "HOLDFAST_SUCCESSION"
 
 
+class Port(click.ParamType[int]):
+    name = "port"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if not value.isdecimal() or int(value) > 65535:
+            self.fail(f"{value!r} is not a number from 0 to 65535. 0 takes a free port.", param, ctx)
+        return int(value)
+
+
 @click.command("serve")
 @home_option
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port to listen on; 0 takes a free one. [default: 8420]")
+@click.option("--port", type=Port(), metavar="N", help="The port to listen on; 0 takes a free one. [default: 8420]")
 @click.option("--host", metavar="H", help="The address to listen on. [default: 127.0.0.1]")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="How the log looks. [default: text]")
 @click.option(

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from holdfast.cli.display import ago, moment, one_line, short, table
-from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.cli.options import as_typed, home, home_option, json_option, print_json
 
-# Those that the list itself can be asked for; the others are looked for in it.
+# The list itself can be asked for these; the others are searched for in it.
 LISTED = ("suspended", "pending", "running", "waiting")
 STATES = (*LISTED, "queued", "interrupted", "idle")
 COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "pending": "yellow", "interrupted": "red", "suspended": "red"}
@@ -24,15 +24,17 @@ COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "pending":
 def command(query: str, limit: int, state: str | None, archived: bool, as_json: bool) -> None:
     """List conversations, newest first.
 
-    Pending ones were cut and are not yet made good; suspended ones start anew with their next message. For both the list says why: the rule
-    that decided, what cut them, and when. Works with and without a running gateway.
+    A pending conversation was interrupted and has not recovered yet; the next message to a suspended one starts a new one. For both the
+    list says why. Works with and without a running gateway.
     """
     found, more = _find(query, limit, state, archived)
     if as_json:
         print_json({"sessions": found})
     elif not found:
         click.echo(
-            "No conversation fits." if query or state or archived else 'No conversations yet. `holdfast send new "hello"` begins one.'
+            "No conversation matches."
+            if query or state or archived
+            else as_typed("No conversations yet. `holdfast send new hello` starts one.")
         )
     else:
         click.echo("\n".join(_table(found)))
@@ -80,6 +82,6 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
 
 
 def _place(session: dict[str, Any]) -> str:
-    """A conversation without a title is known by where it is held; those of the page are all called after themselves."""
+    """A conversation without a title is named after its chat; those of the page have keys made from their own ids."""
     key = str(session["session_key"])
     return "(no title)" if key.endswith(session["session_id"]) else key

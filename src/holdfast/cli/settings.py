@@ -14,8 +14,8 @@ from holdfast.cli.options import chosen_home, home_option, json_option, print_js
 def command(as_json: bool) -> None:
     """Show the settings in force and where each came from.
 
-    The command line wins over HOLDFAST_* variables, those over config.toml in the home folder, that over the defaults. What a
-    running gateway was started with may differ; a change counts from its next start on.
+    An option on the command line wins over a HOLDFAST_* variable, that over config.toml in the home folder, that over the default. A
+    running gateway may have been started with other settings; a change takes effect at its next start.
     """
     from holdfast import config
 

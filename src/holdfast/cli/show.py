@@ -1,4 +1,4 @@
-"""`holdfast show`: one conversation as people read it on a terminal, or its log."""
+"""`holdfast show`: one conversation for reading at a terminal, or its log."""
 
 import json
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from holdfast.cli.display import ago, clean, cut, moment, one_line, short, table, took, width, wrap
-from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.cli.options import as_typed, home, home_option, json_option, print_json
 
 ROLES = {"user": ("you", "cyan"), "assistant": ("agent", "green"), "notice": ("notice", "yellow")}
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
@@ -21,9 +21,10 @@ MAX_RESULT_LINES = 12
 @click.option("--events", "as_events", is_flag=True, help="Show the log, event by event, instead of the conversation.")
 @json_option
 def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
-    """Show one conversation: its flags, messages, tool calls, interruptions and what was decided upon them, and its turns.
+    """Show one conversation: its state, messages, tool calls, interruptions and what was decided about them, and its turns.
 
-    KEY_OR_ID is a session id, or a session key such as agent:main:telegram:dm:123. Works with and without a running gateway.
+    KEY_OR_ID is a session id, its beginning, `last`, or a session key such as agent:main:telegram:dm:123. Works with and without a running
+    gateway.
     """
     from holdfast.cli import conversations
 
@@ -74,10 +75,12 @@ def _message(message: dict[str, Any], now: datetime) -> list[str]:
 
 
 def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
-    attempt = f" (attempt {message['attempt']})" if message["attempt"] else ""
-    decided = f"{message['decision']}{attempt}" if message["decision"] else f"not decided upon yet (reason {message['reason']})"
-    text = f"{short(moment(message['created_at']), now)}  {message['text']}\n{decided}"
-    return [click.style(line, fg="yellow") for line in wrap(text, "!  ")]
+    continued = f" Continued (attempt {message['attempt']})." if message["attempt"] else ""
+    text = f"{short(moment(message['created_at']), now)}  {message['text']}{continued}"
+    why = message["decision"] or "the next start decides what happens to it"
+    return [click.style(line, fg="yellow") for line in wrap(text, "!  ")] + [
+        click.style(line, dim=True) for line in wrap(f"why: {why}", "   ")
+    ]
 
 
 def _call(call: dict[str, Any]) -> list[str]:
@@ -105,7 +108,7 @@ def _question(session: dict[str, Any], now: datetime) -> list[str]:
         "",
         click.style("the agent asks", fg="yellow", bold=True) + click.style(f"  (until {short(expires, now)})", dim=True),
         *wrap(question["text"]),
-        click.style(f"  answer: holdfast send {session['session_id']} TEXT", dim=True),
+        click.style(as_typed(f"  answer with `holdfast send {session['session_id']} TEXT`"), dim=True),
     ]
 
 
@@ -120,7 +123,6 @@ def _turns(session: dict[str, Any], now: datetime) -> list[str]:
                 str(turn["attempt"]),
                 turn["cause"],
                 turn["outcome"] or turn["state"],
-                turn["rule"] or "",
                 short(began, now),
                 took((ended - began).total_seconds()) if ended else "",
                 one_line(turn["error"] or ""),
@@ -130,9 +132,7 @@ def _turns(session: dict[str, Any], now: datetime) -> list[str]:
         return ["", "No turn yet."]
     return [
         "",
-        *table(
-            ("TURN", "ATTEMPT", "CAUSE", "STATE", "RULE", "STARTED", "TOOK", "ERROR"), rows, flexible=7, optional=(2, 1), styles=OUTCOMES
-        ),
+        *table(("TURN", "ATTEMPT", "CAUSE", "STATE", "STARTED", "TOOK", "ERROR"), rows, flexible=6, optional=(2, 1), styles=OUTCOMES),
     ]
 
 

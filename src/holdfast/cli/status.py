@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from holdfast.cli.display import ago, count, fields, moment, short, took, wrap
-from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.cli.options import as_typed, home, home_option, json_option, note, print_json, say
 from holdfast.core.lifecycle import comes_back
 
 
@@ -16,8 +16,8 @@ from holdfast.core.lifecycle import comes_back
 def command(as_json: bool) -> int:
     """Say whether a gateway runs, and how it is.
 
-    Asks the gateway itself; where it does not answer, its status file is used if its process lives. Exit code 0 when it runs, 1
-    when it does not, or hangs.
+    Asks the gateway itself; if it does not answer but its process is alive, the status file is used. Exit code 0 when it runs, 1 when it
+    does not, or hangs.
     """
     from holdfast.cli import running
 
@@ -27,8 +27,8 @@ def command(as_json: bool) -> int:
         if as_json:
             print_json({"running": False, "home": str(place), "last": found.status})
         else:
-            click.echo(f"No gateway runs on {place}.")
-            click.echo(_last(found.status) if found.status else "Start it with `holdfast serve`.")
+            say(f"No gateway runs on {place}.")
+            say(_last(found.status) if found.status else "Start it with `holdfast serve`.")
         return 1
     if found.hung_s:
         return _hung(found.status, found.hung_s, as_json)
@@ -46,15 +46,15 @@ def _hung(status: dict[str, Any], silent_s: float, as_json: bool) -> int:
     if as_json:
         print_json({"running": True, "answers": False, "hung": True} | status)
     else:
-        click.echo(
+        say(
             f"Process {status['pid']} serves {status.get('home', home())} and hangs: no sign of life for {took(silent_s)}. Its last state "
-            f"was {status['gateway_state']}. `holdfast stop` ends it, by force if it must; nothing that was accepted is lost."
+            f"was {status['gateway_state']}. `holdfast stop` ends it, by force if necessary; no accepted message is lost."
         )
     return 1
 
 
 def _ask(status: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """What the gateway says of itself; or its file, and why it could not be asked."""
+    """What the gateway says about itself; or its file, and why it could not be asked."""
     from holdfast.cli.client import connect
     from holdfast.core.errors import HoldfastError
 
@@ -94,7 +94,7 @@ def _lines(status: dict[str, Any]) -> list[str]:
     pairs += [("pending", count(status["pending"], "conversation"))] if status.get("pending") else []
     if status.get("paused_by"):
         until = short(moment(status["paused_until"]), now)
-        pairs.append(("paused", click.style(f"by {status['paused_by']} until {until}; `holdfast unpause` goes on", fg="yellow")))
+        pairs.append(("paused", click.style(as_typed(f"by {status['paused_by']} until {until}; `holdfast unpause` ends it"), fg="yellow")))
     if status.get("safe_mode"):
         pairs.append(("safe mode", click.style("on", fg="red")))
     if status.get("degraded"):
@@ -103,21 +103,21 @@ def _lines(status: dict[str, Any]) -> list[str]:
 
 
 def _to_do(status: dict[str, Any]) -> list[str]:
-    """What an operator may want to do about it; a healthy gateway leaves nothing to say."""
+    """What an operator may want to do; nothing for a healthy gateway."""
     lines = []
     if status.get("safe_mode"):
         lines.append(
-            "Safe mode: several starts in a row died, so nothing is resumed by itself. Messages are answered as always. It ends by itself "
-            "after ten healthy minutes, or when a pending conversation completes a turn; `holdfast resume --all` ends it now."
+            "Safe mode: several starts in a row crashed, so nothing is resumed by itself. Messages are answered as usual. It ends by "
+            "itself after ten healthy minutes, or when a pending conversation completes a turn; `holdfast resume --all` ends it now."
         )
     if status.get("pending"):
         lines.append(
-            "Pending conversations were cut, and most go on by themselves. `holdfast sessions --state pending` says why one does not; "
-            "its next message, or `holdfast resume ID`, goes on from there."
+            "Pending conversations were interrupted, and most continue by themselves. `holdfast sessions --state pending` says why one "
+            "does not; its next message, or `holdfast resume ID`, continues it."
         )
     if status.get("suspended"):
         lines.append(
-            "Suspended conversations start anew with their next message. `holdfast sessions --state suspended` lists them; "
-            "`holdfast resume ID` takes one back."
+            "The next message to a suspended conversation starts a new one. `holdfast sessions --state suspended` lists them; "
+            "`holdfast resume ID` brings one back."
         )
-    return [line for text in lines for line in ("", *wrap(text, ""))]
+    return [line for text in lines for line in ("", *wrap(as_typed(text), ""))]

@@ -1,4 +1,4 @@
-"""`holdfast token`: the secret that opens the page and the HTTP API."""
+"""`holdfast token`: the secret that gives access to the page and the HTTP API."""
 
 import os
 
@@ -13,7 +13,7 @@ class NoToken(Refused):
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            f"There is no token in {place} yet. `holdfast serve` makes one at its first start, `holdfast token rotate` at once."
+            f"There is no token in {place} yet. `holdfast serve` makes one at its first start, `holdfast token rotate` makes one now."
         )
 
 
@@ -22,9 +22,10 @@ class NoToken(Refused):
 @json_option
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Print the token that opens the page and the HTTP API, or replace it.
+    """Print the token of the page and the HTTP API, or replace it.
 
-    Works with and without a running gateway.
+    The token signs in any number of browsers until it is replaced; `holdfast open` gives a link that works once. Works with and without a
+    running gateway.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -40,7 +41,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @home_option
 @json_option
 def rotate(as_json: bool) -> None:
-    """Replace the token, and print the new one. The old one and every cookie made from it end."""
+    """Replace the token, and print the new one. The old one stops working, and every browser that signed in with it is signed out."""
     from holdfast.cli import running
     from holdfast.config import make_token, prepare_home
 
@@ -48,7 +49,7 @@ def rotate(as_json: bool) -> None:
     prepare_home(home())
     _print(make_token(home()), as_json)
     if running.find(home()).lives:
-        note("The running gateway takes it up within a second.")
+        note("The running gateway uses it within a second.")
 
 
 def _print(token: str, as_json: bool) -> None:

@@ -13,8 +13,8 @@ from holdfast.cli.options import home, home_option, json_option, print_json
 def command(as_json: bool) -> None:
     """Let the version that is installed now take over from the one that runs.
 
-    Install the new version first, in the same place. No turn is cut. Where the new version changes the database in a way the running one
-    cannot live with, it is refused and said so: then stop the gateway and start it again.
+    Install the new version first, in the same place. No turn is interrupted. A new version that changes the database in a way the running
+    one cannot read is refused, and the message says so: then stop the gateway and start it again.
     """
     from holdfast.cli import running
     from holdfast.cli.restart import restart

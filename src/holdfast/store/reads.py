@@ -50,6 +50,13 @@ def current_session(db: apsw.Connection, session_key: str) -> Session | None:
     return _session(rows[0]) if rows else None
 
 
+def named(db: apsw.Connection, prefix: str, limit: int) -> list[Session]:
+    after_all = prefix + "\U0010ffff"
+    where = "s.session_id >= ? AND s.session_id < ?"
+    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", (prefix, after_all, _page(limit)))
+    return [_session(row) for row in rows]
+
+
 def name(db: apsw.Connection, session: int) -> str:
     return str(fetch(db, "SELECT session_id FROM session WHERE id = ?", (session,))[0][0])
 

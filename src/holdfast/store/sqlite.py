@@ -59,6 +59,9 @@ class SqliteStore:
     async def current_session(self, session_key: str) -> Session | None:
         return await self._lines.read(reads.current_session, session_key)
 
+    async def named(self, prefix: str, *, limit: int) -> list[Session]:
+        return await self._lines.read(reads.named, prefix, limit)
+
     async def sessions(
         self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False, state: str | None = None
     ) -> SessionPage:
