@@ -1,6 +1,7 @@
 """The composition root: every part built whole from its ports, started in order, closed in reverse."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
@@ -39,7 +40,7 @@ from holdfast.web.frames import encode
 
 T = TypeVar("T")
 OWNERS_S = 1.0
-TOKEN_S = 0.5
+CREDENTIALS_S = 0.5
 
 log = structlog.get_logger()
 
@@ -146,6 +147,7 @@ async def _build(
     closing.callback(store.subscribe(wakeups.send))
     token = read_token(config.home) or make_token(config.home)
     access = Access(token, clock=clock, port=listener.getsockname()[1], hosts=config.allowed_hosts)
+    access.end_sign_ins(await store.signed_out(now=clock.now()))
     # Requests come only when everything they may ask for is there.
     app = build_app(
         gateway,
@@ -173,7 +175,7 @@ async def _build(
         on_serving=lambda: _say(report.url, access.new_code(), config, supervisor.kind) if heir is None else None,
     )
     tasks.spawn(_know_peers(store, locks, wakeups), name="peers")
-    tasks.spawn(_follow_token(config.home, access), name="token")
+    tasks.spawn(_follow_credentials(config.home, access, token, store), name="credentials")
     return tenure
 
 
@@ -187,11 +189,12 @@ async def _know_peers(store: SqliteStore, locks: OwnerLocks, wakeups: Wakeups) -
         await asyncio.sleep(OWNERS_S)
 
 
-async def _follow_token(home: Path, access: Access) -> None:
-    """A token that was replaced counts within a second, and the old one no more."""
-    known = read_token(home)
+async def _follow_credentials(home: Path, access: Access, known: str, store: SqliteStore) -> None:
+    """A token that was replaced counts within a second, and the old one no more; a sign-in that ended in another process is over here."""
     while True:
-        await asyncio.sleep(TOKEN_S)
+        await asyncio.sleep(CREDENTIALS_S)
+        with contextlib.suppress(Unavailable):
+            access.end_sign_ins(await store.signed_out(now=access.now()))
         try:
             found = read_token(home)
         except Refused as error:

@@ -400,6 +400,12 @@ class Store(Protocol):
         events went.
         """
 
+    async def sign_out(self, sign_in: str, *, until: int, now: int) -> None:
+        """A sign-in of a browser is over, `until` it would have ended by itself. Also when the disk is full."""
+
+    async def signed_out(self, *, now: int) -> list[str]:
+        """The sign-ins that were ended and have time left."""
+
     async def backup(self, path: str) -> None:
         """A consistent copy, also while others write."""
 

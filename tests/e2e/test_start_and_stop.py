@@ -275,3 +275,40 @@ def test_the_printed_address_signs_in_once(tmp_path: Path) -> None:
             serving.kill()
             serving.start()
             assert browser.get("/api/sessions").status_code == 200
+
+
+def test_a_sign_out_holds_over_a_hand_over_and_a_restart(tmp_path: Path) -> None:
+    """DESIGN 11: a cookie that somebody kept opens nothing any more, in whichever process."""
+    with Serving(tmp_path / "home") as serving:
+        with httpx.Client(base_url=serving.url) as browser, httpx.Client(base_url=serving.url) as other:
+            for each in (browser, other):
+                assert each.post("/api/login", json={"token": serving.token}).status_code == 204
+            kept = dict(browser.cookies)
+            assert browser.post("/api/logout").status_code == 204
+            serving.order("/api/admin/restart")
+            assert httpx.get(f"{serving.url}/api/sessions", cookies=kept).status_code == 401
+            assert other.get("/api/sessions").status_code == 200
+            serving.kill()
+            for process in serving.processes():
+                process.kill()
+            serving.start()
+            assert httpx.get(f"{serving.url}/api/sessions", cookies=kept).status_code == 401
+            assert other.get("/api/sessions").status_code == 200
+
+
+def test_a_new_token_ends_what_the_old_one_opened(tmp_path: Path) -> None:
+    """DESIGN 11: open streams and sign-ins, within seconds, without a restart."""
+    with Serving(tmp_path / "home") as serving, serving.client() as client:
+        session_id = serving.new_session()
+        with httpx.Client(base_url=serving.url) as browser:
+            assert browser.post("/api/login", json={"token": serving.token}).status_code == 204
+            path = f"/api/sessions/{session_id}/events"
+            with client.stream("GET", path) as by_token, browser.stream("GET", path, timeout=20) as by_cookie:
+                assert (by_token.status_code, by_cookie.status_code) == (200, 200)
+                assert holdfast(serving.home, "token", "rotate").code == 0
+                for answer in (by_token, by_cookie):
+                    assert '{"reason":"signed_out"}' in answer.read().decode()
+            assert browser.get("/api/sessions").status_code == 401
+            assert client.get("/api/sessions").status_code == 401
+            with serving.client() as again:
+                assert again.get("/api/sessions").status_code == 200

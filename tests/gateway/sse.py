@@ -102,10 +102,17 @@ class Reader:
 
 @asynccontextmanager
 async def reading(
-    world: World, session_id: str, *, after: str | None = None, last_event_id: str | None = None, receive_buffer: int | None = None
+    world: World,
+    session_id: str,
+    *,
+    after: str | None = None,
+    last_event_id: str | None = None,
+    receive_buffer: int | None = None,
+    cookie: str | None = None,
 ) -> AsyncIterator[Reader]:
     query = "" if after is None else f"?after={after}"
-    lines = [f"GET /api/sessions/{session_id}/events{query} HTTP/1.1", f"Host: 127.0.0.1:{world.port}", f"Authorization: Bearer {TOKEN}"]
+    lines = [f"GET /api/sessions/{session_id}/events{query} HTTP/1.1", f"Host: 127.0.0.1:{world.port}"]
+    lines.append(f"Authorization: Bearer {TOKEN}" if cookie is None else f"Cookie: holdfast={cookie}")
     if last_event_id is not None:
         lines.append(f"Last-Event-ID: {last_event_id}")
     connection = world.connect(receive_buffer)

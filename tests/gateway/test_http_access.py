@@ -7,9 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from holdfast.core.errors import StoreGone
 from holdfast.web.access import Access
 from holdfast.web.errors import Misdirected, NotSignedIn, TooManyTries
-from tests.gateway import web
+from holdfast.web.stream import Timing
+from tests.gateway import sse, web
 from tests.gateway.web import TOKEN, Hands, World
 
 
@@ -90,15 +92,19 @@ async def test_a_cookie_survives_a_restart_ends_after_thirty_days_and_with_the_t
 
 async def test_a_cookie_that_was_tampered_with_is_refused(world: World) -> None:
     cookie = cookie_of(await world.browser().post("/api/login", json={"token": TOKEN}))
-    expires, signature = cookie.split(".")
+    name, expires, signature = cookie.split(".")
     forged = [
-        f"{int(expires) + 1}.{signature}",
-        f"{expires}.{signature[:-1]}",
-        expires,
-        f"{expires}.",
+        f"{name}.{int(expires) + 1}.{signature}",
+        f"{name}x.{expires}.{signature}",
+        f".{expires}.{signature}",
+        f"{expires}.{signature}",
+        f"{name}.{expires}.{signature[:-1]}",
+        f"{name}.{expires}",
+        f"{name}.{expires}.",
         f".{signature}",
         "",
         ".",
+        "..",
         "x.y",
         "0." + signature,
     ]
@@ -108,12 +114,84 @@ async def test_a_cookie_that_was_tampered_with_is_refused(world: World) -> None:
     assert (await both.get("/api/sessions")).status_code == 200
 
 
-async def test_signing_out_makes_the_browser_forget(world: World) -> None:
+async def test_signing_out_makes_the_browser_forget_and_ends_that_sign_in_for_whoever_copied_its_cookie(tmp_path: Path) -> None:
+    """DESIGN 11: on the server, for good, and for no other browser."""
+    async with web.world(tmp_path) as world:
+        browser = world.browser()
+        cookie = cookie_of(await browser.post("/api/login", json={"token": TOKEN}))
+        other = cookie_of(await world.browser().post("/api/login", json={"token": TOKEN}))
+        assert cookie != other
+        answer = await browser.post("/api/logout", json={})
+        assert answer.status_code == 204 and "Max-Age=0" in answer.headers["set-cookie"]
+        assert (await browser.get("/api/sessions")).status_code == 401
+        assert error_of(await world.browser(Cookie=f"holdfast={cookie}").get("/api/sessions")) == (401, "not_signed_in")
+        assert (await world.browser(Cookie=f"holdfast={other}").get("/api/sessions")).status_code == 200
+    async with web.world(tmp_path, life="another") as world:
+        assert (await world.browser(Cookie=f"holdfast={cookie}").get("/api/sessions")).status_code == 401
+        assert (await world.browser(Cookie=f"holdfast={other}").get("/api/sessions")).status_code == 200
+
+
+async def test_a_sign_out_that_cannot_be_stored_is_not_said_to_have_happened(world: World) -> None:
     browser = world.browser()
     await browser.post("/api/login", json={"token": TOKEN})
-    answer = await browser.post("/api/logout", json={})
-    assert answer.status_code == 204 and "Max-Age=0" in answer.headers["set-cookie"]
+    world.weather.fault = StoreGone("/x")
+    assert error_of(await browser.post("/api/logout", json={})) == (503, "store_gone")
+    world.weather.fault = None
+    assert (await browser.get("/api/sessions")).status_code == 200
+    assert (await browser.post("/api/logout", json={})).status_code == 204
     assert (await browser.get("/api/sessions")).status_code == 401
+
+
+async def test_signing_out_with_a_token_and_no_cookie_ends_nothing(world: World) -> None:
+    assert (await world.client.post("/api/logout", json={})).status_code == 204
+    assert (await world.client.get("/api/sessions")).status_code == 200
+
+
+async def test_a_new_token_voids_the_codes_that_were_given_out_before(world: World) -> None:
+    """DESIGN 11"""
+    code = world.access.new_code()
+    world.access.use_token("another token")
+    assert error_of(await world.browser().post("/api/login", json={"code": code})) == (401, "not_signed_in")
+    assert (await world.browser().post("/api/login", json={"code": world.access.new_code()})).status_code == 204
+
+
+async def test_a_new_token_ends_every_stream_that_an_old_credential_opened(served: World) -> None:
+    """DESIGN 11: and gives them nothing more, not even what is stored already."""
+    session_id = await served.new_session()
+    cookie = cookie_of(await served.browser().post("/api/login", json={"token": TOKEN}))
+    async with sse.reading(served, session_id) as by_token, sse.reading(served, session_id, cookie=cookie) as by_cookie:
+        for reader in (by_token, by_cookie):
+            assert [event.name for event in await reader.take(1)] == ["session.created"]
+        served.access.use_token("another token")
+        for reader in (by_token, by_cookie):
+            [last] = await reader.until("end")
+            assert last.data == {"reason": "signed_out"}
+            assert await reader.chunk() is False
+
+
+async def test_signing_out_ends_the_streams_of_that_browser_alone(served: World) -> None:
+    """DESIGN 11"""
+    session_id = await served.new_session()
+    browser = served.browser()
+    mine = cookie_of(await browser.post("/api/login", json={"token": TOKEN}))
+    other = cookie_of(await served.browser().post("/api/login", json={"token": TOKEN}))
+    async with sse.reading(served, session_id, cookie=mine) as ended, sse.reading(served, session_id, cookie=other) as stays:
+        await ended.take(1)
+        await stays.take(1)
+        assert (await browser.post("/api/logout", json={})).status_code == 204
+        assert [event.data for event in await ended.until("end")] == [{"reason": "signed_out"}]
+        await served.post(session_id, "hello")
+        assert (await stays.take(1))[0].name == "message.accepted"
+
+
+async def test_a_stream_ends_when_the_time_of_its_cookie_is_over(tmp_path: Path) -> None:
+    async with web.world(tmp_path, timing=Timing(heartbeat_s=0.02)) as world, web.serving(world):
+        session_id = await world.new_session()
+        cookie = cookie_of(await world.browser().post("/api/login", json={"token": TOKEN}))
+        async with sse.reading(world, session_id, cookie=cookie) as reader:
+            await reader.take(1)
+            world.clock.pass_s(30 * 24 * 3600 + 1)
+            assert [event.data for event in await reader.until("end")] == [{"reason": "signed_out"}]
 
 
 async def test_behind_tls_the_cookie_is_for_tls_only(world: World) -> None:

@@ -344,3 +344,7 @@ def _member(kind: type[E], value: str) -> E:
         return kind(value)
     except ValueError:
         raise apsw.CorruptError(f"{value!r} is no {kind.__name__}") from None
+
+
+def signed_out(db: apsw.Connection, now: int) -> list[str]:
+    return [row[0] for row in fetch(db, "SELECT sign_in FROM signed_out WHERE until > ?", (now,))]

@@ -158,4 +158,10 @@ CREATE TABLE meta (
 -- `identity`: a random number by which a process knows the database it opened. A copy gets another one.
 INSERT INTO meta VALUES ('searchable_id', 0), ('commit_mark', 0), ('settled', 0), ('identity', random());
 
+-- Sign-ins of browsers that were ended before their time. Their cookies carry their own proof, so this is all there is to keep.
+CREATE TABLE signed_out (
+    sign_in TEXT PRIMARY KEY,
+    until   INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE VIRTUAL TABLE search USING fts5 (text, content = '', contentless_delete = 1, prefix = '2 3', tokenize = "unicode61 remove_diacritics 2");

@@ -240,6 +240,12 @@ class SqliteStore:
                 gone += count
         return gone
 
+    async def sign_out(self, sign_in: str, *, until: int, now: int) -> None:
+        await self._lines.write(upkeep.sign_out, sign_in, until, now, when_full=True)
+
+    async def signed_out(self, *, now: int) -> list[str]:
+        return await self._lines.read(reads.signed_out, now)
+
     async def backup(self, path: str) -> None:
         await self._lines.read(_copy, path)
 

@@ -6,3 +6,9 @@ ALTER TABLE session ADD COLUMN stop_at INTEGER;
 ALTER TABLE session ADD COLUMN stop_reply TEXT;
 
 INSERT INTO meta VALUES ('identity', random());
+
+-- Sign-ins of browsers that were ended before their time. Their cookies carry their own proof, so this is all there is to keep.
+CREATE TABLE signed_out (
+    sign_in TEXT PRIMARY KEY,
+    until   INTEGER NOT NULL
+) WITHOUT ROWID;

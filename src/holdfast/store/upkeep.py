@@ -50,6 +50,11 @@ def set_pause(db: apsw.Connection, pause: Pause | None) -> None:
         db.execute("INSERT INTO pause VALUES (1, ?, ?, ?)", (pause.holder, pause.since, pause.until))
 
 
+def sign_out(db: apsw.Connection, sign_in: str, until: int, now: int) -> None:
+    db.execute("DELETE FROM signed_out WHERE until <= ?", (now,))
+    db.execute("INSERT OR REPLACE INTO signed_out VALUES (?, ?)", (sign_in, until))
+
+
 def forget_owner(db: apsw.Connection, owner: int) -> None:
     # A lease is held by open turns alone, and those have an index.
     db.execute(

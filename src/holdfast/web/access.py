@@ -7,7 +7,7 @@ import re
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from holdfast.ports import Clock
 from holdfast.web.errors import ForeignOrigin, Misdirected, NotSignedIn, TooManyTries
@@ -25,9 +25,24 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:/@\[\]]+)(?::([0-9]{1,5}))?")
 _COOKIE_PREFIX = COOKIE.encode() + b"="
 
 
+class SignIn(NamedTuple):
+    """One browser's: what its cookie says. The name is no secret; only the signature next to it in the cookie opens anything."""
+
+    name: str
+    until_s: int
+
+
+class Grant(NamedTuple):
+    """What a request was let in by: a token (known by the key made from it), and a sign-in under it unless it was the token itself."""
+
+    key: bytes
+    sign_in: SignIn | None
+
+
 class Access:
-    """Cookies carry their own proof, so they survive restarts, and a new token ends them all. A right credential always passes: the limit
-    on wrong ones spares the log and the machine, it does not replace the 256 bits of the token.
+    """Cookies carry their own proof, so they survive restarts, and a new token ends them all. One that was signed out is known by its name
+    until it would have ended by itself. A right credential always passes: the limit on wrong ones spares the log and the machine, it does
+    not replace the 256 bits of the token.
 
     We answer to the loopback's names on our port, and to `hosts`; one of these without a port is good for every port."""
 
@@ -44,14 +59,53 @@ class Access:
         self._hosts = frozenset(_allowed(port, hosts))
         self._codes: OrderedDict[bytes, float] = OrderedDict()
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._signed_out: frozenset[str] = frozenset()
+        self._watched: dict[Callable[[], None], Grant] = {}
         self.use_token(token)
 
     def use_token(self, token: str) -> None:
-        """From now on this token counts; cookies made under another one do not."""
+        """From now on this token counts. Cookies and codes made under another one do not, and what they opened is closed."""
         if not token:
             raise ValueError("an empty token would let everybody in")
         self._token = token.encode()
         self._key = hmac.digest(self._token, b"holdfast cookie", "sha256")
+        self._codes.clear()
+        self._end_what_is_over()
+
+    def end_sign_ins(self, names: Iterable[str]) -> None:
+        """These are over, and what they opened is closed. None ever begins again."""
+        self._signed_out = self._signed_out.union(names)
+        self._end_what_is_over()
+
+    # what stays open
+
+    def good(self, grant: Grant) -> bool:
+        """Whether a request that was let in by this would be let in again."""
+        return hmac.compare_digest(grant.key, self._key) and (grant.sign_in is None or self._lasts(grant.sign_in))
+
+    def watch(self, grant: Grant, ended: Callable[[], None]) -> Callable[[], None]:
+        """`ended` is called once when the grant is over, at once if it is over already. Gives the way to stop watching."""
+        if not self.good(grant):
+            ended()
+        else:
+            self._watched[ended] = grant
+
+        def forget() -> None:
+            self._watched.pop(ended, None)
+
+        return forget
+
+    def _end_what_is_over(self) -> None:
+        over = [ended for ended, grant in self._watched.items() if not self.good(grant)]
+        for ended in over:
+            del self._watched[ended]
+            ended()
+
+    def _lasts(self, sign_in: SignIn) -> bool:
+        return sign_in.until_s > self._clock.now() // 1000 and sign_in.name not in self._signed_out
+
+    def now(self) -> int:
+        return self._clock.now()
 
     # names
 
@@ -73,31 +127,42 @@ class Access:
 
     # credentials
 
-    def check(self, headers: dict[bytes, bytes], client: str) -> None:
+    def check(self, headers: dict[bytes, bytes], client: str) -> Grant:
         """Passes whoever may ask. `client` is whose failures are counted together."""
         authorization = headers.get(b"authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(b" ")
             if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
-                return
+                return Grant(self._key, None)
             self._fail(client, "The token in the Authorization header is not the one of this gateway. `holdfast token` prints it.")
-        cookies = [part.strip() for part in headers.get(b"cookie", b"").split(b";")]
-        genuine = [self._genuine(cookie[len(_COOKIE_PREFIX) :]) for cookie in cookies if cookie.startswith(_COOKIE_PREFIX)]
-        if any(until is not None and until > self._clock.now() // 1000 for until in genuine):
-            return
-        if None in genuine:
+        found = self._sign_ins(headers)
+        for sign_in in found:
+            if sign_in is not None and self._lasts(sign_in):
+                return Grant(self._key, sign_in)
+        if None in found:
             self._fail(client, "The sign-in of this browser is no longer good. Sign in again.")
         raise NotSignedIn(
             "Sign in first: open the address that `holdfast serve` printed, or send the token (`holdfast token`) as a Bearer."
         )
 
-    def _genuine(self, value: bytes) -> int | None:
-        """Until when a cookie of ours is good; None for one that we did not make under this token."""
-        expires, _, signature = value.partition(b".")
-        return int(expires) if hmac.compare_digest(signature, self._sign(expires)) else None
+    def sign_ins(self, headers: dict[bytes, bytes]) -> list[SignIn]:
+        """Those of a request's cookies that are still good."""
+        return [sign_in for sign_in in self._sign_ins(headers) if sign_in is not None and self._lasts(sign_in)]
 
-    def _sign(self, expires: bytes) -> bytes:
-        return base64.urlsafe_b64encode(hmac.digest(self._key, expires, "sha256")).rstrip(b"=")
+    def _sign_ins(self, headers: dict[bytes, bytes]) -> list[SignIn | None]:
+        cookies = [part.strip() for part in headers.get(b"cookie", b"").split(b";")]
+        return [self._genuine(cookie[len(_COOKIE_PREFIX) :]) for cookie in cookies if cookie.startswith(_COOKIE_PREFIX)]
+
+    def _genuine(self, value: bytes) -> SignIn | None:
+        """What a cookie of ours says; None for one that we did not make under this token."""
+        said, _, signature = value.rpartition(b".")
+        if not hmac.compare_digest(signature, self._sign(said)):
+            return None
+        name, _, until = said.decode().partition(".")
+        return SignIn(name, int(until))
+
+    def _sign(self, said: bytes) -> bytes:
+        return base64.urlsafe_b64encode(hmac.digest(self._key, said, "sha256")).rstrip(b"=")
 
     # signing in
 
@@ -117,11 +182,12 @@ class Access:
                 self._fail(client, "This code is wrong, used up or older than five minutes. The token (`holdfast token`) works here too.")
         elif not hmac.compare_digest(_bytes(token or ""), self._token):
             self._fail(client, "This is not the token of this gateway. `holdfast token` prints it.")
-        expires = b"%d" % (self._clock.now() // 1000 + COOKIE_LIFE_S)
-        return self._set_cookie(expires + b"." + self._sign(expires), COOKIE_LIFE_S, secure)
+        said = f"{self._random(16)}.{self._clock.now() // 1000 + COOKIE_LIFE_S}".encode()
+        return self._set_cookie(said + b"." + self._sign(said), COOKIE_LIFE_S, secure)
 
-    def sign_out(self, *, secure: bool) -> bytes:
-        """The Set-Cookie header that makes a browser forget."""
+    def sign_out(self, ended: Iterable[SignIn], *, secure: bool) -> bytes:
+        """The Set-Cookie header that makes a browser forget. The sign-ins are over for whoever else has their cookies, too."""
+        self.end_sign_ins(sign_in.name for sign_in in ended)
         return self._set_cookie(b"", 0, secure)
 
     def _set_cookie(self, value: bytes, max_age_s: int, secure: bool) -> bytes:

@@ -46,11 +46,11 @@ def build_app(
     envelope = Envelope(Guard(router, access))
     operations: list[Operation] = [
         *Messages(gateway).operations(),
-        *Streams(gateway, Tasks(), timing).operations(),
+        *Streams(gateway, access, Tasks(), timing).operations(),
         *Sessions(gateway).operations(),
         *Questions(gateway).operations(),
         *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop, request_restart).operations(),
-        *Login(access).operations(),
+        *Login(access, gateway.store).operations(),
     ]
     operations += OpenApi(operations, holdfast.__version__).operations()
     paths = dict.fromkeys(operation.path for operation in operations)

@@ -115,16 +115,6 @@ class NotYet(WebError):
         super().__init__(f"{what} is not possible yet. A later version will do it.")
 
 
-class Unhealthy(WebError):
-    """Says no more than that: whoever asks for the health need not be signed in."""
-
-    code, status = "unhealthy", 503
-    headers = ((b"retry-after", b"5"),)
-
-    def __init__(self) -> None:
-        super().__init__("The gateway cannot store anything at the moment. `holdfast status` says why.")
-
-
 # The first that fits decides.
 STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (NotFound, 404),

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import BadInput
+from holdfast.ports import Store
 from holdfast.web.access import Access
 from holdfast.web.bodies import Body, Nothing
 from holdfast.web.errors import NotSignedIn, TooManyTries
@@ -20,8 +21,8 @@ class Credential(Body, frozen=True):
 
 
 class Login:
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, access: Access, store: Store) -> None:
+        self._access, self._store = access, store
 
     def operations(self) -> Iterable[Operation]:
         yield Operation(
@@ -39,11 +40,10 @@ class Login:
             method="POST",
             path="/api/logout",
             handle=self.logout,
-            summary="Make the browser forget its cookie",
+            summary="End the sign-in of this browser, here and on the server",
             body=Nothing,
             body_optional=True,
             answers={204: None},
-            inside=False,
         )
 
     async def login(self, call: Call) -> ASGIApp:
@@ -54,7 +54,11 @@ class Login:
         return Reply(204, headers=((b"set-cookie", cookie),))
 
     async def logout(self, call: Call) -> ASGIApp:
-        return Reply(204, headers=((b"set-cookie", self._access.sign_out(secure=_secure(call))),))
+        """On record first: a sign-in that was ended stays so after a restart and in other processes."""
+        ended = self._access.sign_ins(call.headers)
+        for sign_in in ended:
+            await self._store.sign_out(sign_in.name, until=sign_in.until_s * 1000, now=self._access.now())
+        return Reply(204, headers=((b"set-cookie", self._access.sign_out(ended, secure=_secure(call))),))
 
 
 def _secure(call: Call) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import BadInput, Bug, HoldfastError, StoreFull, Unavailable
-from holdfast.web.access import Access
+from holdfast.web.access import Access, Grant
 from holdfast.web.bodies import Body, Headers, Query, check_type, decode_body, decode_query, read_body
 from holdfast.web.errors import (
     ForeignOrigin,
@@ -26,12 +26,13 @@ HEADERS = "holdfast.headers"
 
 
 class Call:
-    """One request, as its handler sees it. `body` and `query` are of the types that its operation names."""
+    """One request, as its handler sees it. `body` and `query` are of the types that its operation names; `grant` is what it was let in by,
+    None where no credential is asked for."""
 
-    __slots__ = ("body", "headers", "params", "query", "scope")
+    __slots__ = ("body", "grant", "headers", "params", "query", "scope")
 
-    def __init__(self, scope: Scope, headers: Headers, params: Mapping[str, str]) -> None:
-        self.scope, self.headers, self.params = scope, headers, params
+    def __init__(self, scope: Scope, headers: Headers, params: Mapping[str, str], grant: Grant | None) -> None:
+        self.scope, self.headers, self.params, self.grant = scope, headers, params, grant
         self.body: Any = None
         self.query: Any = None
 
@@ -94,11 +95,12 @@ class Resource:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Headers = scope[HEADERS]
         operation = self._operations.get(scope["method"])
+        grant = None
         if not (self._open if operation is None else operation.open):
-            self._access.check(headers, client_of(scope))
+            grant = self._access.check(headers, client_of(scope))
         if operation is None:
             raise WrongMethod(scope["method"], self.allow)
-        call = Call(scope, headers, _params(scope))
+        call = Call(scope, headers, _params(scope), grant)
         if operation.query is not None:
             call.query = decode_query(operation.query, scope["query_string"])
         if operation.body is not None:

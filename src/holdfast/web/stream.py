@@ -17,6 +17,7 @@ from holdfast.gateway.feed import Frame, Watcher
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
 from holdfast.web import frames, views
+from holdfast.web.access import Access, Grant
 from holdfast.web.bodies import Query
 from holdfast.web.operations import Call, Operation
 
@@ -26,6 +27,8 @@ HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-cont
 BEGINNING = "0"
 _CURSOR = re.compile(r"(.+)\.([0-9]{1,18})")
 _GONE = "gone"
+_SIGNED_OUT = "signed_out"
+_AT_ONCE = (_GONE, _SIGNED_OUT)  # Nothing more is given to it, not even what is stored already.
 
 log = structlog.get_logger()
 
@@ -57,8 +60,8 @@ def place_of(cursor: str, session: Session) -> tuple[int, str | None]:
 
 
 class Streams:
-    def __init__(self, gateway: Gateway, tasks: Tasks, timing: Timing) -> None:
-        self._gateway, self._tasks, self._timing = gateway, tasks, timing
+    def __init__(self, gateway: Gateway, access: Access, tasks: Tasks, timing: Timing) -> None:
+        self._gateway, self._access, self._tasks, self._timing = gateway, access, tasks, timing
 
     def operations(self) -> Iterable[Operation]:
         yield Operation(
@@ -77,20 +80,34 @@ class Streams:
         session = await self._gateway.store.session(call.params["id"])
         cursor = call.headers.get(b"last-event-id", b"").decode("latin-1") or call.query.after
         seq, lost = place_of(cursor, session)
-        return Reader(self._gateway, self._tasks, self._timing, session, seq, lost)
+        assert call.grant is not None
+        return Reader(self._gateway, self._access, call.grant, self._tasks, self._timing, session, seq, lost)
 
 
 class Reader:
-    """One reader. `seq` is the last event it has; `lost` says why it cannot go on from there, if it cannot."""
+    """One reader. `seq` is the last event it has; `lost` says why it cannot continue from there, if it cannot. It lasts as long as the
+    credential it came with."""
 
-    def __init__(self, gateway: Gateway, tasks: Tasks, timing: Timing, session: Session, seq: int, lost: str | None) -> None:
-        self._gateway, self._tasks, self._timing, self._session = gateway, tasks, timing, session
+    def __init__(
+        self,
+        gateway: Gateway,
+        access: Access,
+        grant: Grant,
+        tasks: Tasks,
+        timing: Timing,
+        session: Session,
+        seq: int,
+        lost: str | None,
+    ) -> None:
+        self._gateway, self._access, self._grant = gateway, access, grant
+        self._tasks, self._timing, self._session = tasks, timing, session
         self._seq, self._lost = seq, lost
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         feed = self._gateway.feed
         watcher = await feed.watch(self._session.session_id)
+        forget = self._access.watch(self._grant, lambda: watcher.end(_SIGNED_OUT))
         leaving = self._tasks.spawn(_hear_of_leaving(receive, watcher), name=f"reader of {self._session.session_id}")
         try:
             await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
@@ -100,6 +117,7 @@ class Reader:
         except TimeoutError:
             log.info("a reader took nothing for too long", session=self._session.session_id)
         finally:
+            forget()
             feed.leave(watcher)
             leaving.cancel()
 
@@ -117,8 +135,10 @@ class Reader:
         await self._catch_up(watcher)
         while True:
             new = await watcher.next(self._timing.heartbeat_s)
-            if watcher.ended == _GONE:
-                return _GONE
+            if watcher.ended in _AT_ONCE:
+                return str(watcher.ended)
+            if not self._access.good(self._grant):  # A cookie whose time is over.
+                return _SIGNED_OUT
             if watcher.slow:
                 return "slow_reader"
             if new:
@@ -146,7 +166,7 @@ class Reader:
 
     async def _catch_up(self, watcher: Watcher) -> None:
         """Everything the store has behind the last event given. A hole means pruned events: then the whole session, as it is now."""
-        while watcher.ended != _GONE:
+        while watcher.ended not in _AT_ONCE:
             if self._lost is not None:
                 await self._snapshot(self._lost)
                 self._lost = None
