@@ -124,8 +124,9 @@ async def _build(
     closing.push_async_callback(store.aclose)
     wakeups = Wakeups(config.home / "run", name, lambda: report.gateway.hint() if report.gateway else None)
     closing.callback(wakeups.close)
+    life = report.life
     owner = await store.register_owner(
-        Owner(name=name, pid=os.getpid(), started_at=system.process_start(), boot_id=system.boot_id(), socket=wakeups.path)
+        Owner(name=name, pid=life.pid, started_at=life.started_at, boot_id=life.boot_id, socket=wakeups.path)
     )
     gateway = report.gateway = Gateway(
         store=store,

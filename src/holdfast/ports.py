@@ -8,6 +8,7 @@ import msgspec
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import DeliveryChanged, Event, Logged, QuestionAnswered, SessionChanged, TurnLeft
+from holdfast.core.lives import Life
 from holdfast.core.resets import Boundary
 from holdfast.core.restarts import Request
 from holdfast.core.sessions import Lease, Session
@@ -47,6 +48,10 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: str
     socket: str | None = None
     draining: str | None = None
+
+    @property
+    def life(self) -> Life:
+        return Life(self.pid, self.started_at, self.boot_id)
 
 
 class Accepted(msgspec.Struct, frozen=True):

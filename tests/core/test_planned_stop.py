@@ -4,19 +4,22 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.planned_stop import COUNTS_FOR_MS, Life, marker, names
+from holdfast.core.lives import Life
+from holdfast.core.planned_stop import COUNTS_FOR_MS, marker, names
 
 NOW = 1_800_000_000_000
-US = Life(pid=42, started_at=NOW - 5000)
+US = Life(pid=42, started_at=5000, boot_id="b")
 
 
 def test_a_marker_names_the_life_it_was_written_for() -> None:
     """D8"""
-    assert marker(US, at=NOW) == {"pid": 42, "process_started_at": NOW - 5000, "written_at": NOW}
+    assert marker(US, at=NOW) == {"pid": 42, "process_started_at": 5000, "boot_id": "b", "written_at": NOW}
     assert names(marker(US, at=NOW), US, now=NOW)
 
 
-@pytest.mark.parametrize("other", [Life(43, US.started_at), Life(42, US.started_at + 1), Life(42, US.started_at - 1), Life(0, 0)])
+@pytest.mark.parametrize(
+    "other", [Life(43, 5000, "b"), Life(42, 5010, "b"), Life(42, 4990, "b"), Life(42, 5000, "another boot"), Life(0, 0, "")]
+)
 def test_a_marker_names_no_other_process_and_no_other_life_of_the_same_number(other: Life) -> None:
     """D4, D8, C20: numbers are given out again, start times are not."""
     assert not names(marker(US, at=NOW), other, now=NOW)
@@ -37,7 +40,7 @@ def test_a_marker_counts_for_a_minute_before_and_after_the_time_it_bears(age_ms:
     "change",
     [
         {"pid": None}, {"pid": "42"}, {"pid": [42]}, {"pid": {}}, {"pid": -42},
-        {"process_started_at": None}, {"process_started_at": str(US.started_at)}, {"process_started_at": []},
+        {"process_started_at": None}, {"process_started_at": str(US.started_at)}, {"process_started_at": []}, {"boot_id": None},
         {"written_at": None}, {"written_at": str(NOW)}, {"written_at": float(NOW)}, {"written_at": True}, {"written_at": [NOW]},
     ],
 )  # fmt: skip

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from holdfast.cli.app import COMMANDS, LATER
-from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, write_status
+from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, life_fields, write_status
 
 SLOW = (
     "asyncio",
@@ -156,7 +155,7 @@ def named(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        write_status(tmp_path, pid=process.pid, process_started_at=int(psutil.Process(process.pid).create_time() * 1000), running_turns=2)
+        write_status(tmp_path, **life_fields(process.pid), running_turns=2)
         yield process
         process.kill()
 

@@ -11,16 +11,16 @@ from typing import Any
 import psutil
 import pytest
 
-from holdfast.core.planned_stop import Life
+from holdfast.core.lives import Life
 from holdfast.process import marker as markers
-from tests.e2e.command_line import holdfast, is_one_sentence, write_status
+from tests.e2e.command_line import holdfast, is_one_sentence, life_fields, write_status
 from tests.e2e.serving import Serving, now, wait_until
 
 
 def marker_for(pid: int, *, older_ms: int = 0, started_ms: int = 0) -> dict[str, Any]:
     """As `holdfast stop` writes it; or one that is older, or names another life of that pid."""
-    started_at = int(psutil.Process(pid).create_time() * 1000) + started_ms
-    return {"pid": pid, "process_started_at": started_at, "written_at": now() - older_ms}
+    life = life_fields(pid)
+    return life | {"process_started_at": life["process_started_at"] + started_ms, "written_at": now() - older_ms}
 
 
 def put(serving: Serving, marker: dict[str, Any]) -> Path:
@@ -154,7 +154,7 @@ def test_the_watcher_ends_with_the_process_and_does_not_hold_it_up(tmp_path: Pat
     """D5: wherever in its interval it is told to."""
 
     async def watch_and_leave() -> float:
-        life = Life(os.getpid(), 1)
+        life = Life(os.getpid(), 1, "b")
         watching = asyncio.create_task(
             markers.watch(tmp_path, life, now=lambda: 0, obeys=lambda: True, stop=lambda: pytest.fail("nobody asked for it"))
         )

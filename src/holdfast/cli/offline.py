@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
+from holdfast import processes
 from holdfast.cli.display import cut, one_line
-from holdfast.cli.running import lives
 from holdfast.core import turns
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Logged
@@ -199,7 +199,7 @@ async def summaries(store: SqliteStore, *, query: str, limit: int, before: str |
 
 async def _living(store: SqliteStore) -> set[int]:
     """The owners whose process goes on. A turn of any other is cut, though nobody has recorded that yet."""
-    return {owner.id for owner in await store.owners() if lives(owner.pid, owner.started_at)}
+    return {owner.id for owner in await store.owners() if processes.lives(owner.life)}
 
 
 def _is_cut(session: Session, living: set[int]) -> bool:

@@ -5,14 +5,12 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psutil
-
+from holdfast import processes
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import HUNG_AFTER_S
+from holdfast.core.lives import life_in
 
 STATUS = "status.json"
-# The system's own idea of when it booted, from which start times are counted, may move by a second when its clock is set.
-TOLERANCE_MS = 2000
 
 
 class NotRunning(Unavailable):
@@ -33,7 +31,7 @@ class Found(NamedTuple):
 
 def find(home: Path) -> Found:
     status = _read(home / STATUS)
-    if status is None or not lives(status["pid"], status["process_started_at"]):
+    if status is None or (life := life_in(status)) is None or not processes.lives(life):
         return Found(status, False)
     return Found(status, True, _silent_s(home, status))
 
@@ -55,22 +53,12 @@ def require(home: Path) -> dict[str, Any]:
     return found.status
 
 
-def lives(pid: int, started_at: int) -> bool:
-    """Whether this life of this process goes on: numbers are given out again, start times are not. A zombie is dead."""
-    try:
-        process = psutil.Process(pid)
-        same = abs(process.create_time() * 1000 - started_at) <= TOLERANCE_MS
-        return same and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, ValueError, OverflowError):
-        return False
-
-
 def _read(path: Path) -> dict[str, Any] | None:
     """None for a file that is missing, or that nobody could have meant."""
     try:
         status = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
-    if not isinstance(status, dict) or not isinstance(status.get("pid"), int) or not isinstance(status.get("process_started_at"), int):
+    if not isinstance(status, dict) or not isinstance(status.get("pid"), int):
         return None
     return {"gateway_state": "unknown", "url": None, **status}

@@ -13,7 +13,7 @@ from holdfast.cli.options import chosen_home, home, home_option
 from holdfast.core.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
-    from holdfast.core.planned_stop import Life
+    from holdfast.core.lives import Life
 
 # A gateway ends itself at its deadline; only one that cannot even do that is killed from here.
 GRACE_S = 5.0
@@ -76,17 +76,17 @@ def _is_over(session: dict[str, Any], turn_id: str) -> bool:
 
 
 def _stop_gateway(timeout_s: float | None) -> None:
+    from holdfast import processes
     from holdfast.cli import running
-    from holdfast.core.planned_stop import Life
+    from holdfast.core.lives import life_in
 
     status = running.require(home())
     began = time.monotonic()
-    processes = [Life(status["pid"], status["process_started_at"])]
-    processes += [Life(other["pid"], other["process_started_at"]) for other in status.get("retiring") or ()]
+    known = [life for each in (status, *(status.get("retiring") or ())) if (life := life_in(each))]
     patience_s = _default_timeout_s() if timeout_s is None else timeout_s
-    _plan(processes[0])
-    _ask_to_stop(status, min(ASK_S, patience_s))
-    while left := [life for life in processes if running.lives(life.pid, life.started_at)]:
+    _plan(known[0])
+    _ask_to_stop(known[0], min(ASK_S, patience_s))
+    while left := [life for life in known if processes.lives(life)]:
         if time.monotonic() - began >= patience_s:
             _force(left)
             _leave_stopped()
@@ -120,9 +120,10 @@ def _leave_stopped() -> None:
 
 
 def _force(left: list["Life"]) -> None:
+    from holdfast import processes
+
     for life in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(life.pid, signal.SIGKILL)
+        processes.send(life, signal.SIGKILL)
 
 
 class StillRunning(Refused):
@@ -146,9 +147,9 @@ class Forced(Unavailable):
         )
 
 
-def _ask_to_stop(status: dict[str, Any], patience_s: float) -> None:
+def _ask_to_stop(life: "Life", patience_s: float) -> None:
     """Over HTTP; where that fails, by the signal that means the same."""
-    from holdfast.cli import running
+    from holdfast import processes
     from holdfast.cli.client import connect
     from holdfast.core.errors import HoldfastError
 
@@ -156,15 +157,11 @@ def _ask_to_stop(status: dict[str, Any], patience_s: float) -> None:
         connect(home()).post("/api/admin/stop", patience_s=max(0.1, patience_s))
         return
     except HoldfastError:
-        pid = status["pid"]
-    if not running.lives(pid, status["process_started_at"]):
-        return  # It went by itself in this moment.
+        pass
     try:
-        os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return
+        processes.send(life, signal.SIGTERM)
     except PermissionError:
-        raise Refused(f"Process {pid} belongs to another user. Run this as that user, or as root.") from None
+        raise Refused(f"Process {life.pid} belongs to another user. Run this as that user, or as root.") from None
 
 
 def _default_timeout_s() -> float:

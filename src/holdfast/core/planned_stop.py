@@ -2,26 +2,19 @@
 
 from typing import Any
 
-import msgspec
+from holdfast.core.lives import Life, life_in
 
 NAME = "planned-stop.json"
 COUNTS_FOR_MS = 60_000
 
 
-class Life(msgspec.Struct, frozen=True):
-    """One life of one process: a pid counts only with its start time."""
-
-    pid: int
-    started_at: int
-
-
 def marker(life: Life, *, at: int) -> dict[str, Any]:
-    return {"pid": life.pid, "process_started_at": life.started_at, "written_at": at}
+    return {**life.named, "written_at": at}
 
 
 def names(marker: dict[str, Any] | None, life: Life, *, now: int) -> bool:
     """Whether a marker asks this life to stop, and is young enough to count."""
-    if marker is None or (marker.get("pid"), marker.get("process_started_at")) != (life.pid, life.started_at):
+    if marker is None or life_in(marker) != life:
         return False
     written = marker.get("written_at")
     return isinstance(written, int) and abs(now - written) <= COUNTS_FOR_MS

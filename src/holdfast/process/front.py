@@ -7,8 +7,8 @@ import select
 import signal
 from typing import Any
 
-from holdfast.core.planned_stop import Life
-from holdfast.process import system
+from holdfast import processes
+from holdfast.core.lives import Life, life_in
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 DIED = 1
@@ -26,9 +26,7 @@ def stay(descriptor: int, life: Life, *, unheard: list[int]) -> int:
     serving = [life]
 
     def pass_on(number: int, frame: object = None) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            if system.lives(serving[-1].pid, serving[-1].started_at):
-                os.kill(serving[-1].pid, number)
+        processes.send(serving[-1], number)
 
     for number in SIGNALS:
         signal.signal(number, pass_on)
@@ -44,5 +42,5 @@ def stay(descriptor: int, life: Life, *, unheard: list[int]) -> int:
             said = json.loads(line)
             if "exit" in said:
                 code = int(said["exit"])
-            else:
-                serving.append(Life(said["pid"], said["started_at"]))
+            elif successor := life_in(said):
+                serving.append(successor)

@@ -2,7 +2,7 @@
 
 The two talk in lines of JSON over a socket of their own:
 
-    new: {"ready": {"pid", "started_at", "version"}}    it has loaded code and settings, opened the store, and could serve
+    new: {"ready": {"life", "version"}}                 it has loaded code and settings, opened the store, and could serve
     old: {"go": true}                                   the old one starts no more turns and sends no more replies
     new: {"serving": true}                              it serves; the old one lets go of lock and listener
     old: {"announced": true}                            the service manager knows the new main process
@@ -26,7 +26,7 @@ import msgspec
 import structlog
 
 from holdfast.core.errors import HandOverFailed
-from holdfast.core.planned_stop import Life
+from holdfast.core.lives import Life
 from holdfast.store.ground import Identity
 
 VARIABLE = "HOLDFAST_SUCCESSION"
@@ -64,13 +64,8 @@ class Estate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Successor(msgspec.Struct, frozen=True, kw_only=True):
-    pid: int
-    started_at: int
+    life: Life
     version: str
-
-    @property
-    def life(self) -> Life:
-        return Life(self.pid, self.started_at)
 
 
 # --- the old process

@@ -7,7 +7,8 @@ from pathlib import Path
 import structlog
 
 from holdfast import files
-from holdfast.core.planned_stop import NAME, Life, names
+from holdfast.core.lives import Life, life_in
+from holdfast.core.planned_stop import NAME, names
 
 POLL_S = 0.5
 
@@ -18,7 +19,7 @@ def clear(home: Path, life: Life) -> None:
     """Removes a marker that named this life: it has been obeyed. Others are left alone."""
     try:
         found = files.read(home / NAME)
-        if found is not None and (found.get("pid"), found.get("process_started_at")) == (life.pid, life.started_at):
+        if found is not None and life_in(found) == life:
             (home / NAME).unlink(missing_ok=True)
     except (OSError, ValueError) as error:
         log.warning("the stop marker cannot be removed", error=str(error))

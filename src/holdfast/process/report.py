@@ -2,20 +2,17 @@
 
 import asyncio
 import contextlib
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from holdfast import __version__
+from holdfast import __version__, processes
 from holdfast.core import exits
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import GatewayState
-from holdfast.core.planned_stop import Life
 from holdfast.gateway.gateway import Gateway
-from holdfast.process import system
 from holdfast.process.locks import OwnerLocks
 from holdfast.process.status import StatusFile
 from holdfast.process.supervisor import Kind
@@ -37,7 +34,7 @@ class Report:
     def __init__(self, home: Path, locks: OwnerLocks, url: str, supervisor: Kind) -> None:
         self._home, self._locks, self.url, self._supervisor = home, locks, url, supervisor
         self._file = StatusFile(home)
-        self.life = Life(os.getpid(), system.process_start())
+        self.life = processes.this_life()
         self.started_at = self._since = now_text()
         self.gateway: Gateway | None = None
         self.owner: str | None = None  # Its lock in the home folder proves that this process lives.
@@ -81,7 +78,7 @@ class Report:
         assert self.gateway is not None
         running = await self.gateway.store.running_by_owner()
         return [
-            {"pid": owner.pid, "process_started_at": owner.started_at, "running_turns": running.get(owner.id, 0)}
+            {**owner.life.named, "running_turns": running.get(owner.id, 0)}
             for owner in await self.gateway.store.owners()
             if owner.name != self.owner and self._locks.alive(owner.name)
         ]
@@ -90,8 +87,7 @@ class Report:
         gateway = self.gateway
         paused = gateway.life.paused if gateway else None
         return {
-            "pid": self.life.pid,
-            "process_started_at": self.life.started_at,
+            **self.life.named,
             "started_at": self.started_at,
             "version": __version__,
             "gateway_state": self._state,

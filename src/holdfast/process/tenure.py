@@ -13,12 +13,12 @@ from typing import Any
 import psutil
 import structlog
 
-from holdfast import __version__, files
+from holdfast import __version__, files, processes
 from holdfast.core import exits, planned_stop
 from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, Unavailable
 from holdfast.core.exits import End, Signal
 from holdfast.core.lifecycle import GatewayState
-from holdfast.core.planned_stop import Life
+from holdfast.core.lives import Life
 from holdfast.core.restarts import By, Request
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks, heard
@@ -92,7 +92,7 @@ class Tenure:
     async def restart(self, by: By, why: str) -> dict[str, Any]:
         """By hand-over where a successor can take the place of this process; elsewhere it ends and its supervisor starts it again."""
         if self._successor is not None:  # It has been done, and nobody waits to be told of it.
-            return {"mode": "hand_over", "pid": self._successor.pid, "version": self._successor.version}
+            return {"mode": "hand_over", "pid": self._successor.life.pid, "version": self._successor.version}
         return await self._restart(self._gateway.announcements.request(by), why)
 
     def restart_for_chat(self, request: Request) -> None:
@@ -110,7 +110,7 @@ class Tenure:
             async with self._handing_over:
                 # Whoever asked while it was under way has what they asked for.
                 successor = self._successor = self._successor or await self._hand_over(why)
-            return {"mode": "hand_over", "pid": successor.pid, "version": successor.version}
+            return {"mode": "hand_over", "pid": successor.life.pid, "version": successor.version}
         except HoldfastError as error:
             await self._gateway.announcements.failed(request, str(error))
             raise
@@ -137,7 +137,7 @@ class Tenure:
                 database=self._database(),
                 environment={name: value for name, value in os.environ.items() if name != "WATCHDOG_PID"},
                 let_go=self._let_go,
-                announce=lambda successor: self._supervisor.replaced_by(successor.pid),
+                announce=lambda successor: self._supervisor.replaced_by(successor.life.pid),
                 given_up=self._ended.is_set,
             )
         except HandOverFailed as error:
@@ -146,14 +146,14 @@ class Tenure:
             self._report.moved(life.state)
             raise
         self.succeeded_by = successor.life
-        front.tell(self._front, {"pid": successor.pid, "started_at": successor.started_at})
+        front.tell(self._front, successor.life.named)
         self._report.silent = True
         self._lock.release()
         await self._server.retire()  # Whoever is told of the successor must not be answered by this process again.
         if writer is not None:
             os.close(writer)
             self._front = None
-        log.info("handed over", to=successor.pid, version=successor.version)
+        log.info("handed over", to=successor.life.pid, version=successor.version)
         if self._ended.is_set():  # A stop came in the last moment: it is meant for whoever serves.
             self._stop_successor(successor.life)
         self._finish(End.RETIRED)
@@ -167,8 +167,7 @@ class Tenure:
 
     def _stop_successor(self, life: Life) -> None:
         files.replace(self._home / planned_stop.NAME, planned_stop.marker(life, at=self._clock.now()))
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(life.pid, signal.SIGTERM)
+        processes.send(life, signal.SIGTERM)
 
     def _front_for_successor(self) -> int | None:
         """The way to tell the process that a terminal waits for. The first one to hand over becomes that process."""
@@ -184,7 +183,7 @@ class Tenure:
         """Until its end; the exit code."""
         self._listen()
         if self._heir is not None:
-            await self._heir.ready(Successor(pid=os.getpid(), started_at=self._report.life.started_at, version=__version__))
+            await self._heir.ready(Successor(life=self._report.life, version=__version__))
         self._watchdog.start()
         await self._gateway.start()
         serving = self._tasks.spawn(self._server.run(), name="http")
@@ -242,9 +241,8 @@ class Tenure:
     def _pass_on(self, number: int) -> None:
         """What a terminal's process hears after its successor has taken over is meant for that one first."""
         life = self.succeeded_by
-        if self.front_reader is not None and life is not None and number != signal.SIGHUP and system.lives(life.pid, life.started_at):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(life.pid, number)
+        if self.front_reader is not None and life is not None and number != signal.SIGHUP:
+            processes.send(life, number)
 
     def _on_stop(self, named: Signal) -> None:
         self.stop(named, planned=self._announced(named))
@@ -322,9 +320,9 @@ class Tenure:
         except Unavailable:
             return []
         for owner in owners:
-            if owner.name != self._report.owner and self._locks.alive(owner.name) and system.lives(owner.pid, owner.started_at):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(owner.pid, signal.SIGTERM)
+            if owner.name != self._report.owner and self._locks.alive(owner.name):
+                with contextlib.suppress(PermissionError):
+                    processes.send(owner.life, signal.SIGTERM)
                 told.append(owner.name)
         return told
 

@@ -1,0 +1,85 @@
+"""Which lives of which processes go on, and signals that reach only the life they are meant for. The operating system is asked."""
+
+import contextlib
+import os
+import signal
+from functools import cache
+from pathlib import Path
+
+from holdfast.core.lives import Life
+
+PROC = Path("/proc")
+# Fields of /proc/PID/stat behind the name, which may itself contain spaces and parentheses.
+STATE, STARTED = 0, 19
+DEAD = ("Z", "X")
+
+
+@cache
+def boot_id() -> str:
+    """Changes with every boot of the machine. Empty where the system has none: there a start time is not counted from the boot."""
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def this_life() -> Life:
+    life = life_of(os.getpid())
+    assert life is not None
+    return life
+
+
+def life_of(pid: int) -> Life | None:
+    """The life that has this process id now; None where there is none, or only a zombie."""
+    if not boot_id():
+        return _noted_life(pid)
+    try:
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    if fields[STATE] in DEAD:
+        return None
+    return Life(pid, int(fields[STARTED]) * 1000 // os.sysconf("SC_CLK_TCK"), boot_id())
+
+
+def _noted_life(pid: int) -> Life | None:
+    """Where the system notes the time of day at which a process started, and keeps it."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else Life(pid, int(process.create_time() * 1000), "")
+    except (psutil.Error, ValueError, OverflowError):
+        return None
+
+
+def lives(life: Life) -> bool:
+    """Whether this very life goes on. A zombie is dead."""
+    return life_of(life.pid) == life
+
+
+def send(life: Life, number: int) -> bool:
+    """Signals this life, and never another one that has its process id by now. False where it is over. Raises `PermissionError`."""
+    with contextlib.suppress(ProcessLookupError):
+        if not hasattr(os, "pidfd_open"):
+            return _send_to_number(life, number)
+        try:
+            handle = os.pidfd_open(life.pid)  # It stays with the process that has the number now, whoever that is.
+        except ProcessLookupError:
+            return False
+        except OSError:  # The kernel is too old, or does not allow it.
+            return _send_to_number(life, number)
+        try:
+            if lives(life):
+                signal.pidfd_send_signal(handle, number)
+                return True
+        finally:
+            os.close(handle)
+    return False
+
+
+def _send_to_number(life: Life, number: int) -> bool:
+    if not lives(life):
+        return False
+    os.kill(life.pid, number)
+    return True
