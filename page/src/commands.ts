@@ -10,13 +10,13 @@ export interface Command {
 }
 
 export const COMMANDS: readonly Command[] = [
-  { name: "stop", form: "/stop", sentence: "Stop what is running. Messages that wait stay.", wants: false },
-  { name: "new", form: "/new", sentence: "Begin a new conversation; this one is kept.", wants: false },
-  { name: "resume", form: "/resume [number]", sentence: "Go back to an earlier conversation, or go on with work that was cut.", wants: false },
+  { name: "stop", form: "/stop", sentence: "Stop what is running. Waiting messages stay.", wants: false },
+  { name: "new", form: "/new", sentence: "Start a new conversation; this one is kept.", wants: false },
+  { name: "resume", form: "/resume [number]", sentence: "Go back to an earlier conversation, or continue interrupted work.", wants: false },
   { name: "sessions", form: "/sessions", sentence: "List the conversations that took each other's place here.", wants: false },
-  { name: "status", form: "/status", sentence: "Say what is going on here.", wants: false },
-  { name: "queue", form: "/queue TEXT", sentence: "Send TEXT as the next message, also while a question is open.", wants: true },
-  { name: "restart", form: "/restart", sentence: "Restart Holdfast, if you may.", wants: false },
+  { name: "status", form: "/status", sentence: "Show what is happening here.", wants: false },
+  { name: "queue", form: "/queue TEXT", sentence: "Send TEXT as the next message, even while a question is open.", wants: true },
+  { name: "restart", form: "/restart", sentence: "Restart Holdfast (if allowed).", wants: false },
   { name: "help", form: "/help", sentence: "List these commands.", wants: false },
 ];
 

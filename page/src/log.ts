@@ -223,10 +223,13 @@ const STEPS: Record<string, Step> = {
     const reason = text(data.reason) ?? "crash";
     const attempt = number(data.attempt) ?? view.session.turns.find((turn) => turn.id === id)?.attempt ?? 1;
     const written = number(data.written);
-    const kept = written === null ? answerIndex(view.session, id) >= 0 : written > 0;
-    const opened = kept ? openAnswer(view, id, data) : view; // It stands above the row that tells of its cut.
+    const answer = view.session.messages[answerIndex(view.session, id)];
+    const worked = (answer?.tool_calls?.length ?? 0) > 0;
+    const wrote = written === null ? (answer?.text ?? "") !== "" : written > 0;
+    const kept = wrote || worked;
+    const opened = wrote ? openAnswer(view, id, data) : view; // It stands above the row that tells of its interruption.
     const row: Message = {
-      ...newMessage(`${id}.cut.${attempt}`, "interruption", cutText(reason, kept), id, data),
+      ...newMessage(`${id}.cut.${attempt}`, "interruption", cutText(reason, wrote, worked), id, data),
       state: kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null,
     };
     const cut = updateTurn(change(opened, { messages: place(opened.session.messages, row) }), id, { state: "interrupted" });

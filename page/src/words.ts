@@ -1,4 +1,4 @@
-/** The sentences the page says about states, cuts, ends and times. */
+/** The sentences the page says about states, interruptions, ends and times. */
 
 import type { Message, Session, Summary, ToolCall, Turn } from "./types";
 
@@ -9,24 +9,25 @@ function cutBy(reason: string | null | undefined): string {
 }
 
 /** What an interruption row says before anything is decided, in the server's words. */
-export function cutText(reason: string, kept: boolean): string {
-  return kept ? `Cut by ${cutBy(reason)}. What had been written is kept.` : `Cut by ${cutBy(reason)} before anything was written.`;
+export function cutText(reason: string, written: boolean, worked: boolean): string {
+  if (written) return `Interrupted by ${cutBy(reason)}. What had been written is kept.`;
+  return worked ? `Interrupted by ${cutBy(reason)}. The work so far is kept.` : `Interrupted by ${cutBy(reason)} before anything was written.`;
 }
 
 /** What an interruption row says of the cut. What was decided then stands below it. */
 export function interruption(row: Message): string {
-  const said = row.text || `Cut by ${cutBy(row.reason)}.`;
+  const said = row.text || `Interrupted by ${cutBy(row.reason)}.`;
   return row.state === "recovering" && !row.rule ? `${said} Recovering…` : said;
 }
 
-/** Why what is written here would not simply go on here; null where it would. The button beside it resumes the conversation. */
+/** Why a message would not simply continue this conversation; null where it would. The button beside it resumes the conversation. */
 export function standing(session: Session): string | null {
-  if (session.suspended && !session.current) return "This conversation is suspended, and a newer one has taken its place. What you write goes there.";
-  if (session.suspended) return "This conversation is suspended. What you write begins a new one.";
-  if (!session.current) return "A newer conversation has taken the place of this one. What you write goes there.";
+  if (session.suspended && !session.current) return "This conversation is suspended, and a newer one has taken its place. A message goes there; Resume continues this one.";
+  if (session.suspended) return "This conversation is suspended. Resume continues it; a message starts a new one.";
+  if (!session.current) return "A newer conversation has taken the place of this one. A message goes there.";
   if (session.state !== "interrupted" || !session.left) return null;
-  const nowhere = session.rule === "R8" ? ": there is nowhere to send it now" : " for your word";
-  return `The last answer was cut by ${cutBy(session.resume_reason)} and waits${nowhere}.`;
+  const nowhere = session.rule === "R8" ? ": there is nowhere to send it now" : " until you resume it";
+  return `The last answer was interrupted by ${cutBy(session.resume_reason)} and waits${nowhere}.`;
 }
 
 /** The gateway's own words: plain, but for the lines in which it quotes. */

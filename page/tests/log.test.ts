@@ -70,9 +70,9 @@ describe("the fold over the log", () => {
   test("every place to leave and come back gives the same view", () => {
     const log = new Log().message("m1", "a").start("t1", "m1", "a").say("t1", 0, "one 🪸").message("m2", "b")
       .add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1 })
-      .add("turn.left", { turn_id: "t1", attempt: 1, rule: "R7", why: "cut by a crash 2 s before" })
+      .add("turn.left", { turn_id: "t1", attempt: 1, rule: "R7", why: "interrupted by a crash 2 s earlier" })
       .add("message.written", { message_id: "c1", role: "user", text: "/resume" }).add("session.resumed", { by: "owner" })
-      .add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "cut by a crash 12 s before" })
+      .add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "interrupted by a crash 12 s earlier" })
       .say("t1", 5, " two").add("turn.ended", { turn_id: "t1", outcome: "completed" }).start("t2", "m2", "b", 2).say("t2", 0, "three")
       .message("m3", "c").add("session.changed", { suspended: true }).add("message.refused", { message_id: "m3", reason: "suspended" })
       .add("turn.interrupted", { turn_id: "t2", attempt: 1, reason: "suspended", restarts: 0, written: 5 }).add("turn.left", { turn_id: "t2", rule: "R1" });
@@ -135,13 +135,13 @@ describe("the fold over the log", () => {
     const cut = log.view();
     expect(cut.session).toMatchObject({ state: "interrupted", resume_pending: true, resume_reason: "crash", interrupted_restarts: 1 });
     expect(cut.session.messages.map((message) => message.role)).toEqual(["user", "assistant", "interruption"]);
-    expect(cut.session.messages[2]).toMatchObject({ id: "t1.cut.1", state: "recovered", text: "Cut by a crash. What had been written is kept." });
+    expect(cut.session.messages[2]).toMatchObject({ id: "t1.cut.1", state: "recovered", text: "Interrupted by a crash. What had been written is kept." });
 
-    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "cut by a crash 12 s before" }).say("t1", 3, " 3").view();
+    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "interrupted by a crash 12 s earlier" }).say("t1", 3, " 3").view();
     expect(resumed.session.messages.map((message) => message.role)).toEqual(["user", "interruption", "assistant"]);
-    expect(interruption(resumed.session.messages[1]!)).toBe("Cut by a crash. What had been written is kept.");
-    expect(resumed.session.messages[1]).toMatchObject({ rule: "R9", attempt: 2, decision: "resumed: rule R9, cut by a crash 12 s before" });
-    expect(resumed.session).toMatchObject({ rule: "R9", why: "cut by a crash 12 s before" });
+    expect(interruption(resumed.session.messages[1]!)).toBe("Interrupted by a crash. What had been written is kept.");
+    expect(resumed.session.messages[1]).toMatchObject({ rule: "R9", attempt: 2, decision: "resumed: rule R9, interrupted by a crash 12 s earlier" });
+    expect(resumed.session).toMatchObject({ rule: "R9", why: "interrupted by a crash 12 s earlier" });
     expect(resumed.session.messages[2]!.text).toBe("1 2 3");
     expect(resumed.session).toMatchObject({ state: "running", turns: [{ attempt: 2, rule: "R9", state: "running" }] });
 
@@ -151,25 +151,25 @@ describe("the fold over the log", () => {
 
   test("a cut turn that is not resumed says by which rule", () => {
     const view = new Log().message("m1", "a").start("t1", "m1", "a").add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "shutdown_timeout", restarts: 3 })
-      .add("turn.ended", { turn_id: "t1", outcome: "set_aside", rule: "R2", why: "cut by a shutdown 3 s before" }).view();
-    expect(interruption(view.session.messages[1]!)).toBe("Cut by a shutdown before anything was written.");
-    expect(view.session.messages[1]).toMatchObject({ decision: "set aside: rule R2, cut by a shutdown 3 s before" });
+      .add("turn.ended", { turn_id: "t1", outcome: "set_aside", rule: "R2", why: "interrupted by a shutdown 3 s earlier" }).view();
+    expect(interruption(view.session.messages[1]!)).toBe("Interrupted by a shutdown before anything was written.");
+    expect(view.session.messages[1]).toMatchObject({ decision: "set aside: rule R2, interrupted by a shutdown 3 s earlier" });
     expect(view.session.turns[0]).toMatchObject({ state: "ended", outcome: "set_aside", rule: "R2" });
   });
 
   test("a cut turn that is left is nothing under way, until it is resumed and decided upon again", () => {
     const log = new Log().message("m1", "a").start("t1", "m1", "a").add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1 })
-      .add("turn.left", { turn_id: "t1", rule: "R7", why: "cut by a crash 1 s before" });
+      .add("turn.left", { turn_id: "t1", rule: "R7", why: "interrupted by a crash 1 s earlier" });
     const left = log.view().session;
     expect(left).toMatchObject({ state: "interrupted", left: true, rule: "R7", resume_pending: true });
-    expect(left.messages[1]).toMatchObject({ decision: "left: rule R7, cut by a crash 1 s before", attempt: null });
+    expect(left.messages[1]).toMatchObject({ decision: "left: rule R7, interrupted by a crash 1 s earlier", attempt: null });
     expect(liveTurn(left)).toBeNull();
-    expect(standing(left)).toContain("cut by a crash");
+    expect(standing(left)).toBe("The last answer was interrupted by a crash and waits until you resume it.");
     const asked = log.add("session.resumed", { by: "owner" }).view().session;
     expect(standing(asked)).toBeNull();
     expect(liveTurn(asked)).not.toBeNull();
-    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "cut by a crash 9 s before" }).view().session;
-    expect(resumed.messages[1]).toMatchObject({ decision: "resumed: rule R9, cut by a crash 9 s before", attempt: 2 });
+    const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "interrupted by a crash 9 s earlier" }).view().session;
+    expect(resumed.messages[1]).toMatchObject({ decision: "resumed: rule R9, interrupted by a crash 9 s earlier", attempt: 2 });
   });
 
   test("a message that goes on from a left turn leaves the mark to the turn that completes", () => {
@@ -186,7 +186,7 @@ describe("the fold over the log", () => {
       .add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "suspended", restarts: 1, written: 0 }).add("turn.left", { turn_id: "t1", rule: "R1" });
     const suspended = log.view().session;
     expect(suspended).toMatchObject({ suspended: true, resume_pending: false, interrupted_restarts: 1 });
-    expect(suspended.messages[1]).toMatchObject({ text: "Cut by a suspension before anything was written.", decision: "left: rule R1" });
+    expect(suspended.messages[1]).toMatchObject({ text: "Interrupted by a suspension before anything was written.", decision: "left: rule R1" });
     expect(standing(suspended)).toContain("suspended");
     const elsewhere = viewOf({ ...suspended, current: false });
     const back = apply(elsewhere, { id: "L.99", name: "session.resumed", data: { at: "t99", by: "owner" } }).session;

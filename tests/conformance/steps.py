@@ -15,7 +15,7 @@ from holdfast.ports import Accepted, Delivery, Owner, StartedTurn, Store
 NOW = 1_700_000_000_000
 ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)
 CUT = e.TurnInterrupted(reason="crash", restarts=1)
-LEFT = e.TurnLeft(rule="R7", why="cut by a crash 5 s before")
+LEFT = e.TurnLeft(rule="R7", why="interrupted by a crash 5 s earlier")
 CHAT = "agent:main:chat:dm:7"
 ANSWER = e.MessageWritten(message_id="t1.answer", role="assistant", text="done")
 

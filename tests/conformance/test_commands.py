@@ -3,11 +3,11 @@
 import pytest
 
 from holdfast.core import events as e
-from holdfast.core import notices
 from holdfast.core.errors import DuplicateOtherContent, NotFound
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Accepted, Action, Aside, Reset, Resume, Say, Stop, Store
+from tests import words
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
     CHAT,
@@ -108,7 +108,7 @@ async def test_a_stop_names_the_turn_and_says_how_many_wait(store: Store) -> Non
     await say(store)
     await order(store, "/stop", Stop("ann"))
     assert e.StopRequested(turn_id="t1", by="ann") in await bodies(store)
-    assert await reply(store) == notices.stopped(2)
+    assert await reply(store) == words.STOPPED_TWO_WAIT
     session = await store.session("s1")
     assert (session.stop_requested, session.queued, session.suspended) == (True, 2, False)
     await append(store, turn, e.TurnEnded(outcome=Outcome.CANCELLED))
@@ -117,7 +117,7 @@ async def test_a_stop_names_the_turn_and_says_how_many_wait(store: Store) -> Non
 async def test_a_stop_where_nothing_runs_is_answered(store: Store) -> None:
     await rested(store)
     await order(store, "/stop", Stop("ann"))
-    assert await reply(store) == notices.nothing_to_stop()
+    assert await reply(store) == words.NOTHING_TO_STOP
     assert "stop.requested" not in kinds(await whole_log(store))
 
 
@@ -126,7 +126,7 @@ async def test_a_stop_ends_a_turn_that_waits_at_once(store: Store) -> None:
     await append(store, await running(store), question())
     await order(store, "/stop", Stop("ann"))
     assert (await store.session("s1")).turn_state is TurnState.ENDED
-    assert await reply(store) == notices.stopped(0)
+    assert await reply(store) == words.STOPPED
 
 
 async def test_a_stop_of_a_turn_that_was_left_is_news_for_whoever_decides(store: Store) -> None:
@@ -144,7 +144,7 @@ async def test_a_new_conversation_is_answered_in_itself(store: Store) -> None:
     assert await order(store, "/new", Reset(("s2", "l2"), "ann")) == Accepted("m1", "s2")
     assert (await store.session("s1")).stop_requested and (await store.session("s1")).queued == 0
     assert kinds(await whole_log(store, "s2")) == ["session.created", "message.written", "message.written"]
-    assert await reply(store, "s2") == notices.begun("asked", 1)
+    assert await reply(store, "s2") == words.BEGUN["asked"]
     assert [(delivery.session_id, delivery.delivery_id) for delivery in await owed(store)] == [("s1", "m0.refused"), ("s2", "m1.reply")]
     current = await store.current_session(CHAT)
     assert current and (current.session_id, current.was_auto_reset) == ("s2", False)
@@ -155,7 +155,7 @@ async def test_a_new_conversation_in_one_that_was_never_used_changes_nothing_and
     await new_session(store)
     await order(store, "/help", Say("the help"), message_id="m0")
     assert (await order(store, "/new", Reset(("s2", "l2"), "ann"))).session_id == "s1"
-    assert await reply(store) == notices.already_new()
+    assert await reply(store) == words.ALREADY_NEW
     with pytest.raises(NotFound):
         await store.session("s2")
 
@@ -169,13 +169,13 @@ async def test_going_back_is_answered_in_the_conversation_that_is_resumed(store:
     resumed = await store.session("s1")
     assert resumed.current and not resumed.left
     assert e.SessionResumed(by="ann", goes_on=True) in await bodies(store)
-    assert await reply(store) == notices.resumed(resumed, goes_on=True, stopped=False)
+    assert await reply(store) == "Back in the conversation “A title”. The interrupted work continues."
 
 
 async def test_going_back_to_where_one_is_changes_nothing_and_says_so(store: Store) -> None:
     await rested(store)
     await order(store, "/resume 1", Resume("s1", "ann"))
-    assert await reply(store) == notices.nothing_to_resume()
+    assert await reply(store) == words.ALREADY_HERE
     assert "session.resumed" not in kinds(await whole_log(store))
 
 

@@ -49,7 +49,7 @@ async def test_a_turn_that_is_left_holds_no_lease_and_says_why(store: Store) -> 
     turn = await left(store)
     session = await store.session("s1")
     assert (session.turn_state, session.left, session.owner, session.rule, session.why) == (
-        TurnState.INTERRUPTED, True, None, "R7", "cut by a crash 5 s before",
+        TurnState.INTERRUPTED, True, None, "R7", "interrupted by a crash 5 s earlier",
     )  # fmt: skip
     assert (session.resume_pending, session.resume_reason) == (True, "crash")
     for events in ([text("x")], [ENDED], [e.TurnResumed(attempt=2, rule="R9", reason="crash")]):
@@ -64,11 +64,11 @@ async def test_a_turn_that_was_left_can_be_taken_up_and_goes_on(store: Store) ->
     await left(store)
     other = await new_owner(store, "other")
     session = await store.session("s1")
-    resumed = e.TurnResumed(attempt=2, rule="R9", reason="crash", why="cut by a crash 1 h before")
+    resumed = e.TurnResumed(attempt=2, rule="R9", reason="crash", why="interrupted by a crash 1 h earlier")
     taken = await store.take_turn("s1", owner=other, turn_id="t1", epoch=session.epoch, events=[resumed], at=NOW)
     session = await store.session("s1")
     assert (session.turn_state, session.left, session.rule, session.why, session.attempt) == (
-        TurnState.RUNNING, False, "R9", "cut by a crash 1 h before", 2,
+        TurnState.RUNNING, False, "R9", "interrupted by a crash 1 h earlier", 2,
     )  # fmt: skip
     await append(store, taken, ENDED)
     assert (await store.session("s1")).rule == "R9"  # Still the last decision over it.
@@ -154,7 +154,7 @@ async def test_a_message_for_a_turn_that_was_left_sets_it_aside_and_starts_its_o
     assert [(each.call_id, each.outcome) for each in answer.tool_calls] == [("c1", ToolOutcome.DONE), ("c2", ToolOutcome.UNKNOWN)]
     assert answer.tool_calls[0].result == "r1" and "so far" in (answer.tool_calls[1].result or "")
     row = next(message for message in shown.messages if message.role == "interruption")
-    assert row.decision == "set aside: rule R7, cut by a crash 5 s before"
+    assert row.decision == "set aside: rule R7, interrupted by a crash 5 s earlier"
     session = await store.session("s1")
     assert (session.resume_pending, session.resume_reason, session.interrupted_restarts) == (True, "crash", 1)
     assert (session.turn_id, session.left, session.queued, session.owner) == ("t2", False, 0, other)

@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.core import notices
+from holdfast.core.resume import Staleness
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 
@@ -34,62 +35,165 @@ def test_a_time_that_passed_is_told_in_at_most_two_units_and_is_never_negative(m
     assert notices.span(ms) == told
 
 
-def test_a_cut_is_told_with_what_caused_it_and_how_long_ago() -> None:
-    assert notices.cut_before("crash", 12_000) == "cut by a crash 12 s before"
-    assert notices.cut_before("anything else", -5) == "cut by an interruption 0 s before"
-    assert [notices.cut_by(reason) for reason in ("restart_timeout", "shutdown_timeout", "store_full")] == [
-        "a restart",
-        "a shutdown",
-        "a full disk",
-    ]
+def test_an_interruption_is_told_with_what_caused_it_and_how_long_ago() -> None:
+    assert notices.cut_before("crash", 12_000) == "interrupted by a crash 12 s earlier"
+    assert notices.cut_before("crash", 12_000, Staleness.OLD) == "interrupted by a crash 12 s earlier"
+    assert notices.cut_before("anything else", -5) == "interrupted by an interruption 0 s earlier"
+    off = "interrupted by a restart 1 s earlier, and Holdfast is set to continue nothing by itself"
+    assert notices.cut_before("restart_timeout", 1000, Staleness.OFF) == off
+    assert notices.cut_before("shutdown_timeout", 0, Staleness.UNKNOWN) == "interrupted by a shutdown at an unknown time"
+    assert notices.cut_before("store_full", 0) == "interrupted by a full disk 0 s earlier"
+
+
+@pytest.mark.parametrize("worked", [False, True])
+@pytest.mark.parametrize("holes", [False, True])
+def test_a_row_says_that_nothing_was_written_only_if_nothing_was(worked: bool, holes: bool) -> None:
+    """F1: no tool call either, and no record that could not be read."""
+    written = notices.interrupted("crash", written=True, worked=worked, holes=holes)
+    assert written == "Interrupted by a crash. What had been written is kept."
+    unwritten = notices.interrupted("crash", written=False, worked=worked, holes=holes)
+    if worked:
+        assert unwritten == "Interrupted by a crash. The work so far is kept."
+    elif holes:
+        assert unwritten == "Interrupted by a crash. Some output may be missing."
+    else:
+        assert unwritten == "Interrupted by a crash before anything was written."
 
 
 def test_what_was_refused_is_told_once_with_every_text() -> None:
     """A20: nobody has to remember what they wrote."""
-    told = notices.refused(["one", "two\nlines"], "the reason")
-    assert told.startswith("These messages were not answered, because the reason. Send them again:")
-    assert told.splitlines()[-3:] == ["> one", "> two", "> lines"]
-    told = notices.refused(["one"], "the reason")
-    assert told.startswith("This message was not answered") and told.endswith("\n> one")
+    several = "These messages were not answered, because the reason. Send them again:\n\n> one\n> two\n> lines"
+    assert notices.refused(["one", "two\nlines"], "the reason") == several
+    assert notices.refused(["one"], "the reason") == "This message was not answered, because the reason. Send it again:\n\n> one"
 
 
 def test_a_long_text_is_quoted_by_its_beginning() -> None:
-    exact, long = "x" * notices.MAX_QUOTED, "x" * notices.MAX_QUOTED + "y"
+    exact, long = "x" * 10_000, "x" * 10_000 + "y"
     assert notices.refused([exact], "r").endswith(f"> {exact}")
     assert notices.refused([long], "r").endswith(f"> {exact}…")
 
 
-@pytest.mark.parametrize(("queued", "told"), [(0, "Stopped."), (1, "Stopped. 1 message waits and is"), (7, "7 messages wait and are")])
+@pytest.mark.parametrize(
+    ("queued", "told"),
+    [
+        (0, "Stopped."),
+        (1, "Stopped. 1 message is waiting and will be answered next."),
+        (7, "Stopped. 7 messages are waiting and will be answered next."),
+    ],
+)
 def test_a_stop_says_how_many_messages_wait(queued: int, told: str) -> None:
     """A21"""
-    assert told in notices.stopped(queued)
+    assert notices.stopped(queued) == told
 
 
-@pytest.mark.parametrize("reason", ["suspended", "idle", "daily", "asked", "another"])
-def test_a_new_conversation_says_why_it_began_and_how_to_get_the_last_one_back(reason: str) -> None:
-    """A19"""
-    told = notices.begun(reason, 3)
-    assert "because" in told and "/resume 3" in told
-    assert len({notices.begun(each, 3) for each in ("suspended", "idle", "daily", "asked", "another")}) == 5
+def test_a_stop_for_a_turn_that_has_ended_says_what_would_be_stopped_next() -> None:
+    """A21"""
+    assert notices.already_ended(another=False) == "That has already ended."
+    more = "That has already ended. Another answer is running now: send /stop again to stop that one."
+    assert notices.already_ended(another=True) == more
+    assert notices.nothing_to_stop() == "Nothing is running here, so there is nothing to stop."
 
 
 @pytest.mark.parametrize(
-    "told", [notices.stale("crash", HOUR), notices.held("crash", safe_mode=True), notices.held("crash", safe_mode=False)]
+    ("reason", "because"),
+    [
+        ("suspended", "the previous one was suspended"),
+        ("idle", "nothing was said for a while"),
+        ("daily", "a new day has begun"),
+        ("asked", "you asked for one"),
+        ("another", "the previous one was left"),
+    ],
 )
-def test_whoever_waits_for_a_cut_answer_is_told_what_cut_it_and_how_to_go_on(told: str) -> None:
-    """R6, R7"""
-    assert "a crash" in told and "rite a message to go on" in told
+def test_a_new_conversation_says_why_it_began_and_how_to_get_the_previous_one_back(reason: str, because: str) -> None:
+    """A19"""
+    told = f"This is a new conversation, because {because}. The previous one is kept: /resume 3 brings it back."
+    assert notices.begun(reason, 3) == told
+
+
+def test_an_old_interruption_says_why_it_was_not_continued_and_how_to_continue() -> None:
+    """R6: in words that are true for a window of 0 and for a time that cannot be right."""
+    how = "Nothing is lost: send /resume to continue it, or a message."
+    old = f"Your last request was interrupted by a crash 1 h ago, too long ago to continue without asking. {how}"
+    assert notices.stale("crash", HOUR, Staleness.OLD) == old
+    off = f"Your last request was interrupted by a crash 1 s ago, and Holdfast is set to continue nothing by itself. {how}"
+    assert notices.stale("crash", 1000, Staleness.OFF) == off
+    when = "at a time that is not known, so it was not continued without asking"
+    assert notices.stale("crash", 0, Staleness.UNKNOWN) == f"Your last request was interrupted by a crash {when}. {how}"
 
 
 def test_safe_mode_and_automatic_resume_that_is_off_are_told_apart() -> None:
     """B14, R7"""
-    assert "safe mode" in notices.held("crash", safe_mode=True)
-    assert "safe mode" not in notices.held("crash", safe_mode=False)
+    how = "Nothing is lost: send /resume to continue it, or a message."
+    safe = f"Your last request was interrupted by a crash, and Holdfast is in safe mode after several crashes. {how}"
+    assert notices.held("crash", safe_mode=True) == safe
+    off = f"Your last request was interrupted by a shutdown, and Holdfast is set to continue nothing by itself. {how}"
+    assert notices.held("shutdown_timeout", safe_mode=False) == off
 
 
-def test_a_session_that_is_stuck_says_how_often_it_was_cut_and_the_way_back() -> None:
+def test_a_session_that_is_stuck_says_how_often_it_was_interrupted_and_continues_in_one_step() -> None:
     """R2, P8"""
-    assert "3 restarts" in notices.stuck(3) and "/resume" in notices.stuck(3)
+    assert notices.stuck(3) == (
+        "3 restarts in a row interrupted this conversation, so it is suspended. "
+        "Send /resume to continue it, or a message to start a new conversation."
+    )
+
+
+def test_what_is_said_before_and_after_a_restart() -> None:
+    """C10, C11: it promises an attempt and no more."""
+    assert notices.restarting() == "Holdfast is restarting."
+    now = "Holdfast is restarting, which interrupts the work in progress here. It will try to resume it afterwards."
+    assert notices.restarting_cuts(0) == now
+    assert notices.restarting_cuts(90) == (
+        "Holdfast is restarting. Work in progress here that is not done within 1 min 30 s is interrupted; "
+        "Holdfast will try to resume it afterwards."
+    )
+    assert notices.stopping() == "Holdfast is shutting down."
+    now = "Holdfast is shutting down, which interrupts the work in progress here. What is done so far is kept."
+    assert notices.stopping_cuts(0) == now
+    assert notices.stopping_cuts(0.1) == (
+        "Holdfast is shutting down. Work in progress here that is not done within 1 s is interrupted; what is done by then is kept."
+    )
+    assert notices.back() == "Holdfast is back."
+    assert notices.restart_failed(notices.stopped_instead()) == "Holdfast did not restart. It was asked to stop instead."
+    assert notices.may_not_restart() == "You are not allowed to restart Holdfast from here. Ask the person who runs it."
+    assert notices.cannot_restart() == "Holdfast cannot restart itself here. Restart it where it was started."
+    assert notices.kept() == "Your message is saved; Holdfast will answer once it is working again."
+
+
+def test_what_is_said_to_a_request_that_cannot_be_done() -> None:
+    """A21, A22"""
+    assert notices.already_new() == "This conversation is still empty, so there is nothing to start over."
+    nothing = "There is nothing to resume: no work was interrupted here, and there is no earlier conversation."
+    assert notices.nothing_to_resume() == nothing
+    here = "You are already in that conversation, and no work in it was interrupted. /sessions lists the others."
+    assert notices.already_here() == here
+    waits = "There is nothing to resume: this conversation is waiting for your answer."
+    assert notices.already_going_on(session(turn_state=TurnState.WAITING)) == waits
+    works = "There is nothing to resume: this conversation is already working."
+    assert notices.already_going_on(session(turn_state=TurnState.RUNNING)) == works
+    assert notices.no_such_conversation("7") == "There is no conversation '7' here. /sessions lists them."
+    assert notices.queue_what() == "Say what to queue: /queue TEXT"
+    assert notices.lane_full(100) == (
+        "100 messages are already waiting here, so this one was not accepted. Wait for an answer, or send /stop, then send it again."
+    )
+    assert notices.unknown_command("dance") == (
+        "There is no command /dance. /help lists the commands. To send it to the agent, begin with a space."
+    )
+    assert notices.expired() == "Nobody answered in time; the question has expired."
+    assert notices.failed("No route.") == "This did not work: No route."
+
+
+def test_the_help_lists_every_command_with_what_it_does() -> None:
+    assert notices.help_text().splitlines() == [
+        "/stop - Stop what is running. Waiting messages stay.",
+        "/new - Start a new conversation; this one is kept.",
+        "/resume [number or id] - Go back to an earlier conversation, or continue interrupted work.",
+        "/sessions - List the conversations of this chat.",
+        "/status - Show what is happening here.",
+        "/queue TEXT - Send TEXT as the next message, even while a question is open.",
+        "/restart - Restart Holdfast (if allowed).",
+        "/help - List these commands.",
+    ]
 
 
 def session(**values: object) -> Session:
@@ -98,11 +202,10 @@ def session(**values: object) -> Session:
 
 def test_the_conversations_of_a_chat_are_listed_by_their_numbers() -> None:
     listed = [(3, session(title="Now")), (2, session(current=False, suspended=True)), (1, session(title="First", current=False))]
-    assert notices.sessions(listed).splitlines()[:3] == ["3. Now (this one)", "2. untitled (suspended)", "1. First"]
-    assert "/resume NUMBER" in notices.sessions(listed)
+    assert notices.sessions(listed) == ("3. Now (this one)\n2. untitled (suspended)\n1. First\n\n/resume NUMBER goes back to one of them.")
 
 
-def test_the_status_tells_what_waits_what_was_cut_and_what_was_decided() -> None:
+def test_the_status_tells_what_waits_what_was_interrupted_and_what_was_decided() -> None:
     """B14: safe mode is shown, and so is the rule."""
     assert notices.status(session(), safe_mode=False) == "This conversation is idle."
     told = notices.status(
@@ -112,23 +215,24 @@ def test_the_status_tells_what_waits_what_was_cut_and_what_was_decided() -> None
             resume_pending=True,
             resume_reason="restart_timeout",
             rule="R7",
-            why="cut by a restart 5 s before",
+            why="interrupted by a restart 5 s earlier",
         ),
         safe_mode=True,
     )
-    assert told.splitlines()[:4] == [
+    assert told.splitlines() == [
         "This conversation is interrupted.",
-        "2 messages wait.",
-        "Its last work was cut by a restart.",
-        "Last decision: rule R7, cut by a restart 5 s before.",
+        "2 messages are waiting.",
+        "Its last work was interrupted by a restart.",
+        "Last decision: rule R7, interrupted by a restart 5 s earlier.",
+        "Holdfast is in safe mode after several crashes: it continues nothing by itself. Messages are answered as always.",
     ]
-    assert "safe mode" in told.splitlines()[4]
-    assert "and suspended." in notices.status(session(suspended=True, queued=1), safe_mode=False)
-    assert "1 message waits." in notices.status(session(queued=1), safe_mode=False)
+    suspended = notices.status(session(suspended=True, queued=1), safe_mode=False)
+    assert suspended == "This conversation is queued and suspended.\n1 message is waiting."
 
 
-def test_a_conversation_that_is_resumed_says_whether_its_work_goes_on() -> None:
+def test_a_conversation_that_is_resumed_says_whether_its_work_continues() -> None:
     told = notices.resumed(session(title="Bridges"), goes_on=True, stopped=False)
-    assert told == "Back in the conversation “Bridges”. The work that was cut goes on."
+    assert told == "Back in the conversation “Bridges”. The interrupted work continues."
     assert notices.resumed(session(), goes_on=False, stopped=False) == "Back in the conversation."
-    assert "was stopped" in notices.resumed(session(), goes_on=False, stopped=True)
+    stopped = "Back in the conversation. What was running in the other conversation was stopped."
+    assert notices.resumed(session(), goes_on=False, stopped=True) == stopped

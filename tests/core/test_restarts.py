@@ -7,8 +7,9 @@ from typing import TypeVar
 import pytest
 
 from holdfast.config import BadConfig, load
-from holdfast.core import notices, restarts
+from holdfast.core import restarts
 from holdfast.core.restarts import By, Chat, Request, Running, What
+from tests import words
 
 T = TypeVar("T")
 ASKER = Chat(session_key="agent:main:talk:dm:boss:7", session_id="s_boss", anchor="command@7")
@@ -70,7 +71,7 @@ def test_who_loses_a_turn_is_told_as_a_reply_to_what_they_asked_and_promised_no_
 def test_a_home_channel_that_loses_a_turn_hears_of_that_and_not_twice() -> None:
     """C10, C11"""
     (notice,) = restarts.before(What.RESTART, [asked(By.OPERATOR, (HOME,))], [turn(HOME, "home")])
-    assert notice.text == notices.restarting_cuts(0) and notice.anchor == "question of home"
+    assert notice.text == words.RESTARTING_CUTS and notice.anchor == "question of home"
 
 
 def test_people_with_lanes_of_their_own_in_one_group_read_one_notice() -> None:
@@ -84,7 +85,7 @@ def test_people_with_lanes_of_their_own_in_one_group_read_one_notice() -> None:
 def test_the_answer_to_the_command_says_what_it_costs_the_chat_that_asked(what: What, running: tuple[Running, ...]) -> None:
     """C11, C12: it takes the place of the notice that this chat would get."""
     costs = what is not What.HAND_OVER and any(one.session_id == "s_boss" for one in running)
-    assert restarts.reply(what, ASKER, running) == (notices.restarting_cuts(0) if costs else notices.restarting())
+    assert restarts.reply(what, ASKER, running) == (words.RESTARTING_CUTS if costs else words.RESTARTING)
 
 
 @pytest.mark.parametrize(("by", "homes"), list(product(By, some(HOMES))))
@@ -97,7 +98,7 @@ def test_afterwards_the_chat_that_asked_is_told_or_else_the_home_channels(by: By
     else:
         assert [notice.session_key for notice in told] == (list(homes) if by in (By.OPERATOR, By.SERVICE) else [])
         assert all(notice.anchor is None for notice in told)
-    assert {notice.text for notice in told} <= {notices.back()}
+    assert {notice.text for notice in told} <= {words.BACK}
 
 
 def test_one_restart_that_several_asked_for_is_told_to_each_of_them_once() -> None:

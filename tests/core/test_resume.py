@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.core import notes, resume
-from holdfast.core.resume import RULES, Decision, Facts
+from holdfast.core.resume import RULES, Decision, Facts, Staleness
 from holdfast.core.turns import TurnState
 
 T = TurnState
@@ -127,6 +127,13 @@ NOW = 1_700_000_000_000
 def test_a_sign_of_life_is_fresh_within_the_window(signed_at: int | None, window_s: float, fresh: bool) -> None:
     """R6: 0 is never, negative is always; a time that is missing or lies in the future is not fresh."""
     assert resume.is_fresh(signed_at, now=NOW, window_s=window_s) is fresh
+    found = resume.staleness(signed_at, now=NOW, window_s=window_s)
+    if fresh:
+        assert found is None
+    elif window_s == 0:
+        assert found is Staleness.OFF
+    else:
+        assert found is (Staleness.OLD if signed_at is not None and signed_at <= NOW else Staleness.UNKNOWN)
 
 
 CAUSES = [
@@ -149,13 +156,30 @@ def test_the_note_names_what_happened_in_words_agents_know(reason: str, cause: s
 def test_a_resume_without_a_new_message_is_told_to_continue_and_to_repeat_nothing() -> None:
     """B6"""
     note = notes.continued("crash")
-    assert "Go on with the interrupted work" in note and "do not repeat" in note and "restarted the gateway" in note
+    assert note == (
+        "[System note: a gateway interruption interrupted this turn, and it now continues. Continue the interrupted work. Results that are "
+        "recorded stand; do not repeat what was done, above all not the command that restarted the gateway. A call whose outcome is "
+        "unknown may have done its work: check before you repeat it, and tell the user if it matters.]"
+    )
 
 
 def test_a_new_message_after_a_cut_is_told_that_the_history_is_intact() -> None:
     """B1"""
     note = notes.with_message("restart_timeout")
-    assert "history is intact" in note and "unfinished" in note and "previous turn" in note
+    assert note == (
+        "[System note: a gateway restart interrupted the previous turn. The history is intact. Process unfinished tool results first and "
+        "summarise what was accomplished, then answer the message. Do not repeat what was done. A call whose outcome is unknown may have "
+        "done its work: check before you repeat it, and tell the user if it matters.]"
+    )
+
+
+def test_unread_tool_results_are_processed_and_summarised_first() -> None:
+    """B4"""
+    assert notes.tool_tail() == (
+        "[System note: the history ends in tool results that were not processed, because a gateway interruption or an error ended that "
+        "turn. Process them first and summarise what was accomplished, then answer the message. A call whose outcome is unknown may have "
+        "done its work: check before you repeat it, and tell the user if it matters.]"
+    )
 
 
 @pytest.mark.parametrize("resumed", [None, "crash"])

@@ -430,21 +430,21 @@ def test_a_cut_over_which_nothing_was_decided_says_nothing() -> None:
 
 def test_a_turn_that_was_resumed_says_by_which_rule_and_why() -> None:
     """P8"""
-    why = "cut by a crash 12 s before"
-    assert decision(begun().cut().resumed(2, "R9", why)) == ("resumed: rule R9, cut by a crash 12 s before", "R9", 2)
+    why = "interrupted by a crash 12 s earlier"
+    assert decision(begun().cut().resumed(2, "R9", why)) == ("resumed: rule R9, interrupted by a crash 12 s earlier", "R9", 2)
     assert decision(begun().cut().resumed(2)) == ("resumed: rule R9", "R9", 2)
 
 
 def test_a_turn_that_was_left_says_so_and_says_anew_what_became_of_it() -> None:
     """R7, B14"""
-    log = begun().cut().left("R7", "cut by a crash 5 s before")
-    assert decision(log) == ("left: rule R7, cut by a crash 5 s before", "R7", None)
+    log = begun().cut().left("R7", "interrupted by a crash 5 s earlier")
+    assert decision(log) == ("left: rule R7, interrupted by a crash 5 s earlier", "R7", None)
     assert fold(log).turns[0].state is TurnState.INTERRUPTED
-    log.left("R8", "cut by a crash 1 h before")
-    assert decision(log) == ("left: rule R8, cut by a crash 1 h before", "R8", None)
-    log.free(e.SessionResumed(by="owner")).resumed(2, "R9", "cut by a crash 2 h before")
-    assert decision(log) == ("resumed: rule R9, cut by a crash 2 h before", "R9", 2)
-    assert decision(log.ended("whole")) == ("resumed: rule R9, cut by a crash 2 h before", "R9", 2)
+    log.left("R8", "interrupted by a crash 1 h earlier")
+    assert decision(log) == ("left: rule R8, interrupted by a crash 1 h earlier", "R8", None)
+    log.free(e.SessionResumed(by="owner")).resumed(2, "R9", "interrupted by a crash 2 h earlier")
+    assert decision(log) == ("resumed: rule R9, interrupted by a crash 2 h earlier", "R9", 2)
+    assert decision(log.ended("whole")) == ("resumed: rule R9, interrupted by a crash 2 h earlier", "R9", 2)
 
 
 @pytest.mark.parametrize(

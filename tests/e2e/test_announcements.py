@@ -4,7 +4,7 @@ from pathlib import Path
 
 import httpx
 
-from holdfast.core import notices
+from tests import words
 from tests.e2e.serving import Serving, wait_until
 
 LOBBY = "agent:main:web:page:lobby"
@@ -33,17 +33,17 @@ def test_a_hand_over_asked_for_in_a_conversation_happens_once_and_is_told_there(
         serving.post(runs, "count 30 0.1")
         for _ in range(2):
             serving.post(asks, "/restart", client_id="once")
-        wait_until(lambda: said(serving, asks) == [notices.restarting(), notices.back()])
+        wait_until(lambda: said(serving, asks) == [words.RESTARTING, words.BACK])
         second = serving.pid
         assert second != first
         serving.post(asks, "/restart", client_id="once")
         session = serving.wait_for(runs)
         assert [message["role"] for message in session["messages"]] == ["user", "assistant"]
-        assert (serving.pid, said(serving, asks)) == (second, [notices.restarting(), notices.back()])
+        assert (serving.pid, said(serving, asks)) == (second, [words.RESTARTING, words.BACK])
         assert in_lobby(serving) == [] and not (serving.home / NOTE).exists()
         serving.order("/api/admin/restart")
-        wait_until(lambda: in_lobby(serving) == [notices.back()])
-        assert said(serving, asks) == [notices.restarting(), notices.back()]
+        wait_until(lambda: in_lobby(serving) == [words.BACK])
+        assert said(serving, asks) == [words.RESTARTING, words.BACK]
 
 
 def test_where_a_supervisor_starts_the_next_process_that_one_tells_whoever_asked(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_where_a_supervisor_starts_the_next_process_that_one_tells_whoever_asked
         assert serving.process is not None and serving.process.wait(30) == 75
         assert (serving.home / NOTE).exists()
         serving.start()
-        wait_until(lambda: said(serving, asks) == [notices.restarting(), notices.back()])
+        wait_until(lambda: said(serving, asks) == [words.RESTARTING, words.BACK])
         serving.wait_for(runs)
-        assert said(serving, runs) == [notices.restarting_cuts(0)]
+        assert said(serving, runs) == [words.RESTARTING_CUTS]
         assert in_lobby(serving) == [] and not (serving.home / NOTE).exists()
 
 
@@ -70,6 +70,6 @@ def test_a_hand_over_that_fails_is_told_where_it_was_asked_for_with_the_reason(t
         serving.post(asks, "/restart")
         wait_until(lambda: len(said(serving, asks)) == 2, timeout_s=60)
         answer, outcome = said(serving, asks)
-        assert answer == notices.restarting() and outcome.startswith("Holdfast did not restart.")
+        assert answer == words.RESTARTING and outcome.startswith("Holdfast did not restart.")
         assert "Invalid max_waiting 'many'" in outcome and "still serves" in outcome
         assert serving.pid == first and not (serving.home / NOTE).exists()

@@ -96,7 +96,7 @@ def test_a_suspended_conversation_is_left_for_a_new_one_and_taken_back(shared: S
     assert "1 conversation" in holdfast(shared.home, "status").out
 
     said = holdfast(shared.home, "send", session_id, "count 2 0")
-    assert (said.code, said.out) == (0, "1 2\n") and "because the last one was suspended" in said.err
+    assert (said.code, said.out) == (0, "1 2\n") and "because the previous one was suspended" in said.err
     shown = holdfast(shared.home, "show", session_id)
     for words in ("suspended: the next message starts a new conversation", "why: left: rule R1, ", "an earlier conversation"):
         assert words in shown.out, words
@@ -156,7 +156,7 @@ def test_safe_mode_is_entered_shown_and_left(tmp_path: Path) -> None:
         assert "interrupted by a crash" in holdfast(serving.home, "sessions", "--state", "pending").out
         assert "by a crash" in holdfast(serving.home, "sessions", "--state", "suspended").out
         assert "interrupted by 3 restarts in a row" in holdfast(serving.home, "show", stuck).out
-        assert "left: rule R7, cut by a crash" in holdfast(serving.home, "show", cut).out
+        assert "left: rule R7, interrupted by a crash" in holdfast(serving.home, "show", cut).out
 
         said = holdfast(serving.home, "resume", "--all")
         assert said.code == 0 and "Safe mode is over. 1 conversation is pending and decided now" in said.out

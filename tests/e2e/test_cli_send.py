@@ -22,7 +22,7 @@ SESSION: dict[str, Any] = {
     "state": "idle",
 }
 STARTED = ("turn.started", {"turn_id": "t", "message_ids": ["m_1"]})
-LEFT = ("turn.left", {"turn_id": "t", "rule": "R7", "why": "cut by a crash 2 s before"})
+LEFT = ("turn.left", {"turn_id": "t", "rule": "R7", "why": "interrupted by a crash 2 s earlier"})
 ENDED = ("turn.ended", {"turn_id": "t", "outcome": "completed", "error": None})
 
 
@@ -145,7 +145,7 @@ def test_a_turn_that_was_left_is_not_waited_for(gateway: Gateway, tmp_path: Path
     gateway.session = SESSION | {"left": True, "turns": [{"id": "t"}]}
     said = send(gateway, tmp_path)
     assert said.code == 1 and said.out == "one \n"
-    assert "does not continue by itself (cut by a crash 2 s before)" in said.err and "`holdfast resume s_1 " in said.err
+    assert "does not continue by itself (interrupted by a crash 2 s earlier)" in said.err and "`holdfast resume s_1 " in said.err
 
 
 def test_a_turn_that_was_left_and_went_on_since_is_waited_for(gateway: Gateway, tmp_path: Path) -> None:

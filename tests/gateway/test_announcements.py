@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import notices
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By, Chat, Request
 from holdfast.ports import Update
 from holdfast.process.restart_note import RestartNote
+from tests import words
 from tests.fakes.platform import Sent, session_key
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
 
 BOB, LOBBY = "bob", "lobby"
 HOMES = (session_key(LOBBY),)
-CUT = notices.restarting_cuts(0)
+CUT = words.RESTARTING_CUTS
 KILL_STEP_S = 0.0005
 
 
@@ -80,7 +80,7 @@ def test_the_chat_that_asked_is_answered_and_told_when_it_is_back_as_a_reply_in_
     assert [request.by for request in world.asked] == [By.CHAT]
     world.restart(life, home_channels=HOMES)
     told = world.in_thread("7")
-    assert [sent.text for sent in told] == [notices.restarting(), notices.back()]
+    assert [sent.text for sent in told] == [words.RESTARTING, words.BACK]
     assert command.anchor is not None
     assert {(sent.thread, sent.topic, sent.reply_to) for sent in told} == {("7", "news", command.anchor.split("@")[0])}
     assert world.home.server.sent == told, "nobody else hears of it"
@@ -94,7 +94,7 @@ def test_where_the_command_is_gone_it_is_told_in_the_same_place_without_it(world
     world.home.server.delete(command)
     world.restart(life)
     back = world.in_thread("7")[-1]
-    assert (back.text, back.thread, back.topic, back.reply_to) == (notices.back(), "7", "news", None)
+    assert (back.text, back.thread, back.topic, back.reply_to) == (words.BACK, "7", "news", None)
 
 
 def test_a_chat_that_restarts_its_own_running_turn_gets_one_notice_and_it_is_the_answer_to_the_command(world: World) -> None:
@@ -103,7 +103,7 @@ def test_a_chat_that_restarts_its_own_running_turn_gets_one_notice_and_it_is_the
     life.under_way("say:half|hang / say:whole")
     command = world.ask(life)
     world.restart(life, home_channels=(session_key(ANN), *HOMES))
-    assert sorted(world.home.told()) == sorted([CUT, notices.back(), "whole"]) and world.home.told()[0] == CUT
+    assert sorted(world.home.told()) == sorted([CUT, words.BACK, "whole"]) and world.home.told()[0] == CUT
     assert [sent.anchor for sent in world.home.sent() if sent.text != "whole"] == [command.anchor, command.anchor]
     assert not world.home.told(LOBBY)
 
@@ -116,7 +116,7 @@ def test_others_whose_turns_are_cut_by_it_are_told_and_home_channels_are_not(wor
     world.ask(life)
     world.restart(life, home_channels=HOMES)
     assert [(sent.text, sent.anchor) for sent in world.home.sent(BOB)] == [(CUT, asked), ("whole", asked)]
-    assert world.home.told() == [notices.restarting(), notices.back()]
+    assert world.home.told() == [words.RESTARTING, words.BACK]
     assert not world.home.told(LOBBY)
 
 
@@ -132,7 +132,7 @@ def test_a_hand_over_that_was_asked_for_in_a_chat_tells_no_running_chat(world: W
     old.stop()
     new.rest()
     assert world.home.told(BOB) == ["half, whole"]
-    assert world.home.told() == [notices.restarting(), notices.back(), "mine, whole"]
+    assert world.home.told() == [words.RESTARTING, words.BACK, "mine, whole"]
     assert not world.home.told(LOBBY)
 
 
@@ -143,7 +143,7 @@ def test_that_it_failed_is_told_to_the_chat_that_asked_with_the_reason(world: Wo
     command = world.ask(life)
     life.do(life.gateway.announcements.failed(world.asked[0], "The new process has no room."))
     life.rest()
-    assert world.home.told() == [notices.restarting(), notices.restart_failed("The new process has no room.")]
+    assert world.home.told() == [words.RESTARTING, "Holdfast did not restart. The new process has no room."]
     assert {sent.anchor for sent in world.home.sent()} == {command.anchor}
     life.stop()
     world.next(home_channels=HOMES)
@@ -157,7 +157,7 @@ def test_a_stop_that_comes_first_is_the_outcome_of_a_restart(world: World) -> No
     life.do(life.gateway.stop(by=By.OPERATOR))
     life.die()
     world.next()
-    assert world.home.told() == [notices.restarting(), notices.restart_failed(notices.stopped_instead())]
+    assert world.home.told() == [words.RESTARTING, words.STOPPED_INSTEAD]
     assert not world.note.note()
 
 
@@ -166,7 +166,7 @@ def test_who_may_not_operate_is_told_so_and_nothing_restarts(world: World) -> No
     life = world.home.start()
     command = world.ask(life, sender="mallory")
     life.rest()
-    assert [(sent.text, sent.anchor) for sent in world.home.sent()] == [(notices.may_not_restart(), command.anchor)]
+    assert [(sent.text, sent.anchor) for sent in world.home.sent()] == [(words.MAY_NOT_RESTART, command.anchor)]
     assert not world.asked and not world.note.note()
 
 
@@ -176,7 +176,7 @@ def test_where_nobody_can_restart_the_process_that_is_said(world: World) -> None
     life = world.home.start()
     world.ask(life)
     life.rest()
-    assert world.home.told() == [notices.cannot_restart()]
+    assert world.home.told() == [words.CANNOT_RESTART]
 
 
 def test_a_page_may_ask_and_is_told_in_its_conversation(world: World) -> None:
@@ -189,7 +189,7 @@ def test_a_page_may_ask_and_is_told_in_its_conversation(world: World) -> None:
     life.post(session_id, "/restart")
     assert len(world.asked) == 1
     life = world.restart(life)
-    assert life.notices(session_id) == [notices.restarting(), notices.back()]
+    assert life.notices(session_id) == [words.RESTARTING, words.BACK]
     assert life.notices(other) == [CUT] and life.answers(other) == ["whole"]
 
 
@@ -205,7 +205,7 @@ def test_a_command_that_is_delivered_twice_restarts_once(world: World) -> None:
     world.home.server.repeats = lambda: False
     assert len(world.asked) == 1 and [request.id for request in world.note.note()] == [world.asked[0].id]
     world.restart(life)
-    assert world.home.told() == [notices.restarting(), notices.back()]
+    assert world.home.told() == [words.RESTARTING, words.BACK]
 
 
 def test_a_command_that_was_never_confirmed_does_not_restart_again_after_the_restart(world: World) -> None:
@@ -217,7 +217,7 @@ def test_a_command_that_was_never_confirmed_does_not_restart_again_after_the_res
     life.until(lambda: world.home.server.confirmed)
     world.restart(life)
     assert len(world.asked) == 1 and not world.note.note()
-    assert world.home.told() == [notices.restarting(), notices.back()]
+    assert world.home.told() == [words.RESTARTING, words.BACK]
 
 
 def killed(folder: Path, at: float | None) -> tuple[World, float]:
@@ -253,7 +253,7 @@ def test_whenever_the_process_is_killed_the_chat_that_asked_is_answered_once_and
     for number, at in enumerate(moments):
         world, _ = killed(make(tmp_path / str(number)), at)
         home = world.home
-        assert home.told() == [notices.restarting(), notices.back()], at
+        assert home.told() == [words.RESTARTING, words.BACK], at
         assert {sent.anchor for sent in home.sent()} == {home.server.updates[-1].anchor}
         assert len(world.asked) <= 1 and not world.note.note(), at
         assert home.replies(BOB) == ["whole"] and home.told(BOB).count(CUT) == len(home.told(BOB)) - 1 <= 1, at
@@ -278,7 +278,7 @@ def test_whenever_the_next_process_is_killed_each_place_is_told_once_that_it_is_
             noted.append(len(world.note.note()))
             life.die()
             world.next(home_channels=HOMES)
-            assert home.told() == home.told(LOBBY) == [notices.restarting(), notices.back()], step
+            assert home.told() == home.told(LOBBY) == [words.RESTARTING, words.BACK], step
             assert not world.note.note()
     assert (noted[0], noted[-1]) == (2, 0), "kills fell before and after the note was put away"
 
@@ -312,8 +312,8 @@ def test_a_note_that_outlived_its_telling_tells_nobody_twice(world: World) -> No
     life.die()
     world.next(home_channels=HOMES)
     assert world.home.server.sent == told and not world.note.note()
-    assert world.home.told() == [notices.restarting(), notices.back()]
-    assert world.home.told(LOBBY) == [notices.restarting(), notices.back()]
+    assert world.home.told() == [words.RESTARTING, words.BACK]
+    assert world.home.told(LOBBY) == [words.RESTARTING, words.BACK]
 
 
 def test_a_note_that_cannot_be_read_keeps_nobody_from_serving(world: World) -> None:
@@ -325,7 +325,7 @@ def test_a_note_that_cannot_be_read_keeps_nobody_from_serving(world: World) -> N
     assert world.home.logged("the restart note cannot be read")
     world.ask(life)
     world.restart(life)
-    assert world.home.told()[1:] == [notices.restarting(), notices.back()]
+    assert world.home.told()[1:] == [words.RESTARTING, words.BACK]
 
 
 # asked for elsewhere
@@ -338,7 +338,7 @@ def test_a_restart_from_elsewhere_tells_the_home_channels_before_and_after(world
     life.under_way("say:half|hang / say:whole")
     life.gateway.announcements.request(by)
     world.restart(life, home_channels=HOMES)
-    assert world.home.told(LOBBY) == [notices.restarting(), notices.back()]
+    assert world.home.told(LOBBY) == [words.RESTARTING, words.BACK]
     assert world.home.told() == [CUT, "whole"]
 
 
@@ -352,7 +352,7 @@ def test_a_hand_over_from_elsewhere_tells_the_home_channels_afterwards_alone(wor
     new.until(retiring.done)
     old.stop()
     new.rest()
-    assert world.home.told() == ["half, whole"] and world.home.told(LOBBY) == [notices.back()]
+    assert world.home.told() == ["half, whole"] and world.home.told(LOBBY) == [words.BACK]
 
 
 @pytest.mark.parametrize(("by", "homes_hear"), ((By.OPERATOR, True), (By.SERVICE, True), (By.FAULT, False)))
@@ -363,8 +363,8 @@ def test_a_stop_is_told_to_those_it_cuts_and_a_later_start_is_told_to_nobody(wor
     life.do(life.gateway.stop(by=by))
     life.die()
     world.next(home_channels=HOMES)
-    assert world.home.told() == [notices.stopping_cuts(0), "whole"]
-    assert world.home.told(LOBBY) == ([notices.stopping()] if homes_hear else [])
+    assert world.home.told() == [words.STOPPING_CUTS, "whole"]
+    assert world.home.told(LOBBY) == ([words.STOPPING] if homes_hear else [])
 
 
 def test_with_nothing_running_and_no_home_channel_nobody_is_told(world: World) -> None:
@@ -415,9 +415,8 @@ def test_with_a_window_all_are_told_at_its_beginning_that_what_is_not_done_in_it
     life.under_way("say:soon|sleep:5|say:, done")
     life.under_way("say:half|hang / say:whole", chat=BOB, sender=BOB)
     life.stop("restart_timeout")
-    words = notices.restarting_cuts(30)
-    assert "not done within 30 s" in words and "try to resume" in words
-    assert world.home.told() == [words, "soon, done"] and world.home.told(BOB) == [words]
+    told = words.RESTARTING_CUTS_IN_30_S
+    assert world.home.told() == [told, "soon, done"] and world.home.told(BOB) == [told]
 
 
 def test_a_platform_that_does_not_answer_holds_the_stop_up_no_longer_than_it_may(world: World) -> None:
@@ -448,10 +447,10 @@ def test_whoever_serves_tells_the_chats_of_processes_that_retire_and_they_are_to
     new.do(new.gateway.stop(by=By.OPERATOR, when_told=others))
     old.die()
     new.die()
-    assert order == [[notices.stopping_cuts(0)]], "before the other process is told to stop"
+    assert order == [[words.STOPPING_CUTS]], "before the other process is told to stop"
     assert not world.home.logged("a step of the stop failed")
     world.next()
-    assert world.home.told() == [notices.stopping_cuts(0), "whole"]
+    assert world.home.told() == [words.STOPPING_CUTS, "whole"]
 
 
 def test_a_retiring_process_that_ends_alone_tells_its_chats_that_another_one_will_try(world: World) -> None:

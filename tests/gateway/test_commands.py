@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import notices
 from holdfast.core.commands import COMMANDS
 from holdfast.core.errors import LaneFull, NothingToStop
 from holdfast.core.events import StopRequested
@@ -19,6 +18,7 @@ from holdfast.process.system import RandomIds, SystemClock
 from holdfast.store import open_store
 from holdfast.tools.terminal import Terminal
 from holdfast.web.frames import encode
+from tests import words
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life, ScriptAgent, eventually
 
@@ -97,7 +97,7 @@ def test_a_chat_is_answered_in_reply_to_its_command_and_once(home: Home) -> None
     life = home.start()
     life.say("/help")
     life.pass_s(10)
-    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(notices.help_text(), home.server.updates[0].anchor)]
+    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(words.HELP, home.server.updates[0].anchor)]
 
 
 def test_status_says_what_goes_on(home: Home, talk: Talk) -> None:
@@ -105,7 +105,7 @@ def test_status_says_what_goes_on(home: Home, talk: Talk) -> None:
     talk.under_way("hang")
     talk.write("second")
     talk.write("/status")
-    assert talk.replies == ["This conversation is running.\n1 message waits."]
+    assert talk.replies == ["This conversation is running.\n1 message is waiting."]
 
 
 def test_status_names_the_last_decision(home: Home) -> None:
@@ -114,7 +114,7 @@ def test_status_names_the_last_decision(home: Home) -> None:
     life = home.start()
     life.rest()
     life.say("/status")
-    assert home.told()[-1] == "This conversation is idle.\nLast decision: rule R9, cut by a crash 1 s before."
+    assert home.told()[-1] == "This conversation is idle.\nLast decision: rule R9, interrupted by a crash 1 s earlier."
 
 
 def test_sessions_lists_the_conversations_of_a_chat_by_number(home: Home, talk: Talk) -> None:
@@ -130,7 +130,7 @@ def test_new_begins_a_conversation_and_keeps_the_old_one(home: Home, talk: Talk)
     """A22"""
     first = talk.say("hello").session_id
     second = talk.say("/new").session_id
-    assert first != second and talk.replies == [notices.begun("asked", 1)]
+    assert first != second and talk.replies == [words.BEGUN["asked"]]
     assert (talk.session.current, talk.life.session(first).current) == (True, False)
     assert (talk.session.was_auto_reset, talk.session.auto_reset_reason) == (False, None)
     talk.say("again")
@@ -142,7 +142,7 @@ def test_new_in_an_empty_conversation_says_so_and_changes_nothing(home: Home, ta
     """A22"""
     first = talk.say("/new").session_id
     assert talk.say("/new").session_id == first
-    assert talk.replies == [notices.already_new()] * 2
+    assert talk.replies == [words.ALREADY_NEW] * 2
 
 
 def test_new_stops_what_runs_first(home: Home, talk: Talk) -> None:
@@ -150,7 +150,7 @@ def test_new_stops_what_runs_first(home: Home, talk: Talk) -> None:
     old = talk.under_way("say:half|hang").session_id
     talk.say("/new")
     talk.life.until(lambda: talk.life.outcomes(old) == ["cancelled"], within_s=STOP_WITHIN_S)
-    assert talk.replies == [notices.begun("asked", 1)]
+    assert talk.replies == [words.BEGUN["asked"]]
 
 
 @pytest.mark.parametrize("by", ["number", "id", "nothing"])
@@ -174,17 +174,17 @@ def test_resume_continues_work_that_was_cut_in_a_conversation_left_since(home: H
     talk.write("/resume 1")
     talk.life.rest(first)
     assert talk.life.answers(first) == ["done"]
-    assert talk.life.notices(first) == ["Back in the conversation “hang / say:done”. The work that was cut goes on."]
+    assert talk.life.notices(first) == ["Back in the conversation “hang / say:done”. The interrupted work continues."]
 
 
-@pytest.mark.parametrize("work", ["hang", "ask:name"])
-def test_resume_without_a_name_never_leaves_work_that_goes_on(home: Home, talk: Talk, work: str) -> None:
+@pytest.mark.parametrize(("work", "goes_on"), [("hang", "is already working"), ("ask:name", "is waiting for your answer")])
+def test_resume_without_a_name_never_leaves_work_that_goes_on(home: Home, talk: Talk, work: str, goes_on: str) -> None:
     """A22, P8: typed twice, or after it was resumed by itself, it stops nothing."""
     talk.say("hello")
     talk.say("/new")
     busy = talk.under_way(work)
     assert talk.write("/resume").session_id == busy.session_id
-    assert talk.replies[-1] == notices.already_going_on(talk.session)
+    assert talk.replies[-1] == f"There is nothing to resume: this conversation {goes_on}."
     assert talk.session.open_turn and not talk.session.stop_requested
 
 
@@ -194,7 +194,7 @@ def test_resume_of_another_conversation_says_that_work_was_stopped(home: Home, t
     talk.say("/new")
     talk.under_way("hang")
     talk.say("/resume 1")
-    assert talk.replies[-1] == "Back in the conversation “hello”. What was running in the other one was stopped."
+    assert talk.replies[-1] == "Back in the conversation “hello”. What was running in the other conversation was stopped."
 
 
 def test_half_a_character_ends_no_conversation(home: Home, talk: Talk) -> None:
@@ -211,7 +211,7 @@ def test_resume_with_nothing_to_resume_says_so(home: Home, talk: Talk) -> None:
     talk.say("/resume")
     talk.say("/resume 1")
     talk.say("/resume 7")
-    assert talk.replies == [notices.nothing_to_resume()] * 2 + [notices.no_such_conversation("7")]
+    assert talk.replies == [words.NOTHING_TO_RESUME, words.ALREADY_HERE, "There is no conversation '7' here. /sessions lists them."]
     assert home.texts == ["hello"]
 
 
@@ -221,7 +221,7 @@ def test_a_conversation_of_another_chat_cannot_be_resumed_from_here(home: Home) 
     other = life.say("a secret", chat="bob", sender="bob").session_id
     life.say("hello")
     life.say(f"/resume {other}")
-    assert home.told()[-1] == notices.no_such_conversation(other)
+    assert home.told()[-1] == f"There is no conversation {other!r} here. /sessions lists them."
 
 
 def test_queue_puts_a_message_behind_the_running_turn(home: Home, talk: Talk) -> None:
@@ -245,14 +245,15 @@ def test_queue_does_not_answer_an_open_question(home: Home, talk: Talk) -> None:
 def test_queue_without_words_asks_for_them(home: Home, talk: Talk) -> None:
     """A21"""
     talk.say("/queue")
-    assert (talk.replies, home.texts) == ([notices.queue_what()], [])
+    assert (talk.replies, home.texts) == ([words.QUEUE_WHAT], [])
 
 
 @pytest.mark.parametrize("text", ["/nosuch", "/nosuch with words", "/NoSuch"])
 def test_an_unknown_command_is_named_and_nothing_else_happens(home: Home, talk: Talk, text: str) -> None:
     """P6"""
     talk.say(text)
-    assert (talk.replies, home.texts) == ([notices.unknown_command("nosuch")], [])
+    told = "There is no command /nosuch. /help lists the commands. To send it to the agent, begin with a space."
+    assert (talk.replies, home.texts) == ([told], [])
 
 
 @pytest.mark.parametrize("text", [" /stop", "/usr/bin/env", "/", "// stop", "say /stop", "/1"])
@@ -279,8 +280,7 @@ def test_stop_ends_the_turn_and_keeps_what_waits(home: Home, talk: Talk) -> None
     talk.write("third")
     talk.write("/stop")
     session = talk.life.rest(talk.session_id)
-    assert talk.replies == [notices.stopped(2)]
-    assert talk.replies[0] == "Stopped. 2 messages wait and are answered next."
+    assert talk.replies == [words.STOPPED_TWO_WAIT]
     assert talk.life.outcomes(talk.session_id) == ["cancelled", "completed", "completed"]
     assert talk.life.answers(talk.session_id) == ["half", "re: second", "re: third"]
     assert (session.session_id, session.suspended, session.resume_pending) == (session_id, False, False)
@@ -336,9 +336,9 @@ def test_a_hundred_stops_at_once_stop_one_turn(home: Home) -> None:
     assert life.transcript(page).turns[0].id in named
     assert named <= {life.transcript(page).turns[0].id, "nothing_to_stop"}
     assert set(life.notices(page)) <= {
-        "Stopped. 1 message waits and is answered next.",
-        "That has already ended.",
-        "That has already ended. Another answer is running now: send /stop again to stop that one.",
+        words.STOPPED_ONE_WAITS,
+        words.ALREADY_ENDED,
+        words.ALREADY_ENDED_ANOTHER_RUNS,
     }
 
 
@@ -356,7 +356,7 @@ def test_stops_written_into_a_chat_at_once_stop_one_turn(home: Home) -> None:
     stops = [event.event for event in life.events() if event.kind == "stop.requested"]
     assert len(stops) == 20
     assert {stop.turn_id for stop in stops if isinstance(stop, StopRequested)} == {life.transcript().turns[0].id}
-    assert "That has already ended. Another answer is running now: send /stop again to stop that one." in home.told()
+    assert words.ALREADY_ENDED_ANOTHER_RUNS in home.told()
 
 
 def test_a_stop_written_after_the_last_one_was_answered_stops_what_runs_then(home: Home) -> None:
@@ -368,7 +368,7 @@ def test_a_stop_written_after_the_last_one_was_answered_stops_what_runs_then(hom
     life.until(lambda: home.told() and home.texts[-1] == "say:now|hang")
     life.write("/stop")
     life.rest()
-    assert home.told() == ["Stopped. 1 message waits and is answered next.", "Stopped.", "now"]
+    assert home.told() == [words.STOPPED_ONE_WAITS, "Stopped.", "now"]
     assert life.outcomes() == ["cancelled", "cancelled"]
 
 
@@ -389,7 +389,7 @@ def test_stop_with_nothing_running_says_so(home: Home, talk: Talk) -> None:
     """A21"""
     talk.say("hello")
     talk.say("/stop")
-    assert talk.replies == [notices.nothing_to_stop()]
+    assert talk.replies == [words.NOTHING_TO_STOP]
 
 
 def test_stop_does_not_wait_for_a_tool_that_does_not_end(home: Home, talk: Talk) -> None:
@@ -471,7 +471,7 @@ def test_the_same_words_in_another_update_are_another_command(home: Home) -> Non
     life = home.start()
     life.say("/help")
     life.say("/help")
-    assert home.told() == [notices.help_text()] * 2
+    assert home.told() == [words.HELP] * 2
 
 
 def test_one_message_too_many_is_refused_aloud(home: Home) -> None:
@@ -483,7 +483,8 @@ def test_one_message_too_many_is_refused_aloud(home: Home) -> None:
     life.write("one too many")
     assert life.session().queued == 10
     life.until(lambda: home.told())
-    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(notices.lane_full(10), home.server.updates[-1].anchor)]
+    told = "10 messages are already waiting here, so this one was not accepted. Wait for an answer, or send /stop, then send it again."
+    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(told, home.server.updates[-1].anchor)]
     assert [message.text for message in life.transcript().messages if message.status == "command"] == ["one too many"]
     life.write("/stop")
     life.rest()

@@ -123,16 +123,16 @@ async def test_what_a_suspension_cut_goes_on_when_it_is_resumed_and_both_decisio
     await order(world, session_id, "suspend")
     view = await left(world, session_id)
     assert (view["state"], view["suspended"], view["rule"]) == ("interrupted", True, "R1")
-    assert view["why"].startswith("cut by a suspension")
+    assert view["why"].startswith("interrupted by a suspension")
     row = interruption(view)
-    assert (row["rule"], row["attempt"]) == ("R1", None) and row["decision"].startswith("left: rule R1, cut by a suspension")
+    assert (row["rule"], row["attempt"]) == ("R1", None) and row["decision"].startswith("left: rule R1, interrupted by a suspension")
 
     answer = await order(world, session_id, "resume")
     assert answer.json() == {"session_id": session_id, "changed": True, "goes_on": True}
     world.agent.released.set()
     view = await world.until_state(session_id, "idle")
     row = interruption(view)
-    assert (row["rule"], row["attempt"]) == ("R9", 2) and row["decision"].startswith("resumed: rule R9, cut by a suspension")
+    assert (row["rule"], row["attempt"]) == ("R9", 2) and row["decision"].startswith("resumed: rule R9, interrupted by a suspension")
     assert (view["turns"][0]["outcome"], view["rule"], view["left"]) == ("completed", "R9", False)
 
 
@@ -204,7 +204,7 @@ async def test_safe_mode_holds_what_was_cut_until_an_operator_ends_it(tmp_path: 
         world.agent.released.set()
         view = await left(world, session_id)
         assert (view["state"], view["resume_pending"], view["rule"]) == ("interrupted", True, "R7")
-        assert interruption(view)["decision"].startswith("left: rule R7, cut by a shutdown")
+        assert interruption(view)["decision"].startswith("left: rule R7, interrupted by a shutdown")
         assert "safe mode" in view["messages"][-1]["text"]
         assert "\nholdfast_safe_mode 1.0\n" in (await world.client.get("/metrics")).text
         other = await world.new_session()
@@ -250,7 +250,7 @@ async def test_a_stop_among_the_messages_is_a_command_with_a_reply(world: World)
     name = first.json()["message_id"]
     assert (messages[name]["status"], messages[name]["turn_id"], messages[name]["text"]) == ("command", None, "/stop")
     reply = messages[f"{name}.reply"]
-    assert (reply["role"], reply["text"]) == ("notice", "Stopped. 1 message waits and is answered next.")
+    assert (reply["role"], reply["text"]) == ("notice", "Stopped. 1 message is waiting and will be answered next.")
     assert [turn["outcome"] for turn in view["turns"]] == ["cancelled", "completed"]
 
 

@@ -225,8 +225,8 @@ async def test_a_cut_turn_shows_its_interruption_and_after_the_restart_what_was_
         world.agent.released.set()
         view = await world.until_state(session_id, "idle")
         (row,) = [message for message in view["messages"] if message["role"] == "interruption"]
-        assert (row["rule"], row["attempt"], row["decision"]) == ("R9", 2, "resumed: rule R9, cut by a shutdown 0 s before")
-        assert (view["rule"], view["why"]) == ("R9", "cut by a shutdown 0 s before")
+        assert (row["rule"], row["attempt"], row["decision"]) == ("R9", 2, "resumed: rule R9, interrupted by a shutdown 0 s earlier")
+        assert (view["rule"], view["why"]) == ("R9", "interrupted by a shutdown 0 s earlier")
         assert (view["turns"][0]["attempt"], view["turns"][0]["rule"], view["turns"][0]["outcome"]) == (2, "R9", "completed")
 
 

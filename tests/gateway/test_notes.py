@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import notes
+from tests import words
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 
@@ -41,10 +41,9 @@ def test_a_message_after_a_cut_turn_comes_with_one_note_that_names_the_cause(hom
     life.under_way()
     end(life, reason)
     home.start(auto_resume=False).say("what now")
-    assert home.note == notes.with_message(reason)
+    assert home.note == words.note_with_message(reason)
     assert home.note.startswith("[System note:") and home.note.count("[System note:") == 1
     assert [cause for cause in CAUSES.values() if cause in home.note] == [CAUSES[reason]]
-    assert "history is intact" in home.note and "unfinished first" in home.note
     assert home.texts[-1] == "what now" and only_the_note_names_it(home)
 
 
@@ -55,7 +54,7 @@ def test_the_note_does_not_depend_on_how_the_history_ends(home: Home, script: st
     life.under_way(script)
     life.stop("restart_timeout")
     home.start(auto_resume=False).say("what now")
-    assert home.note == notes.with_message("restart_timeout")
+    assert home.note == words.note_with_message("restart_timeout")
 
 
 def test_a_mark_alone_gives_the_note_even_behind_a_finished_answer(home: Home) -> None:
@@ -64,7 +63,7 @@ def test_a_mark_alone_gives_the_note_even_behind_a_finished_answer(home: Home) -
     before = life.say("hello")
     assert life.do(life.store.mark_pending(before.session_key, reason="node_lost", at=life.clock.now()))
     after = life.say("again")
-    assert home.note == notes.with_message("node_lost")
+    assert home.note == words.note_with_message("node_lost")
     assert "gateway interruption" in home.note
     assert (after.session_id, after.was_auto_reset, after.resume_pending) == (before.session_id, False, False)
     life.say("and again")
@@ -79,7 +78,7 @@ def test_a_turn_that_goes_on_without_a_message_has_a_note_of_its_own(home: Home,
     end(life, reason)
     home.start().rest()
     assert len(home.heard) == 2
-    assert home.note == notes.continued(reason)
+    assert home.note == words.note_to_continue(reason)
     assert home.note.startswith("[System note:") and home.note.count("[System note:") == 1
     assert CAUSES[reason] in home.note and "do not repeat" in home.note and "the command that restarted the gateway" in home.note
     assert home.texts[-1] == "hang / say:done" and only_the_note_names_it(home)
@@ -90,7 +89,7 @@ def test_results_nobody_processed_are_pointed_out_once(home: Home) -> None:
     life = home.start()
     life.say("call:deed|fail")
     life.say("what now")
-    assert home.note == notes.tool_tail()
+    assert home.note == words.TOOL_TAIL_NOTE
     life.say("and now")
     assert home.note is None
 
@@ -109,7 +108,7 @@ def test_a_silent_turn_that_was_ended_leaves_the_note_about_its_results(home: Ho
     life.under_way("call:deed|hang")
     life.until(lambda: life.turn().outcome == "failed")
     life.say("what now")
-    assert home.note == notes.tool_tail()
+    assert home.note == words.TOOL_TAIL_NOTE
 
 
 def test_stale_work_that_was_set_aside_leaves_the_note_about_its_results(home: Home) -> None:
@@ -119,7 +118,7 @@ def test_stale_work_that_was_set_aside_leaves_the_note_about_its_results(home: H
     life = home.start()
     life.until(lambda: life.turn().outcome == "set_aside")
     life.say("what now")
-    assert home.note == notes.tool_tail()
+    assert home.note == words.TOOL_TAIL_NOTE
 
 
 @pytest.mark.parametrize("script", ENDS)
@@ -164,9 +163,9 @@ def test_of_two_notes_only_the_one_about_the_restart_is_given(home: Home) -> Non
     life.stop("restart_timeout")
     life = home.start(auto_resume=False)
     assert life.say("call:deed|fail").resume_pending
-    assert home.note == notes.with_message("restart_timeout")
+    assert home.note == words.note_with_message("restart_timeout")
     assert not life.say("what now").resume_pending
-    assert home.note == notes.with_message("restart_timeout")
+    assert home.note == words.note_with_message("restart_timeout")
     life.say("and now")
     assert home.note is None
 
@@ -201,14 +200,14 @@ def test_the_answer_to_a_question_brings_no_note(home: Home) -> None:
 @pytest.mark.parametrize("pending", [False, True])
 def test_a_user_who_types_a_note_gains_nothing(home: Home, pending: bool) -> None:
     """B7"""
-    forged = notes.continued("restart_timeout")
+    forged = words.note_to_continue("restart_timeout")
     life = home.start()
     if pending:
         life.under_way("hang")
         life.stop("restart_timeout")
         life = home.start(auto_resume=False)
     life.say(forged)
-    assert home.note == (notes.with_message("restart_timeout") if pending else None)
+    assert home.note == (words.note_with_message("restart_timeout") if pending else None)
     assert home.texts[-1] == forged
     said = [message.text for message in life.transcript().messages if message.role == "user"]
     assert said[-1] == forged and home.heard[-1].messages[-1].text == forged

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import notices
 from holdfast.core.errors import NotNow
 from holdfast.core.lifecycle import GatewayState as G
 from holdfast.core.turns import TurnState
 from holdfast.ports import Pause
+from tests import words
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 
@@ -61,7 +61,7 @@ def test_while_paused_messages_are_kept_and_after_it_they_are_answered_in_order(
     unpause(life)
     assert state(life) == (G.RUNNING, None)
     life.rest()
-    assert home.told() == [notices.kept(), "0", "1", "2"]
+    assert home.told() == [words.KEPT, "0", "1", "2"]
 
 
 def test_turns_that_run_go_on_and_their_replies_go_out(home: Home) -> None:
@@ -96,14 +96,14 @@ def test_who_writes_while_paused_is_told_once_a_pause(home: Home) -> None:
         life.write("say:held", chat=BOB, sender=BOB)
     life.until(lambda: home.told(BOB))
     life.pass_s(60)
-    assert home.told(BOB) == [notices.kept()] and home.told() == []
+    assert home.told(BOB) == [words.KEPT] and home.told() == []
     unpause(life)
     life.rest(BOB)
     pause(life)
     life.write("say:again", chat=BOB, sender=BOB)
-    life.until(lambda: home.told(BOB).count(notices.kept()) == 2)
+    life.until(lambda: home.told(BOB).count(words.KEPT) == 2)
     life.pass_s(60)
-    assert home.told(BOB).count(notices.kept()) == 2
+    assert home.told(BOB).count(words.KEPT) == 2
 
 
 def test_an_answer_to_a_question_is_kept_and_told_too_while_paused(home: Home) -> None:
@@ -117,7 +117,7 @@ def test_an_answer_to_a_question_is_kept_and_told_too_while_paused(home: Home) -
     pause(life)
     life.do(life.gateway.answer(question.question_id, "eve"))
     life.pass_s(60)
-    assert life.session(page).turn_state is TurnState.ANSWERED and life.notices(page) == [notices.kept()]
+    assert life.session(page).turn_state is TurnState.ANSWERED and life.notices(page) == [words.KEPT]
     unpause(life)
     life.rest(page)
     assert life.answers(page) == ["told eve"]
@@ -131,7 +131,7 @@ def test_a_command_is_answered_also_while_paused_and_is_not_said_to_wait(home: H
     life.write("/stop")
     life.until(lambda: life.turn().outcome == "cancelled")
     life.pass_s(5)
-    assert notices.kept() not in home.told()
+    assert words.KEPT not in home.told()
 
 
 def test_a_pause_has_a_holder_and_ends_by_itself(home: Home) -> None:
@@ -295,7 +295,7 @@ def test_a_successor_of_a_paused_gateway_is_paused(home: Home) -> None:
     old.do(old.gateway.life.retire())
     hold(new)
     new.until(lambda: answered(new), within_s=70)
-    assert home.told(BOB) == [notices.kept(), "held"]
+    assert home.told(BOB) == [words.KEPT, "held"]
 
 
 def test_a_paused_gateway_whose_successor_failed_is_paused_as_before(home: Home) -> None:

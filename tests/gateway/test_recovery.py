@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import notes, notices
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.turns import TurnState
-from holdfast.gateway.turns import NO_ANSWER
+from tests import words
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
 
@@ -71,7 +70,7 @@ def test_a_suspended_session_with_a_cut_turn_is_left_until_it_is_resumed(home: H
     life.rest()
     life.decided("R9", "resumed")
     assert (home.told(), life.session().suspended) == (["done"], False)
-    assert home.note == notes.continued("suspended")
+    assert home.note == words.note_to_continue("suspended")
 
 
 def test_a_process_that_died_with_a_suspended_turn_leaves_it_to_the_next(home: Home) -> None:
@@ -109,7 +108,7 @@ def test_three_deaths_in_a_row_suspend_the_session_and_its_user_is_told_once(hom
     life.decided("R2", "set aside")
     assert (session.suspended, session.resume_pending, session.interrupted_restarts) == (True, False, 3)
     assert life.turn().outcome == "set_aside"
-    assert home.told() == [notices.stuck(3)]
+    assert home.told() == [words.STUCK]
     assert home.sent()[0].anchor == next(update.anchor for update in home.server.updates if update.text == "hang")
     assert [entry["session"] for entry in home.logs if entry["event"] == "session suspended"] == [session.session_id]
     life.stop()
@@ -128,7 +127,7 @@ def test_what_waited_behind_a_stuck_turn_is_refused_aloud(home: Home) -> None:
     life.die()
     life = home.start()
     life.rest()
-    assert home.told() == [notices.stuck(3), notices.refused(["second"], "the conversation was suspended first")]
+    assert home.told() == [words.STUCK, words.REFUSED_SECOND]
     assert "second" not in home.texts
 
 
@@ -255,7 +254,9 @@ def test_an_answer_that_was_owed_is_delivered_and_no_new_turn_starts(home: Home)
 # R4
 
 
-@pytest.mark.parametrize(("second", "error"), [("fail", "Failure: as it was told"), ("nothing", NO_ANSWER)])
+@pytest.mark.parametrize(
+    ("second", "error"), [("fail", "Failure: as it was told"), ("nothing", "Resumed after an interruption, but produced no answer.")]
+)
 def test_a_recovery_that_comes_to_nothing_is_shown_once_and_not_repeated(home: Home, second: str, error: str) -> None:
     """R4, B9"""
     home.start().cut(f"hang / {second}")
@@ -265,7 +266,7 @@ def test_a_recovery_that_comes_to_nothing_is_shown_once_and_not_repeated(home: H
     turn = life.turn()
     assert (turn.outcome, turn.rule, turn.error, turn.attempt) == ("failed", "R4", error, 2)
     assert life.gateway.lanes.tally.rules == {"R9": 1, "R4": 1}
-    assert home.told() == [notices.failed(error)]
+    assert home.told() == [f"This did not work: {error}"]
     life.stop()
     nothing_more(home)
     life = home.start()
@@ -329,7 +330,7 @@ def test_a_question_that_expired_while_nobody_was_there_is_no_unfinished_work(ho
     life = home.start()
     life.until(lambda: life.turn().outcome == "failed")
     life.rest()
-    assert home.told() == ["your name", notices.expired()]
+    assert home.told() == ["your name", words.EXPIRED]
     assert (len(home.heard), life.session().resume_pending) == (1, False)
     life.stop()
     nothing_more(home)
@@ -349,9 +350,11 @@ def test_stale_work_is_set_aside_and_its_user_told_once_where_the_answer_would_h
     session = life.rest()
     life.decided("R6", "set aside")
     assert (life.turn().outcome, session.resume_pending, session.suspended) == ("set_aside", False, False)
-    assert [(sent.text, sent.anchor) for sent in home.sent()] == [
-        (notices.stale("crash", 2 * WINDOW_S * 1000), home.server.updates[0].anchor)
-    ]
+    told = (
+        "Your last request was interrupted by a crash 2 h ago, too long ago to continue without asking. "
+        "Nothing is lost: send /resume to continue it, or a message."
+    )
+    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(told, home.server.updates[0].anchor)]
     assert len(home.heard) == 1
     life.stop()
     nothing_more(home)
@@ -437,7 +440,7 @@ def test_held_work_is_left_and_its_user_told_once_whatever_number_of_starts(home
         life.stop()
         life = home.start(auto_resume=False)
         life.pass_s(5)
-    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(notices.held("crash", safe_mode=False), home.server.updates[0].anchor)]
+    assert [(sent.text, sent.anchor) for sent in home.sent()] == [(words.HELD, home.server.updates[0].anchor)]
     assert (len(home.heard), life.session().rule) == (1, "R7")
 
 
@@ -446,7 +449,7 @@ def test_a_message_goes_on_from_held_work_in_a_turn_of_its_own(home: Home) -> No
     life = held(home, "call:deed|call:deed 1000")
     life.say("go on")
     assert life.outcomes() == ["set_aside", "completed"]
-    assert home.note == notes.with_message("crash")
+    assert home.note == words.note_with_message("crash")
     calls = [call for message in home.heard[-1].messages for call in message.tool_calls]
     assert [call.outcome for call in calls] == [ToolOutcome.DONE, ToolOutcome.UNKNOWN]
     assert calls[0].result == "done"
@@ -476,7 +479,7 @@ def test_resume_continues_held_work_as_it_was(home: Home) -> None:
     life.say("/resume")
     life.decided("R9", "resumed")
     assert (home.heard[-1].turn_id, home.heard[-1].attempt) == (home.heard[0].turn_id, 2)
-    assert home.note == notes.continued("crash")
+    assert home.note == words.note_to_continue("crash")
     assert home.told()[-1] == "done"
     assert life.outcomes() == ["completed"]
 
@@ -488,7 +491,7 @@ def test_held_work_is_resumed_by_the_next_start_that_may(home: Home) -> None:
     life.until(lambda: len(home.heard) == 2)
     life.rest()
     life.decided("R9", "resumed")
-    assert home.told() == [notices.held("crash", safe_mode=False), "done"]
+    assert home.told() == [words.HELD, "done"]
 
 
 # R8
@@ -517,7 +520,7 @@ def test_a_message_goes_on_from_work_whose_platform_is_not_configured(home: Home
     life.rest(session)
     life.post(session, "go on")
     life.rest(session)
-    assert (life.outcomes(session), home.note) == (["set_aside", "completed"], notes.with_message("crash"))
+    assert (life.outcomes(session), home.note) == (["set_aside", "completed"], words.note_with_message("crash"))
     life.stop()
     assert home.told() == []
     life = home.start()
@@ -534,7 +537,7 @@ def test_work_that_is_left_for_another_reason_and_held_again_is_told_of_once(hom
     life = home.start(auto_resume=False)
     life.until(lambda: life.session().rule == "R7")
     life.pass_s(5)
-    assert (home.told(), len(home.heard)) == ([notices.held("crash", safe_mode=False)], 1)
+    assert (home.told(), len(home.heard)) == ([words.HELD], 1)
 
 
 def test_work_of_a_user_who_is_no_longer_allowed_is_set_aside(home: Home) -> None:
@@ -563,7 +566,7 @@ def test_cut_work_is_resumed_and_its_answer_delivered_once(home: Home) -> None:
     life.decided("R9", "resumed")
     assert (home.told(), life.answers(), life.outcomes()) == (["the whole"], ["the whole"], ["completed"])
     row = life.cuts()[0]
-    assert (row.attempt, row.decision) == (2, "resumed: rule R9, cut by a crash 31 s before")
+    assert (row.attempt, row.decision) == (2, "resumed: rule R9, interrupted by a crash 31 s earlier")
     life.stop()
     nothing_more(home)
 
@@ -633,7 +636,7 @@ def test_a_stop_during_a_resumed_turn_ends_it_for_good(home: Home) -> None:
     life.until(lambda: len(home.heard) == 2)
     session = life.say("/stop")
     assert (life.turn().outcome, session.resume_pending, session.suspended) == ("cancelled", False, False)
-    assert home.told() == [notices.stopped(0)]
+    assert home.told() == [words.STOPPED]
     life.stop()
     nothing_more(home)
 
@@ -698,7 +701,7 @@ def test_work_that_waits_for_its_place_is_not_cut_a_second_time_by_a_stop(home: 
     assert [[cut.reason for cut in life.cuts(name)] for name in names] == [["crash", "restart_timeout"], ["crash"], ["crash"]]
     assert all(home.told(name)[-1] == "done" for name in names)
     assert sorted(request.note or "" for request in home.heard[1:]) == sorted(
-        notes.continued(reason) for reason in ("restart_timeout", "crash", "crash")
+        words.note_to_continue(reason) for reason in ("restart_timeout", "crash", "crash")
     )
 
 

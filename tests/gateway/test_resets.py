@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import notices
 from holdfast.core.resets import Policy
 from holdfast.ports import Moved
+from tests import words
 from tests.fakes.platform import NAME
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
@@ -56,8 +56,7 @@ def test_a_conversation_that_rested_too_long_is_left_and_the_user_told_once(home
     assert fresh.session_id != before.session_id
     assert [message.text for message in home.heard[-1].messages] == ["again"]
     assert life.say("and again").session_id == fresh.session_id
-    assert home.told() == ["re: hello", notices.begun("idle", 1), "re: again", "re: and again"]
-    assert "/resume 1" in notices.begun("idle", 1) and "nothing was said for a while" in notices.begun("idle", 1)
+    assert home.told() == ["re: hello", words.BEGUN["idle"], "re: again", "re: and again"]
     life.say("/resume 1")
     back = life.say("as I said")
     assert back.session_id == before.session_id
@@ -83,7 +82,7 @@ def test_a_new_day_begins_at_its_hour_of_local_time(home: Home, offset_s: int, l
     life = after(home, life, 2 * HOUR_S, resets=resets, offset_s=offset_s)
     fresh = life.say("again")
     assert (fresh.auto_reset_reason == "daily") is left
-    assert home.told() == ["re: hello", *([notices.begun("daily", 1)] if left else []), "re: again"]
+    assert home.told() == ["re: hello", *([words.BEGUN["daily"]] if left else []), "re: again"]
 
 
 def test_of_both_policies_whichever_is_due_counts(home: Home) -> None:
@@ -131,7 +130,7 @@ def test_a_page_shows_why_its_conversation_is_new(home: Home) -> None:
     life = after(home, life, 2 * HOUR_S, resets=resets)
     fresh = life.post(page, "again")
     life.rest(fresh)
-    assert life.notices(fresh) == [notices.begun("idle", 1)]
+    assert life.notices(fresh) == [words.BEGUN["idle"]]
     assert life.session(fresh).current and not life.session(page).current
 
 
@@ -201,8 +200,8 @@ def test_what_waited_when_a_new_conversation_was_begun_is_refused_aloud_and_once
     life.until(lambda: not life.session(old).open_turn)
     life.pass_s(10)
     assert fresh.session_id != old and life.outcomes(old) == ["cancelled"]
-    told = notices.refused(["second", "third"], "a new conversation was begun first")
-    assert sorted(home.told()) == sorted([told, notices.begun("asked", 1)])
+    told = words.REFUSED_BOTH.format(why="a new conversation was started first")
+    assert sorted(home.told()) == sorted([told, words.BEGUN["asked"]])
     assert "> second\n> third" in told and "Send them again" in told
     assert (refused(life, old), home.texts) == (["second", "third"], ["hang"])
     life.stop()
@@ -217,11 +216,11 @@ def test_what_waited_in_a_conversation_that_is_suspended_is_refused_aloud(home: 
     old = busy(life)
     life.do(life.gateway.suspend(old))
     life.pass_s(10)
-    assert home.told() == [notices.refused(["second", "third"], "the conversation was suspended first")]
+    assert home.told() == [words.REFUSED_BOTH.format(why="the conversation was suspended first")]
     assert (refused(life, old), home.texts) == (["second", "third"], ["hang"])
     fresh = life.say("again")
     assert (fresh.was_auto_reset, fresh.auto_reset_reason) == (True, "suspended")
-    assert home.told()[1:] == [notices.begun("suspended", 1), "re: again"]
+    assert home.told()[1:] == [words.BEGUN["suspended"], "re: again"]
 
 
 def test_what_waited_in_a_conversation_that_was_switched_away_from_is_refused_aloud(home: Home) -> None:
@@ -236,7 +235,7 @@ def test_what_waited_in_a_conversation_that_was_switched_away_from_is_refused_al
     assert life.outcomes(second) == ["cancelled"]
     why = "another conversation was resumed first"
     assert sorted(home.told()[told:]) == sorted(
-        [notices.refused(["second", "third"], why), "Back in the conversation “hello”. What was running in the other one was stopped."]
+        [words.REFUSED_BOTH.format(why=why), "Back in the conversation “hello”. What was running in the other conversation was stopped."]
     )
     assert home.texts == ["hello", "hang"]
 
@@ -257,7 +256,7 @@ def test_an_empty_conversation_is_not_begun_anew(home: Home) -> None:
     life.say("hello")
     fresh = life.say("/new")
     assert life.say("/new").session_id == fresh.session_id
-    assert home.told()[1:] == [notices.begun("asked", 1), notices.already_new()]
+    assert home.told()[1:] == [words.BEGUN["asked"], words.ALREADY_NEW]
 
 
 def test_a_repeated_request_is_one_reset(home: Home) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import notes, notices
+from tests import words
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 
@@ -109,7 +109,7 @@ def test_in_safe_mode_nothing_is_resumed_and_the_user_is_told_once(home: Home) -
     life = in_safe_mode(home, "ann")
     life.decided("R7", "left")
     assert (len(home.heard), life.session().resume_pending) == (1, True)
-    assert home.told() == [notices.held("crash", safe_mode=True)]
+    assert home.told() == [words.HELD_IN_SAFE_MODE]
     life.die()
     life = home.start()
     life.pass_s(5)
@@ -143,11 +143,11 @@ def test_a_completed_turn_of_a_session_that_was_pending_ends_it(home: Home) -> N
     """B14, A23"""
     life = in_safe_mode(home, "ann", "bob")
     life.say("go on")
-    assert home.heard[2].note == notes.with_message("crash")
+    assert home.heard[2].note == words.note_with_message("crash")
     assert not life.gateway.safe_mode
     life.until(lambda: home.told("bob")[-1] == "done")
     life.decided("R9", "resumed", "bob")
-    assert home.told() == [notices.held("crash", safe_mode=True), "re: go on"]
+    assert home.told() == [words.HELD_IN_SAFE_MODE, "re: go on"]
 
 
 def test_a_resume_that_a_human_asked_for_ends_it_once_it_completed(home: Home) -> None:
@@ -249,7 +249,7 @@ def test_the_crash_policy_suspend_suspends_what_was_active_and_leaves_the_rest(h
     assert life.session("running").left
     fresh = life.say("again", chat="running")
     assert (fresh.auto_reset_reason, fresh.session_id) == ("suspended", life.session("running").session_id)
-    assert home.told("running") == [notices.begun("suspended", 1), "re: again"]
+    assert home.told("running") == [words.BEGUN["suspended"], "re: again"]
 
 
 def test_the_window_of_the_crash_policy_can_be_chosen(home: Home) -> None:
@@ -289,5 +289,5 @@ def test_a_message_that_waited_in_a_session_suspended_by_a_crash_is_refused_alou
     life.die()
     life = home.start(crash_policy="suspend")
     life.pass_s(5)
-    assert home.told() == [notices.refused(["second"], "the conversation was suspended first")]
+    assert home.told() == [words.REFUSED_SECOND]
     assert home.texts == ["hang"]

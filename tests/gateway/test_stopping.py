@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import notices
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.lifecycle import GatewayState as G
 from holdfast.core.turns import TurnState
+from tests import words
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
 
@@ -321,12 +321,12 @@ def test_who_writes_during_the_drain_is_told_once_and_answered_by_the_next_life(
         life.write(text, chat=BOB, sender=BOB)
     life.until(lambda: home.told(BOB))
     end_stop(life, stopping)
-    assert home.told(BOB) == [notices.kept()] and home.replies() == ["done"]
+    assert home.told(BOB) == [words.KEPT] and home.replies() == ["done"]
     assert home.sent(BOB)[0].anchor is not None  # A reply to the message it speaks of.
     life = home.start()
     life.rest(BOB)
-    assert home.told(BOB) == [notices.kept(), "one", "two"]
-    assert life.notices(BOB) == [notices.kept()]
+    assert home.told(BOB) == [words.KEPT, "one", "two"]
+    assert life.notices(BOB) == [words.KEPT]
 
 
 def test_an_answer_to_a_question_counts_as_a_message_during_the_drain(home: Home) -> None:
@@ -348,7 +348,7 @@ def test_an_answer_to_a_question_counts_as_a_message_during_the_drain(home: Home
     for name, said in ((BOB, "told ada"), (page, "told eve")):
         life.rest(name)
         assert life.answers(name) == [said]
-        assert life.notices(name).count(notices.kept()) == 1
+        assert life.notices(name).count(words.KEPT) == 1
 
 
 # what hangs

@@ -65,7 +65,7 @@ export function Composer(): VNode {
     field.current?.focus();
   };
 
-  const placeholder = turn.value === null ? "Write a message" : turn.value.asks ? "Or answer here" : "Write ahead";
+  const placeholder = turn.value === null ? "Write a message" : turn.value.asks ? "Or answer here" : "Queue another message";
   return (
     <form class="composer" onSubmit={(event) => { event.preventDefault(); send(); }}>
       {commands.length > 0 && <Offer commands={commands} chosen={at} choose={setChosen} take={take} />}
@@ -86,7 +86,7 @@ export function Composer(): VNode {
           <button type="submit" class="send" data-testid="send" disabled={text.trim() === ""} aria-label="Send" title="Send (Enter)"><SendIcon /></button>
         </div>
       </div>
-      <p class="composer-hint"><kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> begins a new line, <kbd>/</kbd> lists commands{turn.value && !turn.value.asks ? <>, <kbd>Esc</kbd> stops</> : null}</p>
+      <p class="composer-hint"><kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> starts a new line, <kbd>/</kbd> lists commands{turn.value && !turn.value.asks ? <>, <kbd>Esc</kbd> stops</> : null}</p>
     </form>
   );
 }

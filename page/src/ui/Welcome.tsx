@@ -15,7 +15,7 @@ export function Welcome(): VNode {
     <div class="welcome">
       <span class="welcome-mark"><Mark size={64} /></span>
       <h2>It holds.</h2>
-      <p>Write below, or try one of these. Whatever happens to the server in the middle of an answer, the conversation goes on.</p>
+      <p>Write below, or try one of these. Whatever happens to the server in the middle of an answer, the conversation continues.</p>
       <ul class="suggestions">
         {TRY.map(([text, what]) => (
           <li key={text}>

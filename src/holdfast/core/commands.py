@@ -11,13 +11,13 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 COMMANDS: dict[str, Usage] = {
-    "stop": Usage("/stop", "Stop what is running. Messages that wait stay."),
-    "new": Usage("/new", "Begin a new conversation; this one is kept."),
-    "resume": Usage("/resume [number or id]", "Go back to an earlier conversation, or go on with work that was cut."),
+    "stop": Usage("/stop", "Stop what is running. Waiting messages stay."),
+    "new": Usage("/new", "Start a new conversation; this one is kept."),
+    "resume": Usage("/resume [number or id]", "Go back to an earlier conversation, or continue interrupted work."),
     "sessions": Usage("/sessions", "List the conversations of this chat."),
-    "status": Usage("/status", "Say what is going on here."),
-    "queue": Usage("/queue TEXT", "Send TEXT as the next message, also while a question is open."),
-    "restart": Usage("/restart", "Restart Holdfast, if you may."),
+    "status": Usage("/status", "Show what is happening here."),
+    "queue": Usage("/queue TEXT", "Send TEXT as the next message, even while a question is open."),
+    "restart": Usage("/restart", "Restart Holdfast (if allowed)."),
     "help": Usage("/help", "List these commands."),
 }
 

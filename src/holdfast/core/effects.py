@@ -25,11 +25,10 @@ def may_repeat(effect: Effect) -> bool:
 
 
 def unknown_result(name: str, output: str, *, stopped: bool) -> str:
-    """What the agent is told of a call that may or may not have done its work, with the last it had put out."""
+    """The result on record of a call that may or may not have done its work, with the last of its output. People and agents read it
+    alike, so it says what happened and not what to do; advice for an agent belongs in its note.
+    """
     cut = "The turn was stopped" if stopped else "The gateway was interrupted"
-    told = (
-        f"{cut} while {name} was running. Whether it did its work is unknown, and it was not run again. "
-        "Check the real state before you repeat it, and tell the user if it matters."
-    )
+    told = f"{cut} while {name} was running. It is not known whether it finished, and it was not run again."
     last = output[-SHOWN_OUTPUT:].strip()
     return f"{told}\n\nIts output until then:\n{last}" if last else told

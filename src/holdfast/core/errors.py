@@ -30,7 +30,7 @@ class StoreFull(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "The disk that holds the conversations is full. Free some space; Holdfast goes on by itself.",
+            "The disk that holds the conversations is full. Free some space; Holdfast then continues by itself.",
             retry_after_s=5.0,
         )
 
@@ -88,7 +88,9 @@ class LaneFull(Refused):
     code = "lane_full"
 
     def __init__(self, waiting: int) -> None:
-        super().__init__(f"{waiting} messages already wait in this conversation. Wait for an answer, or stop the turn, and send it again.")
+        super().__init__(
+            f"{waiting} messages are already waiting in this conversation. Wait for an answer, or stop the turn, then send it again."
+        )
         self.waiting = waiting
 
 
@@ -107,7 +109,7 @@ class QuestionClosed(Refused):
     """A late answer. `state` says why it is late."""
 
     def __init__(self, question_id: str, state: str) -> None:
-        super().__init__(f"The question {question_id!r} is {state}; it takes no more answers. Send a message to go on.")
+        super().__init__(f"The question {question_id!r} is {state}; it takes no more answers. Send a message to continue.")
         self.code = f"question_{state}"
 
 
@@ -124,7 +126,7 @@ class NotNow(Refused):
     code = "not_now"
 
     def __init__(self, what: str, state: str) -> None:
-        super().__init__(f"The gateway is {state}, so it cannot {what} now. Wait until it has finished, and ask again.")
+        super().__init__(f"The gateway is {state}, so it cannot {what} now. Wait until it has finished, then try again.")
 
 
 class HandOverFailed(Refused):
@@ -133,7 +135,7 @@ class HandOverFailed(Refused):
     code = "hand_over_failed"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"The new process did not take over: {why} The one before it still serves, and nothing was lost.")
+        super().__init__(f"The new process did not take over: {why} The old process still serves, and nothing was lost.")
 
 
 class Conflict(HoldfastError):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.core.commands import COMMANDS
+from holdfast.core.resume import Staleness
 from holdfast.core.sessions import Session
 
 CUT_BY = {
@@ -14,7 +15,7 @@ CUT_BY = {
     "suspended": "a suspension",
 }
 _BEGUN = {
-    "suspended": "the last one was suspended",
+    "suspended": "the previous one was suspended",
     "idle": "nothing was said for a while",
     "daily": "a new day has begun",
     "asked": "you asked for one",
@@ -36,18 +37,34 @@ def span(ms: int) -> str:
     return f"{s} s"
 
 
-def cut_before(reason: str, ms: int) -> str:
-    """Why a turn was to be decided upon."""
-    return f"cut by {cut_by(reason)} {span(ms)} before"
+def cut_before(reason: str, ms: int, staleness: Staleness | None = None) -> str:
+    """Why there was something to decide about a turn and, if it was set aside for it, why it was not fresh."""
+    if staleness is Staleness.UNKNOWN:
+        return f"interrupted by {cut_by(reason)} at an unknown time"
+    off = ", and Holdfast is set to continue nothing by itself" if staleness is Staleness.OFF else ""
+    return f"interrupted by {cut_by(reason)} {span(ms)} earlier{off}"
+
+
+def interrupted(reason: str, *, written: bool, worked: bool, holes: bool) -> str:
+    """The row that tells of an interruption. It claims that nothing was there only if nothing was, no tool call either (F1). `holes`: some
+    of the turn's record could not be read.
+    """
+    if written:
+        kept = ". What had been written is kept."
+    elif worked:
+        kept = ". The work so far is kept."
+    else:
+        kept = ". Some output may be missing." if holes else " before anything was written."
+    return f"Interrupted by {cut_by(reason)}{kept}"
 
 
 def begun(reason: str, number: int) -> str:
-    because = _BEGUN.get(reason, "the last one was left")
-    return f"This is a new conversation, because {because}. The last one is kept: /resume {number} brings it back."
+    because = _BEGUN.get(reason, "the previous one was left")
+    return f"This is a new conversation, because {because}. The previous one is kept: /resume {number} brings it back."
 
 
 def already_new() -> str:
-    return "This conversation is still empty, so there is nothing to begin anew."
+    return "This conversation is still empty, so there is nothing to start over."
 
 
 def refused(texts: Sequence[str], why: str) -> str:
@@ -61,11 +78,11 @@ def refused(texts: Sequence[str], why: str) -> str:
 def stopped(queued: int) -> str:
     if not queued:
         return "Stopped."
-    return f"Stopped. {queued} {'message waits and is' if queued == 1 else 'messages wait and are'} answered next."
+    return f"Stopped. {queued} {'message is' if queued == 1 else 'messages are'} waiting and will be answered next."
 
 
 def already_ended(*, another: bool) -> str:
-    """To a stop for a turn that has ended since, mostly because it was asked for more than once."""
+    """For a stop whose turn has ended in between, mostly because it was sent more than once."""
     return "That has already ended." + (" Another answer is running now: send /stop again to stop that one." if another else "")
 
 
@@ -75,28 +92,32 @@ def nothing_to_stop() -> str:
 
 def stuck(restarts: int) -> str:
     return (
-        f"This conversation was cut by {restarts} restarts in a row and is suspended. "
-        "Your next message starts a new one; /resume brings this one back."
+        f"{restarts} restarts in a row interrupted this conversation, so it is suspended. "
+        "Send /resume to continue it, or a message to start a new conversation."
     )
 
 
-def stale(reason: str, ms: int) -> str:
-    return (
-        f"Your last request was cut by {cut_by(reason)} {span(ms)} ago, too long to go on with it unasked. "
-        "Nothing is lost: write a message to go on from here."
-    )
+def stale(reason: str, ms: int, staleness: Staleness) -> str:
+    match staleness:
+        case Staleness.OFF:
+            because = f"{span(ms)} ago, and Holdfast is set to continue nothing by itself"
+        case Staleness.UNKNOWN:
+            because = "at a time that is not known, so it was not continued without asking"
+        case Staleness.OLD:
+            because = f"{span(ms)} ago, too long ago to continue without asking"
+    return f"Your last request was interrupted by {cut_by(reason)} {because}. Nothing is lost: send /resume to continue it, or a message."
 
 
 def held(reason: str, *, safe_mode: bool) -> str:
-    because = "Holdfast runs in safe mode after several crashes" if safe_mode else "work that was cut is not resumed by itself here"
+    because = "is in safe mode after several crashes" if safe_mode else "is set to continue nothing by itself"
     return (
-        f"Your last request was cut by {cut_by(reason)}, and {because}. "
-        "Write a message to go on from there, or /resume to continue it as it was."
+        f"Your last request was interrupted by {cut_by(reason)}, and Holdfast {because}. "
+        "Nothing is lost: send /resume to continue it, or a message."
     )
 
 
 def kept() -> str:
-    return "Your message is kept and will be answered when Holdfast goes on with its work."
+    return "Your message is saved; Holdfast will answer once it is working again."
 
 
 def restarting() -> str:
@@ -104,10 +125,10 @@ def restarting() -> str:
 
 
 def restarting_cuts(window_s: float) -> str:
-    """To whom it may cost a turn. What comes of it is not promised."""
+    """For chats whose turn may be interrupted; it promises only an attempt."""
     if window_s <= 0:
-        return "Holdfast is restarting, and the work that is under way here is cut. It will try to resume it afterwards."
-    return f"Holdfast is restarting. {_not_done_in(window_s)} is cut, and Holdfast will try to resume it afterwards."
+        return "Holdfast is restarting, which interrupts the work in progress here. It will try to resume it afterwards."
+    return f"Holdfast is restarting. {_not_done_in(window_s)} is interrupted; Holdfast will try to resume it afterwards."
 
 
 def stopping() -> str:
@@ -116,12 +137,12 @@ def stopping() -> str:
 
 def stopping_cuts(window_s: float) -> str:
     if window_s <= 0:
-        return "Holdfast is shutting down, and the work that is under way here is cut. What is done so far is kept."
-    return f"Holdfast is shutting down. {_not_done_in(window_s)} is cut; what is done by then is kept."
+        return "Holdfast is shutting down, which interrupts the work in progress here. What is done so far is kept."
+    return f"Holdfast is shutting down. {_not_done_in(window_s)} is interrupted; what is done by then is kept."
 
 
 def _not_done_in(window_s: float) -> str:
-    return f"Work that is under way here and not done within {span(max(1000, round(1000 * window_s)))}"
+    return f"Work in progress here that is not done within {span(max(1000, round(1000 * window_s)))}"
 
 
 def back() -> str:
@@ -133,11 +154,11 @@ def restart_failed(why: str) -> str:
 
 
 def stopped_instead() -> str:
-    return "It was told to stop meanwhile."
+    return "It was asked to stop instead."
 
 
 def may_not_restart() -> str:
-    return "You may not restart Holdfast from here. Ask whoever runs it."
+    return "You are not allowed to restart Holdfast from here. Ask the person who runs it."
 
 
 def cannot_restart() -> str:
@@ -154,17 +175,21 @@ def failed(error: str) -> str:
 
 def resumed(session: Session, *, goes_on: bool, stopped: bool) -> str:
     title = f" “{session.title}”" if session.title else ""
-    left = " What was running in the other one was stopped." if stopped else ""
-    return f"Back in the conversation{title}." + (" The work that was cut goes on." if goes_on else "") + left
+    left = " What was running in the other conversation was stopped." if stopped else ""
+    return f"Back in the conversation{title}." + (" The interrupted work continues." if goes_on else "") + left
 
 
 def already_going_on(session: Session) -> str:
     waits = session.state == "waiting"
-    return f"There is nothing to resume: this conversation {'waits for your answer' if waits else 'is at work'}."
+    return f"There is nothing to resume: this conversation {'is waiting for your answer' if waits else 'is already working'}."
 
 
 def nothing_to_resume() -> str:
-    return "There is nothing to resume: nothing was cut here, and there is no earlier conversation. /sessions lists them."
+    return "There is nothing to resume: no work was interrupted here, and there is no earlier conversation."
+
+
+def already_here() -> str:
+    return "You are already in that conversation, and no work in it was interrupted. /sessions lists the others."
 
 
 def no_such_conversation(name: str) -> str:
@@ -176,11 +201,13 @@ def queue_what() -> str:
 
 
 def lane_full(waiting: int) -> str:
-    return f"{waiting} messages already wait here, so this one was not taken. Wait for an answer, or /stop, and send it again."
+    return (
+        f"{waiting} messages are already waiting here, so this one was not accepted. Wait for an answer, or send /stop, then send it again."
+    )
 
 
 def unknown_command(name: str) -> str:
-    return f"There is no command /{name}. /help lists those there are. To send it to the agent, begin with a space."
+    return f"There is no command /{name}. /help lists the commands. To send it to the agent, begin with a space."
 
 
 def help_text() -> str:
@@ -199,13 +226,13 @@ def sessions(listed: Sequence[tuple[int, Session]]) -> str:
 def status(session: Session, *, safe_mode: bool) -> str:
     lines = [f"This conversation is {session.state}" + (" and suspended." if session.suspended else ".")]
     if session.queued:
-        lines.append(f"{session.queued} {'message waits' if session.queued == 1 else 'messages wait'}.")
+        lines.append(f"{session.queued} {'message is' if session.queued == 1 else 'messages are'} waiting.")
     if session.resume_pending and session.resume_reason:
-        lines.append(f"Its last work was cut by {cut_by(session.resume_reason)}.")
+        lines.append(f"Its last work was interrupted by {cut_by(session.resume_reason)}.")
     if session.rule and session.why:
         lines.append(f"Last decision: {decision(session.rule, session.why)}.")
     if safe_mode:
-        lines.append("Holdfast runs in safe mode after several crashes: it resumes nothing by itself. Messages are answered as always.")
+        lines.append("Holdfast is in safe mode after several crashes: it continues nothing by itself. Messages are answered as always.")
     return "\n".join(lines)
 
 

@@ -68,14 +68,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "R1",
         "suspended",
-        "The session is suspended: it is left as it is, and the next message starts afresh.",
+        "The session is suspended: it stays as it is, and the next message starts a new session.",
         lambda facts: facts.suspended,
         Decision.LEAVE,
     ),
     Rule(
         "R2",
         "stuck",
-        f"{STUCK_AFTER} restarts in a row cut this session: it is suspended and the turn set aside.",
+        f"{STUCK_AFTER} restarts in a row interrupted this session: it is suspended and the turn is set aside.",
         lambda facts: facts.restarts >= STUCK_AFTER and facts.turn in _CUT,
         Decision.SUSPEND,
     ),
@@ -103,14 +103,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "R6",
         "stale",
-        "The turn's last sign of life is older than the freshness window: it is set aside, and its user is told how to go on.",
+        "The turn's last sign of life is older than the freshness window: it is set aside, and its user is told how to continue.",
         lambda facts: not facts.fresh and not facts.asked and facts.turn in _CUT,
         Decision.SET_ASIDE,
     ),
     Rule(
         "R7",
         "held",
-        "Safe mode, or automatic resume is off: the turn is left until a human's message goes on from it.",
+        "Safe mode, or automatic resume is off: the turn is left until a person continues it.",
         lambda facts: facts.held and not facts.asked and facts.turn in _CUT,
         Decision.LEAVE,
     ),
@@ -138,14 +138,31 @@ def decide(facts: Facts) -> Rule:
 
 
 def tried() -> Rule:
-    """The rule for a recovery that ended by itself: it is decided in the breath in which the attempt ends."""
+    """The rule for a recovery that ended by itself: it is decided in the transaction that ends the attempt."""
     return next(rule for rule in RULES if rule.decision is Decision.FAIL)
 
 
 def is_fresh(signed_at: int | None, *, now: int, window_s: float) -> bool:
-    """Whether a last sign of life is recent enough to go on by itself. A window of 0 is never, a negative one always."""
+    """Whether a last sign of life is recent enough to continue by itself."""
+    return staleness(signed_at, now=now, window_s=window_s) is None
+
+
+class Staleness(StrEnum):
+    """Why a turn is not fresh. OFF: nothing ever is, by the setting. UNKNOWN: the time of its last sign of life cannot be right."""
+
+    OFF = "off"
+    UNKNOWN = "unknown"
+    OLD = "old"
+
+
+def staleness(signed_at: int | None, *, now: int, window_s: float) -> Staleness | None:
+    """Why a last sign of life is not recent enough to continue by itself, or None if it is. A window of 0 is never, a negative one
+    always.
+    """
     if window_s < 0:
-        return True
-    if window_s == 0 or signed_at is None or signed_at > now + AHEAD_MS:
-        return False
-    return now - signed_at <= window_s * 1000
+        return None
+    if window_s == 0:
+        return Staleness.OFF
+    if signed_at is None or signed_at > now + AHEAD_MS:
+        return Staleness.UNKNOWN
+    return None if now - signed_at <= window_s * 1000 else Staleness.OLD

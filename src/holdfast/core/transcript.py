@@ -98,6 +98,7 @@ class Transcript:
         self.last_at = 0
         self._answer: Message | None = None
         self._cut: Message | None = None
+        self._holes = False  # Something of the newest turn, or of what came after it, could not be read.
 
     def extend(self, logged: Iterable[e.Logged]) -> "Transcript":
         for item in logged:
@@ -187,6 +188,7 @@ class Transcript:
             case e.TurnEnded():
                 self._end(item, event)
             case e.Damaged():
+                self._holes = True
                 self._notice(item, f"One record of this conversation could not be read: {event.reason}.")
             case _:
                 pass
@@ -219,9 +221,11 @@ class Transcript:
         if all(turn.id != item.turn_id for turn in self.turns):
             generation = self.turns[-1].generation + 1 if self.turns else 1
             self._start(item, e.TurnStarted(generation=generation, attempt=item.attempt, cause="message", message_ids=(), owner=0, epoch=0))
+            self._holes = True
 
     def _start(self, item: e.Logged, event: e.TurnStarted) -> None:
         self._answer = self._cut = None
+        self._holes = False
         self.turns.append(
             Turn(
                 id=item.turn_id or "",
@@ -329,16 +333,15 @@ class Transcript:
         )
 
     def _interrupt(self, item: e.Logged, event: e.TurnInterrupted) -> None:
-        by = notices.cut_by(event.reason)
         if turn := self._turn(item):
             turn.reason, turn.asked = event.reason, False
-        kept = event.written > 0
-        if kept:
-            self._open_answer(item)  # Also where its pieces are not read: it stands above the row that tells of its cut.
+        if event.written > 0:
+            self._open_answer(item)  # Also where its pieces are not read: it stands above the row that tells of its interruption.
+        kept = event.written > 0 or bool(self.calls)
         self._cut = Message(
             id=f"{item.turn_id}.cut.{item.attempt}",
             role="interruption",
-            text=f"Cut by {by}. What had been written is kept." if kept else f"Cut by {by} before anything was written.",
+            text=notices.interrupted(event.reason, written=event.written > 0, worked=bool(self.calls), holes=self._holes),
             turn_id=item.turn_id,
             created_at=item.at,
             state="recovered" if kept else "neutral",

@@ -6,7 +6,7 @@ import structlog
 from holdfast.core import events as e
 from holdfast.core import keys, notices, recovery, replies, resume
 from holdfast.core.errors import Bug
-from holdfast.core.resume import Decision, Facts, Rule
+from holdfast.core.resume import Decision, Facts, Rule, Staleness
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.transcript import Message, Transcript, answer_id
 from holdfast.core.turns import Outcome, TurnState
@@ -115,7 +115,9 @@ class Recovery:
         """Records the decision, on the lease that was `taken` or on one of its own. Gives the attempt that now has to run."""
         session, rule, now = judged.session, judged.rule, self._clock.now()
         transcript = await read_transcript(self._store, session)
-        why = notices.cut_before(judged.reason, now - (judged.signed_at or now))
+        stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
+        set_aside = rule.decision is Decision.SET_ASIDE
+        why = notices.cut_before(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)
         _log(session, rule, why)
         if taken is None:
             taken = await self._take(session)
@@ -134,8 +136,8 @@ class Recovery:
                 told = _notice(session, transcript, "stuck", notices.stuck(session.interrupted_restarts))
                 events = _ending(judged, transcript, Outcome.SET_ASIDE, why, told, e.SessionChanged(suspended=True))
             case Decision.SET_ASIDE:
-                stale = notices.stale(judged.reason, now - (judged.signed_at or judged.asked_at))
-                told = _notice(session, transcript, "stale", stale)
+                words = notices.stale(judged.reason, now - (judged.signed_at or judged.asked_at), stale or Staleness.OLD)
+                told = _notice(session, transcript, "stale", words)
                 events = _ending(judged, transcript, Outcome.SET_ASIDE, why, *([told] if judged.facts.allowed else []))
             case _:
                 raise Bug(f"Rule {rule.label} decided {rule.decision} for a turn that is {session.turn_state}.")

@@ -24,7 +24,7 @@ from holdfast.ports import Agent, AgentRequest, Clock, Ids, Tool, ToolContext, T
 QUESTION_LIFE_MS = 24 * 3600 * 1000
 LET_GO_S = 3.0
 HEARTBEAT_S = 20.0
-NO_ANSWER = "It was taken up again after an interruption and ended without an answer."
+NO_ANSWER = "Resumed after an interruption, but produced no answer."
 ASK = "ask"
 
 log = structlog.get_logger()
@@ -280,7 +280,7 @@ class Attempt:
             case Cut.STOP:
                 await self._insist(lambda: self._end(Outcome.CANCELLED))
             case Cut.IDLE:
-                await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long; the turn was ended."))
+                await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long, so the turn was ended."))
             case Cut.UNSTORABLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, self._words))
             case Cut.STORE | Cut.SUSPENDED:  # No restart is to blame.

@@ -203,7 +203,7 @@ def _unused(session: Session) -> bool:
 
 
 def _reset(db: apsw.Connection, session: Session, fresh: tuple[str, str], by: str, dedup_key: str | None, *, told: bool, at: int) -> Moved:
-    _leave(db, session, by, "a new conversation was begun first", at)
+    _leave(db, session, by, "a new conversation was started first", at)
     return Moved(_begin(db, session, fresh, at, dedup_key=dedup_key, told=told).session_id, changed=True)
 
 
@@ -294,7 +294,9 @@ def _resume(db: apsw.Connection, session: Session, action: Resume, at: int) -> t
     if moved.changed:
         stopped = session.open_turn and wanted != session.session_id
         return resumed, notices.resumed(resumed, goes_on=moved.goes_on, stopped=stopped)
-    return resumed, notices.already_going_on(resumed) if resumed.open_turn else notices.nothing_to_resume()
+    if resumed.open_turn:
+        return resumed, notices.already_going_on(resumed)
+    return resumed, notices.already_here() if action.session_id else notices.nothing_to_resume()
 
 
 def _worth_resuming(db: apsw.Connection, session: Session) -> str | None:
