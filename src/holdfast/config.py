@@ -20,6 +20,7 @@ DEFAULT_PORT = 8420
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TOKEN = "token"
 FILE = "config.toml"
+LOG = "holdfast.log"
 DEFAULT = "default"
 # What a stop may take behind the drain where nobody sets a deadline, and the least it needs where somebody does.
 CLOSING_S, LEAST_CLOSING_S = 30.0, 8.0

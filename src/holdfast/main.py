@@ -6,16 +6,15 @@ import errno
 import os
 import socket
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
 
-from holdfast import __version__
 from holdfast.agents.demo import DemoAgent
-from holdfast.config import Config, drain_window_s, make_token, prepare_home, read_token, reset_policies, stop_deadline_s
+from holdfast.config import LOG, Config, drain_window_s, make_token, prepare_home, read_token, reset_policies, stop_deadline_s
 from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
@@ -24,6 +23,7 @@ from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Owner
 from holdfast.process import front, handover, logs, system
+from holdfast.process.console import Console
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.process.report import Report
 from holdfast.process.restart_note import RestartNote
@@ -41,29 +41,42 @@ from holdfast.web.frames import encode
 T = TypeVar("T")
 OWNERS_S = 1.0
 CREDENTIALS_S = 0.5
+QUIET = "warning"
 
 log = structlog.get_logger()
 
 
-def serve(config: Config) -> int:
-    """Serves until it is told to stop, or until its last successor is; the process's exit code."""
+def serve(config: Config, *, as_typed: Callable[[str], str], shows_log: bool) -> int:
+    """Serves until it is told to stop, or until its last successor is; the process's exit code. `as_typed` puts hints as they are typed
+    here. `shows_log`: the log is wanted at a terminal, too.
+    """
     os.umask(0o077)
     system.raise_file_limit()
     prepare_home(config.home)
-    logs.set_up(level=config.log_level, form=config.log_format)
+    watched = sys.stderr.isatty() and kind_of(os.environ, os.getpid()) is Kind.PLAIN
+    console = Console(watched=watched, as_typed=as_typed)
+    shown = QUIET if watched and not shows_log else config.log_level
+    written = logs.set_up(config.home / LOG, level=config.log_level, shown=shown, form=config.log_format)
+    try:
+        return _serve_and_stay(config, console)
+    finally:
+        written.close()
+
+
+def _serve_and_stay(config: Config, console: Console) -> int:
     estate = handover.inherited(os.environ)
     heir = handover.Heir(estate) if estate else None
     try:
-        tenure, code = _run_loop(_serve(config, heir))
+        tenure, code = _run_loop(_serve(config, heir, console))
     except (Refused, Unavailable) as error:
         if heir is not None:
             heir.failed(str(error))
-        print(f"holdfast: {error}", file=sys.stderr)
+        console.failed(error)
         return exits.refused(error)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        print(f"holdfast: {StoreFull()}", file=sys.stderr)
+        console.failed(StoreFull())
         return exits.FAILED
     if tenure.front_reader is not None and tenure.succeeded_by is not None:
         return front.stay(tenure.front_reader, tenure.succeeded_by, unheard=tenure.unheard)
@@ -85,7 +98,7 @@ def _run_loop(work: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(work)
 
 
-async def _serve(config: Config, heir: handover.Heir | None) -> tuple[Tenure, int]:
+async def _serve(config: Config, heir: handover.Heir | None, console: Console) -> tuple[Tenure, int]:
     async with AsyncExitStack() as closing:
         lock = ServingLock(config.home, inherited=heir.estate.lock if heir else None)
         closing.callback(lock.release)
@@ -96,8 +109,11 @@ async def _serve(config: Config, heir: handover.Heir | None) -> tuple[Tenure, in
         report.silent = heir is not None  # Until it serves, the file is its predecessor's.
         report.moved(GatewayState.STARTING)
         try:
-            tenure = await _build(config, heir, lock, listener, locks, report, closing)
-            return tenure, await tenure.run()
+            tenure = await _build(config, heir, lock, listener, locks, report, closing, console)
+            code = await tenure.run()
+            if tenure.succeeded_by is None and report.gateway is not None:
+                await _say_how_it_ended(config, console, report.gateway)
+            return tenure, code
         except Refused:  # What may work later is tried again, also by a start-up script that looks at this state.
             report.moved(GatewayState.STARTUP_FAILED)
             raise
@@ -111,6 +127,7 @@ async def _build(
     locks: OwnerLocks,
     report: Report,
     closing: AsyncExitStack,
+    console: Console,
 ) -> Tenure:
     clock, ids = system.SystemClock(), system.RandomIds()
     supervisor = Supervisor(os.environ, os.getpid())
@@ -159,6 +176,11 @@ async def _build(
     )
     tasks = Tasks()
     closing.push_async_callback(tasks.aclose)
+
+    def say_where() -> None:
+        code = access.new_code() if supervisor.kind is Kind.PLAIN else None  # What a supervisor keeps is read by others, too.
+        console.serving(report.url, config.home, config.home / LOG, code=code)
+
     tenure = Tenure(
         home=config.home,
         gateway=gateway,
@@ -173,11 +195,23 @@ async def _build(
         stop_timeout_s=stop_deadline_s(config),
         tasks=tasks,
         database=lambda: store.identity,
-        on_serving=lambda: _say(report.url, access.new_code(), config, supervisor.kind) if heir is None else None,
+        on_serving=say_where if heir is None else lambda: None,
     )
     tasks.spawn(_know_peers(store, locks, wakeups), name="peers")
     tasks.spawn(_follow_credentials(config.home, access, token, store), name="credentials")
     return tenure
+
+
+async def _say_how_it_ended(config: Config, console: Console, gateway: Gateway) -> None:
+    if gateway.broken.is_set():
+        console.broken()
+    elif console.watched:
+        try:
+            waiting = (await gateway.store.counts()).inbox
+            cut = [session for session in await gateway.store.open_turns(apart_from=0) if not session.left and not session.suspended]
+        except Unavailable:
+            waiting, cut = 0, []
+        console.stopped(answers=len(cut), messages=waiting, resumes=config.auto_resume)
 
 
 async def _know_peers(store: SqliteStore, locks: OwnerLocks, wakeups: Wakeups) -> None:
@@ -221,14 +255,3 @@ def _settings(config: Config) -> Settings:
         keep_streams_s=config.keep_streams_s,
         home_channels=config.home_channels,
     )
-
-
-def _say(url: str, code: str, config: Config, kind: Kind) -> None:
-    print(f"Holdfast {__version__} serves the demo agent. Try to break it.\n", flush=False)
-    if kind is Kind.PLAIN:
-        print(f"  open  {url}/#code={code}")
-        print("        (the code works once, within five minutes; `holdfast token` prints the lasting one)")
-    else:  # What a supervisor keeps of this is read by others too.
-        print(f"  open  {url}  (`holdfast token` prints the token)")
-    print(f"  home  {config.home}")
-    print("  stop  Ctrl-C, or `holdfast stop`\n", flush=True)

@@ -120,7 +120,7 @@ def _home(place: Path) -> Iterator[Finding]:
 
 
 def _open_files(place: Path) -> Iterator[Finding]:
-    for name in (DATABASE, config.TOKEN, config.FILE):
+    for name in (DATABASE, config.TOKEN, config.FILE, config.LOG):
         try:
             if (place / name).stat().st_mode & 0o077:
                 yield Finding("files", "warn", f"{place / name} is open to other users.", f"chmod 600 {place / name}")

@@ -4,6 +4,7 @@ import os
 
 import click
 
+from holdfast.cli import typed
 from holdfast.cli.options import chosen_home, home_option
 
 SUCCESSION = "HOLDFAST_SUCCESSION"
@@ -26,19 +27,22 @@ class Port(click.ParamType[int]):
 @click.option("--host", metavar="H", help="The address to listen on. [default: 127.0.0.1]")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="How the log looks. [default: text]")
 @click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="From which level on it is written. [default: info]"
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="The least important level to write. [default: info]"
 )
 def command(port: int | None, host: str | None, log_format: str | None, log_level: str | None) -> int:
     """Run the gateway here, until it is told to stop.
 
-    Prints the address of the page. The log goes to standard error. Ctrl-C, SIGTERM and `holdfast stop` stop it; a turn that is
-    cut by that is resumed at the next start.
+    Prints the address of the page and its process id. Ctrl-C, SIGTERM and `holdfast stop` stop it; a turn that is interrupted by that
+    continues at the next start.
+
+    The log goes to holdfast.log in the home folder (`holdfast logs` shows it) and to standard error. At a terminal standard error gets only
+    warnings, unless a log level is set.
     """
     from holdfast import config
 
     overrides = {"port": port, "host": host, "log_format": log_format, "log_level": log_level}
     try:
-        settings = config.load(os.environ, home=chosen_home(), overrides=overrides)
+        settings, sources = config.explain(os.environ, home=chosen_home(), overrides=overrides)
     except config.BadConfig as error:
         if SUCCESSION in os.environ:  # Whoever started this process to take over from it waits for a word.
             from holdfast import main
@@ -47,4 +51,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
         raise
     from holdfast import main  # Last: it loads the whole gateway, and a wrong setting should not wait for that.
 
-    return main.serve(settings)
+    shows_log = sources["log_level"] != config.DEFAULT
+    named, chosen = typed.program(), chosen_home()
+    typed.forget(os.environ)
+    return main.serve(settings, as_typed=lambda text: typed.rewrite(text, program=named, home=chosen), shows_log=shows_log)

@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 
 NAME = "holdfast"
 # `./run` says by these how it was called, and which words are its own.
@@ -22,9 +22,10 @@ def own_words() -> dict[str, str]:
     return {word: line.strip() for word, _, line in (each.strip().partition(" ") for each in lines) if word}
 
 
-def forget(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment for processes that nobody started by typing `./run`."""
-    return {name: value for name, value in environment.items() if name not in (COMMAND, OWN_WORDS)}
+def forget(environment: MutableMapping[str, str]) -> None:
+    """For a process that starts others: nobody types those."""
+    for name in (COMMAND, OWN_WORDS):
+        environment.pop(name, None)
 
 
 def rewrite(text: str, *, program: str, home: str | None = None) -> str:

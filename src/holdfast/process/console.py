@@ -1,0 +1,55 @@
+"""What a person sees in the terminal where the gateway runs: where it serves, and how it ended. Everything else is in the log."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast import __version__
+
+
+class Console:
+    """`watched`: a person sits at this terminal, and no supervisor keeps what is printed. `as_typed` puts hints as they are typed there."""
+
+    def __init__(self, *, watched: bool, as_typed: Callable[[str], str]) -> None:
+        self.watched, self._as_typed = watched, as_typed
+
+    def serving(self, url: str, home: Path, log: Path, *, code: str | None) -> None:
+        """`code` signs one browser in; none where others may read what is printed."""
+        self._print(f"Holdfast {__version__} serves the demo agent. Try to break it.\n")
+        if code:
+            self._print(f"  open  {url}/#code={code}")
+            self._print("        (signs one browser in, within five minutes; `holdfast open` gives a fresh link)")
+        else:
+            self._print(f"  open  {url}  (`holdfast link` prints a link that signs you in)")
+        self._print(f"  home  {home}")
+        self._print(f"  log   {log}")
+        self._print("  stop  Ctrl-C, or `holdfast stop`")
+        self._print(f"  kill  kill -9 {os.getpid()}\n")
+        sys.stdout.flush()
+
+    def failed(self, error: Exception) -> None:
+        print(f"holdfast: {self._as_typed(str(error))}", file=sys.stderr, flush=True)
+
+    def stopped(self, *, answers: int, messages: int, resumes: bool) -> None:
+        """Over the ^C that the terminal shows."""
+        if self.watched:
+            print(f"\r{end(answers=answers, messages=messages, resumes=resumes)}", file=sys.stderr, flush=True)
+
+    def broken(self) -> None:
+        if self.watched:
+            told = "Holdfast stopped because a part of it failed. Nothing that was accepted is lost; `holdfast logs` says what failed."
+            print(f"\r{self._as_typed(told)}", file=sys.stderr, flush=True)
+
+    def _print(self, line: str) -> None:
+        print(self._as_typed(line))
+
+
+def end(*, answers: int, messages: int, resumes: bool) -> str:
+    """`answers` were interrupted by the stop, `messages` wait for theirs. `resumes`: interrupted answers continue by themselves."""
+    continued = f"{answers} {'answer continues' if answers == 1 else 'answers continue'}" if answers and resumes else ""
+    answered = f"{messages} {'message is' if messages == 1 else 'messages are'} answered" if messages else ""
+    told = [f"{' and '.join(part for part in (continued, answered) if part)} at the next start."] if continued or answered else []
+    if answers and not resumes:
+        told.insert(0, f"{answers} {'answer was' if answers == 1 else 'answers were'} interrupted; a message or a resume continues it.")
+    return " ".join(["Stopped.", *told])
