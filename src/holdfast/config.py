@@ -51,6 +51,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     crash_window_s: float = 120.0
     resets: dict[str, str] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
+    undo_delete_s: float = 600.0
     home_channels: tuple[str, ...] = ()
     log_format: str = "text"
     log_level: str = "info"
@@ -189,8 +190,9 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         "resumes_at_once",
         "crash_window_s",
         "keep_streams_s",
+        "undo_delete_s",
     ):
-        least = 0 if name in ("drain_timeout_s", "stop_timeout_s", "crash_window_s") else 1
+        least = 0 if name in ("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s") else 1
         if not least <= getattr(config, name) < math.inf:
             raise BadConfig(f"{name} is {getattr(config, name)}; it must be a number from {least} up.")
     if math.isnan(config.resume_window_s):

@@ -253,5 +253,6 @@ def _settings(config: Config) -> Settings:
         crash_window_s=config.crash_window_s,
         resets=reset_policies(config),
         keep_streams_s=config.keep_streams_s,
+        undo_delete_s=config.undo_delete_s,
         home_channels=config.home_channels,
     )

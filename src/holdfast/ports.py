@@ -85,6 +85,14 @@ class Moved(msgspec.Struct, frozen=True):
     goes_on: bool = False
 
 
+class Deletion(msgspec.Struct, frozen=True):
+    """`undo_until`: the last moment at which it can be brought back."""
+
+    session_id: str
+    deleted_at: int
+    undo_until: int
+
+
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
     """Words to the gateway itself, in a conversation. They start no turn."""
 
@@ -184,7 +192,7 @@ class Store(Protocol):
         """A new session, made the current one of its key."""
 
     async def session(self, session_id: str) -> Session:
-        """The catalog's row. Raises `NotFound`."""
+        """The catalog's row, also of one that is deleted. Raises `NotFound`; `Deleted`, which is one, once its content is gone."""
 
     async def current_session(self, session_key: str) -> Session | None:
         """The session a key points at now."""
@@ -234,6 +242,25 @@ class Store(Protocol):
         the place of is left as by `reset`. Raises `NotFound`.
         """
 
+    # deleting
+
+    async def delete_session(self, session_id: str, *, by: str, until: int, at: int) -> Deletion:
+        """Takes it out of every list, search and lane. Its open turn is stopped, what waits is refused and its senders are told once, what
+        is owed is held back; its key has no current session, if this was it. One that is deleted stays as it is. Raises `NotFound`, and
+        `Deleted` for one that is purged.
+        """
+
+    async def undelete_session(self, session_id: str, *, by: str, at: int) -> bool:
+        """Brings it back, whole; what was stopped and refused stays so. False, and nothing changed, where it is not deleted. Raises
+        `NotFound`, and `Deleted` for one that is purged.
+        """
+
+    async def purge(self, *, now: int, steps: int) -> bool:
+        """Removes the content of deleted sessions whose time is over: from the log, the catalog, the quarantine, the search index and the
+        write-ahead log. What stays of one is its id, its key, when and by whom it was deleted, and digests of its dedup keys. At
+        most `steps` small transactions; killed after any of them, the next call continues. Gives whether there is more to do at once.
+        """
+
     # reading the log
 
     async def events(self, session_id: str, *, after: int, limit: int) -> list[Logged]:
@@ -278,8 +305,9 @@ class Store(Protocol):
         If the session is not current, the key's current one gets the message; if it is suspended or past a reset boundary, a new one
         (`fresh`: session id, log name) does, whose first words say why. All in the same transaction.
 
-        The same key with the same text again is a no-op that gives the first answer; with other text it raises
-        `DuplicateOtherContent`. Raises `NotFound`, `LaneFull`.
+        A key whose current session is deleted gets a new one, too. The same key with the same text again is a no-op that gives the first
+        answer; with other text it raises `DuplicateOtherContent`, and `Deleted` if the session it was said in is purged. Raises
+        `NotFound`, `LaneFull`.
         """
 
     async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:

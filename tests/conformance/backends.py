@@ -270,7 +270,13 @@ class SqliteBackend:
 
     def catalog(self) -> dict[str, list[Any]]:
         with self.raw() as db:
-            return {table: sorted(db.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for table in DERIVED}
+            found = {table: sorted(db.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for table in DERIVED}
+            # Rows about what is being purged are read by nobody, and go with their events. The numbers of deliveries say only their order.
+            being_purged = dict(fetch(db, "SELECT s.id, h.deleted FROM session s JOIN head h ON h.session = s.id WHERE s.purge_at = 0"))
+            owed = fetch(db, "SELECT delivery_id, session, seq, state, tries, retry_at, receipt, error FROM outbox ORDER BY id")
+            found["outbox"] = [row for row in owed if row[2] > being_purged.get(row[1], 0)]
+            found["question"] = [row for row in found["question"] if row[1] not in being_purged]
+            return found
 
     def rebuild(self) -> None:
         with self.raw() as db, db:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,23 +12,26 @@ from hypothesis import strategies as st
 from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.errors import Bug, HoldfastError
+from holdfast.core.errors import Bug, Deleted, HoldfastError
 from holdfast.core.events import KINDS
 from holdfast.core.resets import Boundary
+from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Action, Aside, Reset, Resume, Say, StartedTurn, Stop, Store
+from holdfast.store.deletion import LAST_WORDS_MS
 from tests.conformance.backends import BACKENDS, Backend, quick_place
 from tests.conformance.steps import NOW, append, kinds, left, new_owner, running, say, text, whole_log
 
 # (what is done, which one of those there are, a variation of it)
 NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
-    " reset resume resume command crash expire prune index repeat"
+    " reset resume resume command crash expire prune index repeat delete delete undelete purge"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
     "prune session say start write tool ask leave answer take cut leave resume take end say start tool cut leave say start stop end"
-    " say start command end say suspend say resume reset mark change deliver index crash expire repeat"
+    " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
+    " undelete delete session"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -219,6 +223,15 @@ class History:
     async def prune(self, which: int, how: int) -> None:
         await self.store.prune_streams(before=self._now + 1, at=self._now, limit=1 + abs(which))
 
+    async def delete(self, which: int, how: int) -> None:
+        await self.store.delete_session(self._session(which), by="owner", until=self._now + how, at=self._now)
+
+    async def undelete(self, which: int, how: int) -> None:
+        await self.store.undelete_session(self._session(which), by="owner", at=self._now)
+
+    async def purge(self, which: int, how: int) -> None:
+        await self.store.purge(now=self._now + LAST_WORDS_MS * how, steps=1 + how)
+
     async def index(self, which: int, how: int) -> None:
         await self.store.index_search(limit=10)
 
@@ -226,11 +239,11 @@ class History:
 async def views(store: Store, sessions: list[str]) -> Any:
     """Everything the catalog answers."""
     return (
-        [await store.session(session_id) for session_id in sessions],
+        [session async for session in there(store, sessions)],
         [await store.current_session(key) for key in KEYS],
         [await store.conversations(key, limit=100) for key in KEYS],
         await store.sessions(limit=100),
-        [await store.sessions(limit=100, state=state) for state in ("suspended", "pending", "running", "waiting")],
+        [await store.sessions(limit=100, state=state) for state in ("suspended", "pending", "running", "waiting", "deleted")],
         await store.open_turns(apart_from=1),
         await store.unsettled(),
         await store.waiting_lanes(limit=100),
@@ -239,13 +252,23 @@ async def views(store: Store, sessions: list[str]) -> Any:
     )
 
 
+async def there(store: Store, sessions: list[str]) -> AsyncIterator[Session]:
+    for session_id in sessions:
+        try:
+            yield await store.session(session_id)
+        except Deleted:
+            pass
+
+
 async def check_invariants(store: Store, sessions: list[str]) -> None:
     for key in KEYS:
         listed = await store.conversations(key, limit=100)
-        assert [number for number, _ in listed] == list(range(len(listed), 0, -1))
-        assert [session for _, session in listed if session.current] == [await store.current_session(key)] * bool(listed)
-    for session_id in sessions:
-        session = await store.session(session_id)
+        numbers = [number for number, _ in listed]
+        assert numbers == sorted(set(numbers), reverse=True) and all(number > 0 for number in numbers)
+        current = await store.current_session(key)
+        assert [session for _, session in listed if session.current] == ([current] if current else [])
+    async for session in there(store, sessions):
+        session_id = session.session_id
         records = await store.records(session_id, after=0, limit=1000)
         assert "damaged" not in kinds(await whole_log(store, session_id))
         assert session.seq == max(item.seq for item in records + await whole_log(store, session_id))

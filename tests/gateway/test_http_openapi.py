@@ -142,6 +142,13 @@ class Provocations:
                 await self.world.gateway.life.take_back()
         return await self.ask(method, path)
 
+    async def get_410(self, method: str, path: str) -> httpx.Response:
+        session_id = await self.world.new_session()
+        await self.world.client.delete(f"/api/sessions/{session_id}")
+        if path.endswith("/undelete") or method == "DELETE":
+            await self.world.gateway.store.purge(now=2**60, steps=1000)
+        return await self.ask(method, path, session_id=session_id)
+
     async def get_413(self, method: str, path: str) -> httpx.Response:
         return await self.ask(method, path, content=b"x" * (8 * 1024 * 1024 + 1), headers={"Content-Type": "application/json"})
 

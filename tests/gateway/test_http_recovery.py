@@ -10,7 +10,7 @@ from holdfast.store import open_store
 from tests.gateway import web
 from tests.gateway.web import World
 
-STATES = ("suspended", "pending", "running", "waiting")
+STATES = ("suspended", "pending", "running", "waiting", "deleted")
 
 
 async def order(world: World, session_id: str, what: str, **fields: Any) -> httpx.Response:
@@ -154,6 +154,7 @@ async def one_in_each_state(world: World) -> dict[str, str]:
     await hold(world, found["running"])
     await world.post(found["waiting"], "ask Well?")
     await world.until_state(found["waiting"], "waiting")
+    await world.client.delete(f"/api/sessions/{found['deleted']}")
     return found
 
 

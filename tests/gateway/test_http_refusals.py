@@ -171,7 +171,7 @@ async def test_head_is_get_without_the_body(world: World) -> None:
 async def test_what_is_not_possible_yet_is_told_so(world: World) -> None:
     session_id = await world.new_session()
     for method, path, body in (
-        ("DELETE", f"/api/sessions/{session_id}", None), ("POST", "/api/approvals/a_1", {}),
+        ("POST", "/api/approvals/a_1", {}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "steer"}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "interrupt"}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "reject"}),

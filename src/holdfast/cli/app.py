@@ -45,6 +45,7 @@ COMMANDS = {
     "send": Listed("send", "Send a message and print the answer."),
     "resume": Listed("resume", "Go back to a conversation, or leave safe mode."),
     "suspend": Listed("suspend", "Take a conversation out of service until it is resumed."),
+    "delete": Listed("delete", "Delete a conversation, or bring it back for a while."),
     "logs": Listed("logs", "Show the log of the gateway."),
     "token": Listed("token", "Print or replace the token of the page and the HTTP API."),
     "doctor": Listed("doctor", "Check everything a gateway depends on, and say what to do."),

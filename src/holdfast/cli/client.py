@@ -73,8 +73,11 @@ class Client:
         return found
 
     def order(self, session_id: str, what: str, **more: str | None) -> Answer:
-        """`what` is stop, reset, resume or suspend."""
+        """`what` is stop, reset, resume, suspend or undelete."""
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/{what}", more or None)
+
+    def delete(self, session_id: str) -> Answer:
+        return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}")
 
     def post_message(self, session_id: str, text: str, client_id: str) -> Answer:
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id})

@@ -4,7 +4,6 @@ Gives the same shapes as the HTTP API, so that a command need not know which of 
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from msgspec import UNSET
 from holdfast import processes
 from holdfast.cli.display import cut, one_line
 from holdfast.core import turns
-from holdfast.core.errors import NotFound, Refused, Unavailable
+from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.events import Logged
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Question, ToolCall, Transcript, Turn
@@ -180,8 +179,12 @@ async def resolve(store: SqliteStore, name: str) -> str:
     current = await store.current_session(name)
     if current is not None:
         return current.session_id
-    with contextlib.suppress(NotFound):
+    try:
         return (await store.session(name)).session_id
+    except Deleted:
+        raise
+    except NotFound:
+        pass
     for prefix in (name, PREFIX + name):
         found = await store.named(prefix, limit=CANDIDATES + 1)
         if len(found) > 1:
@@ -191,13 +194,20 @@ async def resolve(store: SqliteStore, name: str) -> str:
     raise NoSuchConversation(name)
 
 
+async def _living(store: SqliteStore, key_or_id: str) -> Session:
+    session = await store.session(await resolve(store, key_or_id))
+    if session.deleted:
+        raise Deleted(session.session_id, undoable=True)
+    return session
+
+
 async def summaries(store: SqliteStore, *, query: str, limit: int, before: str | None, archived: bool, state: str | None) -> dict[str, Any]:
     page = await store.sessions(limit=limit, before=before, query=query, archived=archived, state=state)
-    living = await _living(store)
+    living = await _owners_alive(store)
     return {"sessions": [_summary(session, living) for session in page.sessions], "next": page.next}
 
 
-async def _living(store: SqliteStore) -> set[int]:
+async def _owners_alive(store: SqliteStore) -> set[int]:
     """The owners whose process goes on. A turn of any other is cut, though nobody has recorded that yet."""
     return {owner.id for owner in await store.owners() if processes.lives(owner.life)}
 
@@ -207,7 +217,7 @@ def _is_cut(session: Session, living: set[int]) -> bool:
 
 
 async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
-    session = await store.session(await resolve(store, key_or_id))
+    session = await _living(store, key_or_id)
     transcript = Transcript()
     # As the gateway reads it: the records of turns that are over, and everything of the one that is open.
     over = session.turn_seq - 1 if session.open_turn else session.seq
@@ -218,7 +228,7 @@ async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
     transcript.seq = max(transcript.seq, over)
     while page := await store.events(session.session_id, after=transcript.seq, limit=PAGE):
         transcript.extend(page)
-    living = await _living(store)
+    living = await _owners_alive(store)
     if _is_cut(session, living):
         transcript.turns[-1].state = TurnState.INTERRUPTED
     return _summary(session, living) | {
@@ -231,7 +241,7 @@ async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
 
 async def events(store: SqliteStore, key_or_id: str) -> list[dict[str, Any]]:
     """The log of a session as its event stream gives it."""
-    session = await store.session(await resolve(store, key_or_id))
+    session = await _living(store, key_or_id)
     found: list[dict[str, Any]] = []
     after = 0
     while page := await store.events(session.session_id, after=after, limit=PAGE):

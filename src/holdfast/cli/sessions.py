@@ -9,7 +9,7 @@ from holdfast.cli.display import ago, moment, one_line, short, table
 from holdfast.cli.options import as_typed, home, home_option, json_option, print_json
 
 # The list itself can be asked for these; the others are searched for in it.
-LISTED = ("suspended", "pending", "running", "waiting")
+LISTED = ("suspended", "pending", "running", "waiting", "deleted")
 STATES = (*LISTED, "queued", "interrupted", "idle")
 COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "pending": "yellow", "interrupted": "red", "suspended": "red"}
 
@@ -50,7 +50,7 @@ def _find(query: str, limit: int, state: str | None, archived: bool) -> tuple[li
     before: str | None = None
     while True:
         asked = state if state in LISTED else None
-        looked_for = None if state in ("suspended", "pending") else state
+        looked_for = None if state in ("suspended", "pending", "deleted") else state
         wanted = conversations.MAX_PAGE if looked_for else limit - len(found)
         page = conversations.page(home(), query=query, archived=archived, state=asked, limit=wanted, before=before)
         found += [session for session in page["sessions"] if looked_for in (None, session["state"])]

@@ -80,6 +80,17 @@ class NotFound(Refused):
         self.what = what
 
 
+class Deleted(NotFound):
+    """`undoable`: it can still be brought back."""
+
+    code = "deleted"
+
+    def __init__(self, session_id: str, *, undoable: bool) -> None:
+        super().__init__("session", session_id)
+        back = f"It can still be brought back: `holdfast delete --undo {session_id}`." if undoable else "Its content is gone."
+        self.args = (f"The session {session_id!r} was deleted. {back}",)
+
+
 class BadInput(Refused):
     code = "bad_input"
 

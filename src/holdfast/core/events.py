@@ -52,6 +52,40 @@ class SessionChanged(Event, frozen=True):
     dedup_key: str | None = None
 
 
+class SessionDeleted(Event, frozen=True):
+    """It is out of everybody's sight. Before `purge_at` it can be brought back; after that its content goes for good."""
+
+    kind = "session.deleted"
+    by: str
+    purge_at: int
+
+
+class SessionUndeleted(Event, frozen=True):
+    kind = "session.undeleted"
+    by: str
+
+
+class SessionPurged(Event, frozen=True):
+    """The tombstone: all that is known of a session whose earlier events are being removed. `current`: its key pointed at it."""
+
+    kind = "session.purged"
+    session_id: str
+    session_key: str
+    created_at: int
+    generation: int
+    deleted_at: int
+    by: str
+    current: bool = False
+
+
+class SessionForgotten(Event, frozen=True):
+    """Events of a purged session are gone. Of their dedup keys the digests stay. `done`: nothing is left to remove."""
+
+    kind = "session.forgotten"
+    keys: tuple[str, ...] = ()
+    done: bool = False
+
+
 class RequestNoted(Event, frozen=True):
     """A request that found nothing to do, so that it finds nothing when it is repeated."""
 
@@ -247,7 +281,8 @@ class Damaged(Event, frozen=True):
 KINDS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
-        *(SessionCreated, SessionChanged, SessionResumed, RequestNoted, MessageAccepted, MessageRefused, MessageWritten),
+        *(SessionCreated, SessionChanged, SessionResumed, SessionDeleted, SessionUndeleted, SessionPurged, SessionForgotten),
+        *(RequestNoted, MessageAccepted, MessageRefused, MessageWritten),
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested),
         *(Text, Reasoning, ToolStarted, ToolOutput, ToolFinished, QuestionAsked, QuestionAnswered),
         *(TurnAlive, DeliveryChanged, JournalPruned, Damaged),

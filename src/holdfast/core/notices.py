@@ -75,6 +75,10 @@ def refused(texts: Sequence[str], why: str) -> str:
     return f"{which} not answered, because {why}. Send {them} again:\n\n{listed}"
 
 
+def deleted_unanswered() -> str:
+    return "The conversation here was deleted before your last message was answered. Send it again to start a new one."
+
+
 def stopped(queued: int) -> str:
     if not queued:
         return "Stopped."

@@ -10,7 +10,7 @@ TITLE_CHARS = 60
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous. `rule` and `why` are
     the last decision over its newest turn; `left`: that decision was to leave the turn as it
-    is. `current`: its key points at it now.
+    is. `current`: its key points at it now. `undo_until`: it is deleted, and can be brought back until then.
     """
 
     session_id: str
@@ -44,6 +44,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     left: bool = False
     rule: str | None = None
     why: str | None = None
+    deleted_at: int | None = None
+    undo_until: int | None = None
+
+    @property
+    def deleted(self) -> bool:
+        return self.deleted_at is not None
 
     @property
     def open_turn(self) -> bool:

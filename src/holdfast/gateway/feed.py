@@ -6,12 +6,13 @@ from collections.abc import Callable
 import structlog
 
 from holdfast.core.errors import Unavailable
-from holdfast.core.events import Logged
+from holdfast.core.events import Logged, SessionDeleted
 from holdfast.gateway.tasks import heard
 from holdfast.ports import Store
 
 PAGE = 1000
 POLL_S = 1.0
+DELETED = "deleted"
 MAX_BEHIND_BYTES = 4 * 1024 * 1024
 
 log = structlog.get_logger()
@@ -120,14 +121,19 @@ class Feed:
         """One page of the log; true when there may be more."""
         page = await self._store.tail(after_id=self._last_id, limit=PAGE)
         frames: dict[str, list[Frame]] = {}
+        deleted: set[str] = set()
         for item in page:
             self._last_id = max(self._last_id, item.id)
             if item.session_id in self._watchers:
+                if item.kind == SessionDeleted.kind:
+                    deleted.add(item.session_id)
                 frames.setdefault(item.session_id, []).append(Frame(item.seq, self._encode(item)))
         for session_id, new in frames.items():
             size = sum(len(frame.data) for frame in new)
             for watcher in self._watchers.get(session_id, ()):
                 watcher.give(new, size)
+                if session_id in deleted:
+                    watcher.end(DELETED)
         return len(page) == PAGE
 
     def close(self) -> None:

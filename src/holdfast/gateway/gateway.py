@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.core import keys, resume
 from holdfast.core.busy import MAX_WAITING
-from holdfast.core.errors import BadInput, NothingToStop
+from holdfast.core.errors import BadInput, Deleted, NothingToStop
 from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.resets import Policy
@@ -24,7 +24,7 @@ from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.life import Life
 from holdfast.gateway.recovery import PAGE, Recovery, read_transcript
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Accepted, Agent, Clock, Counts, Ids, Liveness, Moved, Platform, Restarts, Stopped, Store, Tool
+from holdfast.ports import Accepted, Agent, Clock, Counts, Deletion, Ids, Liveness, Moved, Platform, Restarts, Stopped, Store, Tool
 
 MAX_TEXT = 6 * 1024 * 1024
 
@@ -41,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     crash_window_s: float = 120.0
     resets: dict[str, Policy] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
+    undo_delete_s: float = 600.0
     home_channels: tuple[str, ...] = ()
 
 
@@ -185,13 +186,31 @@ class Gateway:
             session_id=session_id, session_key=str(key), log=self._ids.new("l"), at=self._clock.now(), title=title
         )
 
+    async def session(self, session_id: str) -> Session:
+        """One that is not deleted."""
+        session = await self.store.session(session_id)
+        if session.deleted:
+            raise Deleted(session_id, undoable=True)
+        return session
+
+    async def delete_session(self, session_id: str, *, by: str) -> Deletion:
+        """Out of sight at once; its content is removed when the time for an undo is over (A28)."""
+        now = self._clock.now()
+        deletion = await self.store.delete_session(session_id, by=by, until=now + int(1000 * self.settings.undo_delete_s), at=now)
+        self.lanes.look(session_id)
+        return deletion
+
+    async def undelete_session(self, session_id: str, *, by: str) -> Session:
+        await self.store.undelete_session(session_id, by=by, at=self._clock.now())
+        return await self.session(session_id)
+
     async def change_session(self, session_id: str, change: SessionChanged) -> Session:
         return await self.store.change_session(session_id, change, at=self._clock.now())
 
     async def post(self, session_id: str, text: str, *, client_id: str | None, sender: str = "owner") -> Accepted:
         """On disk once this returns (P1)."""
         _check_text(text)
-        session = await self.store.session(session_id)
+        session = await self.session(session_id)
         dedup_key = f"message|{session.session_key}|{client_id}" if client_id else None
         return await self._acceptance.take(session, Said(text=text, sender=sender, dedup_key=dedup_key, on_page=True))
 
@@ -210,7 +229,7 @@ class Gateway:
     async def resume_session(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Makes it its key's current one, lifts its suspension, continues its cut turn."""
         dedup_key = f"resume|{session_id}|{client_id}" if client_id else None
-        session = await self.store.session(session_id)
+        session = await self.session(session_id)
         left = await self.store.current_session(session.session_key)
         moved = await self.store.resume_session(session_id, by=by, dedup_key=dedup_key, at=self._clock.now())
         self.lanes.look(session_id)
@@ -252,7 +271,7 @@ class Gateway:
 
     async def view(self, session_id: str) -> tuple[Session, Transcript]:
         """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from."""
-        session = await self.store.session(session_id)
+        session = await self.session(session_id)
         transcript = await read_transcript(self.store, session)
         if transcript.seq != session.seq:  # Something came in between: the flags become as new as the conversation, and it as they are.
             session = await self.store.session(session_id)

@@ -1,4 +1,5 @@
-"""What is tidied while a gateway runs: the search index, questions past their time, old stream events, owners that are gone."""
+"""What is tidied while a gateway runs: the search index, questions past their time, old stream events, deleted sessions, owners that are
+gone."""
 
 import asyncio
 
@@ -12,6 +13,9 @@ EVERY_S = 60.0
 INDEX_S = 0.5
 INDEX_PAGE = 500
 PRUNED_AT_ONCE = 50
+PURGE_S = 5.0
+PURGE_STEPS = 20
+PURGE_PAUSE_S = 0.05
 
 log = structlog.get_logger()
 
@@ -37,6 +41,16 @@ class Housekeeping:
             except Unavailable as error:
                 log.warning("housekeeping failed", error=str(error))
             await asyncio.sleep(EVERY_S)
+
+    async def purge(self) -> None:
+        """What was deleted is removed when its time has come, in small steps with room for others between them (P8)."""
+        while True:
+            more = False
+            try:
+                more = await self._store.purge(now=self._clock.now(), steps=PURGE_STEPS)
+            except Unavailable as error:
+                log.warning("a deleted session cannot be removed yet", error=str(error))
+            await asyncio.sleep(PURGE_PAUSE_S if more else PURGE_S)
 
     async def _tidy_once(self) -> None:
         now = self._clock.now()

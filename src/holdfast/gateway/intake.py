@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from holdfast.core import notices
-from holdfast.core.errors import LaneFull, Refused, Unavailable
+from holdfast.core.errors import Deleted, LaneFull, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.gateway.acceptance import Acceptance, Said
 from holdfast.ports import Clock, Ids, Platform, Say, Store, Update
@@ -46,8 +46,13 @@ class Intake:
                 return
 
     async def _accept(self, update: Update) -> None:
-        session = await self._session(update.session_key)
         said = Said(text=update.text, sender=update.sender, dedup_key=f"update|{update.dedup_key}", anchor=update.anchor)
+        try:
+            await self._take(await self._session(update.session_key), said)
+        except Deleted:  # Either the session in this moment, or, long ago, the one in which this was already said.
+            await self._take(await self._session(update.session_key), said)
+
+    async def _take(self, session: Session, said: Said) -> None:
         try:
             await self._acceptance.take(session, said)
         except LaneFull as error:  # Refused aloud, and the words stay readable.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from holdfast.core import events as e
-from holdfast.core.errors import Bug, Conflict, HoldfastError, Unavailable
+from holdfast.core.errors import Bug, Conflict, HoldfastError, NotFound, Unavailable
 from holdfast.core.resume import Decision
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
@@ -198,6 +198,8 @@ class Lanes:
                 if not moved and not lane.again.is_set():
                     break
             failed = wait_s > 0  # Closed while the store did not answer.
+        except NotFound:
+            failed = False  # It was deleted, and there is nothing left to look after.
         except Conflict as error:
             failed = False
             log.info("somebody else was faster", session=session_id, error=str(error))

@@ -94,6 +94,7 @@ class Life:
             ("deliveries", self._deliveries.run()),
             ("search index", self._housekeeping.index()),
             ("housekeeping", self._housekeeping.tidy()),
+            ("purge", self._housekeeping.purge()),
             ("soundness", self._prove_sound()),
         ):
             self._tasks.spawn(self._vital(work), name=name)

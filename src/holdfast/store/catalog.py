@@ -13,7 +13,7 @@ from holdfast.core.sessions import title_of
 from holdfast.store.connection import fetch
 from holdfast.store.log import COLUMNS, Finding, Head, insert, load_head, read, save_head
 
-DERIVED = ("head", "session", "lane", "inbox", "dedup", "outbox", "question")
+DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question")
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
 LIVELY = {
     "session.created",
@@ -52,7 +52,8 @@ def apply(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: 
     if event.stream:
         return
     _apply_turn(db, head, event, at)
-    _apply_session(db, head, event, at)
+    _apply_session(db, head, event, at, in_turn=in_turn)
+    _apply_deletion(db, head, event, at)
     if event.kind in LIVELY and (in_turn or event.kind not in ASIDE):
         head.updated_at = at
 
@@ -127,7 +128,7 @@ def _end_turn(db: apsw.Connection, head: Head, event: e.TurnEnded, at: int) -> N
     head.owner, head.stop, head.left = None, 0, 0
 
 
-def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
+def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: bool) -> None:
     match event:
         case e.SessionCreated():
             db.execute(
@@ -170,7 +171,7 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
             _take_from_inbox(db, head, event.message_id)
         case e.MessageWritten():
             remember(db, event.dedup_key, digest(event.text), head.session, event.message_id)
-            if event.delivery_id:
+            if event.delivery_id and not (head.deleted and in_turn):  # Nobody is owed what a turn of a deleted session said.
                 db.execute(
                     "INSERT INTO outbox (delivery_id, session, seq, state, tries, retry_at) VALUES (?, ?, ?, ?, 0, 0)",
                     (event.delivery_id, head.session, head.seq, str(DeliveryState.PENDING)),
@@ -185,6 +186,50 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int) -> 
             db.execute(f"UPDATE session SET pruned_seq = max(pruned_seq, ?){done} WHERE id = ?", (event.through, head.session))
         case _:
             pass
+
+
+def _apply_deletion(db: apsw.Connection, head: Head, event: e.Event, at: int) -> None:
+    match event:
+        case e.SessionDeleted():
+            head.deleted = head.seq
+            db.execute(
+                "UPDATE session SET deleted_at = ?, deleted_by = ?, purge_at = ? WHERE id = ?", (at, event.by, event.purge_at, head.session)
+            )
+        case e.SessionUndeleted():
+            head.deleted = 0
+            db.execute("UPDATE session SET deleted_at = NULL, deleted_by = NULL, purge_at = NULL WHERE id = ?", (head.session,))
+        case e.SessionPurged():
+            _bury(db, head, event, at)
+        case e.SessionForgotten():
+            db.executemany("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", [(bytes.fromhex(key), head.session) for key in event.keys])
+            if event.done:
+                db.execute("UPDATE session SET purge_at = NULL WHERE id = ?", (head.session,))
+        case _:
+            pass
+
+
+def _bury(db: apsw.Connection, head: Head, event: e.SessionPurged, at: int) -> None:
+    """Only what the record itself says is left, whatever stood before it and however much of that can still be read."""
+    db.execute("DELETE FROM inbox WHERE session = ?", (head.session,))
+    db.execute("DELETE FROM question WHERE session = ? AND state = 'open'", (head.session,))
+    db.execute(
+        "INSERT OR REPLACE INTO session"
+        " (id, session_id, session_key, log, created_at, generation, deleted_at, deleted_by, purge_at, purged)"
+        " VALUES (?, ?, ?, '', ?, ?, ?, ?, 0, 1)",
+        (head.session, event.session_id, event.session_key, event.created_at, event.generation, event.deleted_at, event.by),
+    )
+    db.execute(
+        "INSERT INTO lane VALUES (?1, ?2, ?3) ON CONFLICT (session_key) DO UPDATE SET generation = max(generation, ?3)"
+        f"{', session = ?2' if event.current else ''}",
+        (event.session_key, head.session, event.generation),
+    )
+    db.execute(
+        "INSERT OR IGNORE INTO head (session, seq, state, epoch, attempt, position, turn_seq, stop) VALUES (?, 0, '', 0, 0, 0, 0, 0)",
+        (head.session,),
+    )
+    head.state, head.epoch, head.owner, head.turn, head.attempt, head.position = turns.TurnState.NONE, 0, None, None, 0, 0
+    head.turn_seq = head.stop = head.archived = head.left = head.asked_seq = 0
+    head.deleted, head.updated_at = head.seq, at
 
 
 def _take_from_inbox(db: apsw.Connection, head: Head, message_id: str) -> int:
@@ -222,7 +267,7 @@ def _replay(db: apsw.Connection, row: tuple[Any, ...]) -> None:
         db.execute("UPDATE head SET seq = ?1 WHERE session = ?2 AND seq = ?1 - 1", (row[2], session))
         return
     item, event = logged[0], logged[0].event
-    if isinstance(event, e.SessionCreated):
+    if isinstance(event, e.SessionCreated | e.SessionPurged):
         head = Head(session)
     elif fetch(db, "SELECT 1 FROM head WHERE session = ?", (session,)):
         head = load_head(db, session)

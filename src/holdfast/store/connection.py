@@ -1,5 +1,6 @@
 """Opening the database file: where it may lie, how it is set up, which schema it has."""
 
+import contextlib
 import os
 import re
 import time
@@ -17,6 +18,8 @@ SCHEMA_VERSION = 4
 OLDEST_BESIDE = 4
 # Since this version the catalog is derived as it is now.
 CATALOG_SINCE = 2
+# Since this version what is removed is overwritten on the spot.
+OVERWRITTEN_SINCE = 4
 _SQL = resources.files("holdfast.store")
 
 
@@ -91,6 +94,7 @@ def set_up(db: apsw.Connection, *, exclusive: bool = False) -> apsw.Connection:
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA fullfsync = 1")
     db.execute("PRAGMA foreign_keys = OFF")
+    db.execute("PRAGMA secure_delete = ON")  # What was removed is overwritten: deleted means gone.
     return db
 
 
@@ -103,8 +107,11 @@ def migrate(db: apsw.Connection, rebuild: Callable[[apsw.Connection], None] = la
     """Brings the schema to this version, or refuses one that is newer than this program. A catalog that an older program derived is made
     anew from the log.
     """
-    if _version(db) == SCHEMA_VERSION:
+    found = _version(db)
+    if found == SCHEMA_VERSION:
         return
+    if 0 < found < OVERWRITTEN_SINCE:
+        _leave_no_traces(db)
     db.execute("BEGIN IMMEDIATE")
     try:
         found = _version(db)  # Read again: another process may have been faster.
@@ -120,6 +127,12 @@ def migrate(db: apsw.Connection, rebuild: Callable[[apsw.Connection], None] = la
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
+
+
+def _leave_no_traces(db: apsw.Connection) -> None:
+    """Earlier versions left what they removed readable in the file. Where there is no room for a new one, it stays as it is."""
+    with contextlib.suppress(apsw.FullError):
+        db.execute("VACUUM")
 
 
 def check_beside(version: int) -> None:

@@ -48,11 +48,12 @@ class Head(msgspec.Struct):
     updated_at: int = 0
     left: int = 0
     asked_seq: int = 0
-    indexed: tuple[str, int, int] = ("", 0, 0)
+    deleted: int = 0
+    indexed: tuple[str, int, int, int] = ("", 0, 0, 0)
 
 
 _HEAD = (
-    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, left, asked_seq"
+    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, left, asked_seq, deleted"
     " FROM head WHERE session = ?"
 )
 
@@ -60,7 +61,7 @@ _HEAD = (
 def load_head(db: apsw.Connection, session: int) -> Head:
     row = fetch(db, _HEAD, (session,))[0]
     head = Head(row[0], row[1], TurnState(row[2]), *row[3:])
-    head.indexed = (row[2], head.archived, head.updated_at)
+    head.indexed = (row[2], head.archived, head.updated_at, head.deleted)
     return head
 
 
@@ -77,8 +78,11 @@ def save_head(db: apsw.Connection, head: Head) -> None:
     state, *listed = head.indexed
     if head.state != state:
         db.execute("UPDATE head SET state = ? WHERE session = ?", (str(head.state), head.session))
-    if [head.archived, head.updated_at] != listed:
-        db.execute("UPDATE head SET archived = ?, updated_at = ? WHERE session = ?", (head.archived, head.updated_at, head.session))
+    if [head.archived, head.updated_at, head.deleted] != listed:
+        db.execute(
+            "UPDATE head SET archived = ?, updated_at = ?, deleted = ? WHERE session = ?",
+            (head.archived, head.updated_at, head.deleted, head.session),
+        )
 
 
 def number(db: apsw.Connection, session_id: str) -> int:

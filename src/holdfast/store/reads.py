@@ -8,7 +8,7 @@ import apsw
 
 from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import BadInput, NotFound
+from holdfast.core.errors import BadInput, Deleted, NotFound
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
@@ -19,40 +19,62 @@ from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, fill_ga
 E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
 MAX_INTEGER = 2**62
+# A deleted session owes only what was written about its deletion; the rest waits for an undo.
+OWED = "o.seq > h.deleted"
 UNREADABLE = "(this message was damaged on disk and cannot be read)"
 
 _SESSION = """
     SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, h.updated_at, s.generation, s.pinned, h.archived, s.suspended,
            s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
-           h.stop, s.pruned_seq, h.left, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id, s.id
+           h.stop, s.pruned_seq, h.left, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
+           s.deleted_at, s.purge_at, s.purged, s.id
     FROM session s JOIN head h ON h.session = s.id
 """
 # The order in which recovery looks at sessions: by the message that started the turn.
 _OLDEST = " ORDER BY (SELECT e.id FROM event e WHERE e.session = h.session AND e.seq = h.asked_seq), s.id"
+DELETED = "deleted"
 _IN_STATE = {
     "suspended": "h.session IN (SELECT id FROM session WHERE suspended = 1)",
     "pending": "h.session IN (SELECT id FROM session WHERE resume_pending = 1)",
     "running": "h.session IN (SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state <> 'interrupted')",
     "waiting": "h.session IN (SELECT session FROM question WHERE state = 'open')",
+    DELETED: "h.session IN (SELECT id FROM session WHERE purge_at IS NOT NULL AND purged = 0)",
 }
 
 
 def session(db: apsw.Connection, session_id: str) -> Session:
+    """Also one that is deleted, as long as there is something to read."""
+    found = any_session(db, session_id)
+    if found.deleted and found.undo_until is None:
+        raise Deleted(session_id, undoable=False)
+    return found
+
+
+def any_session(db: apsw.Connection, session_id: str) -> Session:
+    """Of one that is purged, no more than its tombstone says."""
     rows = fetch(db, f"{_SESSION} WHERE s.session_id = ?", (session_id,))
     if not rows:
         raise NotFound("session", session_id)
     return _session(rows[0])
 
 
+def living(db: apsw.Connection, session_id: str) -> Session:
+    """One that is not deleted."""
+    found = session(db, session_id)
+    if found.deleted:
+        raise Deleted(session_id, undoable=True)
+    return found
+
+
 def current_session(db: apsw.Connection, session_key: str) -> Session | None:
-    rows = fetch(db, f"{_SESSION} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?)", (session_key,))
+    rows = fetch(db, f"{_SESSION} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?) AND h.deleted = 0", (session_key,))
     return _session(rows[0]) if rows else None
 
 
 def named(db: apsw.Connection, prefix: str, limit: int) -> list[Session]:
     after_all = prefix + "\U0010ffff"
-    where = "s.session_id >= ? AND s.session_id < ?"
+    where = "s.session_id >= ? AND s.session_id < ? AND s.purged = 0"
     rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", (prefix, after_all, _page(limit)))
     return [_session(row) for row in rows]
 
@@ -63,7 +85,8 @@ def name(db: apsw.Connection, session: int) -> str:
 
 def conversations(db: apsw.Connection, session_key: str, limit: int) -> list[tuple[int, Session]]:
     rows = fetch(db, f"{_SESSION} WHERE s.session_key = ? ORDER BY s.id DESC", (session_key,))
-    return [(len(rows) - place, _session(row)) for place, row in enumerate(rows[: _page(limit)])]
+    numbered = [(len(rows) - place, _session(row)) for place, row in enumerate(rows)]
+    return [(number, found) for number, found in numbered if not found.deleted][: _page(limit)]
 
 
 def conversation_number(db: apsw.Connection, session: int) -> int:
@@ -77,6 +100,8 @@ def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, ar
     limit = _page(limit) or 1
     listed = "+h.archived = ? AND (+h.updated_at, h.session) < (?, ?)" if state else "h.archived = ? AND (h.updated_at, h.session) < (?, ?)"
     where, bindings = listed, [int(archived), updated_at, id_]
+    if state != DELETED:
+        where += " AND h.deleted = 0"
     if state is not None:
         if state not in _IN_STATE:
             raise BadInput(f"state={state!r} is none of {', '.join(_IN_STATE)}.")
@@ -120,7 +145,7 @@ def _session(row: tuple[Any, ...]) -> Session:
     (
         session_id, session_key, log, seq, title, created_at, updated_at, generation, pinned, archived, suspended, resume_pending,
         resume_reason, marked_at, auto_reset_reason, restarts, queued, state, turn, attempt, position, turn_seq, owner, epoch, stop,
-        pruned, left, rule, why, current, _,
+        pruned, left, rule, why, current, deleted_at, purge_at, purged, _,
     ) = row  # fmt: skip
     return Session(
         session_id=session_id, session_key=session_key, log=log, seq=seq, title=title, created_at=created_at, updated_at=updated_at,
@@ -128,16 +153,19 @@ def _session(row: tuple[Any, ...]) -> Session:
         resume_reason=resume_reason, last_resume_marked_at=marked_at if isinstance(marked_at, int) else None,
         was_auto_reset=auto_reset_reason is not None, auto_reset_reason=auto_reset_reason, interrupted_restarts=restarts, queued=queued,
         turn_state=_member(TurnState, state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
-        stop_requested=bool(stop), pruned_seq=pruned, left=bool(left), rule=rule, why=why, current=bool(current),
+        stop_requested=bool(stop), pruned_seq=pruned, left=bool(left), rule=rule, why=why,
+        current=bool(current) and deleted_at is None, deleted_at=deleted_at, undo_until=None if purged else purge_at,
     )  # fmt: skip
 
 
 def events(db: apsw.Connection, session_id: str, after: int, limit: int, records: bool) -> tuple[list[e.Logged], list[Finding]]:
     after, limit = _bounded(after), _page(limit)
-    rows = fetch(db, "SELECT s.id, h.seq FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", (session_id,))
+    rows = fetch(db, "SELECT s.id, h.seq, s.purged FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", (session_id,))
     if not rows:
         raise NotFound("session", session_id)
-    session, last = rows[0]
+    session, last, purged = rows[0]
+    if purged:
+        raise Deleted(session_id, undoable=False)
     # The head's bound keeps out a row whose sequence was changed on disk: it would carry a reader's cursor past everything to come.
     only = f" AND {RECORDS}" if records else ""
     where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?"
@@ -211,7 +239,7 @@ def unsettled(db: apsw.Connection) -> list[Session]:
         " UNION SELECT q.session FROM question q JOIN head w ON w.session = q.session"
         " WHERE q.state = 'open' AND w.state = 'waiting' AND w.left = 0"
         " UNION SELECT m.id FROM session m JOIN head n ON n.session = m.id WHERE m.resume_pending = 1 AND n.state IN ('none', 'ended'))"
-        + _OLDEST,
+        " AND h.deleted = 0" + _OLDEST,
     )
     return [_session(row) for row in rows]
 
@@ -274,7 +302,8 @@ def deliveries(db: apsw.Connection, states: Sequence[DeliveryState], now: int, l
     rows = fetch(
         db,
         "SELECT o.delivery_id, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.session, o.seq"
-        f" FROM outbox o JOIN session s ON s.id = o.session WHERE o.state IN ({marks}) AND o.state NOT IN ('sent', 'dead')"
+        " FROM outbox o JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session"
+        f" WHERE o.state IN ({marks}) AND o.state NOT IN ('sent', 'dead') AND {OWED}"
         " AND o.retry_at <= ? ORDER BY o.id LIMIT ?",
         (*(str(state) for state in states), _bounded(now), max(0, min(limit, MAX_INTEGER))),
     )
@@ -322,10 +351,11 @@ def owners(db: apsw.Connection) -> list[Owner]:
 def counts(db: apsw.Connection) -> Counts:
     row = fetch(
         db,
-        "SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM inbox),"
-        " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')), "
+        "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM inbox),"
+        f" (SELECT count(*) FROM outbox o JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead') AND {OWED}), "
         " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'),"
-        " (SELECT count(*) FROM session WHERE suspended = 1), (SELECT count(*) FROM session WHERE resume_pending = 1)",
+        " (SELECT count(*) FROM session WHERE suspended = 1 AND deleted_at IS NULL),"
+        " (SELECT count(*) FROM session WHERE resume_pending = 1 AND deleted_at IS NULL)",
     )[0]
     return Counts(*row)
 

@@ -33,9 +33,10 @@ CREATE TABLE head (
     archived   INTEGER NOT NULL DEFAULT 0,
     updated_at INTEGER NOT NULL DEFAULT 0,
     left       INTEGER NOT NULL DEFAULT 0, -- It was decided that the turn stays as it is.
-    asked_seq  INTEGER NOT NULL DEFAULT 0  -- The message that started the turn.
+    asked_seq  INTEGER NOT NULL DEFAULT 0, -- The message that started the turn.
+    deleted    INTEGER NOT NULL DEFAULT 0  -- The record that deleted or purged it; 0 while it is there.
 );
-CREATE INDEX head_newest ON head (archived, updated_at);
+CREATE INDEX head_newest ON head (archived, updated_at) WHERE deleted = 0;
 CREATE INDEX head_open ON head (state) WHERE state IN ('running', 'answered', 'interrupted');
 
 CREATE TABLE session (
@@ -59,9 +60,14 @@ CREATE TABLE session (
     why                   TEXT,
     stop_turn             TEXT,    -- The turn that people stopped last, when they first did, and the delivery of the newest reply to them.
     stop_at               INTEGER,
-    stop_reply            TEXT
+    stop_reply            TEXT,
+    deleted_at            INTEGER,
+    deleted_by            TEXT,
+    purge_at              INTEGER, -- From then on its content may be removed; NULL where there is none to remove.
+    purged                INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX session_of_key ON session (session_key);
+CREATE INDEX session_purge ON session (purge_at) WHERE purge_at IS NOT NULL;
 CREATE INDEX session_journal ON session (journal_since) WHERE journal_since IS NOT NULL;
 
 CREATE INDEX session_suspended ON session (id) WHERE suspended = 1;
@@ -85,6 +91,12 @@ CREATE TABLE dedup (
     digest    BLOB NOT NULL,
     session   INTEGER NOT NULL,
     ref       TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Digests of the dedup keys of purged sessions: what was said there and comes again is not taken for new.
+CREATE TABLE forgotten (
+    key     BLOB PRIMARY KEY,
+    session INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE outbox (
@@ -156,7 +168,7 @@ CREATE TABLE meta (
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
 -- `identity`: a random number by which a process knows the database it opened. A copy gets another one.
-INSERT INTO meta VALUES ('searchable_id', 0), ('commit_mark', 0), ('settled', 0), ('identity', random());
+INSERT INTO meta VALUES ('searchable_id', 0), ('commit_mark', 0), ('settled', 0), ('identity', random()), ('scrub', 0);
 
 -- Sign-ins of browsers that were ended before their time. Their cookies carry their own proof, so this is all there is to keep.
 CREATE TABLE signed_out (

@@ -9,7 +9,7 @@ from holdfast.core import events as e
 from holdfast.core import notices, replies, stops
 from holdfast.core.busy import Asked, Route, route
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound, QuestionClosed
+from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull, NotFound, QuestionClosed
 from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome, TurnState
@@ -41,6 +41,7 @@ def create_session(db: apsw.Connection, event: e.SessionCreated, at: int) -> Ses
 
 
 def change_session(db: apsw.Connection, session_id: str, change: e.SessionChanged, at: int) -> Session:
+    reads.living(db, session_id)
     head = load_head(db, number(db, session_id))
     append(db, head, change, at, in_turn=False)
     if change.suspended is True:
@@ -58,7 +59,7 @@ def mark_pending(db: apsw.Connection, session_key: str, reason: str, at: int) ->
 
 
 def settle_mark(db: apsw.Connection, session_id: str, turn_id: str | None, rule: str, at: int) -> bool:
-    session = reads.session(db, session_id)
+    session = reads.living(db, session_id)
     if session.open_turn or session.turn_id != turn_id or session.queued or not session.resume_pending:
         return False
     append_free(db, number(db, session_id), [e.SessionChanged(resume_pending=False, rule=rule)], at)
@@ -76,8 +77,8 @@ def clear_pending(db: apsw.Connection, session_key: str, at: int) -> bool:
 def suspend_active(db: apsw.Connection, window_ms: int, at: int) -> int:
     rows = fetch(
         db,
-        "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.archived IN (0, 1)"
-        " AND h.updated_at >= (SELECT max(updated_at) FROM head) - ? AND s.suspended = 0 AND s.resume_pending = 0"
+        "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.deleted = 0 AND h.archived IN (0, 1)"
+        " AND h.updated_at >= (SELECT max(updated_at) FROM head WHERE deleted = 0) - ? AND s.suspended = 0 AND s.resume_pending = 0"
         " AND (h.state <> 'none' OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))",
         (window_ms,),
     )
@@ -108,11 +109,14 @@ def accept(
     known = _known(db, message.dedup_key, digest(message.text))
     if known is not None:
         return Accepted(known[1], known[0], duplicate=True)
-    session = _current(db, session_id)
+    session = _addressed(db, session_id)
     told = _question_told(db, session) if not on_page else Asked.SEEN
     answers = answers and told is Asked.SEEN
     where = route(session, max_waiting=max_waiting, answers=answers)
-    reason = "suspended" if where is Route.NEW_SESSION else due(session, resets)
+    if session.current:
+        reason = "suspended" if where is Route.NEW_SESSION else due(session, resets)
+    else:
+        reason = "deleted"
     if reason is not None:
         session = _begin(db, session, fresh, at, auto_reset_reason=reason)
         where = route(session, max_waiting=max_waiting, answers=answers)
@@ -140,10 +144,16 @@ def _question_told(db: apsw.Connection, session: Session) -> Asked:
     return question_told(db, number(db, session.session_id)) if session.turn_state is TurnState.WAITING else Asked.SEEN
 
 
-def _current(db: apsw.Connection, session_id: str) -> Session:
-    """The session that a message to this one is for: its key's current one."""
-    session = reads.session(db, session_id)
+def _addressed(db: apsw.Connection, session_id: str) -> Session:
+    """The session that a message to this one is for: its key's current one. Where that is deleted, this one, which is not current."""
+    session = reads.any_session(db, session_id)
     return session if session.current else reads.current_session(db, session.session_key) or session
+
+
+def _current(db: apsw.Connection, session_id: str) -> Session:
+    """As `_addressed`, for what no deleted session can be asked."""
+    session = _addressed(db, session_id)
+    return session if session.current else reads.living(db, session_id)
 
 
 def _begin(
@@ -167,7 +177,7 @@ def _begin(
         dedup_key=dedup_key,
     )
     session = create_session(db, created, at)
-    if told:
+    if told and auto_reset_reason != "deleted":  # There is nothing to get back to.
         append_free(db, number(db, fresh[0]), [replies.written(before.session_key, "notice", f"{fresh[0]}.begun", why)], at)
     return session
 
@@ -176,7 +186,7 @@ def _leave(db: apsw.Connection, session: Session, by: str, why: str, at: int) ->
     """What is under way in a session that its key will no longer point at: the turn is stopped, what waits is refused (A20, A22)."""
     head = load_head(db, number(db, session.session_id))
     if session.open_turn:
-        _stop(db, head, session.turn_id, by, at)
+        stop_turn(db, head, session.turn_id, by, at)
     refuse_waiting(db, head, why, at)
     save_head(db, head)
 
@@ -209,7 +219,7 @@ def _reset(db: apsw.Connection, session: Session, fresh: tuple[str, str], by: st
 
 def resume_session(db: apsw.Connection, session_id: str, by: str, dedup_key: str | None, at: int) -> Moved:
     known = _known(db, dedup_key, RESUME)
-    session = reads.session(db, session_id)
+    session = reads.living(db, session_id)
     if known is not None:
         return Moved(known[0], changed=known[1] != NOTHING, goes_on=known[1] == GOES_ON)
     cut = session.turn_state is TurnState.INTERRUPTED
@@ -243,7 +253,7 @@ def tell_once(db: apsw.Connection, session_id: str, notice_id: str, text: str, a
     key = f"notice|{session_id}|{notice_id}"
     if _known(db, key, digest(text)) is not None:
         return False
-    session = reads.session(db, session_id)
+    session = reads.living(db, session_id)
     notice = replies.written(session.session_key, "notice", f"{session_id}.{notice_id}", text, anchor=anchor)
     append_free(db, number(db, session_id), [msgspec.structs.replace(notice, dedup_key=key)], at)
     return True
@@ -271,7 +281,7 @@ def _stop_by_command(db: apsw.Connection, session: Session, aside: Aside, action
     turn_id = stops.named(session, saw=action.saw, last=_last_stop(db, head.session), now=at)
     if turn_id is None:
         return notices.nothing_to_stop()
-    _stop(db, head, turn_id, action.by, at, reply=_reply_id(aside) if replies.owed(session.session_key) else None)
+    stop_turn(db, head, turn_id, action.by, at, reply=_reply_id(aside) if replies.owed(session.session_key) else None)
     save_head(db, head)
     return notices.stopped(session.queued) if stops.stops(session, turn_id) else notices.already_ended(another=session.open_turn)
 
@@ -307,7 +317,7 @@ def _worth_resuming(db: apsw.Connection, session: Session) -> str | None:
         return None
     rows = fetch(
         db,
-        "SELECT session_id FROM session WHERE session_key = ? AND session_id <> ? ORDER BY id DESC LIMIT 1",
+        "SELECT session_id FROM session WHERE session_key = ? AND session_id <> ? AND deleted_at IS NULL ORDER BY id DESC LIMIT 1",
         (session.session_key, session.session_id),
     )
     return str(rows[0][0]) if rows else None
@@ -321,6 +331,9 @@ def _known(db: apsw.Connection, dedup_key: str | None, content: bytes) -> tuple[
         db, "SELECT d.digest, s.session_id, d.ref FROM dedup d JOIN session s ON s.id = d.session WHERE dedup_key = ?", (dedup_key,)
     )
     if not rows:
+        gone = fetch(db, "SELECT s.session_id FROM forgotten f JOIN session s ON s.id = f.session WHERE key = ?", (digest(dedup_key),))
+        if gone:
+            raise Deleted(gone[0][0], undoable=False)
         return None
     if rows[0][0] != content:
         raise DuplicateOtherContent(dedup_key.rpartition("|")[2])
@@ -329,7 +342,7 @@ def _known(db: apsw.Connection, dedup_key: str | None, content: bytes) -> tuple[
 
 def request_stop(db: apsw.Connection, session_id: str, by: str, saw: str | None, dedup_key: str | None, at: int) -> Stopped:
     known = _known(db, dedup_key, STOP)
-    session = reads.session(db, session_id)
+    session = reads.living(db, session_id)
     if known is not None:
         still = session.turn_id == known[1] and session.open_turn
         return Stopped(known[1] if known[1] != NOTHING else None, session.queued, ended=not still)
@@ -338,12 +351,12 @@ def request_stop(db: apsw.Connection, session_id: str, by: str, saw: str | None,
         _note(db, session_id, STOP, dedup_key, at)
         return Stopped(None, session.queued, ended=True)
     head = load_head(db, number(db, session_id))
-    ended = _stop(db, head, turn_id, by, at, dedup_key=dedup_key)
+    ended = stop_turn(db, head, turn_id, by, at, dedup_key=dedup_key)
     save_head(db, head)
     return Stopped(turn_id, session.queued, ended)
 
 
-def _stop(
+def stop_turn(
     db: apsw.Connection, head: Head, turn_id: str | None, by: str, at: int, *, dedup_key: str | None = None, reply: str | None = None
 ) -> bool:
     """The record names the turn, also one that has ended since. A waiting or answered turn belongs to no process, so it ends here; an

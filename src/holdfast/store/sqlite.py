@@ -17,6 +17,7 @@ from holdfast.ports import (
     Action,
     Aside,
     Counts,
+    Deletion,
     Delivery,
     Moved,
     Owner,
@@ -27,7 +28,7 @@ from holdfast.ports import (
     Stopped,
     StreamItem,
 )
-from holdfast.store import operations, reads, reserve, sessions, upkeep
+from holdfast.store import deletion, operations, reads, reserve, sessions, upkeep
 from holdfast.store.catalog import rebuild
 from holdfast.store.connection import check_place, connect, migrate, reader
 from holdfast.store.ground import Ground, Identity, token_of
@@ -90,6 +91,30 @@ class SqliteStore:
 
     async def resume_session(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Moved:
         return await self._lines.write(sessions.resume_session, session_id, by, dedup_key, at)
+
+    async def delete_session(self, session_id: str, *, by: str, until: int, at: int) -> Deletion:
+        return await self._lines.write(deletion.delete_session, session_id, by, until, at)
+
+    async def undelete_session(self, session_id: str, *, by: str, at: int) -> bool:
+        return await self._lines.write(deletion.undelete_session, session_id, by, at)
+
+    async def purge(self, *, now: int, steps: int) -> bool:
+        failure: Unavailable | None = None
+        for session in await self._lines.read(deletion.due, now, steps):
+            try:
+                while steps and await self._lines.write(deletion.purge_step, session, now):
+                    steps -= 1
+            except Unavailable as error:  # A damaged page of one session does not hold up the others.
+                failure = error
+        stage = await self._lines.read(deletion.scrub_stage)
+        while stage in (deletion.TO_MERGE, deletion.MERGING) and steps:
+            steps -= 1
+            stage = await self._lines.write(deletion.scrub_step)
+        if stage == deletion.TO_TRUNCATE and await self._lines.read(deletion.truncate_log):
+            await self._lines.write(deletion.scrubbed)
+        if failure is not None:
+            raise failure
+        return not steps
 
     async def events(self, session_id: str, *, after: int, limit: int) -> list[e.Logged]:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, False))

@@ -12,3 +12,16 @@ CREATE TABLE signed_out (
     sign_in TEXT PRIMARY KEY,
     until   INTEGER NOT NULL
 ) WITHOUT ROWID;
+ALTER TABLE head ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+DROP INDEX head_newest;
+CREATE INDEX head_newest ON head (archived, updated_at) WHERE deleted = 0;
+ALTER TABLE session ADD COLUMN deleted_at INTEGER;
+ALTER TABLE session ADD COLUMN deleted_by TEXT;
+ALTER TABLE session ADD COLUMN purge_at INTEGER;
+ALTER TABLE session ADD COLUMN purged INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX session_purge ON session (purge_at) WHERE purge_at IS NOT NULL;
+CREATE TABLE forgotten (
+    key     BLOB PRIMARY KEY,
+    session INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO meta VALUES ('scrub', 0);

@@ -234,7 +234,7 @@ class Threads:
             self._gone = None
         elif self._gone is None:
             self._gone = self._ground.gone()
-            _checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)  # If only the WAL is lost, what was in it is safe now.
+            checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)  # If only the WAL is lost, what was in it is safe now.
 
     def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
         """An answer for every operation of the batch, whatever happens to the disk. Nothing is acknowledged before the database has been
@@ -349,17 +349,17 @@ class WalLength:
                 self._next = CHECKPOINT_PAGES  # It started anew.
             return
         if self.pages >= RESTART_PAGES:
-            _checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART)
+            checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART)
         else:
-            _checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+            checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
         self._next = self.pages + CHECKPOINT_PAGES
 
     def give_back(self, db: apsw.Connection) -> None:
-        if _checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE):
+        if checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE):
             self.pages = 0
 
 
-def _checkpoint(db: apsw.Connection, mode: int) -> bool:
+def checkpoint(db: apsw.Connection, mode: int) -> bool:
     """False when a reader or another process was in the way, or there is no room. What was committed is safe where it is."""
     until = time.monotonic() + RESTART_WAIT_S
     db.set_busy_handler(lambda tries: time.monotonic() < until and wait_for_the_other(tries))

@@ -10,6 +10,7 @@ from holdfast.core.errors import (
     BadInput,
     Bug,
     Conflict,
+    Deleted,
     DuplicateOtherContent,
     HandOverFailed,
     HoldfastError,
@@ -117,6 +118,7 @@ class NotYet(WebError):
 
 # The first that fits decides.
 STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
+    (Deleted, 410),
     (NotFound, 404),
     (BadInput, 400),
     (LaneFull, 429),

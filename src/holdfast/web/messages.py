@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 from starlette.types import ASGIApp
 
-from holdfast.core.errors import DuplicateOtherContent, LaneFull, NotFound
+from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull, NotFound
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.bodies import Body
 from holdfast.web.errors import NotYet
@@ -45,7 +45,7 @@ class Messages:
             summary="Send a message, or a command such as /stop",
             body=NewMessage,
             answers={202: AcceptedMessage, 200: AcceptedMessage},
-            refusals=(NotFound, LaneFull, DuplicateOtherContent, NotYet),
+            refusals=(NotFound, Deleted, LaneFull, DuplicateOtherContent, NotYet),
         )
 
     async def post(self, call: Call) -> ASGIApp:

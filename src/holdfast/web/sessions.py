@@ -7,20 +7,20 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.types import ASGIApp
 
-from holdfast.core.errors import BadInput, NotFound, NothingToStop
+from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
 from holdfast.gateway.gateway import Gateway
 from holdfast.web import views
 from holdfast.web.bodies import Body, Nothing, Query
-from holdfast.web.errors import NotYet
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import answer
+from holdfast.web.times import rfc3339
 
 Title = Annotated[str, Meta(max_length=500)]
 ClientId = Annotated[str, Meta(min_length=1, max_length=200)]
 TurnId = Annotated[str, Meta(min_length=1, max_length=200)]
 # Checked by the store, which says in words what there is.
-State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting"]})]
+State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting", "deleted"]})]
 OWNER = "owner"
 
 
@@ -66,6 +66,14 @@ class StoppedTurn(msgspec.Struct):
     queued: int
 
 
+class DeletedSession(msgspec.Struct):
+    """Until `undo_until` it can be brought back; after that its content is removed."""
+
+    session_id: str
+    deleted_at: str
+    undo_until: str
+
+
 class ResetSession(msgspec.Struct):
     """`session_id` is the key's current one now. `changed`: it was begun by this; one that was never used stays."""
 
@@ -93,7 +101,7 @@ class Sessions:
             handle=self.read,
             summary="A session, whole",
             answers={200: views.SessionView},
-            refusals=(NotFound,),
+            refusals=(NotFound, Deleted),
         )
         yield Operation(
             method="PATCH",
@@ -102,10 +110,25 @@ class Sessions:
             summary="Change title, pin or archive",
             body=SessionChange,
             answers={200: views.SummaryView},
-            refusals=(NotFound,),
+            refusals=(NotFound, Deleted),
         )
         yield Operation(
-            method="DELETE", path=one, handle=self.delete, summary="Delete a session", answers={}, refusals=(NotYet,), inside=False
+            method="DELETE",
+            path=one,
+            handle=self.delete,
+            summary="Delete a session; for a while it can be brought back",
+            answers={200: DeletedSession},
+            refusals=(NotFound, Deleted),
+        )
+        yield Operation(
+            method="POST",
+            path=f"{one}/undelete",
+            handle=self.undelete,
+            summary="Bring a deleted session back",
+            body=Nothing,
+            body_optional=True,
+            answers={200: views.SummaryView},
+            refusals=(NotFound, Deleted),
         )
         yield Operation(
             method="POST",
@@ -132,7 +155,7 @@ class Sessions:
             body=StopTurn,
             body_optional=True,
             answers={202: StoppedTurn},
-            refusals=(NotFound, NothingToStop),
+            refusals=(NotFound, Deleted, NothingToStop),
         )
         yield Operation(
             method="POST",
@@ -142,7 +165,7 @@ class Sessions:
             body=Command,
             body_optional=True,
             answers={200: ResetSession},
-            refusals=(NotFound,),
+            refusals=(NotFound, Deleted),
         )
         yield Operation(
             method="POST",
@@ -152,7 +175,7 @@ class Sessions:
             body=Command,
             body_optional=True,
             answers={200: ResumedSession},
-            refusals=(NotFound,),
+            refusals=(NotFound, Deleted),
         )
         yield Operation(
             method="POST",
@@ -162,7 +185,7 @@ class Sessions:
             body=Nothing,
             body_optional=True,
             answers={200: views.SummaryView},
-            refusals=(NotFound,),
+            refusals=(NotFound, Deleted),
         )
 
     async def create(self, call: Call) -> ASGIApp:
@@ -194,7 +217,12 @@ class Sessions:
         return answer(202, StoppedTurn(stopped.turn_id or "", stopped.queued))
 
     async def delete(self, call: Call) -> ASGIApp:
-        raise NotYet("Deleting a session")
+        deleted = await self._gateway.delete_session(call.params["id"], by=OWNER)
+        times = rfc3339(deleted.deleted_at), rfc3339(deleted.undo_until)
+        return answer(200, DeletedSession(deleted.session_id, *times))
+
+    async def undelete(self, call: Call) -> ASGIApp:
+        return answer(200, views.summary(await self._gateway.undelete_session(call.params["id"], by=OWNER)))
 
     async def reset(self, call: Call) -> ASGIApp:
         wanted: Command = call.body

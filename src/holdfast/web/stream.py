@@ -11,9 +11,9 @@ from typing import NamedTuple
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.core.errors import NotFound, Unavailable
+from holdfast.core.errors import Deleted, NotFound, Unavailable
 from holdfast.core.sessions import Session
-from holdfast.gateway.feed import Frame, Watcher
+from holdfast.gateway.feed import DELETED, Frame, Watcher
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
 from holdfast.web import frames, views
@@ -71,13 +71,13 @@ class Streams:
             summary="The event stream of a session",
             answers={200: bytes},
             content_types={200: "text/event-stream"},
-            refusals=(NotFound,),
+            refusals=(NotFound, Deleted),
             query=StreamQuery,
             streams=True,
         )
 
     async def events(self, call: Call) -> ASGIApp:
-        session = await self._gateway.store.session(call.params["id"])
+        session = await self._gateway.session(call.params["id"])
         cursor = call.headers.get(b"last-event-id", b"").decode("latin-1") or call.query.after
         seq, lost = place_of(cursor, session)
         assert call.grant is not None
@@ -126,13 +126,15 @@ class Reader:
         try:
             return await self._follow(watcher)
         except NotFound:
-            return "deleted"
+            return DELETED
         except Unavailable as error:
             log.warning("a reader's stream broke off", session=self._session.session_id, error=str(error))
             return None
 
     async def _follow(self, watcher: Watcher) -> str:
         await self._catch_up(watcher)
+        if self._seq > self._session.seq:  # Whatever came before the watch began is seen only here.
+            await self._gateway.session(self._session.session_id)
         while True:
             new = await watcher.next(self._timing.heartbeat_s)
             if watcher.ended in _AT_ONCE:
