@@ -108,8 +108,11 @@ export class App {
     }
   }
 
-  async signInByToken(token: string): Promise<void> {
-    if ((await this.#signIn({ token })) === "away") this.signInProblem.value = "Holdfast does not answer. Is it running?";
+  /** What people paste: the link that `holdfast open` prints, its code, or the token. */
+  async signInByPasting(pasted: string): Promise<void> {
+    const code = /[#?&]?code=([\w-]+)/.exec(pasted)?.[1];
+    const problem = await this.#signIn(code === undefined ? { token: pasted } : { code });
+    if (problem === "away") this.signInProblem.value = "Holdfast does not answer. Is it running?";
   }
 
   async #signIn(credential: { code: string } | { token: string }): Promise<"in" | "refused" | "away"> {
@@ -119,7 +122,7 @@ export class App {
     } catch (error) {
       if (error instanceof Unavailable) return "away";
       const code = "code" in credential;
-      const wrong = code ? "That sign-in address was used already, or is older than five minutes." : "That is not this server's token.";
+      const wrong = code ? "That link was used already, or is older than five minutes. Get a fresh one." : "That is neither a sign-in link nor the token of this server.";
       this.signInProblem.value = error instanceof Refused && error.status === 429 ? error.message : wrong;
       // A code that is used up does not end a cookie that is good: the next request tells.
       return "refused";

@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.acting import WAIT_MS, answers, send
+from tests.e2e.command_line import holdfast
 from tests.e2e.serving import Serving
 
 LAST = 60
@@ -106,12 +107,20 @@ def test_a_phone_shows_the_conversation_without_scrolling_sideways(browser: Brow
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_without_a_credential_the_page_asks_for_one(browser: Browser, lasting: Serving) -> None:
-    context = browser.new_context()
-    tab = context.new_page()
-    tab.goto(lasting.url)
-    expect(tab.get_by_test_id("connection")).to_have_attribute("data-state", "signed-out", timeout=WAIT_MS)
-    context.close()
+def test_without_a_credential_the_page_says_what_to_type_and_takes_what_that_prints(browser: Browser, lasting: Serving) -> None:
+    for pasted, taken in ((holdfast(lasting.home, "link").out, True), (holdfast(lasting.home, "token").out, True), ("nonsense", False)):
+        context = browser.new_context()
+        tab = context.new_page()
+        tab.goto(lasting.url)
+        expect(tab.get_by_test_id("connection")).to_have_attribute("data-state", "signed-out", timeout=WAIT_MS)
+        expect(tab.get_by_text("type holdfast open (in the project")).to_be_visible()
+        tab.get_by_label("Link or token").fill(pasted)
+        tab.get_by_test_id("sign-in").click()
+        if taken:
+            expect(tab.get_by_test_id("composer")).to_be_visible(timeout=WAIT_MS)
+        else:
+            expect(tab.get_by_role("alert")).to_have_text("That is neither a sign-in link nor the token of this server.", timeout=WAIT_MS)
+        context.close()
 
 
 def test_what_you_say_comes_into_view_even_if_you_were_reading_further_up(page: Page) -> None:

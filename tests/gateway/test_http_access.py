@@ -304,3 +304,12 @@ async def test_every_answer_carries_the_headers_that_keep_it_safe(world: World) 
         assert answer.headers["cross-origin-opener-policy"] == "same-origin"
         assert answer.headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_whoever_has_the_token_gets_fresh_codes_and_a_browser_does_not(world: World) -> None:
+    browser = world.browser()
+    made = await world.client.post("/api/login/codes")
+    assert made.status_code == 201 and made.json()["expires_in_s"] == 300
+    assert (await browser.post("/api/login", json={"code": made.json()["code"]})).status_code == 204
+    assert error_of(await browser.post("/api/login/codes")) == (403, "token_needed")
+    assert error_of(await world.browser().post("/api/login/codes")) == (401, "not_signed_in")

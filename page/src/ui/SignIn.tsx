@@ -10,7 +10,7 @@ export function SignIn(): VNode {
   const signIn = async (): Promise<void> => {
     if (token.trim() === "" || busy) return;
     setBusy(true);
-    await app.signInByToken(token.trim());
+    await app.signInByPasting(token.trim());
     setBusy(false);
   };
   return (
@@ -19,9 +19,14 @@ export function SignIn(): VNode {
       <div class="sign-in-card">
         <Mark size={56} />
         <h1>Holdfast</h1>
-        <p>Sign in with the address that <code>holdfast serve</code> prints, or with the token: run <code>holdfast token</code> and paste what it says.</p>
+        <p>
+          On the machine where Holdfast runs, type <code>holdfast open</code> (in the project’s folder: <code>./run open</code>). Open the link it prints, or paste the link here.
+        </p>
+        <p class="quiet">
+          The token works, too: <code>holdfast token</code> prints it.
+        </p>
         <form onSubmit={(event) => { event.preventDefault(); void signIn(); }}>
-          <label for="token">Token</label>
+          <label for="token">Link or token</label>
           <input id="token" type="password" data-testid="token" value={token} autocomplete="current-password" autofocus onInput={(event) => setToken(event.currentTarget.value)} />
           <button type="submit" class="primary" data-testid="sign-in" disabled={busy || token.trim() === ""}>{busy ? "Signing in…" : "Sign in"}</button>
         </form>

@@ -34,6 +34,8 @@ class Listed(NamedTuple):
 
 COMMANDS = {
     "serve": Listed("serve", "Run the gateway here, until it is told to stop."),
+    "open": Listed("opening", "Open the page in a browser, signed in."),
+    "link": Listed("link", "Print a fresh link that signs one browser in."),
     "status": Listed("status", "Say whether a gateway runs, and how it is."),
     "stop": Listed("stop", "Stop the running gateway, or the turn of one conversation."),
     "restart": Listed("restart", "Let a new process take over without interrupting a turn."),

@@ -1,11 +1,13 @@
 """`holdfast serve`: the one command that starts the gateway itself."""
 
 import os
+import sys
 
 import click
 
 from holdfast.cli import typed
-from holdfast.cli.options import chosen_home, home_option
+from holdfast.cli.options import chosen_home, home, home_option
+from holdfast.core import exits
 
 SUCCESSION = "HOLDFAST_SUCCESSION"
 
@@ -54,4 +56,19 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     shows_log = sources["log_level"] != config.DEFAULT
     named, chosen = typed.program(), chosen_home()
     typed.forget(os.environ)
-    return main.serve(settings, as_typed=lambda text: typed.rewrite(text, program=named, home=chosen), shows_log=shows_log)
+    code = main.serve(settings, as_typed=lambda text: typed.rewrite(text, program=named, home=chosen), shows_log=shows_log)
+    if code == exits.HELD and sys.stderr.isatty() and "HOLDFAST_SUPERVISOR" not in os.environ:
+        _lead_to_the_one_that_serves()
+    return code
+
+
+def _lead_to_the_one_that_serves() -> None:
+    """A person who starts it a second time mostly wants to get in."""
+    from holdfast.cli import link
+    from holdfast.core.errors import HoldfastError
+
+    try:
+        made = link.fresh(home())
+    except HoldfastError:
+        return  # The port is another program's, or the other gateway is just ending: that was said.
+    click.echo(f"\n  open  {made['url']}\n        ({link.lasts(made)})\n", err=True)

@@ -141,9 +141,7 @@ class Access:
                 return Grant(self._key, sign_in)
         if None in found:
             self._fail(client, "The sign-in of this browser is no longer good. Sign in again.")
-        raise NotSignedIn(
-            "Sign in first: open the address that `holdfast serve` printed, or send the token (`holdfast token`) as a Bearer."
-        )
+        raise NotSignedIn("Sign in first: open the link that `holdfast open` prints, or send the token (`holdfast token`) as a Bearer.")
 
     def sign_ins(self, headers: dict[bytes, bytes]) -> list[SignIn]:
         """Those of a request's cookies that are still good."""
@@ -179,7 +177,9 @@ class Access:
         if code is not None:
             until = self._codes.pop(_digest(code), None)
             if until is None or self._clock.monotonic() > until:
-                self._fail(client, "This code is wrong, used up or older than five minutes. The token (`holdfast token`) works here too.")
+                self._fail(
+                    client, "This code is wrong, was used already, or is older than five minutes. `holdfast open` gives a fresh link."
+                )
         elif not hmac.compare_digest(_bytes(token or ""), self._token):
             self._fail(client, "This is not the token of this gateway. `holdfast token` prints it.")
         said = f"{self._random(16)}.{self._clock.now() // 1000 + COOKIE_LIFE_S}".encode()

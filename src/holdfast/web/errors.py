@@ -62,6 +62,13 @@ class ForeignOrigin(WebError):
         super().__init__(f"Requests from pages of {origin!r} are not answered. Open Holdfast's own page.")
 
 
+class TokenNeeded(WebError):
+    code, status = "token_needed", 403
+
+    def __init__(self) -> None:
+        super().__init__("This needs the token, not the sign-in of a browser. `holdfast token` prints it.")
+
+
 class NoSuchPath(WebError):
     code, status = "no_such_path", 404
 

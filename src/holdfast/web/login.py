@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable
 
+import msgspec
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import BadInput
 from holdfast.ports import Store
-from holdfast.web.access import Access
+from holdfast.web.access import CODE_LIFE_S, Access
 from holdfast.web.bodies import Body, Nothing
-from holdfast.web.errors import NotSignedIn, TooManyTries
+from holdfast.web.errors import NotSignedIn, TokenNeeded, TooManyTries
 from holdfast.web.operations import Call, Operation
-from holdfast.web.replies import Reply
+from holdfast.web.replies import Reply, answer
 
 
 class Credential(Body, frozen=True):
@@ -18,6 +19,13 @@ class Credential(Body, frozen=True):
 
     code: str | None = None
     token: str | None = None
+
+
+class NewCode(msgspec.Struct):
+    """Exchanged for a cookie by one `POST /api/login`, within this many seconds. `/#code=...` behind the address of the page does it."""
+
+    code: str
+    expires_in_s: int
 
 
 class Login:
@@ -38,6 +46,17 @@ class Login:
         )
         yield Operation(
             method="POST",
+            path="/api/login/codes",
+            handle=self.new_code,
+            summary="A fresh one-time code, for whoever has the token",
+            body=Nothing,
+            body_optional=True,
+            answers={201: NewCode},
+            refusals=(TokenNeeded,),
+            inside=False,
+        )
+        yield Operation(
+            method="POST",
             path="/api/logout",
             handle=self.logout,
             summary="End the sign-in of this browser, here and on the server",
@@ -52,6 +71,12 @@ class Login:
             raise BadInput("Give either `code` or `token`.")
         cookie = self._access.sign_in(code=given.code, token=given.token, client=call.client, secure=_secure(call))
         return Reply(204, headers=((b"set-cookie", cookie),))
+
+    async def new_code(self, call: Call) -> ASGIApp:
+        """Not for a browser's cookie: a sign-in must not make others that outlive it."""
+        if call.grant is None or call.grant.sign_in is not None:
+            raise TokenNeeded
+        return answer(201, NewCode(self._access.new_code(), int(CODE_LIFE_S)))
 
     async def logout(self, call: Call) -> ASGIApp:
         """On record first: a sign-in that was ended stays so after a restart and in other processes."""
