@@ -76,6 +76,14 @@ class Suspend(NamedTuple):
     once: tuple[str, int] | None = None
 
 
+class Delete(NamedTuple):
+    """Deletes the conversation; or takes that back."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    undo: bool = False
+
+
 class ResumeAll(NamedTuple):
     """An operator ends safe mode."""
 
@@ -91,7 +99,7 @@ class Wait(NamedTuple):
     once: tuple[str, int] | None = None
 
 
-Deed = Say | Stop | Answer | Restart | Reset | Resume | Suspend | ResumeAll | Wait
+Deed = Say | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Wait
 
 
 class Posted(NamedTuple):
@@ -254,6 +262,9 @@ class Person:
             case Suspend():
                 if self.session_id is not None:
                     await life.gateway.suspend(self.session_id)
+            case Delete() if self.session_id is not None:
+                change = life.gateway.undelete_session if deed.undo else life.gateway.delete_session
+                await change(self.session_id, by=self.name)
             case ResumeAll():
                 life.span.asked_to_leave = True
                 life.gateway.resume_all()

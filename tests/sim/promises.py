@@ -30,7 +30,16 @@ UNTOLD = ("R8",)
 # What leaves an idle conversation idle: a reply on its way, a flag that is cleared, pieces that are cleared away.
 KEEPS_IDLE = (e.DeliveryChanged, e.SessionChanged, e.JournalPruned)
 # What people do to it.
-BY_PEOPLE = (e.SessionCreated, e.MessageAccepted, e.MessageRefused, e.MessageWritten, e.SessionResumed, e.RequestNoted)
+BY_PEOPLE = (
+    e.SessionDeleted,
+    e.SessionUndeleted,
+    e.SessionCreated,
+    e.MessageAccepted,
+    e.MessageRefused,
+    e.MessageWritten,
+    e.SessionResumed,
+    e.RequestNoted,
+)
 
 
 def check(world: World) -> Evidence:

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core.turns import Outcome
 from tests.sim.evidence import Evidence
-from tests.sim.people import Answer, Deed, Reset, Restart, Resume, Say, Stop, Suspend
+from tests.sim.people import Answer, Deed, Delete, Reset, Restart, Resume, Say, Stop, Suspend
 from tests.sim.world import SETTINGS, Death, Weather, World
 
 COMPLETED, CANCELLED, SET_ASIDE = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.SET_ASIDE
@@ -72,6 +72,10 @@ PAGE: dict[str, Tale] = {
     # What waits when a new conversation begins is refused, or was already on its way.
     "a reset while a turn runs and a message waits": (
         _ann(Say("say:one|hang"), Say("say:two"), Reset(once=("text", 1), again=1), Say("say:three")),
+        _ways((CANCELLED, COMPLETED)),
+    ),
+    "a deletion while a turn runs and a message waits, and back again": (
+        _ann(Say("say:one|hang"), Say("say:two"), Delete(once=("text", 1)), Delete(after_s=0.5, undo=True), Say("say:three")),
         _ways((CANCELLED, COMPLETED)),
     ),
     "a suspension, and back again": (
