@@ -1,4 +1,6 @@
-"""`python -m bench [ROW ...] [--quick] [--list] [--profile ROW]`: runs and prints the rows; a full run writes `results/latest.json`."""
+"""`python -m bench [ROW ...] [--quick] [--list] [--profile ROW] [--compare REVISION]`: runs and prints the rows; a full run writes
+`results/latest.json`.
+"""
 
 import argparse
 import os
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import handover_rows, processes, report, server_rows, store_rows
+from bench.comparing import compare
 from bench.figures import Figure, Row
 from bench.profiling import Profiles
 from bench.setting import Setting
@@ -68,6 +71,8 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=options.folder))
     try:
+        if options.compare:
+            return compare(options.compare, options.rows or list(ROWS), folder=folder, rounds=options.rounds, quick=options.quick)
         return _run(folder, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -79,6 +84,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="everything small, within a minute: shows that it runs, proves nothing")
     parser.add_argument("--list", action="store_true", help="name the rows")
     parser.add_argument("--profile", metavar="ROW", help="run one row once and show where its time goes")
+    parser.add_argument("--compare", metavar="REVISION", help="measure this version and that one in turn, and print the ratios")
+    parser.add_argument("--rounds", type=int, default=4, metavar="N", help="of a comparison")
     parser.add_argument("--folder", type=Path, default=HERE / "out", help="where to work; must be on the disk to be measured")
     options = parser.parse_args(arguments)
     if options.profile:
