@@ -7,12 +7,12 @@ import msgspec
 
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.events import DeliveryChanged, Event, Logged, QuestionAnswered, SessionChanged, TurnLeft
+from holdfast.core.events import DeliveryChanged, Event, Page, QuestionAnswered, SessionChanged, TurnLeft
 from holdfast.core.lives import Life
 from holdfast.core.resets import Boundary
 from holdfast.core.restarts import Request
 from holdfast.core.sessions import Lease, Session
-from holdfast.core.transcript import Message, ToolCall
+from holdfast.core.transcript import Message, ToolCall, Transcript
 
 
 class Clock(Protocol):
@@ -263,18 +263,23 @@ class Store(Protocol):
 
     # reading the log
 
-    async def events(self, session_id: str, *, after: int, limit: int) -> list[Logged]:
-        """Events with a sequence above `after`, in order, at most `limit` and at most a thousand. One that fails its
-        checksum, cannot be read or is missing is given as `Damaged`, in its place, and put into quarantine once. Pruned
-        stream events are simply not there.
+    async def events(self, session_id: str, *, after: int, limit: int) -> Page:
+        """Events with a sequence above `after`, in order: at most `limit`, at most a thousand, and no more than it takes to make up
+        `PAGE_BYTES`. One that fails its checksum, cannot be read or is missing is given as `Damaged`, in its place, and put into
+        quarantine once. Pruned stream events are simply not there.
         """
 
-    async def records(self, session_id: str, *, after: int, limit: int) -> list[Logged]:
+    async def records(self, session_id: str, *, after: int, limit: int) -> Page:
         """As `events`, without stream events. Where a record is missing altogether, nothing stands for it."""
 
-    async def tail(self, *, after_id: int, limit: int) -> list[Logged]:
-        """Events of all sessions, of every process, in the order of commits, above a global id. One that is too damaged to
-        tell whose it is belongs to the session "".
+    async def transcript(self, session: Session) -> Transcript:
+        """The conversation: the records of turns that are over, and every event of the one that is open. It is at least as new as
+        `session`. Neither the event loop nor another reader waits for it, however long it is.
+        """
+
+    async def tail(self, *, after_id: int, limit: int) -> Page:
+        """Events of all sessions, of every process, in the order of commits, above a global id; as many as `events` gives. One that is
+        too damaged to tell whose it is belongs to the session "".
         """
 
     async def last_id(self) -> int:
@@ -519,6 +524,8 @@ class Agent(Protocol):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`)."""
+
     session_key: str
     generation: int
     turn_id: str

@@ -1,6 +1,7 @@
 """The conversation folded from the log: what people see, whatever happened to it on the way."""
 
 import itertools
+import time
 from collections.abc import Iterable
 
 import msgspec
@@ -109,6 +110,28 @@ def test_an_answer_grows_and_is_whole_at_the_end() -> None:
     log.in_turn(text("two", 4)).ended("one two!")
     found.extend(log.items[-3:])
     assert (found.answer_text, found.messages[-1].status) == ("one two!", "complete")
+
+
+def test_an_answer_and_an_output_of_many_pieces_cost_their_length_and_not_its_square() -> None:
+    """P8. Takes half a second; where each piece copied what came before it, minutes."""
+    log = Log().said("m1", "hi").started("t1", "m1", "hi")
+    log.in_turn(e.ToolStarted(call_id="c", name="terminal", arguments={}, effect=Effect.UNSAFE))
+    log.in_turn(*(e.ToolOutput(call_id="c", text=f"{number:0999}\n") for number in range(20_000)))
+    log.in_turn(*(text("x" * 1000, 1000 * number) for number in range(20_000)))
+    began = time.process_time()
+    found = fold(log)
+    assert len(found.answer_text) == 20_000_000
+    assert time.process_time() - began < 10
+    [call] = found.calls
+    assert call.output.endswith("19999\n") and call.output_omitted == 20_000_000 - 16 * 1024
+
+
+def test_output_that_was_left_out_of_the_log_is_counted_where_it_is_missing() -> None:
+    log = Log().said("m1", "hi").started("t1", "m1", "hi")
+    log.in_turn(e.ToolStarted(call_id="c", name="terminal", arguments={}, effect=Effect.UNSAFE))
+    log.in_turn(e.ToolOutput(call_id="c", text="begin"), e.ToolOutput(call_id="c", text="end", omitted=1_234_567))
+    [call] = fold(log).calls
+    assert (call.output, call.output_omitted) == ("begin\n[... 1,234,567 characters left out ...]\nend", 1_234_567)
 
 
 def test_the_second_attempts_text_takes_the_place_of_what_it_does_not_keep() -> None:

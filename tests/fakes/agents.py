@@ -3,17 +3,20 @@
 anything else      is said back
 count N            N pieces, each an event of its own
 lines TEXT         says TEXT, thinks it and prints it with its tool
+pour N             has its tool print N characters in pieces, and "the end"; the tool returns them when it is released
 hold               says "holding" and waits until it is released
 ask QUESTION       asks, then says what it was told
 fail               fails
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.ports import AgentRequest, ToolContext, ToolResult, TurnFace
+
+PIECE = 65536
 
 
 class WordAgent:
@@ -36,6 +39,8 @@ class WordAgent:
                 await turn.say(rest)
                 await turn.think(rest)
                 await turn.call(f"{request.turn_id}.1", "printer", {"text": rest})
+            case "pour":
+                await turn.call(f"{request.turn_id}.1", "printer", {"pour": int(rest)})
             case "hold":
                 await turn.say("holding")
                 await self.released.wait()
@@ -53,7 +58,20 @@ class Printer:
     name = "printer"
     effect: Effect = Effect.PURE
 
+    def __init__(self) -> None:
+        self.poured = asyncio.Event()
+        self.released = asyncio.Event()
+        self.put_out: Callable[[str], Awaitable[None]]
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        self.put_out = context.output
+        if "pour" in arguments:
+            for _ in range(arguments["pour"] // PIECE):
+                await context.output("x" * PIECE)
+            await context.output("the end")
+            self.poured.set()
+            await self.released.wait()
+            return ToolResult(ToolOutcome.DONE, "x" * arguments["pour"] + "the end")
         await context.output(arguments["text"])
         return ToolResult(ToolOutcome.DONE, arguments["text"])
 

@@ -151,7 +151,7 @@ class World:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.clock, self.agent = Hands(), WordAgent()
+        self.clock, self.agent, self.printer = Hands(), WordAgent(), Printer()
         self.stops = self.restarts = 0
         self.refusal: Exception | None = None
         self.anchors: tuple[str, str, str] | None = None
@@ -256,7 +256,7 @@ async def world(
         owner = await store.register_owner(Owner(name=life, pid=1, started_at=1, boot_id="b"))
         made.gateway = Gateway(
             store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
-            tools={"printer": Printer()}, platforms={}, encode=encode, settings=settings,
+            tools={"printer": made.printer}, platforms={}, encode=encode, settings=settings,
         )  # fmt: skip
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
         made.access.end_sign_ins(await store.signed_out(now=made.clock.now()))
@@ -281,6 +281,7 @@ async def world(
         finally:
             weather.fault = None
             made.agent.released.set()
+            made.printer.released.set()
             await made.gateway.stop()
         assert not made.app.violations, made.app.violations
 

@@ -352,7 +352,7 @@ def a_page_that_loads_late_shows_the_same(found: Evidence) -> None:
         for seen in grown.messages:
             read = shown[seen.id]
             for call in seen.tool_calls:
-                call.output = ""  # Shown while the call runs; the record has its result.
+                call.output, call.output_omitted = "", 0  # Shown while the call runs; the record has its result.
             seen.created_at = read.created_at  # Its first piece, or its record: the text is the same.
             assert seen == read, f"P7: a reader saw {seen}; a page that loads shows {read}"
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 
 from holdfast import processes
 from holdfast.cli.display import cut, one_line
@@ -17,7 +17,7 @@ from holdfast.core import turns
 from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.events import Logged
 from holdfast.core.sessions import Session
-from holdfast.core.transcript import Message, Question, ToolCall, Transcript, Turn
+from holdfast.core.transcript import Message, Question, ToolCall, Turn
 from holdfast.core.turns import TurnState
 from holdfast.store import SqliteStore
 from holdfast.store.connection import SCHEMA_VERSION, connect, reader
@@ -218,16 +218,7 @@ def _is_cut(session: Session, living: set[int]) -> bool:
 
 async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
     session = await _living(store, key_or_id)
-    transcript = Transcript()
-    # As the gateway reads it: the records of turns that are over, and everything of the one that is open.
-    over = session.turn_seq - 1 if session.open_turn else session.seq
-    while page := await store.records(session.session_id, after=transcript.seq, limit=PAGE):
-        transcript.extend(item for item in page if item.seq <= over)
-        if page[-1].seq >= over:
-            break
-    transcript.seq = max(transcript.seq, over)
-    while page := await store.events(session.session_id, after=transcript.seq, limit=PAGE):
-        transcript.extend(page)
+    transcript = await store.transcript(session)
     living = await _owners_alive(store)
     if _is_cut(session, living):
         transcript.turns[-1].state = TurnState.INTERRUPTED
@@ -255,6 +246,9 @@ def _data(item: Logged) -> Iterator[tuple[str, Any]]:
     if item.turn_id is not None:
         yield from (("turn_id", item.turn_id), ("attempt", item.attempt), ("position", item.position))
     event = item.event
+    if event.stream:  # The stream gives these as they are stored, without what is at its default.
+        yield from to_builtins(event).items()
+        return
     for name in event.__struct_fields__:
         value = getattr(event, name)
         if name not in HIDDEN and value is not UNSET:
@@ -276,7 +270,8 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    return _fields(call, "call_id", "name", "arguments", "outcome", "result", "output")
+    shown = _fields(call, "call_id", "name", "arguments", "outcome", "result", "output")
+    return shown | {"output_omitted": call.output_omitted} if call.output_omitted else shown
 
 
 def _turn(turn: Turn) -> dict[str, Any]:

@@ -173,10 +173,13 @@ class ToolStarted(Event, frozen=True):
 
 
 class ToolOutput(Event, frozen=True):
+    """`omitted`: how many characters of the output, just before `text`, are not in the log."""
+
     kind = "tool.output"
     stream = True
     call_id: str
     text: str
+    omitted: int = 0
 
 
 class ToolFinished(Event, frozen=True):
@@ -324,6 +327,16 @@ class Logged(msgspec.Struct, frozen=True):
     @property
     def event(self) -> Event:
         return decode(self.kind, self.body)
+
+
+# A page of events ends once the bodies in it make up this much: what is done with a page takes a few milliseconds, whatever is in it.
+PAGE_BYTES = 256 * 1024
+
+
+class Page(list[Logged]):
+    """Events in the order of the log. `more`: others may follow."""
+
+    more: bool = False
 
 
 def checksum(session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, at: int, body: bytes) -> int:

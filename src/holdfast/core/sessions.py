@@ -67,7 +67,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 def title_of(text: str) -> str:
     """A conversation that nobody named goes by its first words."""
-    words = " ".join(text.split())
+    words = " ".join(text.split(maxsplit=TITLE_CHARS)[:TITLE_CHARS])  # As many as could fit: the text may be megabytes long.
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
 
 

@@ -32,3 +32,28 @@ def storable_value(value: Any, depth: int = 0) -> Any:
             return [storable_value(inner, depth + 1) for inner in value]
         case _:
             return storable(str(value)[:10_000])
+
+
+class Growing:
+    """A text that is written piece by piece and joined when somebody reads it, so that writing it costs its length and not its square."""
+
+    __slots__ = ("_pieces", "length")
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces, self.length = [text], len(text)
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+        self.length += len(text)
+
+    def write(self, offset: int, text: str) -> None:
+        """Its first `offset` characters, followed by `text`, are the text from now on."""
+        if offset < self.length:
+            kept = self.read()[:offset]
+            self._pieces, self.length = [kept], len(kept)
+        self.add(text)
+
+    def read(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]

@@ -8,6 +8,8 @@ import msgspec
 from holdfast.core import events as e
 from holdfast.core import notices
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.output import SHOWN_HEAD, SHOWN_TAIL, Ends
+from holdfast.core.texts import Growing
 from holdfast.core.turns import TABLE, Outcome, TurnState
 
 # What only the turn's own process, or its user, can add to it. Nothing that a recovery writes is a sign of life.
@@ -16,6 +18,10 @@ _DECIDED = {Outcome.CANCELLED: "cancelled", Outcome.SET_ASIDE: "set aside", Outc
 
 
 class ToolCall(msgspec.Struct, kw_only=True):
+    """`output` is its beginning and its end, where it is long; `output_omitted` says how much of it is missing there. `seq`: where in the
+    log the call started.
+    """
+
     call_id: str
     name: str
     arguments: dict[str, Any]
@@ -24,12 +30,14 @@ class ToolCall(msgspec.Struct, kw_only=True):
     outcome: ToolOutcome | None = None
     result: str | None = None
     output: str = ""
+    output_omitted: int = 0
     finished_in: int = 0
+    seq: int = 0
 
 
 class Message(msgspec.Struct, kw_only=True):
     """`status`: complete, partial, refused, or command (one to the gateway, which no agent sees). An interruption row also has `reason`,
-    `state` and, once decided, `rule`, `decision` (in words) and `attempt`.
+    `state` and, once decided, `rule`, `decision` (in words) and `attempt`. `seq`: where in the log its text stands whole.
     """
 
     id: str
@@ -46,6 +54,7 @@ class Message(msgspec.Struct, kw_only=True):
     attempt: int | None = None
     sender: str | None = None
     anchor: str | None = None
+    seq: int = 0
 
 
 class Turn(msgspec.Struct, kw_only=True):
@@ -87,10 +96,12 @@ def answer_id(turn_id: str) -> str:
 
 
 class Transcript:
-    """Apply events in the order of the log; read `messages`, `turns`, `question`, `queued` at any time."""
+    """Apply events in the order of the log; read `messages`, `turns`, `question`, `queued` at any time. What comes in pieces is joined when
+    it is read, so that folding costs as much as the log is long.
+    """
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self._messages: list[Message] = []
         self.turns: list[Turn] = []
         self.queued: dict[str, Message] = {}
         self.question: Question | None = None
@@ -99,6 +110,9 @@ class Transcript:
         self._answer: Message | None = None
         self._cut: Message | None = None
         self._holes = False  # Something of the newest turn, or of what came after it, could not be read.
+        self._text: Growing | None = None  # The text of `_answer`, while it comes in pieces that were not joined yet.
+        self._calls: dict[str, ToolCall] = {}  # Those of the newest turn.
+        self._outputs: dict[str, Ends] = {}  # What they have put out, while it was not joined yet.
 
     def extend(self, logged: Iterable[e.Logged]) -> "Transcript":
         for item in logged:
@@ -106,15 +120,21 @@ class Transcript:
         return self
 
     @property
+    def messages(self) -> list[Message]:
+        self._join()
+        return self._messages
+
+    @property
     def calls(self) -> list[ToolCall]:
         """The tool calls of the newest turn."""
+        self._join()
         return self._answer.tool_calls if self._answer else []
 
     @property
     def request(self) -> Message | None:
         """The message that began the newest turn."""
         ids = self.turns[-1].message_ids if self.turns else ()
-        return next((message for message in reversed(self.messages) if message.id in ids), None)
+        return next((message for message in reversed(self._messages) if message.id in ids), None)
 
     @property
     def anchor(self) -> str | None:
@@ -124,7 +144,15 @@ class Transcript:
     @property
     def answer_text(self) -> str:
         """The newest turn's answer so far."""
+        self._join()
         return self._answer.text if self._answer else ""
+
+    def _join(self) -> None:
+        if self._text is not None and self._answer is not None:
+            self._answer.text = self._text.read()
+        for call_id, output in self._outputs.items():
+            call = self._calls[call_id]
+            call.output, call.output_omitted = output.read()
 
     def apply(self, item: e.Logged) -> None:
         event = item.event
@@ -142,11 +170,12 @@ class Transcript:
                     created_at=item.at,
                     sender=event.sender,
                     anchor=event.anchor,
+                    seq=item.seq,
                 )
             case e.MessageRefused():
                 if refused := self.queued.pop(event.message_id, None):
                     refused.status = "refused"
-                    self.messages.append(refused)
+                    self._messages.append(refused)
             case e.SessionResumed():
                 if self.turns:
                     self.turns[-1].asked = True
@@ -155,15 +184,15 @@ class Transcript:
             case e.MessageWritten():
                 self._write(item, event)
             case e.Text():
-                answer = self._open_answer(item)
-                answer.text = answer.text[: event.offset] + event.text
+                self._say(item, event)
             case e.ToolStarted():
                 self._call(item, event)
             case e.ToolOutput():
-                if call := self._find(event.call_id):
-                    call.output += event.text
+                if event.call_id in self._calls:
+                    ends = self._outputs.setdefault(event.call_id, Ends(SHOWN_HEAD, SHOWN_TAIL))
+                    ends.add(event.text, event.omitted)
             case e.ToolFinished():
-                if call := self._find(event.call_id):
+                if call := self._calls.get(event.call_id):
                     call.outcome, call.result, call.finished_in = event.outcome, event.result, item.attempt
             case e.QuestionAsked():
                 self.question = Question(
@@ -224,7 +253,9 @@ class Transcript:
             self._holes = True
 
     def _start(self, item: e.Logged, event: e.TurnStarted) -> None:
-        self._answer = self._cut = None
+        self._join()
+        self._answer = self._cut = self._text = None
+        self._calls, self._outputs = {}, {}
         self._holes = False
         self.turns.append(
             Turn(
@@ -245,23 +276,24 @@ class Transcript:
 
     def _place(self, message: Message) -> None:
         """Above what the gateway said and heard while it waited: a notice stands below the message it is about."""
-        place = len(self.messages)
-        while place > 0 and self.messages[place - 1].turn_id is None and self.messages[place - 1].created_at >= message.created_at:
+        place = len(self._messages)
+        while place > 0 and self._messages[place - 1].turn_id is None and self._messages[place - 1].created_at >= message.created_at:
             place -= 1
-        self.messages.insert(place, message)
+        self._messages.insert(place, message)
 
     def _write(self, item: e.Logged, event: e.MessageWritten) -> None:
         if event.role == "assistant":
             answer = self._open_answer(item)
-            answer.text, answer.status, answer.created_at = event.text, "complete", item.at
+            answer.text, answer.status, answer.created_at, answer.seq = event.text, "complete", item.at, item.seq
+            self._text = None
             return
         turn = self._turn(item)
         if turn is not None and event.role == "user":
-            if event.message_id in turn.message_ids and any(message.id == event.message_id for message in reversed(self.messages)):
+            if event.message_id in turn.message_ids and any(message.id == event.message_id for message in reversed(self._messages)):
                 return  # It stands there since the turn started.
             turn.message_ids = turn.message_ids or (event.message_id,)
         waiting = self.queued.pop(event.message_id, None)
-        self.messages.append(
+        self._messages.append(
             Message(
                 id=event.message_id,
                 role=event.role,
@@ -269,8 +301,15 @@ class Transcript:
                 turn_id=item.turn_id,
                 created_at=waiting.created_at if waiting else item.at,
                 status="command" if event.role == "user" and turn is None else "complete",
+                seq=item.seq,
             )
         )
+
+    def _say(self, item: e.Logged, event: e.Text) -> None:
+        answer = self._open_answer(item)
+        if self._text is None:
+            self._text = Growing(answer.text)
+        self._text.write(event.offset, event.text)
 
     def _open_answer(self, item: e.Logged) -> Message:
         if self._answer is None:
@@ -284,14 +323,14 @@ class Transcript:
                 status="partial",
                 tool_calls=[],
             )
-            self.messages.insert(self._behind(turn_id), self._answer)
+            self._messages.insert(self._behind(turn_id), self._answer)
         return self._answer
 
     def _behind(self, turn_id: str) -> int:
         """Behind what belongs to the turn and what was said before it started; before what was said since. The same place, whether the
         pieces of its answer are read or not.
         """
-        messages = self.messages
+        messages = self._messages
         place = next((place for place in range(len(messages), 0, -1) if messages[place - 1].turn_id == turn_id), None)
         if place is None:
             return len(messages)
@@ -301,34 +340,33 @@ class Transcript:
         return place
 
     def _call(self, item: e.Logged, event: e.ToolStarted) -> None:
-        if call := self._find(event.call_id):
-            call.attempt, call.output = item.attempt, ""
+        if call := self._calls.get(event.call_id):
+            call.attempt, call.output, call.output_omitted, call.seq = item.attempt, "", 0, item.seq
+            self._outputs.pop(event.call_id, None)
             return
-        self._open_answer(item).tool_calls.append(
-            ToolCall(
-                call_id=event.call_id,
-                name=event.name,
-                arguments=event.arguments,
-                effect=event.effect,
-                attempt=item.attempt,
-            )
+        call = self._calls[event.call_id] = ToolCall(
+            call_id=event.call_id,
+            name=event.name,
+            arguments=event.arguments,
+            effect=event.effect,
+            attempt=item.attempt,
+            seq=item.seq,
         )
-
-    def _find(self, call_id: str) -> ToolCall | None:
-        return next((call for call in self.calls if call.call_id == call_id), None)
+        self._open_answer(item).tool_calls.append(call)
 
     def _answered(self, item: e.Logged, event: e.QuestionAnswered) -> None:
         self.question = None
-        if call := self._find(event.call_id):
+        if call := self._calls.get(event.call_id):
             call.outcome, call.result, call.finished_in = ToolOutcome.DONE, event.text, item.attempt
         said = self.queued.pop(event.message_id, None) if event.message_id else None
-        self.messages.append(
+        self._messages.append(
             Message(
                 id=event.message_id or f"{event.question_id}.answer",
                 role="user",
                 text=event.text,
                 turn_id=item.turn_id,
                 created_at=said.created_at if said else item.at,
+                seq=item.seq,
             )
         )
 
@@ -337,17 +375,17 @@ class Transcript:
             turn.reason, turn.asked = event.reason, False
         if event.written > 0:
             self._open_answer(item)  # Also where its pieces are not read: it stands above the row that tells of its interruption.
-        kept = event.written > 0 or bool(self.calls)
+        kept = event.written > 0 or bool(self._calls)
         self._cut = Message(
             id=f"{item.turn_id}.cut.{item.attempt}",
             role="interruption",
-            text=notices.interrupted(event.reason, written=event.written > 0, worked=bool(self.calls), holes=self._holes),
+            text=notices.interrupted(event.reason, written=event.written > 0, worked=bool(self._calls), holes=self._holes),
             turn_id=item.turn_id,
             created_at=item.at,
             state="recovered" if kept else "neutral",
             reason=event.reason,
         )
-        self.messages.append(self._cut)
+        self._messages.append(self._cut)
 
     def _resume(self, item: e.Logged, event: e.TurnResumed) -> None:
         if turn := self._turn(item):
@@ -355,8 +393,8 @@ class Transcript:
         self._decide(item, event.rule, event.why, "resumed", event.attempt)
         self._cut = None
         if self._answer is not None:  # The answer goes on below whatever came between its attempts.
-            self.messages.remove(self._answer)
-            self.messages.append(self._answer)
+            self._messages.remove(self._answer)
+            self._messages.append(self._answer)
 
     def _end(self, item: e.Logged, event: e.TurnEnded) -> None:
         self.question = None
@@ -380,4 +418,4 @@ class Transcript:
             self._cut.rule, self._cut.decision, self._cut.attempt = rule, f"{decision}: {told}", attempt
 
     def _notice(self, item: e.Logged, text: str) -> None:
-        self.messages.append(Message(id=f"notice.{item.seq}", role="notice", text=text, turn_id=item.turn_id, created_at=item.at))
+        self._messages.append(Message(id=f"notice.{item.seq}", role="notice", text=text, turn_id=item.turn_id, created_at=item.at))

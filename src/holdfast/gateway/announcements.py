@@ -11,7 +11,6 @@ from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By, Chat, Notice, Request, Running, What
 from holdfast.core.turns import TurnState
 from holdfast.gateway.lanes import Lanes
-from holdfast.gateway.recovery import read_transcript
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Clock, Ids, Liveness, Platform, Restarts, Store
 
@@ -149,7 +148,7 @@ class Announcements:
         for session in await self._store.open_turns(apart_from=self._owner):
             name = names.get(session.owner or 0)
             if session.turn_state is TurnState.RUNNING and session.turn_id and name is not None and self._liveness.alive(name):
-                transcript = await read_transcript(self._store, session)
+                transcript = await self._store.transcript(session)
                 found.append(
                     Running(
                         session_key=session.session_key,
@@ -169,7 +168,7 @@ class Announcements:
             return True
         try:
             session = await self._store.session(request.chat.session_id)
-            return any(message.id == request.id for message in (await read_transcript(self._store, session)).messages)
+            return any(message.id == request.id for message in (await self._store.transcript(session)).messages)
         except NotFound:
             return False
 

@@ -134,7 +134,7 @@ class Feed:
                 watcher.give(new, size)
                 if session_id in deleted:
                     watcher.end(DELETED)
-        return len(page) == PAGE
+        return page.more
 
     def close(self) -> None:
         self._unsubscribe()

@@ -22,11 +22,12 @@ from holdfast.gateway.housekeeping import Housekeeping
 from holdfast.gateway.intake import Intake
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.life import Life
-from holdfast.gateway.recovery import PAGE, Recovery, read_transcript
+from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Accepted, Agent, Clock, Counts, Deletion, Ids, Liveness, Moved, Platform, Restarts, Stopped, Store, Tool
 
 MAX_TEXT = 6 * 1024 * 1024
+PAGE = 200
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,7 +273,7 @@ class Gateway:
     async def view(self, session_id: str) -> tuple[Session, Transcript]:
         """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from."""
         session = await self.session(session_id)
-        transcript = await read_transcript(self.store, session)
+        transcript = await self.store.transcript(session)
         if transcript.seq != session.seq:  # Something came in between: the flags become as new as the conversation, and it as they are.
             session = await self.store.session(session_id)
         while transcript.seq < session.seq:

@@ -4,7 +4,7 @@ Nothing is shown before it is here and durable (P7): readers read the log, never
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -21,7 +21,8 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnResumed,
 )
-from holdfast.core.texts import storable
+from holdfast.core.output import Course, Piece
+from holdfast.core.texts import Growing, storable
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.ports import Clock, StartedTurn, Store, StreamItem
 
@@ -29,6 +30,8 @@ TICK_S = 0.03
 SLOW_TICK_S = 0.25
 SLOW_COMMIT_S = 0.005
 MAX_PENDING = 64 * 1024
+# What is said at once is recorded in pieces of at most this much, so that no single event takes long to read, encode or send.
+PIECE = 64 * 1024
 
 log = structlog.get_logger()
 
@@ -41,12 +44,16 @@ class TurnLog:
         self.attempt, self.position = started.attempt, started.position
         self.results = 0
         self.unread_results = False
-        self.text = ""
         self.on_lost: Callable[[Exception], None] = lambda error: None
         self._journal = journal
         self._lock = asyncio.Lock()
         self._pending: list[Event] = []
         self._pending_size = 0
+        self._text = Growing()
+        # What was said last and is not among the pending events yet, and where in the text it begins.
+        self._said: list[str] = []
+        self._said_from = 0
+        self._outputs: dict[str, Course] = {}
         self._spoken = False
         self._room = asyncio.Event()
         self._room.set()
@@ -55,32 +62,67 @@ class TurnLog:
         self.last_sign = self.last_written = journal.clock.monotonic()
         self.signed = asyncio.Event()  # Something of this attempt is on record.
 
+    @property
+    def text(self) -> str:
+        """The answer, as far as this attempt has it."""
+        return self._text.read()
+
+    def keep(self, text: str) -> None:
+        """The answer begins with what earlier attempts wrote."""
+        self._gather()
+        self._text = Growing(text)
+
     async def say(self, text: str) -> None:
         self.unread_results = False
         text = storable(text)
-        offset = len(self.text)
-        self.text += text
-        last = self._pending[-1] if self._pending else None
-        if isinstance(last, Text) and last.offset + len(last.text) == offset:
-            self._pending[-1] = Text(offset=last.offset, text=last.text + text)
-            await self._grown(len(text))
-        else:
-            await self._add(Text(offset=offset, text=text), len(text))
+        for start in range(0, len(text), PIECE):
+            piece = text[start : start + PIECE]
+            if not self._said:
+                self._said_from = self._text.length
+            self._said.append(piece)
+            self._text.add(piece)
+            await self._grown(len(piece))
 
     async def think(self, text: str) -> None:
         self.unread_results = False
-        await self._add(Reasoning(text=storable(text)), len(text))
+        text = storable(text)
+        for start in range(0, len(text), PIECE):
+            await self._add(Reasoning(text=text[start : start + PIECE]), min(PIECE, len(text) - start))
 
     async def output(self, call_id: str, text: str) -> None:
-        await self._add(ToolOutput(call_id=call_id, text=storable(text)), len(text))
+        """Records as much of a tool's output as is kept of it. Output is a sign of life whether it is recorded or not (P3)."""
+        now = self.last_sign = self._journal.clock.monotonic()
+        course = self._outputs.setdefault(call_id, Course())
+        for event in _outputs(call_id, course.add(storable(text), now)):
+            await self._add(event, len(event.text))
+
+    def sample(self) -> None:
+        """Puts the newest output on record that is due to be shown, though none has come since."""
+        if self._closed:
+            return
+        now = self._journal.clock.monotonic()
+        for call_id, course in self._outputs.items():
+            if due := _outputs(call_id, course.sample(now)):
+                self._gather()
+                self._pending += due
+                self._journal.dirty(self, urgent=False)
+
+    def _last_outputs(self, events: tuple[Event, ...]) -> list[Event]:
+        """The end of the output of calls that these records end."""
+        if any(isinstance(event, TurnEnded | TurnInterrupted) for event in events):
+            over = list(self._outputs)
+        else:
+            over = [event.call_id for event in events if isinstance(event, ToolFinished) and event.call_id in self._outputs]
+        return [event for call_id in over for event in _outputs(call_id, self._outputs.pop(call_id).end())]
 
     def beat(self) -> None:
         """Puts on record that the turn is still run, though it has nothing to show."""
-        if not self._closed and not self._pending:
+        if not self._closed and not self.pending:
             self._pending.append(TurnAlive())
             self._journal.dirty(self, urgent=False)
 
     async def _add(self, event: Event, size: int) -> None:
+        self._gather()
         self._pending.append(event)
         await self._grown(size)
 
@@ -104,12 +146,12 @@ class TurnLog:
         async with self._lock:
             if self._closed:
                 raise StaleEpoch(self.lease.session_id, self.lease.epoch)
-            pieces = self._take()
+            pieces = [*self._take(), *self._last_outputs(events)]
             try:
                 await self._append([*pieces, *events])
             except HoldfastError as error:
                 if not isinstance(error, Refused):  # What was refused for its content would be refused again.
-                    self._pending = pieces + self._pending
+                    self._give_back(pieces)
                 self.lose(error)
                 raise
             if any(isinstance(event, TurnEnded | TurnInterrupted) for event in events):
@@ -135,16 +177,25 @@ class TurnLog:
                 self.unread_results = False
         self._sign()
 
+    def _gather(self) -> None:
+        if self._said:
+            self._pending.append(Text(offset=self._said_from, text="".join(self._said)))
+            self._said = []
+
     def _take(self) -> list[Event]:
+        self._gather()
         events, self._pending, self._pending_size = self._pending, [], 0
         self._room.set()
         return events
+
+    def _give_back(self, events: Sequence[Event]) -> None:
+        self._pending = [*events, *self._pending]
 
     # for the journal's tick
 
     @property
     def pending(self) -> bool:
-        return bool(self._pending) and not self._closed
+        return bool(self._pending or self._said) and not self._closed
 
     @property
     def ready(self) -> bool:
@@ -163,7 +214,7 @@ class TurnLog:
             else:
                 self.last_written = self._journal.clock.monotonic()
         else:
-            self._pending = [*item.events, *self._pending]
+            self._give_back(item.events)
             self.lose(result)
 
     def _sign(self) -> None:
@@ -183,6 +234,10 @@ class TurnLog:
     def _close(self) -> None:
         self._closed = True
         self._room.set()
+
+
+def _outputs(call_id: str, pieces: list[Piece]) -> list[ToolOutput]:
+    return [ToolOutput(call_id=call_id, text=piece.text, omitted=piece.omitted) for piece in pieces]
 
 
 class Journal:

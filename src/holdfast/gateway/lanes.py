@@ -13,7 +13,7 @@ from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.gateway.journal import Journal, TurnLog
 from holdfast.gateway.places import Place, Places
-from holdfast.gateway.recovery import Judged, Recovery, read_transcript
+from holdfast.gateway.recovery import Judged, Recovery
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.gateway.turns import Attempt, Cut
@@ -336,7 +336,7 @@ class Lanes:
         while True:
             try:
                 session = await self._store.session(session_id)
-                return session, await read_transcript(self._store, session)
+                return session, await self._store.transcript(session)
             except Unavailable as error:
                 if not self._open:
                     raise

@@ -12,30 +12,8 @@ from holdfast.core.transcript import Message, Transcript, answer_id
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Clock, Platform, StartedTurn, Store
 
-PAGE = 1000
 CRASH = "crash"
 log = structlog.get_logger()
-
-
-async def read_transcript(store: Store, session: Session) -> Transcript:
-    """The conversation: records of all turns, and the stream events of the open one."""
-    transcript = Transcript()
-    after = 0
-    until = session.turn_seq - 1 if session.open_turn else session.seq
-    while after < until:
-        page = await store.records(session.session_id, after=after, limit=PAGE)
-        transcript.extend(item for item in page if item.seq <= until)
-        if not page or page[-1].seq > until or len(page) < PAGE:
-            break
-        after = page[-1].seq
-    after = until
-    while session.open_turn:
-        page = await store.events(session.session_id, after=after, limit=PAGE)
-        transcript.extend(page)
-        if len(page) < PAGE:
-            break
-        after = page[-1].seq
-    return transcript
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +47,7 @@ class Recovery:
         """Decides upon a turn whose owner is gone. One that was still running is first recorded as cut, and counted, in the transaction
         that takes it; one that was left is taken only when something is to be done about it.
         """
-        transcript = await read_transcript(self._store, session)
+        transcript = await self._store.transcript(session)
         turn = transcript.turns[-1]
         asked, reason = turn.asked, turn.reason or session.resume_reason or CRASH
         if session.owner == self._owner and session.turn_state is TurnState.INTERRUPTED:
@@ -114,7 +92,7 @@ class Recovery:
     async def carry_out(self, judged: Judged, taken: StartedTurn | None) -> StartedTurn | None:
         """Records the decision, on the lease that was `taken` or on one of its own. Gives the attempt that now has to run."""
         session, rule, now = judged.session, judged.rule, self._clock.now()
-        transcript = await read_transcript(self._store, session)
+        transcript = await self._store.transcript(session)
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
         set_aside = rule.decision is Decision.SET_ASIDE
         why = notices.cut_before(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)

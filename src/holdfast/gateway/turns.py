@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from holdfast.core import events as e
-from holdfast.core import notes, notices, replies, resume
+from holdfast.core import notes, notices, output, replies, resume
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
 from holdfast.core.errors import Conflict, HoldfastError, Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.recovery import close_every_call, restarts_after_cut
@@ -71,7 +71,7 @@ class Face:
         await self._log.think(text)
 
     async def keep(self, chars: int) -> None:
-        self._log.text = self._request.kept[:chars]
+        self._log.keep(self._request.kept[:chars])
 
     async def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolResult:
         known = self.calls.get(call_id)
@@ -87,7 +87,7 @@ class Face:
             result = ToolResult(ToolOutcome.FAILED, f"There is no tool {name!r}.")
         else:
             result = await self._run(tool, call)
-        result = ToolResult(result.outcome, storable(result.text))
+        result = ToolResult(result.outcome, output.result(storable(result.text)))
         # The effect is done: its result is recorded even if the turn is cut in this moment.
         await self._tasks.finish(self._finish(call, result), name=f"result of {call_id}")
         return result
@@ -97,7 +97,7 @@ class Face:
         call.outcome, call.result = result.outcome, result.text
 
     async def _run(self, tool: Tool, call: ToolCall) -> ToolResult:
-        async def output(text: str) -> None:
+        async def put_out(text: str) -> None:
             call.output = (call.output + text)[-SHOWN_OUTPUT:]
             await self._log.output(call.call_id, text)
 
@@ -106,7 +106,7 @@ class Face:
             generation=self._request.generation,
             turn_id=self._request.turn_id,
             call_id=call.call_id,
-            output=output,
+            output=put_out,
         )
         try:
             return await tool.run(call.arguments, context)
@@ -186,7 +186,10 @@ class Attempt:
         return self._clock.monotonic() - self._log.last_sign
 
     def beat_if_quiet(self) -> None:
-        """While a model or a tool has nothing to show, the record says that the turn is still run."""
+        """While a model or a tool has nothing to show, the record says that the turn is still run. What a tool has put out and is to be
+        shown by now is recorded.
+        """
+        self._log.sample()
         if self._clock.monotonic() - self._log.last_written >= HEARTBEAT_S:
             self._log.beat()
 

@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from holdfast.core.errors import BadInput, NotFound
-from holdfast.core.events import KINDS, Damaged, Logged, checksum, encode
+from holdfast.core.events import KINDS, PAGE_BYTES, Damaged, Logged, checksum, encode
 from holdfast.core.turns import TurnState
 from holdfast.store.connection import fetch
 
@@ -144,6 +144,22 @@ def read(db: apsw.Connection, rows: Iterable[tuple[Any, ...]], names: dict[int, 
             else:
                 logged.append(damaged(id_, "", 0, reason))
     return logged
+
+
+def fetch_page(db: apsw.Connection, sql: str, bindings: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Rows of `COLUMNS`, until their bodies make up a page. No cursor stays open."""
+    cursor, rows, size = db.execute(sql, bindings), [], 0
+    for row in cursor:
+        rows.append(row)
+        size += body_size(row)
+        if size >= PAGE_BYTES:
+            break
+    cursor.close()
+    return rows
+
+
+def body_size(row: tuple[Any, ...]) -> int:
+    return len(row[8]) if type(row[8]) is bytes else 0
 
 
 def salvage(db: apsw.Connection, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, ...]]:

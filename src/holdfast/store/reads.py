@@ -10,11 +10,12 @@ from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import BadInput, Deleted, NotFound
 from holdfast.core.sessions import Session
+from holdfast.core.texts import Growing
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.ports import Counts, Delivery, Owner, Pause, SessionPage
 from holdfast.store.connection import fetch
-from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, fill_gaps, read, salvage
+from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, body_size, fetch_page, fill_gaps, read, salvage
 
 E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
@@ -158,7 +159,7 @@ def _session(row: tuple[Any, ...]) -> Session:
     )  # fmt: skip
 
 
-def events(db: apsw.Connection, session_id: str, after: int, limit: int, records: bool) -> tuple[list[e.Logged], list[Finding]]:
+def events(db: apsw.Connection, session_id: str, after: int, limit: int, records: bool) -> tuple[e.Page, list[Finding]]:
     after, limit = _bounded(after), _page(limit)
     rows = fetch(db, "SELECT s.id, h.seq, s.purged FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", (session_id,))
     if not rows:
@@ -170,18 +171,39 @@ def events(db: apsw.Connection, session_id: str, after: int, limit: int, records
     only = f" AND {RECORDS}" if records else ""
     where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?"
     try:
-        rows = fetch(db, f"SELECT {COLUMNS} {where}", (session, after, last, limit))
+        rows = fetch_page(db, f"SELECT {COLUMNS} {where}", (session, after, last, limit))
     except apsw.CorruptError:  # The index alone may still be whole.
         rows = salvage(db, fetch(db, f"SELECT id, session, seq {where}", (session, after, last, limit)))
     found: list[Finding] = []
     logged = [item for item in read(db, rows, {session: session_id}, found) if item.session_id]
-    until = logged[-1].seq if len(rows) == limit and logged else last
+    more = bool(logged) and logged[-1].seq < last and _is_full(rows, limit)
+    until = logged[-1].seq if more else last
     if not records and until - after > len(logged):
         # Read after the events: whatever was pruned before they were read is known here.
         pruned = fetch(db, "SELECT pruned_seq FROM session WHERE id = ?", (session,))[0][0]
         kept = [item for item in logged if item.seq <= pruned]
         logged = kept + fill_gaps(session_id, session, max(after, pruned), logged[len(kept) :], until, limit - len(kept), found)
-    return logged, found
+        more = bool(logged) and logged[-1].seq < last
+    return _paged(logged, more), found
+
+
+def fold(
+    db: apsw.Connection, transcript: Transcript, session_id: str, after: int, until: int | None, records: bool
+) -> tuple[int | None, list[Finding]]:
+    """Adds the next page behind `after`, up to `until`, to a transcript. Gives where to go on behind, None when there is no more."""
+    page, found = events(db, session_id, after, MAX_ROWS, records)
+    transcript.extend(item for item in page if until is None or item.seq <= until)
+    return (page[-1].seq if page.more and (until is None or page[-1].seq < until) else None), found
+
+
+def _is_full(rows: Sequence[tuple[Any, ...]], limit: int) -> bool:
+    return len(rows) >= limit or sum(body_size(row) for row in rows) >= e.PAGE_BYTES
+
+
+def _paged(logged: list[e.Logged], more: bool) -> e.Page:
+    page = e.Page(logged)
+    page.more = more
+    return page
 
 
 def event_at(db: apsw.Connection, session: int, seq: int) -> e.Event:
@@ -192,19 +214,19 @@ def event_at(db: apsw.Connection, session: int, seq: int) -> e.Event:
 
 def answer_text(db: apsw.Connection, head: Head) -> str:
     """What the newest turn has said so far, from its pieces."""
-    text = ""
+    text = Growing()
     for kind, body in fetch(
         db, "SELECT kind, body FROM event WHERE session = ? AND seq >= ? AND kind = 'text' ORDER BY seq", (head.session, head.turn_seq)
     ):
         if isinstance(piece := e.decode(kind, body), e.Text):
-            text = text[: piece.offset] + piece.text
-    return text
+            text.write(piece.offset, piece.text)
+    return text.read()
 
 
-def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str]) -> tuple[list[e.Logged], list[Finding]]:
+def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str]) -> tuple[e.Page, list[Finding]]:
     after_id, limit = _bounded(after_id), _page(limit)
     try:
-        rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (after_id, limit))
+        rows = fetch_page(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (after_id, limit))
     except apsw.CorruptError:
         newest = last_id(db)
         rows = []
@@ -212,7 +234,7 @@ def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str]) 
             rows = salvage(db, [(id_, 0, 0) for id_ in range(after_id + 1, min(newest, after_id + limit) + 1)])
             after_id += limit
     found: list[Finding] = []
-    return read(db, rows, names, found), found
+    return _paged(read(db, rows, names, found), _is_full(rows, limit)), found
 
 
 def last_id(db: apsw.Connection) -> int:
@@ -246,8 +268,11 @@ def unsettled(db: apsw.Connection) -> list[Session]:
 
 def open_turn(db: apsw.Connection, head: Head) -> Transcript:
     """The newest turn, from its own events."""
-    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq >= ? ORDER BY seq", (head.session, head.turn_seq))
-    return Transcript().extend(read(db, rows, {head.session: ""}, []))
+    transcript, after = Transcript(), head.turn_seq - 1
+    while rows := fetch_page(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq > ? ORDER BY seq", (head.session, after)):
+        transcript.extend(read(db, rows, {head.session: ""}, []))
+        after = rows[-1][2]
+    return transcript
 
 
 def waiting_texts(db: apsw.Connection, session: int) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
@@ -12,6 +13,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
+from holdfast.core.transcript import Transcript
 from holdfast.ports import (
     Accepted,
     Action,
@@ -35,6 +37,7 @@ from holdfast.store.ground import Ground, Identity, token_of
 from holdfast.store.log import Finding, quarantine
 from holdfast.store.writer import Lines, Threads
 
+T = TypeVar("T")
 DATABASE = "holdfast.db"
 RESERVE = "reserve"
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
@@ -116,19 +119,35 @@ class SqliteStore:
             raise failure
         return not steps
 
-    async def events(self, session_id: str, *, after: int, limit: int) -> list[e.Logged]:
+    async def events(self, session_id: str, *, after: int, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, False))
 
-    async def records(self, session_id: str, *, after: int, limit: int) -> list[e.Logged]:
+    async def records(self, session_id: str, *, after: int, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, True))
 
-    async def tail(self, *, after_id: int, limit: int) -> list[e.Logged]:
+    async def transcript(self, session: Session) -> Transcript:
+        transcript = Transcript()
+        over = session.turn_seq - 1 if session.open_turn else session.seq
+        more: int | None = 0
+        while more is not None and more < over:
+            more = await self._fold(transcript, session.session_id, more, over, True)
+        more = over if session.open_turn else None
+        while more is not None:
+            more = await self._fold(transcript, session.session_id, more, None, False)
+        return transcript
+
+    async def _fold(self, transcript: Transcript, session_id: str, after: int, until: int | None, records: bool) -> int | None:
+        """A page of it, where reading is done: a conversation that is long keeps neither the event loop nor other readers waiting."""
+        return await self._checked(*await self._lines.read(reads.fold, transcript, session_id, after, until, records))
+
+    async def tail(self, *, after_id: int, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(reads.tail, after_id, limit, self._names))
 
     async def last_id(self) -> int:
         return await self._lines.read(reads.last_id)
 
-    async def _checked(self, logged: list[e.Logged], found: list[Finding]) -> list[e.Logged]:
+    async def _checked(self, given: T, found: list[Finding]) -> T:
+        """What a read gives, once the damage that it found is in quarantine."""
         new = {(item.session, item.seq, item.event_id): item for item in found}
         for place in self._quarantined & new.keys():
             del new[place]
@@ -136,9 +155,9 @@ class SqliteStore:
             try:
                 await self._lines.write(quarantine, tuple(new.values()), self._now())
             except Unavailable:
-                return logged  # A conversation can be read while nothing can be written; the damage is found again.
+                return given  # A conversation can be read while nothing can be written; the damage is found again.
             self._quarantined |= new.keys()
-        return logged
+        return given
 
     @property
     def damaged(self) -> int:

@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.output import RESULT_HEAD, RESULT_TAIL, Ends
 from holdfast.ports import ToolContext, ToolResult
 
 # Tools see these and nothing else of our environment: no token, no home folder, no keys.
 ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
 OWNER = "HOLDFAST_OWNER"
-KEPT_CHARS = 200_000
 CHUNK = 65536
 TERM_GRACE_S = 0.5
 
@@ -73,13 +73,12 @@ async def _read(process: asyncio.subprocess.Process, context: ToolContext) -> st
     """Streams the output as it comes; of a very long one the result keeps the beginning and the end."""
     assert process.stdout is not None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    first, last = "", ""
+    kept = Ends(RESULT_HEAD, RESULT_TAIL)
     while chunk := await process.stdout.read(CHUNK):
         text = decoder.decode(chunk)
         await context.output(text)
-        room = KEPT_CHARS - len(first)
-        first, last = first + text[:room], (last + text[room:])[-KEPT_CHARS:]
-    return first + last if len(last) < KEPT_CHARS else f"{first}\n[... output left out ...]\n{last}"
+        kept.add(text)
+    return kept.read().text
 
 
 async def _kill_group(process: asyncio.subprocess.Process) -> None:

@@ -21,7 +21,7 @@ from holdfast.web.access import Access, Grant
 from holdfast.web.bodies import Query
 from holdfast.web.operations import Call, Operation
 
-PAGE = 500
+PAGE = 200
 PIECE = 256 * 1024
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 BEGINNING = "0"
@@ -180,7 +180,7 @@ class Reader:
                 continue
             await self._put(frames.join(self._session.log, map(frames.encode, page)))
             self._seq = page[-1].seq
-            if len(page) < PAGE:
+            if not page.more:
                 return
 
     async def _snapshot(self, because: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from holdfast.core import output
 from holdfast.core import transcript as t
 from holdfast.core.sessions import Session
 from holdfast.core.turns import shown
@@ -40,16 +41,25 @@ class SummaryView(msgspec.Struct, kw_only=True):
 
 
 class ToolCallView(msgspec.Struct, kw_only=True):
+    """`output_omitted` and `result_omitted`, where they are there: how many characters of it were left out, of the middle. What the log has
+    of them comes with the event stream behind `whole_after`.
+    """
+
     call_id: str
     name: str
     arguments: dict[str, Any]
     outcome: str | None
     result: str | None
     output: str
+    output_omitted: int | UnsetType = UNSET
+    result_omitted: int | UnsetType = UNSET
+    whole_after: str | UnsetType = UNSET
 
 
 class MessageView(msgspec.Struct, kw_only=True):
-    """`tool_calls` is there on assistant messages, `state` and what follows it on interruptions."""
+    """`tool_calls` is there on assistant messages, `state` to `attempt` on interruptions. `text_omitted`, where it is there: how many
+    characters of the text were left out, of the middle; the event behind `whole_after` has it whole.
+    """
 
     id: str
     role: str
@@ -63,6 +73,8 @@ class MessageView(msgspec.Struct, kw_only=True):
     rule: str | UnsetType | None = UNSET
     decision: str | UnsetType | None = UNSET
     attempt: int | UnsetType | None = UNSET
+    text_omitted: int | UnsetType = UNSET
+    whole_after: str | UnsetType = UNSET
 
 
 class TurnView(msgspec.Struct, kw_only=True):
@@ -122,7 +134,7 @@ def snapshot(session: Session, transcript: t.Transcript, because: str) -> Snapsh
 def _conversation(session: Session, transcript: t.Transcript) -> dict[str, Any]:
     return {
         "cursor": f"{session.log}.{transcript.seq}",
-        "messages": [_message(message) for message in (*transcript.messages, *transcript.queued.values())],
+        "messages": [_message(message, session.log) for message in (*transcript.messages, *transcript.queued.values())],
         "turns": [_turn(turn) for turn in transcript.turns],
         "question": _question(transcript.question) if transcript.question else None,
     }
@@ -154,32 +166,43 @@ def _summary(session: Session) -> dict[str, Any]:
     }
 
 
-def _message(message: t.Message) -> MessageView:
+def _message(message: t.Message, log: str) -> MessageView:
+    text, omitted = output.shown_message(message.text)
     view = MessageView(
         id=message.id,
         role=message.role,
-        text=message.text,
+        text=text,
         turn_id=message.turn_id,
         created_at=rfc3339(message.created_at),
         status=message.status,
     )
+    if omitted:
+        view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
     if message.role == "assistant":
-        view.tool_calls = [_call(call) for call in message.tool_calls]
+        view.tool_calls = [_call(call, log) for call in message.tool_calls]
     elif message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
     return view
 
 
-def _call(call: t.ToolCall) -> ToolCallView:
-    return ToolCallView(
+def _call(call: t.ToolCall, log: str) -> ToolCallView:
+    said = output.shown(call.result or "")
+    view = ToolCallView(
         call_id=call.call_id,
         name=call.name,
-        arguments=call.arguments,
+        arguments=output.shown_value(call.arguments),
         outcome=call.outcome,
-        result=call.result,
+        result=None if call.result is None else said.text,
         output=call.output,
     )
+    if said.omitted:
+        view.result_omitted = said.omitted
+    if call.output_omitted:
+        view.output_omitted = call.output_omitted
+    if said.omitted or call.output_omitted:
+        view.whole_after = f"{log}.{max(0, call.seq - 1)}"
+    return view
 
 
 def _turn(turn: t.Turn) -> TurnView:

@@ -1,0 +1,189 @@
+"""One session's long output, long message or long history: everybody else goes on, and nobody takes a part for the whole (P8)."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from starlette.types import Message
+
+from holdfast.core import events as e
+from holdfast.core.effects import Effect
+from holdfast.core.output import RECORDED_HEAD, RECORDED_TAIL, SAMPLE
+from holdfast.ports import Store
+from holdfast.store import open_store
+from tests.conformance.steps import NOW, append, new_owner, new_session, running, say, start, whole_log
+from tests.gateway.web import TOKEN, Hands, World, eventually, world
+
+T = TypeVar("T")
+pytestmark = pytest.mark.anyio
+# An answer over HTTP, whatever is asked for.
+MOST_BYTES = 2_000_000
+# Measured at a tenth of it and less. A loaded machine is allowed the rest.
+SILENCE_S = 0.5
+
+
+@pytest.fixture
+async def web(tmp_path: Path) -> AsyncIterator[World]:
+    async with world(tmp_path) as made:
+        yield made
+
+
+class Pulse:
+    """The longest time for which the event loop did not come back to us."""
+
+    longest_s = 0.0
+
+
+@asynccontextmanager
+async def pulse() -> AsyncIterator[Pulse]:
+    found = Pulse()
+
+    async def beat() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.001)
+            found.longest_s = max(found.longest_s, time.monotonic() - before)
+
+    task = asyncio.get_running_loop().create_task(beat())
+    try:
+        yield found
+    finally:
+        task.cancel()
+
+
+async def unhurt(work: Awaitable[T]) -> T:
+    """Does it, and finds that nobody else had to wait for it."""
+    async with pulse() as found:
+        done = await work
+    assert found.longest_s < SILENCE_S
+    return done
+
+
+async def streamed(made: World, session_id: str, *, after: str, until: str) -> bytes:
+    """The event stream as it is sent, up to where these words come."""
+    sent, there = bytearray(), asyncio.Event()
+
+    async def receive() -> Message:
+        await there.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.extend(message.get("body", b""))
+        if until.encode() in sent[-100_000:]:
+            there.set()
+
+    headers = [(b"host", f"127.0.0.1:{made.port}".encode()), (b"authorization", f"Bearer {TOKEN}".encode())]
+    path = f"/api/sessions/{session_id}/events"
+    scope = {"type": "http", "method": "GET", "scheme": "http", "path": path, "raw_path": path.encode(), "headers": headers}
+    async with asyncio.timeout(60):
+        await made.app(scope | {"query_string": f"after={after}".encode()}, receive, send)
+    return bytes(sent)
+
+
+async def recorded(store: Store, session_id: str) -> list[e.ToolOutput]:
+    events = [item.event for item in await whole_log(store, session_id)]
+    return [event for event in events if isinstance(event, e.ToolOutput)]
+
+
+async def resumed(made: World) -> bool:
+    [turn] = (await made.view("s1"))["turns"]
+    return bool(turn["attempt"] == 2)
+
+
+async def test_of_a_long_output_the_log_has_the_beginning_the_end_and_a_count(web: World) -> None:
+    """P8, P5: what is left out is counted where it is missing; the result says it too."""
+    session_id = await web.new_session()
+    await web.post(session_id, "pour 40000000")
+    await eventually(web.printer.poured.is_set)
+    web.printer.released.set()
+    view = await web.until_state(session_id, "idle")
+    outputs = await recorded(web.gateway.store, session_id)
+    poured = 40_000_000 // 65536 * 65536 + len("the end")
+    assert sum(len(piece.text) + piece.omitted for piece in outputs) == poured
+    assert sum(len(piece.text) for piece in outputs) <= RECORDED_HEAD + RECORDED_TAIL + 16 * SAMPLE
+    assert (outputs[0].text, outputs[-1].text[-7:]) == ("x" * RECORDED_HEAD, "the end")
+    [call] = view["messages"][1]["tool_calls"]
+    assert call["result"].endswith("the end") and call["result_omitted"] > 0
+    assert "characters left out ...]" in call["result"]
+    assert len(json.dumps(view)) < MOST_BYTES
+
+
+async def test_a_reader_sees_a_long_output_grow_while_its_tool_goes_on_in_silence(web: World) -> None:
+    """P7, P8: what came last is shown when its time has come, without another word from the tool."""
+    session_id = await web.new_session()
+    await web.post(session_id, "pour 1000000")
+    await eventually(web.printer.poured.is_set)
+    web.clock.pass_s(1.5)
+
+    async def shown() -> bool:
+        view = await web.view(session_id)
+        [call] = view["messages"][1]["tool_calls"]
+        return bool(call["output"].endswith("the end") and call["output_omitted"] > 900_000 and call["outcome"] is None)
+
+    async with asyncio.timeout(20):
+        while not await shown():  # noqa: ASYNC110 - the sweep looks every second, by its own clock.
+            await asyncio.sleep(0.05)
+
+
+async def test_output_that_is_not_recorded_is_a_sign_of_life_all_the_same(web: World) -> None:
+    """P3: a turn whose tool puts something out is not idle, whether it is recorded or not."""
+    session_id = await web.new_session()
+    await web.post(session_id, "pour 1000000")
+    await eventually(web.printer.poured.is_set)
+    web.clock.pass_s(0.9)
+    [attempt] = web.gateway.lanes.attempts
+    before = attempt.idle_s
+    await web.printer.put_out("more")
+    assert before > 0.8 and attempt.idle_s == 0
+    assert (await recorded(web.gateway.store, session_id))[-1].text != "more"
+
+
+async def test_forty_megabytes_that_an_older_version_recorded_hold_up_nobody(tmp_path: Path) -> None:
+    """P8: the turn of such a session is found, decided upon, resumed and read while the event loop goes on. It was silent for 10 s."""
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    await new_session(store)
+    await say(store, text="hold")
+    turn = await start(store, "s1", "t1", owner=await new_owner(store))
+    turn = await append(store, turn, e.ToolStarted(call_id="c", name="terminal", arguments={}, effect=Effect.UNSAFE))
+    for _ in range(20):
+        turn = await append(store, turn, *(e.ToolOutput(call_id="c", text="y" * 65536) for _ in range(32)), at=Hands().now())
+    await store.aclose()
+    async with world(tmp_path) as made:
+        await unhurt(made.until(lambda: resumed(made)))
+        answer = await unhurt(made.client.get("/api/sessions/s1"))
+        assert len(answer.content) < MOST_BYTES
+        [call] = next(message for message in answer.json()["messages"] if message["role"] == "assistant")["tool_calls"]
+        assert (call["outcome"], call["output_omitted"]) == ("unknown", 20 * 32 * 65536 - 16 * 1024)
+
+
+async def test_an_answer_carries_a_part_of_a_huge_message_and_says_where_it_is_whole(web: World) -> None:
+    """P8: six megabytes that were said, and said back."""
+    said = "".join(f"line {number}\n" for number in range(480_000))
+    session_id = await web.new_session()
+    view = await unhurt(web.say(session_id, said))
+    assert len(json.dumps(view)) < MOST_BYTES
+    for message in view["messages"]:
+        assert message["text"].startswith("line 0\n") and message["text"].endswith("line 479999\n")
+        assert message["text_omitted"] == len(said) - 256 * 1024
+        sent = await unhurt(streamed(web, session_id, after=message["whole_after"], until="479999"))
+        assert json.loads(sent.split(b"data: ")[1].split(b"\n\n")[0])["text"] == said
+
+
+async def test_a_session_of_a_hundred_thousand_events_holds_up_nobody(tmp_path: Path) -> None:
+    """P8: read whole, followed from the beginning, and continued with another turn."""
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    turn = await running(store)
+    for page in range(100):
+        turn = await append(store, turn, *(e.Text(offset=4 * (1000 * page + number), text="word") for number in range(1000)))
+    await store.aclose()
+    async with world(tmp_path) as made:
+        view = await unhurt(made.until_state("s1", "idle"))
+        assert int(view["cursor"].rpartition(".")[2]) > 100_000
+        sent = await unhurt(streamed(made, "s1", after="0", until=f"id: {view['cursor']}\n"))
+        assert sent.count(b"\nevent: text\n") == 100_000
+        await unhurt(made.say("s1", "hello"))
