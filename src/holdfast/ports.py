@@ -405,6 +405,9 @@ class Store(Protocol):
     async def record_sound(self, owner: int) -> None:
         """This life has been healthy for long enough to be trusted."""
 
+    async def deaths(self, *, before: int, since: int) -> int:
+        """How many starts at or after a time, by owners before this one, have no end on record: neither a stop nor a hand-over."""
+
     async def record_drain(self, owner: int, *, reason: str) -> None:
         """This life begins to stop. Turns found running after its death were interrupted for this reason, not by a crash (C27)."""
 

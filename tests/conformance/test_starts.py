@@ -92,6 +92,21 @@ async def test_an_end_can_be_taken_back(backend: Backend, store: Store) -> None:
     assert await store.record_start(owners[3], at=NOW) == 0
 
 
+async def test_deaths_are_counted_within_a_time_whether_or_not_a_turn_completed(store: Store) -> None:
+    """C26: soundness ends safe mode's row, but a start that died has died."""
+    owners = [await life(store, number) for number in range(6)]
+    for number, owner in enumerate(owners[:5]):
+        await store.record_start(owner, at=NOW + number)
+    await store.record_sound(owners[1])
+    await store.record_end(owners[2])
+
+    async def deaths(since: int, before: int = owners[5]) -> int:
+        return await store.deaths(before=before, since=since)
+
+    assert [await deaths(NOW + since) for since in (0, 1, 2, 4, 5)] == [4, 3, 2, 1, 0]
+    assert await deaths(NOW, before=owners[1]) == 1
+
+
 async def test_a_stop_that_has_begun_is_on_its_own_row_with_its_reason(backend: Backend, store: Store) -> None:
     """C27"""
     first, second = await life(store, 1), await life(store, 2)

@@ -396,7 +396,7 @@ def test_the_notice_goes_out_before_the_agent_is_interrupted_and_the_platform_le
     life.stop("restart_timeout")
     seen = world.home.edge.seen
     assert seen.index(f"sent {CUT}") < seen.index("platform closed")
-    assert [entry["step"] for entry in world.home.logged("stop")][:3] == ["announce", "drain", "cut turns"]
+    assert [entry["step"] for entry in world.home.logged("stop")][:4] == ["record", "announce", "drain", "cut turns"]
 
 
 def test_a_notice_behind_a_slow_reply_still_goes_out_before_the_platform_is_left(world: World) -> None:

@@ -162,7 +162,7 @@ def test_an_attempt_with_a_result_of_its_own_starts_the_count_anew(home: Home) -
     """A17"""
     cut_again(home, 3, "hang / hang / sleep:0|call:deed|hang / hang")
     life = home.start()
-    life.pass_s(1)
+    life.pass_s(5)
     assert (life.session().interrupted_restarts, life.session().suspended) == (0, False)
     life.decided("R9", "resumed")
 

@@ -42,6 +42,56 @@ def in_safe_mode(home: Home, *chats: str, script: str = "hang / say:done") -> Li
     return life
 
 
+# how a crash loop is braked
+
+
+@pytest.mark.parametrize(("deaths", "wait_s"), [(2, 0), (3, 2), (4, 4), (9, 30)])
+def test_after_crashes_resumes_wait_and_messages_do_not(home: Home, deaths: int, wait_s: int) -> None:
+    """C26: each life completed a turn, so that this is no safe mode."""
+    for number in range(deaths):
+        life = home.start()
+        life.say(f"hello {number}", chat="bob", sender="bob")
+        if number == deaths - 1:
+            life.under_way("say:half|hang / say:done")
+        life.die()
+    life = home.start()
+    began = life.loop.time()
+    life.say("at once", chat="bob", sender="bob")
+    assert not life.gateway.safe_mode and life.loop.time() - began < 1.9
+    life.until(lambda: home.replies() == ["done"])
+    assert wait_s <= life.loop.time() - began < wait_s + 3
+    assert [entry["wait_s"] for entry in home.logged("starts died one after the other: resumes wait")][-1:] == ([wait_s] if wait_s else [])
+
+
+def test_what_needs_no_resume_is_decided_while_resumes_wait(home: Home) -> None:
+    """C26, A21: a stop ends its turn at once."""
+    for number in range(9):
+        life = home.start()
+        life.say(f"hello {number}", chat="bob", sender="bob")
+        if number == 8:
+            session = life.under_way("say:half|hang")
+        life.die()
+    life = home.start()
+    life.pass_s(1)
+    life.do(life.gateway.stop_turn(session.session_id, by="ann", client_id=None))
+    life.until(lambda: life.outcomes() == ["cancelled"], within_s=5)
+
+
+def test_deaths_of_an_earlier_hour_and_stops_do_not_slow_a_start_down(home: Home) -> None:
+    """C26"""
+    starts_that_died(home, 3)
+    home.later(700)
+    for _ in range(3):
+        life = home.start(drain_timeout_s=60.0)
+        life.under_way()
+        stopping = life.loop.create_task(life.gateway.stop(reason="shutdown_timeout"))
+        life.pass_s(1)
+        assert not stopping.done()
+        life.die()  # In the middle of a drain that was asked for: no crash (C27).
+    home.start()
+    assert not home.logged("starts died one after the other: resumes wait")
+
+
 # how it is entered
 
 

@@ -88,6 +88,47 @@ def test_a_turn_that_ends_inside_the_window_is_not_cut_and_its_reply_goes_out_be
     assert not [place for place in home.edge.seen if place.startswith("interrupted")]
 
 
+def test_replies_have_the_whole_window_too(home: Home) -> None:
+    """C2, P4: a slow platform, two chats, each with a notice and a reply; the chats are left only after each was tried."""
+    life = home.start(drain_timeout_s=120.0)
+    life.under_way("sleep:5|say:first")
+    life.under_way("sleep:5|say:second", chat=BOB, sender=BOB)
+    home.server.takes_s = 25.0
+    began = life.loop.time()
+    life.stop()
+    assert (home.replies(), home.replies(BOB)) == (["first"], ["second"])
+    assert max(home.edge.seen.index(f"sent {text}") for text in ("first", "second")) < home.edge.seen.index("platform closed")
+    assert life.loop.time() - began < 70 and not home.logged("a send had no answer in time")
+
+
+def test_a_reply_that_takes_longer_than_the_window_does_not_make_it_longer(home: Home) -> None:
+    """C2, C23, P4: one deadline. What became of it is found out by the next life, and it is not sent twice."""
+    life = home.start(drain_timeout_s=30.0)
+    life.under_way("sleep:5|say:done")
+    home.server.takes_s = 50.0
+    began = life.loop.time()
+    life.stop()
+    assert 30 <= life.loop.time() - began < 45
+    home.server.takes_s = 0.0
+    life = home.start()
+    life.rest()
+    assert home.replies() == ["done"]
+
+
+def test_a_reply_that_is_refused_in_the_drain_was_tried_and_is_not_waited_for(home: Home) -> None:
+    """C2: tried once; the next life tries again."""
+    life = home.start(drain_timeout_s=300.0)
+    life.under_way("sleep:5|say:done")
+    moods = iter(["", "refused"])  # The notice goes out, the answer does not.
+    home.server.moods = lambda: next(moods, "")
+    began = life.loop.time()
+    life.stop()
+    assert home.replies() == [] and life.loop.time() - began < 20
+    life = home.start()
+    life.rest()
+    assert home.replies() == ["done"]
+
+
 def test_the_window_is_a_limit_and_not_a_wait(home: Home) -> None:
     """C2"""
     life = home.start(drain_timeout_s=300.0)

@@ -61,7 +61,8 @@ class Deliveries:
 
     async def tried(self) -> None:
         """Returns when everything that is due has been tried, and nothing is under way."""
-        while self._busy or await self._look():
+        # A send may also be started by `run` while this one looks.
+        while self._busy or await self._look() or self._busy:
             self._settled.clear()
             await self._settled.wait()
 

@@ -128,6 +128,11 @@ class Lanes:
         """After several crashes: whichever session it is that brings the process down, it takes no other one with it."""
         self._places.count = 1
 
+    def resume_after(self, seconds: float) -> None:
+        """After several crashes: nothing is resumed for this long. Decisions are made, and messages answered, at once."""
+        self._places.close()
+        asyncio.get_running_loop().call_later(seconds, self._places.open)
+
     async def settle(self) -> None:
         """What was left, or only marked, is decided again: at a start, and when nothing is held any more."""
         for session in await self._store.unsettled():

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from holdfast.core import lifecycle
+from holdfast.core import crash_loops, lifecycle
 from holdfast.core.errors import NotNow, Unavailable
 from holdfast.core.lifecycle import GatewayState, Input
 from holdfast.core.restarts import By, What
@@ -134,10 +134,18 @@ class Life:
         unclean = await self._store.record_start(self._owner, at=now)
         if unclean >= SAFE_AFTER:
             self._enter_safe_mode(starts_that_died=unclean)
+        await self._slow_down(now)
         if self._crash_policy == "suspend" and not await self._store.last_end(apart_from=self._owner):
             suspended = await self._store.suspend_active(window_ms=int(self._crash_window_s * 1000), at=now)
             log.warning("sessions suspended after a crash", count=suspended)
         self.paused = await self._store.pause(now=now)
+
+    async def _slow_down(self, now: int) -> None:
+        """A crash loop is ours to brake: a supervisor never gives up (C26)."""
+        deaths = await self._store.deaths(before=self._owner, since=now - crash_loops.WINDOW_MS)
+        if wait_s := crash_loops.wait_s(deaths):
+            log.warning("starts died one after the other: resumes wait", deaths=deaths, wait_s=wait_s)
+            self._lanes.resume_after(wait_s)
 
     def _enter_safe_mode(self, *, starts_that_died: int | None) -> None:
         log.error("safe mode: nothing is resumed by itself", starts_that_died=starts_that_died)
@@ -272,13 +280,15 @@ class Life:
         retiring = self.state is GatewayState.RETIRING
         if retiring and not self._lanes.running:
             self._move(Input.EMPTY)
-        async with self._named("record"):
-            await self._record_drain(reason)
         self._move(Input.STOP)
         told, in_time = False, True
         if self.state is GatewayState.DRAINING:
             self._draining_since = self._clock.now()
             self._lanes.close()
+        async with self._named("record"):
+            await self._record_drain(reason)
+            await self._record_end()
+        if self.state is GatewayState.DRAINING:
             async with self._named("announce"):
                 told = await self._announce(reason, by, retiring=retiring)
         if when_told is not None:
@@ -324,13 +334,16 @@ class Life:
         return await self._announcements.before(What.RESTART if reason == "restart_timeout" else What.STOP, by)
 
     async def _drained(self) -> bool:
-        """Empty: no turn runs, and what is owed to chats was tried once (C2)."""
-        if self._lanes.running and self._drain_timeout_s <= 0:
-            return False
+        """Empty: no turn runs, and what is owed to chats was tried once (C2). Both have the same window; without one, running turns have no
+        time at all, and replies of turns that have just ended have as long as closing may take.
+        """
+        if self._drain_timeout_s <= 0:
+            await self._lanes.settled()
+            if self._lanes.running:
+                return False
         try:
-            async with asyncio.timeout(self._drain_timeout_s or 0.001):
+            async with asyncio.timeout(self._drain_timeout_s or LET_GO_S):
                 await self._lanes.idle(on_change=lambda: self._on_state(self.state))
-            async with asyncio.timeout(LET_GO_S):
                 await self._deliveries.tried()
         except (TimeoutError, Unavailable):
             return False

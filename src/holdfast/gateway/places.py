@@ -32,13 +32,14 @@ class Places:
 
     def __init__(self, count: int, tasks: Tasks) -> None:
         self.count, self._tasks = count, tasks
+        self._closed = False
         self._taken = 0
         self._arrivals = 0
         self._waiting: list[tuple[Rank, int, asyncio.Event]] = []
 
     async def take(self, rank: Rank, news: asyncio.Event) -> Place | None:
         """A place, or None when there was news first: what was to be resumed may have been stopped meanwhile."""
-        if self._taken < self.count and not self._waiting:
+        if self._taken < self.count and not self._waiting and not self._closed:
             self._taken += 1
             return Place(self)
         called = asyncio.Event()
@@ -64,7 +65,18 @@ class Places:
     def free(self) -> None:
         """One of the places is free again, and goes to the next in rank."""
         self._taken -= 1
-        while self._waiting and self._taken < self.count:
+        self._call()
+
+    def close(self) -> None:
+        """No place is given until they are opened; whoever asks, waits."""
+        self._closed = True
+
+    def open(self) -> None:
+        self._closed = False
+        self._call()
+
+    def _call(self) -> None:
+        while self._waiting and self._taken < self.count and not self._closed:
             _, _, called = heapq.heappop(self._waiting)
             called.set()
             self._taken += 1

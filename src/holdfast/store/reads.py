@@ -294,6 +294,10 @@ def unclean_starts(db: apsw.Connection, owner: int) -> int:
     return count
 
 
+def deaths(db: apsw.Connection, before: int, since: int) -> int:
+    return int(fetch(db, "SELECT count(*) FROM start WHERE owner < ? AND at >= ? AND ended = 0", (before, since))[0][0])
+
+
 def last_end(db: apsw.Connection, apart_from: int) -> bool:
     rows = fetch(db, "SELECT ended FROM start WHERE owner <> ? ORDER BY owner DESC LIMIT 1", (apart_from,))
     return bool(rows[0][0]) if rows else True

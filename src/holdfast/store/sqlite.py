@@ -248,6 +248,9 @@ class SqliteStore:
     async def record_sound(self, owner: int) -> None:
         await self._lines.write(upkeep.record_sound, owner)
 
+    async def deaths(self, *, before: int, since: int) -> int:
+        return await self._lines.read(reads.deaths, before, since)
+
     async def record_drain(self, owner: int, *, reason: str) -> None:
         await self._lines.write(upkeep.record_drain, owner, reason, when_full=True)
 

@@ -1,0 +1,13 @@
+"""How long a start waits before it resumes anything, by how many starts before it died. Counts and looks at nothing itself."""
+
+# Deaths further back say nothing about this start.
+WINDOW_MS = 10 * 60 * 1000
+FROM = 3
+FIRST_S, MOST_S = 2.0, 30.0
+
+
+def wait_s(deaths: int) -> float:
+    """2 s after the third death within the window, twice as long after each further one, at most 30 s (C26). Messages are answered at
+    once; what is resumed may be what kills, and a loop must not spin.
+    """
+    return min(MOST_S, FIRST_S * 2.0 ** min(deaths - FROM, 10)) if deaths >= FROM else 0.0
