@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 import structlog
 
-from holdfast import __version__, files, processes
+from holdfast import __version__, files, marks, processes
 from holdfast.core import exits, planned_stop
 from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, Unavailable
 from holdfast.core.exits import End, Signal
@@ -332,9 +331,7 @@ class Tenure:
 
     def _last_words(self) -> None:
         """The deadline has passed: what tools left must not outlive this process, and an operator's stop stays one (C18)."""
-        for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                child.kill()
+        marks.kill(self._home, lambda owner: owner == self._report.owner)
         if self._asked_by is not None and not self._ended.is_set():
             self._report.why, self._report.planned = self._asked_by, self._announced(self._asked_by)
         self._report.moved(GatewayState.STOPPED)

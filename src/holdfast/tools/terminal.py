@@ -2,22 +2,19 @@
 
 import asyncio
 import codecs
-import hashlib
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from holdfast import marks
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.output import RESULT_HEAD, RESULT_TAIL, Ends
 from holdfast.ports import ToolContext, ToolResult
 
 # Tools see these and nothing else of our environment: no token, no home folder, no keys.
 ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
-OWNER = "HOLDFAST_OWNER"
 CHUNK = 65536
 TERM_GRACE_S = 0.5
 
@@ -27,9 +24,7 @@ class Terminal:
     effect = Effect.UNSAFE
 
     def __init__(self, *, home: Path, owner: str, folder: Path, environment: dict[str, str]) -> None:
-        # Gateways of other homes run on this machine too: what a command carries must tell whose it is.
-        self._mark = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:16] + "/"
-        self._owner, self._folder = owner, folder
+        self._home, self._mark, self._folder = home, marks.mark(home, owner), folder
         self._environment = {name: environment[name] for name in ALLOWED if name in environment}
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
@@ -62,11 +57,11 @@ class Terminal:
             "HOLDFAST_SESSION_KEY": context.session_key,
             "HOLDFAST_GENERATION": str(context.generation),
             "HOLDFAST_TURN_ID": context.turn_id,
-            OWNER: self._mark + self._owner,
+            marks.VARIABLE: self._mark,
         }
 
     async def reap(self, lives: Callable[[str], bool]) -> int:
-        return await asyncio.to_thread(_reap, self._mark, lives)
+        return await asyncio.to_thread(marks.kill, self._home, lambda owner: not lives(owner))
 
 
 async def _read(process: asyncio.subprocess.Process, context: ToolContext) -> str:
@@ -100,17 +95,3 @@ def _signal_group(group: int, number: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
-
-
-def _reap(mark: str, lives: Callable[[str], bool]) -> int:
-    """A command outlives a gateway that was killed. Its environment says whose it was."""
-    killed = 0
-    for process in psutil.process_iter():
-        try:
-            owner = process.environ().get(OWNER, "")
-            if owner.startswith(mark) and not lives(owner.removeprefix(mark)):
-                process.kill()
-                killed += 1
-        except (psutil.Error, OSError):
-            continue  # Not ours to see, or gone already.
-    return killed
