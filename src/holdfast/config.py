@@ -125,7 +125,7 @@ def reset_policies(config: Config) -> dict[str, Policy]:
     try:
         return {name: policy(text) for name, text in config.resets.items()}
     except BadInput as error:
-        raise BadConfig(f"resets is not right: {error}") from error
+        raise BadConfig(f"Invalid resets: {error}") from error
 
 
 def _not_right(error: msgspec.ValidationError, values: dict[str, Any], sources: dict[str, str]) -> BadConfig:
@@ -133,7 +133,7 @@ def _not_right(error: msgspec.ValidationError, values: dict[str, Any], sources: 
     wrong, _, place = str(error).partition(" - at `$.")
     name = place.rstrip("`").split("[")[0]
     if name not in values:
-        return BadConfig(f"A setting is not right: {error}.")
+        return BadConfig(f"Invalid setting: {error}.")
     wanted = _WANTED.get(name) or _KINDS.get(Config.__annotations__[name]) or wrong.replace("`", "")
     return _invalid(name, values[name], sources[name], f"It must be {wanted}.")
 
@@ -196,7 +196,9 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         if not least <= getattr(config, name) < math.inf:
             raise BadConfig(f"{name} is {getattr(config, name)}; it must be a number from {least} up.")
     if math.isnan(config.resume_window_s):
-        raise BadConfig("resume_window_s is not a number; it is how old a cut turn may be to go on by itself, 0 for never, -1 for always.")
+        raise BadConfig(
+            "resume_window_s is not a number; it is how old an interrupted turn may be to continue by itself, 0 for never, -1 for always."
+        )
     if config.crash_policy not in ("resume", "suspend"):
         raise BadConfig(f"crash_policy is {config.crash_policy!r}; it is resume or suspend.")
     reset_policies(config)
@@ -204,7 +206,7 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         try:
             keys.parse(channel)
         except BadInput as error:
-            raise BadConfig(f"home_channels is not right: {error}") from error
+            raise BadConfig(f"Invalid home_channels: {error}") from error
     if not config.profile:
         raise BadConfig("profile is empty; it is a part of every session key. Leave it out to get main.")
     if config.log_format not in ("text", "json"):

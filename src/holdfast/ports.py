@@ -373,8 +373,8 @@ class Store(Protocol):
         """
 
     async def unsettled(self) -> list[Session]:
-        """What a start decides upon beside `open_turns`: turns that were left, waiting turns over which nothing was decided yet, and
-        sessions marked resume-pending that have no open turn. The oldest message first.
+        """Further sessions to settle at start-up: turns that were left, waiting turns about which nothing was decided yet, and sessions
+        marked resume-pending that have no open turn. The oldest message first.
         """
 
     async def waiting_lanes(self, *, limit: int) -> list[str]:

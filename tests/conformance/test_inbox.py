@@ -355,6 +355,15 @@ async def test_a_stopped_turn_that_was_cut_waits_for_whoever_decides_upon_it(sto
     assert session.stop_requested
 
 
+@pytest.mark.parametrize(("rule", "recorded"), [("R6", "R0"), (None, None)])
+async def test_a_stop_on_record_decides_whatever_was_about_to_be_decided(store: Store, rule: str | None, recorded: str | None) -> None:
+    """R0: and the record names the rule that did."""
+    turn = await append(store, await running(store), e.TurnInterrupted(reason="crash", restarts=1))
+    await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule=rule, why="w"))
+    assert (await bodies(store))[-1] == e.TurnEnded(outcome=Outcome.CANCELLED, rule=recorded)
+
+
 async def test_a_stop_of_one_turn_does_not_stop_the_next(store: Store) -> None:
     turn = await running(store)
     await say(store)

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import Refused
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Store
 from holdfast.store import open_store
@@ -136,6 +137,71 @@ async def test_an_upgraded_catalog_is_the_one_its_log_gives(version: int) -> Non
         db.execute("UPDATE head SET asked_seq = 0")
         assert {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in DERIVED} == upgraded
         db.close()
+
+
+# What the first version wrote, field by field, and nothing that came later.
+FIRST_WORDS: tuple[tuple[str | None, int, int, str, bytes], ...] = (
+    (None, 0, 0, "session.created", b'{"session_id":"s1","session_key":"agent:main:chat:dm:7","log":"l1"}'),
+    (None, 0, 0, "message.accepted", b'{"message_id":"m1","text":"hello"}'),
+    ("t1", 1, 0, "turn.started", b'{"generation":1,"attempt":1,"cause":"message","message_ids":["m1"],"owner":1,"epoch":1}'),
+    ("t1", 1, 1, "message.written", b'{"message_id":"m1","role":"user","text":"hello"}'),
+    (None, 0, 0, "stop.requested", b'{"turn_id":"t1","by":"ann"}'),
+    ("t1", 1, 2, "turn.ended", b'{"outcome":"cancelled"}'),
+    (None, 0, 0, "message.accepted", b'{"message_id":"m2","text":"again"}'),
+    ("t2", 1, 0, "turn.started", b'{"generation":2,"attempt":1,"cause":"message","message_ids":["m2"],"owner":1,"epoch":2}'),
+    ("t2", 1, 1, "message.written", b'{"message_id":"m2","role":"user","text":"again"}'),
+    ("t2", 1, 2, "turn.interrupted", b'{"reason":"crash","restarts":1}'),
+)
+
+
+@every_schema
+async def test_records_that_lack_what_came_later_load_with_the_defaults(version: int) -> None:
+    """A3: the log of an old home as its program wrote it, word for word, and rows that name no flag at all."""
+    with quick_place() as home:
+        db = connect(home / DATABASE)
+        db.execute(SCHEMAS[version])
+        db.pragma("user_version", version)
+        for seq, (turn, attempt, position, kind, body) in enumerate(FIRST_WORDS[:1], 1):
+            db.execute(
+                INSERT, (1, seq, turn, attempt, position, kind, NOW, body, e.checksum(1, seq, turn, attempt, position, kind, NOW, body))
+            )
+        db.execute("INSERT INTO session (id, session_id, session_key, log, created_at) VALUES (1, 's1', 'agent:main:chat:dm:7', 'l1', 1)")
+        db.execute("INSERT INTO head (session, seq, state, epoch, attempt, position, turn_seq, stop) VALUES (1, 1, 'none', 0, 0, 0, 0, 0)")
+        db.execute("INSERT INTO lane VALUES ('agent:main:chat:dm:7', 1, 0)")
+        migrate(db)
+        await has_defaults(home)
+        for seq, (turn, attempt, position, kind, body) in enumerate(FIRST_WORDS[1:], 2):
+            db.execute(
+                INSERT, (1, seq, turn, attempt, position, kind, NOW, body, e.checksum(1, seq, turn, attempt, position, kind, NOW, body))
+            )
+        with db:
+            rebuild(db)
+        db.close()
+        store = await open_store(home, now=lambda: NOW, reserve_bytes=4096)
+        try:
+            session = await store.session("s1")
+            assert (session.resume_pending, session.resume_reason, session.interrupted_restarts) == (True, "crash", 1)
+            assert (session.suspended, session.stop_requested, session.left, session.rule) == (False, False, False, None)
+            shown = Transcript().extend(await store.events("s1", after=0, limit=100))
+            assert [turn.outcome for turn in shown.turns] == [Outcome.CANCELLED, None]
+            assert shown.messages[-1].text == "Interrupted by a crash before anything was written."
+        finally:
+            await store.aclose()
+
+
+async def has_defaults(home: Path) -> None:
+    store = await open_store(home, now=lambda: NOW, reserve_bytes=4096)
+    try:
+        session = await store.session("s1")
+        assert (session.resume_pending, session.resume_reason, session.last_resume_marked_at, session.suspended) == (
+            False,
+            None,
+            None,
+            False,
+        )
+        assert (session.was_auto_reset, session.interrupted_restarts, session.queued, session.current) == (False, 0, 0, True)
+    finally:
+        await store.aclose()
 
 
 def shape(sql: str | None) -> str:

@@ -91,7 +91,9 @@ def test_the_answer_to_the_command_says_what_it_costs_the_chat_that_asked(what: 
 @pytest.mark.parametrize(("by", "homes"), list(product(By, some(HOMES))))
 def test_afterwards_the_chat_that_asked_is_told_or_else_the_home_channels(by: By, homes: tuple[str, ...]) -> None:
     """C11, C12, C13"""
-    told = restarts.after([asked(by, homes)])
+    assert [notice for notice in restarts.after([asked(by, homes)]) if notice.session_id is None] == [], "nobody heard it go"
+    request = asked(by, homes)
+    told = restarts.after([restarts.heard(request, restarts.before(What.RESTART, [request], []))])
     if by is By.CHAT:
         (notice,) = told
         assert (notice.session_key, notice.session_id, notice.anchor) == (ASKER.session_key, ASKER.session_id, ASKER.anchor)
@@ -105,6 +107,8 @@ def test_one_restart_that_several_asked_for_is_told_to_each_of_them_once() -> No
     """C11, C13"""
     again = Request(id="r2", by=By.CHAT, chat=Chat(session_key=ASKER.session_key, session_id="s_boss", anchor="again@7"))
     from_line = restarts.request("r3", By.OPERATOR, homes=(HOME, ASKER.session_key))
+    from_line = restarts.heard(from_line, restarts.before(What.RESTART, [from_line], []))
+    assert from_line.heard == (HOME, ASKER.session_key)
     told = restarts.after([from_line, asked(By.CHAT, ()), again])
     assert [(notice.session_key, notice.anchor) for notice in told] == [(ASKER.session_key, ASKER.anchor), (HOME, None)]
 
@@ -135,5 +139,5 @@ def test_home_channels_are_session_keys_in_the_file_or_with_commas_in_the_variab
 
 def test_a_home_channel_that_is_no_session_key_is_refused(tmp_path: Path) -> None:
     """C13"""
-    with pytest.raises(BadConfig, match="home_channels is not right: 'telegram:1' is not a session key"):
+    with pytest.raises(BadConfig, match="Invalid home_channels: 'telegram:1' is not a session key"):
         load({"HOLDFAST_HOME_CHANNELS": "telegram:1"}, home=str(tmp_path))

@@ -42,8 +42,9 @@ def test_a_hand_over_asked_for_in_a_conversation_happens_once_and_is_told_there(
         assert (serving.pid, said(serving, asks)) == (second, [words.RESTARTING, words.BACK])
         assert in_lobby(serving) == [] and not (serving.home / NOTE).exists()
         serving.order("/api/admin/restart")
-        wait_until(lambda: in_lobby(serving) == [words.BACK])
-        assert said(serving, asks) == [words.RESTARTING, words.BACK]
+        wait_until(lambda: serving.pid != second)
+        wait_until(lambda: not (serving.home / NOTE).exists())
+        assert said(serving, asks) == [words.RESTARTING, words.BACK] and in_lobby(serving) == []
 
 
 def test_where_a_supervisor_starts_the_next_process_that_one_tells_whoever_asked(tmp_path: Path) -> None:

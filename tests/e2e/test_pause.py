@@ -12,7 +12,7 @@ STUMBLING = "tests.e2e.stumbling"
 
 def told(session: dict[str, Any]) -> int:
     """How often it was said that messages are kept."""
-    return sum(message["role"] == "notice" and "Your message is kept" in message["text"] for message in session["messages"])
+    return sum(message["role"] == "notice" and "Your message is saved" in message["text"] for message in session["messages"])
 
 
 def answers(session: dict[str, Any]) -> list[str]:

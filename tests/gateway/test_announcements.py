@@ -342,7 +342,16 @@ def test_a_restart_from_elsewhere_tells_the_home_channels_before_and_after(world
     assert world.home.told() == [CUT, "whole"]
 
 
-def test_a_hand_over_from_elsewhere_tells_the_home_channels_afterwards_alone(world: World) -> None:
+def test_a_home_channel_that_could_not_be_told_of_the_restart_is_not_told_that_it_is_back(world: World) -> None:
+    """C13: killed before it could say that it goes."""
+    life = world.home.start(home_channels=HOMES)
+    life.gateway.announcements.request(By.OPERATOR)
+    life.die()
+    world.next(home_channels=HOMES)
+    assert world.home.told(LOBBY) == [] and not world.note.note()
+
+
+def test_a_hand_over_from_elsewhere_tells_nobody_that_it_is_back_since_nobody_heard_it_go(world: World) -> None:
     """C10, C13"""
     world.restarted_by(cuts=False)
     old = world.home.start(home_channels=HOMES)
@@ -352,7 +361,8 @@ def test_a_hand_over_from_elsewhere_tells_the_home_channels_afterwards_alone(wor
     new.until(retiring.done)
     old.stop()
     new.rest()
-    assert world.home.told() == ["half, whole"] and world.home.told(LOBBY) == [words.BACK]
+    assert world.home.told() == ["half, whole"] and world.home.told(LOBBY) == []
+    assert not world.note.note()
 
 
 @pytest.mark.parametrize(("by", "homes_hear"), ((By.OPERATOR, True), (By.SERVICE, True), (By.FAULT, False)))

@@ -51,7 +51,7 @@ async def test_a_pause_and_its_end_over_http(world: World) -> None:
     answer = await order(world, "unpause")
     assert (answer.status_code, answer.json()) == (200, {"gateway_state": "running"})
     view = await world.until_state(session_id, "idle")
-    assert [message["role"] for message in view["messages"]] == ["notice", "user", "assistant"]
+    assert [message["role"] for message in view["messages"]] == ["user", "notice", "assistant"]
     assert (await world.client.get("/api/status")).json()["paused_by"] is None
 
 

@@ -118,6 +118,43 @@ def test_three_deaths_in_a_row_suspend_the_session_and_its_user_is_told_once(hom
     assert (fresh.was_auto_reset, fresh.auto_reset_reason, home.note) == (True, "suspended", None)
 
 
+@pytest.mark.parametrize("by", ["/resume", "/resume in the new conversation", "the page"])
+def test_a_suspended_conversation_continues_in_one_step(home: Home, by: str) -> None:
+    """R2, A14, B1, B11: its last request is put again, to an agent that is told of it, and answered where it was asked."""
+    script = "say:half|sleep:30|say:, done"
+    cut_again(home, 3, script)
+    life = home.start()
+    stuck = life.rest().session_id
+    if by == "/resume in the new conversation":
+        assert life.say("hello").session_id != stuck
+    if by == "the page":
+        moved = life.do(life.gateway.resume_session(stuck, by="owner", client_id="c1"))
+        assert moved == life.do(life.gateway.resume_session(stuck, by="owner", client_id="c1"))
+        assert moved.changed and moved.goes_on
+    else:
+        life.write("/resume")
+    session = life.rest()
+    assert (session.session_id, session.suspended, session.resume_pending, session.interrupted_restarts) == (stuck, False, False, 0)
+    assert home.note == words.note_with_message("crash") and home.texts[-1] == script
+    assert life.outcomes() == ["set_aside", "completed"]
+    asked = next(update.anchor for update in home.server.updates if update.text == script)
+    assert (home.sent()[-1].text, home.sent()[-1].anchor) == ("half, done", asked)
+    if by != "the page":
+        assert "Back in the conversation “say:half|sleep:30|say:, done”. The interrupted work continues." in home.told()
+    life.say("/resume")
+    assert home.texts.count(script) == 4, "once per step that asked for it"
+
+
+def test_a_conversation_that_takes_the_place_of_a_suspended_one_has_a_title_of_its_own(home: Home) -> None:
+    """A14"""
+    life = home.start()
+    titles = [life.say("tidy up").title]
+    for _ in range(2):
+        life.do(life.gateway.suspend(life.session().session_id))
+        titles.append(life.say("go on").title)
+    assert titles == ["tidy up", "tidy up (2)", "tidy up (3)"]
+
+
 def test_what_waited_behind_a_stuck_turn_is_refused_aloud(home: Home) -> None:
     """R2, A20"""
     cut_again(home, 2)
@@ -153,7 +190,7 @@ def test_a_session_that_was_stuck_goes_on_from_zero_when_it_is_resumed(home: Hom
     cut_again(home, 3)
     life = home.start()
     assert life.rest().suspended
-    life.say("/resume")
+    life.write("/resume")
     session = life.session()
     assert (session.suspended, session.interrupted_restarts) == (False, 0)
 
@@ -361,6 +398,40 @@ def test_stale_work_is_set_aside_and_its_user_told_once_where_the_answer_would_h
     life = home.start()
     life.say("go on")
     assert [message.text for message in home.heard[-1].messages if message.role == "user"] == ["call:deed 1000", "go on"]
+
+
+def test_stale_work_continues_in_one_step(home: Home) -> None:
+    """R6: its last request is put again."""
+    home.start().cut("sleep:30|say:done")
+    home.later(2 * WINDOW_S)
+    life = home.start()
+    life.rest()
+    life.say("/resume")
+    assert (life.answers(), life.outcomes(), home.note) == (["done"], ["set_aside", "completed"], words.note_with_message("crash"))
+    assert home.told()[-2:] == ["Back in the conversation “sleep:30|say:done”. The interrupted work continues.", "done"]
+
+
+def test_with_a_window_of_0_nothing_is_called_too_old(home: Home) -> None:
+    """R6: it says that continuing by itself is off, on the notice, on the row and wherever the decision is shown."""
+    home.start().cut("hang")
+    life = home.start(resume_window_s=0)
+    session = life.rest()
+    assert home.told() == [
+        "Your last request was interrupted by a crash 1 s ago, and Holdfast is set to continue nothing by itself. "
+        "Nothing is lost: send /resume to continue it, or a message."
+    ]
+    assert session.why == "interrupted by a crash 1 s earlier, and Holdfast is set to continue nothing by itself"
+    assert life.cuts()[0].decision == f"set aside: rule R6, {session.why}"
+    assert life.cuts()[0].text == "Interrupted by a crash before anything was written."
+
+
+def test_a_turn_that_had_only_used_a_tool_is_not_said_to_have_done_nothing(home: Home) -> None:
+    """F1"""
+    home.start().cut("call:deed 1000")
+    life = home.start(auto_resume=False)
+    life.rest()
+    assert [row.text for row in life.cuts()] == ["Interrupted by a crash. The work so far is kept."]
+    assert life.cuts()[0].state == "recovered"
 
 
 def test_a_tool_that_is_silent_for_longer_than_the_window_is_no_stale_work_while_its_process_lives(home: Home) -> None:

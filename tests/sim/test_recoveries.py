@@ -144,7 +144,7 @@ def test_a_cut_turn_that_is_found_too_late_is_set_aside_and_told() -> None:
     world.person("ann", Say("say:one|call:unsafe|sleep:4|say:two"), Say("say:three", once=("turn.ended", 1), after_s=1.0), chats=True)
     found = _tell(world)
     assert _outcomes(found) == [SET_ASIDE, COMPLETED] and "R6" in _rules(_session_of(found, "ann"))
-    assert len([sent for sent in world.server.sent if "too long to go on" in sent.text]) == 1
+    assert len([sent for sent in world.server.sent if "too long ago to continue without asking" in sent.text]) == 1
 
 
 @pytest.mark.parametrize("banned", (False, True), ids=("its platform is gone for a while", "its user may no longer use it"))

@@ -105,7 +105,7 @@ def _plan(life: "Life") -> None:
     except OSError as error:
         raise Refused(
             f"The stop cannot be announced: {home() / planned_stop.NAME} cannot be written ({error.strerror}). "
-            f"Mend that, or end process {life.pid} with `kill {life.pid}`."
+            f"Fix that, or end process {life.pid} with `kill {life.pid}`."
         ) from error
 
 

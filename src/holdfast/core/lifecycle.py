@@ -102,7 +102,7 @@ def may(state: GatewayState, happened: Input) -> bool:
 
 
 def restarts(state: GatewayState) -> bool:
-    """Whether it may be asked to restart. One that is at it already takes whoever asks along."""
+    """Whether it may be asked to restart. A request during a hand-over joins it."""
     return state is GatewayState.HANDING_OVER or may(state, Input.HAND_OVER)
 
 

@@ -1,4 +1,4 @@
-"""From the record of a cut turn: what it left open, how much of a restart's blame it bears, what its next attempt is given."""
+"""Closes the open calls of an interrupted turn and counts restarts in a row."""
 
 from holdfast.core.effects import ToolOutcome, may_repeat, unknown_result
 from holdfast.core.events import ToolFinished

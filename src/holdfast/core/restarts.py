@@ -51,12 +51,15 @@ class Running(Chat, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """`id`: of the message that asked, where a chat did. `homes`: the home channels that hear of it."""
+    """`id`: of the message that asked, where a chat did. `homes`: the home channels that are to hear of it. `heard`: those of them that
+    have been told that Holdfast goes away, and so are told when it is back.
+    """
 
     id: str
     by: By
     chat: Chat | None = None
     homes: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,9 +116,15 @@ def before(what: What, requests: Sequence[Request], running: Sequence[Running], 
     return found
 
 
+def heard(one: Request, told: Sequence[Notice]) -> Request:
+    """The request once these notices are on record."""
+    places = {place(notice.session_key) for notice in told}
+    return msgspec.structs.replace(one, heard=tuple(home for home in one.homes if place(home) in places or home in one.heard))
+
+
 def after(requests: Sequence[Request]) -> list[Notice]:
-    """What is said once the restart has happened: to the chat that asked, as a reply to its command; to the home channels of one that
-    was asked for elsewhere. A place hears it once, however many asked.
+    """What is said once the restart has happened: to the chat that asked, as a reply to its command; to the home channels that heard it
+    begin, which after a hand-over are none. A place hears it once, however many asked.
     """
     found, told = [], set()
     for one in requests:
@@ -123,7 +132,7 @@ def after(requests: Sequence[Request]) -> list[Notice]:
             told.add(one.chat.place)
             found.append(_outcome(one.id, one.chat, notices.back()))
     for one in requests:
-        for home in one.homes:
+        for home in one.heard:
             if place(home) not in told:
                 told.add(place(home))
                 found.append(Notice(id=f"outcome.{one.id}", session_key=home, text=notices.back()))

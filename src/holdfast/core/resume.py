@@ -8,11 +8,13 @@ from enum import StrEnum
 
 import msgspec
 
+from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 
 STUCK_AFTER = 3
 FRESH_FOR_S = 3600.0
 AHEAD_MS = 5 * 60 * 1000
+ASKED_AGAIN = ("R2", "R6")
 
 _NOBODY_RUNS = (TurnState.NONE, TurnState.ENDED)
 # An answered turn is not cut: its user has just spoken, and it goes on.
@@ -137,9 +139,19 @@ def decide(facts: Facts) -> Rule:
     return next(rule for rule in RULES if rule.matches(facts))
 
 
+def stopped() -> Rule:
+    """The rule for a turn whose stop is on record."""
+    return next(rule for rule in RULES if rule.decision is Decision.CANCEL)
+
+
 def tried() -> Rule:
     """The rule for a recovery that ended by itself: it is decided in the transaction that ends the attempt."""
     return next(rule for rule in RULES if rule.decision is Decision.FAIL)
+
+
+def asks_again(session: Session) -> bool:
+    """Whether resuming this session puts its last request again: a rule set it aside for no fault of its user, and nothing came since."""
+    return session.turn_state is TurnState.ENDED and session.rule in ASKED_AGAIN and not session.queued
 
 
 def is_fresh(signed_at: int | None, *, now: int, window_s: float) -> bool:

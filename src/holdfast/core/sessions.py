@@ -1,5 +1,7 @@
 """What a session is at this moment: the catalog's row, as a value."""
 
+import re
+
 import msgspec
 
 from holdfast.core.turns import OPEN, TurnState
@@ -69,6 +71,14 @@ def title_of(text: str) -> str:
     """A conversation that nobody named goes by its first words."""
     words = " ".join(text.split(maxsplit=TITLE_CHARS)[:TITLE_CHARS])  # As many as could fit: the text may be megabytes long.
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
+
+
+def numbered_title(title: str | None, number: int) -> str | None:
+    """The title of a conversation that takes the place of another one: the same words, and its number among those of its key."""
+    if title is None:
+        return None
+    words = re.sub(r" \(\d+\)$", "", title)
+    return f"{words} ({number})"
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -93,12 +93,18 @@ class Announcements:
                 telling = [self._tasks.spawn(self._tell_if_it_can_be(notice), name=f"notice {notice.id}") for notice in planned]
                 if telling:
                     await asyncio.wait(telling)
+                if what is What.RESTART:
+                    self._note_who_heard([notice for notice, done in zip(planned, telling, strict=True) if done.result()])
                 if what is What.STOP:
                     await self._stopped_instead(noted)
         except (TimeoutError, Unavailable) as error:
             log.warning("not everybody could be told of the end", error=str(error) or "no answer in time")
             return True
         return any(not keys.parse(notice.session_key).on_page for notice in planned) or any(one.chat is not None for one in noted)
+
+    def _note_who_heard(self, told: Sequence[Notice]) -> None:
+        if self._restarts is not None:
+            self._restarts.keep([restarts.heard(one, told) for one in self._restarts.note()])
 
     async def _stopped_instead(self, noted: Sequence[Request]) -> None:
         """A restart that will not be: a note must not outlive a stop, or a container's start-up would take it for the wish to come back."""
@@ -172,23 +178,27 @@ class Announcements:
         except NotFound:
             return False
 
-    async def _tell_if_it_can_be(self, notice: Notice) -> None:
+    async def _tell_if_it_can_be(self, notice: Notice) -> bool:
+        """Whether it is on record."""
         try:
-            await self._tell(notice)
+            return await self._tell(notice)
         except Unavailable as error:
             log.warning("a notice could not be stored", notice=notice.id, session_key=notice.session_key, error=str(error))
+            return False
 
-    async def _tell(self, notice: Notice) -> None:
+    async def _tell(self, notice: Notice) -> bool:
         session_id = notice.session_id or await self._conversation(notice.session_key)
         if session_id is None:
             log.warning("no such platform is connected", home_channel=notice.session_key)
-            return
+            return False
         try:
             await self._store.tell_once(session_id, notice_id=notice.id, text=notice.text, anchor=notice.anchor, at=self._clock.now())
         except DuplicateOtherContent:
             log.info("told before, in other words", notice=notice.id, session=session_id)
         except NotFound:
             log.info("nobody is left to be told", notice=notice.id, session=session_id)
+            return False
+        return True
 
     async def _conversation(self, session_key: str) -> str | None:
         """The one a home channel is in; one without any begins with the notice. None where no platform could send it."""

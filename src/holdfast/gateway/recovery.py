@@ -81,7 +81,7 @@ class Recovery:
             stop_requested=session.stop_requested,
             suspended=session.suspended,
             restarts=session.interrupted_restarts,
-            tried=False,  # An attempt that ended by itself has ended its turn, in the same breath.
+            tried=False,  # An attempt that ended by itself has ended its turn, in the same transaction.
             asked=asked,
             fresh=resume.is_fresh(signed_at, now=self._clock.now(), window_s=self._fresh_for_s),
             held=self.safe_mode or not self._automatic,

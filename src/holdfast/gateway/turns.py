@@ -130,7 +130,7 @@ class Face:
 
 
 class Attempt:
-    """One attempt under way in this process. `resumed`: why its turn was cut, if it is taken up again after that."""
+    """One attempt running in this process. `resumed`: why its turn was interrupted, if this continues it."""
 
     def __init__(
         self,

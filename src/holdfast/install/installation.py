@@ -165,7 +165,7 @@ class Installation:
         self.stop()
         self.systemctl.run("disable", f"{self.name}.service")
         return (
-            f"It is stopped now and does not start by itself; its unit stays at {self.path}. Mend what the journal tells, and run "
+            f"It is stopped now and does not start by itself; its unit stays at {self.path}. Fix what the journal reports, and run "
             "`holdfast service install` again; or remove it with `holdfast service uninstall`."
         )
 

@@ -4,7 +4,7 @@ import plistlib
 
 from holdfast.install.description import SUPERVISOR, Service
 
-# launchd cannot tell 78 (mend the configuration) from other failures: it tries again, this often.
+# launchd cannot tell 78 (fix the configuration) from other failures: it tries again, this often.
 THROTTLE_S = 30
 LOG = "service.log"
 

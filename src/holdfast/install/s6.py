@@ -40,7 +40,7 @@ def _finish() -> str:
 # $1 is the exit code, 256 after a signal. A wrong configuration is not mended by trying again; everything else comes back, and an
 # operator's stop waits in `run` until it is taken back.
 if [ "$1" = {exits.CONFIG} ]; then
-    echo "holdfast: the configuration is wrong. Mend it, then: s6-svc -u ." >&2
+    echo "holdfast: the configuration is wrong. Fix it, then: s6-svc -u ." >&2
     exit {STAY_DOWN}
 fi
 """

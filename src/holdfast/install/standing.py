@@ -9,7 +9,7 @@ from holdfast.core import exits
 from holdfast.install.description import Service
 from holdfast.install.systemd import unit
 
-INSTALL_AGAIN = "`holdfast service install` writes it anew."
+INSTALL_AGAIN = "`holdfast service install` writes it again."
 WORDS = {
     "command": "the command",
     "folder": "the folder its tools work in",

@@ -161,13 +161,13 @@ async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_
             break
         except TimeoutError:
             if given_up():
-                raise HandOverFailed("this one was told to stop meanwhile.") from None
+                raise HandOverFailed("this process was asked to stop instead.") from None
             if time.monotonic() >= deadline:
                 raise HandOverFailed(f"it was not {what} within {within_s:.0f} s.") from None
         except OSError as error:
             raise HandOverFailed(f"it cannot be heard ({error.strerror}).") from error
     if not line:
-        raise HandOverFailed(f"it ended before it was {what}; its own words are in the log.")
+        raise HandOverFailed(f"it exited before it was {what}; see the log.")
     try:
         said = json.loads(line)
         failed, told = said.get("failed"), said.get(what)

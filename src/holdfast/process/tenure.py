@@ -162,7 +162,7 @@ class Tenure:
         if not self._ended.is_set():
             await self._gateway.life.let_go()
         if self._ended.is_set():
-            raise HandOverFailed("this one was told to stop meanwhile.")
+            raise HandOverFailed("this process was asked to stop instead.")
 
     def _stop_successor(self, life: Life) -> None:
         files.replace(self._home / planned_stop.NAME, planned_stop.marker(life, at=self._clock.now()))

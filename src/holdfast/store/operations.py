@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 from holdfast.core import events as e
+from holdfast.core import resume
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoch, StalePosition
 from holdfast.core.sessions import Lease
@@ -124,9 +125,9 @@ def append_turn(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, p
 
 
 def _stopped(event: e.Event) -> e.Event:
-    """The end of a turn for which a stop was recorded before."""
+    """The end of a turn for which a stop was recorded earlier: whatever rule was about to decide, the stop did."""
     return (
-        e.TurnEnded(outcome=Outcome.CANCELLED, rule=event.rule)
+        e.TurnEnded(outcome=Outcome.CANCELLED, rule=resume.stopped().label if event.rule else None)
         if isinstance(event, e.TurnEnded) and event.outcome is not Outcome.CANCELLED
         else event
     )

@@ -96,6 +96,11 @@ def conversation_number(db: apsw.Connection, session: int) -> int:
     return int(fetch(db, f"SELECT count(*) FROM session WHERE session_key = ({own_key}) AND id <= ?1", (session,))[0][0])
 
 
+def conversations_of(db: apsw.Connection, session_key: str) -> int:
+    """How many sessions a key has had."""
+    return int(fetch(db, "SELECT count(*) FROM session WHERE session_key = ?", (session_key,))[0][0])
+
+
 def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, archived: bool, state: str | None) -> SessionPage:
     updated_at, id_ = _place(before) if before else (MAX_INTEGER, MAX_INTEGER)
     limit = _page(limit) or 1
@@ -273,6 +278,18 @@ def open_turn(db: apsw.Connection, head: Head) -> Transcript:
         transcript.extend(read(db, rows, {head.session: ""}, []))
         after = rows[-1][2]
     return transcript
+
+
+def last_reason(db: apsw.Connection, head: Head) -> str:
+    """What interrupted the newest turn last."""
+    for (body,) in fetch(
+        db,
+        f"SELECT body FROM event WHERE session = ? AND seq >= ? AND {RECORDS} AND kind = 'turn.interrupted' ORDER BY seq DESC LIMIT 1",
+        (head.session, head.turn_seq),
+    ):
+        if isinstance(cut := e.decode("turn.interrupted", body), e.TurnInterrupted):
+            return cut.reason
+    return "crash"
 
 
 def waiting_texts(db: apsw.Connection, session: int) -> list[tuple[str, str]]:

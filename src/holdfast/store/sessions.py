@@ -11,7 +11,8 @@ from holdfast.core.busy import Asked, Route, route
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull, NotFound, QuestionClosed
 from holdfast.core.resets import Boundary, due
-from holdfast.core.sessions import Session
+from holdfast.core.resume import asks_again
+from holdfast.core.sessions import Session, numbered_title
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import (
     Accepted,
@@ -28,7 +29,7 @@ from holdfast.store import reads
 from holdfast.store.catalog import GOES_ON, NOTHING, RESET, RESUME, STOP, append, digest
 from holdfast.store.connection import fetch
 from holdfast.store.log import Head, load_head, number, save_head
-from holdfast.store.unattended import STOPPED_WAITING, ask_again, end_unattended, open_question, question_told, refuse_waiting
+from holdfast.store.unattended import STOPPED_WAITING, ask_again, end_unattended, last_request, open_question, question_told, refuse_waiting
 
 EXPIRED_AT_ONCE = 100
 
@@ -167,12 +168,16 @@ def _begin(
     told: bool = True,
 ) -> Session:
     """A new session of the same key. Its first words say why, and how to get back."""
-    why = notices.begun(auto_reset_reason or "asked", reads.conversation_number(db, number(db, before.session_id)))
+    left = reads.conversation_number(db, number(db, before.session_id))
+    why = notices.begun(auto_reset_reason or "asked", left)
     created = e.SessionCreated(
         session_id=fresh[0],
         session_key=before.session_key,
         log=fresh[1],
-        title=before.title if auto_reset_reason == "suspended" else None,  # The same work goes on, elsewhere.
+        # The same work, in another conversation: people must be able to tell them apart.
+        title=numbered_title(before.title, reads.conversations_of(db, before.session_key) + 1)
+        if auto_reset_reason == "suspended"
+        else None,
         auto_reset_reason=auto_reset_reason,
         dedup_key=dedup_key,
     )
@@ -222,15 +227,16 @@ def resume_session(db: apsw.Connection, session_id: str, by: str, dedup_key: str
     session = reads.living(db, session_id)
     if known is not None:
         return Moved(known[0], changed=known[1] != NOTHING, goes_on=known[1] == GOES_ON)
-    cut = session.turn_state is TurnState.INTERRUPTED
-    if session.current and not session.suspended and not cut:
+    cut, again = session.turn_state is TurnState.INTERRUPTED, asks_again(session)
+    if session.current and not session.suspended and not cut and not again:
         _note(db, session_id, RESUME, dedup_key, at)
         return Moved(session_id, changed=False)
     other = None if session.current else reads.current_session(db, session.session_key)
     if other is not None:
         _leave(db, other, by, "another conversation was resumed first", at)
-    goes_on = cut or session.turn_state is TurnState.ANSWERED
-    append_free(db, number(db, session_id), [e.SessionResumed(by=by, goes_on=goes_on, dedup_key=dedup_key)], at)
+    request = last_request(db, load_head(db, number(db, session_id))) if again else []
+    goes_on = cut or bool(request) or session.turn_state is TurnState.ANSWERED
+    append_free(db, number(db, session_id), [e.SessionResumed(by=by, goes_on=goes_on, dedup_key=dedup_key), *request], at)
     return Moved(session_id, changed=True, goes_on=goes_on)
 
 
@@ -310,8 +316,8 @@ def _resume(db: apsw.Connection, session: Session, action: Resume, at: int) -> t
 
 
 def _worth_resuming(db: apsw.Connection, session: Session) -> str | None:
-    """What was cut or suspended here; else, where nothing is under way, the conversation before this one."""
-    if session.suspended or session.turn_state is TurnState.INTERRUPTED:
+    """What was interrupted, set aside or suspended here; else, where nothing runs, the previous conversation."""
+    if session.suspended or session.turn_state is TurnState.INTERRUPTED or asks_again(session):
         return session.session_id
     if session.open_turn:
         return None

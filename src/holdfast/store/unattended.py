@@ -69,6 +69,17 @@ def end_unattended(db: apsw.Connection, head: Head, outcome: Outcome, why: str, 
     append(db, head, e.TurnEnded(outcome=outcome, error=why if outcome is Outcome.FAILED else None), at, in_turn=True)
 
 
+def last_request(db: apsw.Connection, head: Head) -> list[e.Event]:
+    """What puts the last request of a session again: as a message of the same sender, in reply to the same one, with the mark of what
+    interrupted it, so that its agent is told (B1). Nothing where it cannot be read.
+    """
+    asked = reads.event_at(db, head.session, head.asked_seq)
+    if not isinstance(asked, e.MessageAccepted):
+        return []
+    again = e.MessageAccepted(message_id=f"{head.turn}.again", text=asked.text, sender=asked.sender, anchor=asked.anchor)
+    return [e.SessionChanged(resume_pending=True, resume_reason=reads.last_reason(db, head)), again]
+
+
 def set_aside(db: apsw.Connection, head: Head, key: str, at: int) -> None:
     """A human's message goes on from a turn that was left. The mark outlives it, until a turn completes (A13, A23)."""
     cut = reads.open_turn(db, head)

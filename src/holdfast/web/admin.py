@@ -151,7 +151,7 @@ class Admin:
             method="POST",
             path="/api/admin/unpause",
             handle=self.unpause,
-            summary="Go on after a pause",
+            summary="Resume after a pause",
             body=Nothing,
             body_optional=True,
             answers={200: Ordered},

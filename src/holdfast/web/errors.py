@@ -73,7 +73,7 @@ class NoSuchPath(WebError):
     code, status = "no_such_path", 404
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"There is nothing at {path!r}. GET /api/openapi.json lists what there is.")
+        super().__init__(f"There is nothing at {path!r}. GET /api/openapi.json lists the paths.")
 
 
 class WrongMethod(WebError):
@@ -155,7 +155,7 @@ def reply_to(error: Exception) -> Reply:
     if status == 500 or not isinstance(error, HoldfastError):
         name = secrets.token_hex(6)
         log.error("request failed", id=name, exc_info=error)
-        return _failed(500, "internal", f"Something went wrong inside Holdfast. Its log tells what, under the id {name}.")
+        return _failed(500, "internal", f"Something went wrong inside Holdfast. See its log, id {name}.")
     headers: tuple[Header, ...] = ()
     if isinstance(error, WebError):
         headers = error.headers

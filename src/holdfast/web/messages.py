@@ -25,8 +25,8 @@ class NewMessage(Body, frozen=True):
 
 
 class AcceptedMessage(msgspec.Struct):
-    """`session_id` may be another one than asked for: one that is suspended, or rests for longer than its reset policy allows, passes its
-    messages on to a new one; one that is no longer its key's current one to that; `/new` and `/resume` are answered where they lead.
+    """`session_id`: where the message went. If the session is not current, the key's current one gets it; if it is suspended or past a
+    reset boundary, a new one does; `/new` and `/resume` are answered where they lead.
     """
 
     message_id: str

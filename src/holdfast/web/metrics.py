@@ -28,7 +28,7 @@ class Metrics:
             ("holdfast_running_turns", "Turns that run in any process on this store.", counts.running),
             ("holdfast_running_turns_here", "Turns that run in this process.", gateway.lanes.running),
             ("holdfast_suspended_sessions", "Sessions whose next message starts a new one.", counts.suspended),
-            ("holdfast_pending_sessions", "Sessions whose last turn was cut and is not yet made good.", counts.pending),
+            ("holdfast_pending_sessions", "Sessions whose last turn was interrupted and not yet recovered.", counts.pending),
             ("holdfast_safe_mode", "1 while nothing is resumed by itself after several crashes.", int(gateway.safe_mode)),
             ("holdfast_readers", "Open event streams.", gateway.feed.readers),
             ("holdfast_degraded", "1 while nothing can be stored.", int(gateway.store.degraded is not None)),
@@ -37,7 +37,7 @@ class Metrics:
         counters: tuple[tuple[str, str, str, Mapping[Any, int]], ...] = (
             ("holdfast_http_answers", "Answers to HTTP requests.", "status", self._answered),
             ("holdfast_turns", "Turns that ended in this process.", "outcome", gateway.lanes.tally.turns),
-            ("holdfast_recoveries", "Decisions over cut turns.", "rule", gateway.lanes.tally.rules),
+            ("holdfast_recoveries", "Decisions about interrupted turns.", "rule", gateway.lanes.tally.rules),
         )
         for name, words, label, counted in counters:
             family = CounterMetricFamily(name, words, labels=[label])

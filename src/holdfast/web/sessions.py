@@ -82,7 +82,7 @@ class ResetSession(msgspec.Struct):
 
 
 class ResumedSession(msgspec.Struct):
-    """`goes_on`: its cut turn continues. `changed`: it was not so before."""
+    """`goes_on`: its interrupted work continues. `changed`: false if all of this was so already."""
 
     session_id: str
     changed: bool
@@ -161,7 +161,7 @@ class Sessions:
             method="POST",
             path=f"{one}/reset",
             handle=self.reset,
-            summary="Begin a new session of its key; this one is kept",
+            summary="Start a new session of its key; this one is kept",
             body=Command,
             body_optional=True,
             answers={200: ResetSession},
@@ -171,7 +171,7 @@ class Sessions:
             method="POST",
             path=f"{one}/resume",
             handle=self.resume,
-            summary="Make it its key's current one, lift its suspension, continue its cut turn",
+            summary="Make it its key's current one, lift its suspension, continue its interrupted work",
             body=Command,
             body_optional=True,
             answers={200: ResumedSession},
@@ -181,7 +181,7 @@ class Sessions:
             method="POST",
             path=f"{one}/suspend",
             handle=self.suspend,
-            summary="Cut its turn and leave it; its next message starts a new session",
+            summary="Interrupt its turn and leave it; its next message starts a new session",
             body=Nothing,
             body_optional=True,
             answers={200: views.SummaryView},
