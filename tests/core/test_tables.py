@@ -126,13 +126,18 @@ MOVES = {
     (D.PENDING, "send"): D.SENDING, (D.SENDING, "receipt"): D.SENT, (D.SENDING, "failed"): D.PENDING, (D.SENDING, "lost"): D.UNKNOWN,
     (D.SENDING, "give up"): D.DEAD, (D.UNKNOWN, "found"): D.SENT, (D.UNKNOWN, "not found"): D.PENDING, (D.UNKNOWN, "repeat"): D.REPEATING,
     (D.UNKNOWN, "give up"): D.DEAD, (D.REPEATING, "receipt"): D.SENT, (D.REPEATING, "failed"): D.UNKNOWN, (D.REPEATING, "lost"): D.UNKNOWN,
-    (D.REPEATING, "give up"): D.DEAD,
+    (D.REPEATING, "give up"): D.DEAD, (D.PENDING, "give up"): D.DEAD,
+    **{(state, "restored"): D.UNKNOWN for state in (D.PENDING, D.SENDING, D.UNKNOWN, D.REPEATING)},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("state", "happened"),
-    [*itertools.product(DeliveryState, ["send", "receipt", "failed", "lost", "give up", "found", "not found", "repeat", "nonsense"])],
+    [
+        *itertools.product(
+            DeliveryState, ["send", "receipt", "failed", "lost", "give up", "found", "not found", "repeat", "restored", "nonsense"]
+        )
+    ],
 )
 def test_a_delivery_moves_as_the_table_says_and_refuses_the_rest(state: DeliveryState, happened: str) -> None:
     if (state, happened) in MOVES:

@@ -52,6 +52,7 @@ COMMANDS = {
     "token": Listed("token", "Print or replace the token of the page and the HTTP API."),
     "doctor": Listed("doctor", "Check everything a gateway depends on, and say what to do."),
     "backup": Listed("backup", "Copy all conversations to a file, also while the gateway runs."),
+    "restore": Listed("restore", "Put a backup in the place of all conversations."),
     "service": Listed("service", "Let the system run the gateway, and start it again when it dies."),
     "config": Listed("settings", "Show the settings in force and where each came from."),
 }

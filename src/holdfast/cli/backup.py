@@ -26,8 +26,8 @@ class Damaged(Refused):
 def command(path: Path, force: bool, as_json: bool) -> None:
     """Copy all conversations to a file, also while the gateway runs.
 
-    PATH is the file, or a folder, in which the file is named after the time. The copy is checked before it takes its name. To restore it,
-    stop the gateway and put it in place of holdfast.db in the home folder, after removing holdfast.db-wal and holdfast.db-shm.
+    PATH is the file, or a folder, in which the file is named after the time. The copy is checked before it takes its name.
+    `holdfast restore` puts it back.
     """
     from holdfast.cli import offline
 

@@ -9,7 +9,9 @@ MAX_TRIES = 8
 
 
 class DeliveryState(StrEnum):
-    """UNKNOWN: it was being sent when its sender died. REPEATING: it is sent once more, labelled. DEAD: given up, visibly."""
+    """UNKNOWN: it was being sent when its sender died, or may have been sent since the backup that it was restored from. REPEATING: it is
+    sent once more, labelled. DEAD: given up, visibly.
+    """
 
     PENDING = "pending"
     SENDING = "sending"
@@ -22,10 +24,13 @@ class DeliveryState(StrEnum):
 D = DeliveryState
 TABLE: dict[tuple[DeliveryState, str], DeliveryState] = {
     (D.PENDING, "send"): D.SENDING,
+    (D.PENDING, "restored"): D.UNKNOWN,
+    (D.PENDING, "give up"): D.DEAD,
     (D.SENDING, "receipt"): D.SENT,
     (D.SENDING, "failed"): D.PENDING,
     (D.SENDING, "lost"): D.UNKNOWN,
     (D.SENDING, "give up"): D.DEAD,
+    (D.SENDING, "restored"): D.UNKNOWN,
     (D.UNKNOWN, "found"): D.SENT,
     (D.UNKNOWN, "not found"): D.PENDING,
     (D.UNKNOWN, "repeat"): D.REPEATING,
@@ -34,6 +39,8 @@ TABLE: dict[tuple[DeliveryState, str], DeliveryState] = {
     (D.REPEATING, "failed"): D.UNKNOWN,
     (D.REPEATING, "lost"): D.UNKNOWN,
     (D.REPEATING, "give up"): D.DEAD,
+    (D.REPEATING, "restored"): D.UNKNOWN,
+    (D.UNKNOWN, "restored"): D.UNKNOWN,
 }
 DUE = (D.PENDING, D.UNKNOWN)
 IN_FLIGHT = (D.SENDING, D.REPEATING)

@@ -86,6 +86,13 @@ class SessionForgotten(Event, frozen=True):
     done: bool = False
 
 
+class SessionRestored(Event, frozen=True):
+    """The store is a copy of the one in which this log was begun; from here on the log goes by another name."""
+
+    kind = "session.restored"
+    log: str
+
+
 class RequestNoted(Event, frozen=True):
     """A request that found nothing to do, so that it finds nothing when it is repeated."""
 
@@ -284,7 +291,16 @@ class Damaged(Event, frozen=True):
 KINDS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
-        *(SessionCreated, SessionChanged, SessionResumed, SessionDeleted, SessionUndeleted, SessionPurged, SessionForgotten),
+        *(
+            SessionCreated,
+            SessionChanged,
+            SessionResumed,
+            SessionDeleted,
+            SessionUndeleted,
+            SessionPurged,
+            SessionForgotten,
+            SessionRestored,
+        ),
         *(RequestNoted, MessageAccepted, MessageRefused, MessageWritten),
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested),
         *(Text, Reasoning, ToolStarted, ToolOutput, ToolFinished, QuestionAsked, QuestionAnswered),

@@ -13,6 +13,7 @@ CUT_BY = {
     "store_full": "a full disk",
     "store_gone": "the loss of the database",
     "suspended": "a suspension",
+    "restored": "the restoring of a backup",
 }
 _BEGUN = {
     "suspended": "the previous one was suspended",

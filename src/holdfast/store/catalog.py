@@ -165,6 +165,8 @@ def _apply_session(db: apsw.Connection, head: Head, event: e.Event, at: int, *, 
             db.execute("INSERT INTO inbox VALUES (?, ?, ?)", (head.session, head.seq, event.message_id))
             remember(db, event.dedup_key, digest(event.text), head.session, event.message_id)
             db.execute("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", (title_of(event.text), head.session))
+        case e.SessionRestored():
+            db.execute("UPDATE session SET log = ? WHERE id = ?", (event.log, head.session))
         case e.RequestNoted():
             remember(db, event.dedup_key, event.what.encode(), head.session, NOTHING)
         case e.MessageRefused():

@@ -160,7 +160,7 @@ def scrub_stage(db: apsw.Connection) -> int:
 
 def truncate_log(db: apsw.Connection) -> bool:
     """Empties the write-ahead log. False when somebody reads in it; on a connection of its own, because a reader's may write nothing."""
-    truncating = connect(Path(db.filename))
+    truncating = connect(Path(db.filename), create=False)
     try:
         return checkpoint(truncating, apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:

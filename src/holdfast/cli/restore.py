@@ -1,0 +1,98 @@
+"""`holdfast restore`: a backup takes the place of the conversations of a home folder."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from holdfast.cli.display import count
+from holdfast.cli.options import home, home_option, json_option, print_json, say
+from holdfast.core.errors import Held, Refused
+
+
+class InUse(Held):
+    code = "in_use"
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(f"A gateway runs on {place}, so nothing can be restored there now. Stop it with `holdfast stop` first.")
+
+
+@click.command("restore")
+@home_option
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--damaged", is_flag=True, help="Restore a backup even if events in it are damaged.")
+@json_option
+def command(path: Path, damaged: bool, as_json: bool) -> None:
+    """Put a backup in the place of all conversations.
+
+    PATH is a file that `holdfast backup` made. It is checked first; the gateway must not run. The conversations that are there are kept in
+    a folder named replaced-TIME in the home folder. Work that ran when the backup was made is taken up as after an interruption.
+    """
+    from holdfast.config import prepare_home
+    from holdfast.store.restoring import restore
+
+    os.umask(0o077)
+    backup, place = path.expanduser().absolute(), home()
+    if not backup.is_file():
+        raise Refused(f"There is no file {backup}.")
+    prepare_home(place)
+    with _nobody_serving(place):
+        done = restore(
+            place,
+            backup,
+            now=time.time_ns() // 1_000_000,
+            new_log=lambda: f"l_{secrets.token_hex(8)}",
+            stamp=f"{datetime.now():%Y%m%d-%H%M%S}",
+            damage=damaged,
+        )
+    if as_json:
+        print_json(done._asdict() | {"aside": str(done.aside) if done.aside else None})
+        return
+    made = f", last changed {datetime.fromtimestamp(done.newest_at / 1000):%Y-%m-%d %H:%M:%S}" if done.newest_at else ""
+    say(f"Restored {count(done.sessions, 'conversation')} from {backup}{made}.")
+    if done.interrupted:
+        say(f"{count(done.interrupted, 'turn')} ran when it was made; the next start decides what happens to them.")
+    if done.unsure or done.dropped:
+        then = "are sent again with the words “may be a repeat”" if done.unsure else "are too old to be sent again"
+        say(f"{count(done.unsure + done.dropped, 'reply', 'replies')} had not been sent yet: they {then}.")
+    if done.damaged:
+        say(f"{count(done.damaged, 'event')} in it could not be read and are shown as damaged.")
+    say(f"What was there before is in {done.aside}." if done.aside else "There were no conversations before.")
+    say("Start the gateway with `holdfast serve`.")
+
+
+@contextlib.contextmanager
+def _nobody_serving(place: Path) -> Iterator[None]:
+    """As a gateway does, by the operating system's locks: nothing serves this home, or finishes turns of it, and nothing starts to."""
+    descriptor = os.open(place / "serving.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        if not _free(descriptor) or any(not _is_free(file) for file in (place / "owners").glob("*")):
+            raise InUse(place)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_free(file: Path) -> bool:
+    try:
+        descriptor = os.open(file, os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    try:
+        return _free(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""Putting a backup in the place of a home's database: checked and made ready beside it, then swapped by one rename.
+
+The home must belong to nobody else while this runs; the caller sees to that. A kill at any moment leaves the old database or the new one.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from holdfast.core import delivery
+from holdfast.core import events as e
+from holdfast.core.errors import Refused
+from holdfast.core.resume import FRESH_FOR_S
+from holdfast.core.turns import TurnState
+from holdfast.ports import Owner
+from holdfast.store import reads
+from holdfast.store.catalog import rebuild
+from holdfast.store.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
+from holdfast.store.log import COLUMNS, Finding, load_head, number, read
+from holdfast.store.operations import take_turn
+from holdfast.store.sessions import append_free
+from holdfast.store.sqlite import DATABASE
+from holdfast.store.upkeep import register_owner, set_pause
+
+MAKING = ".restoring.db"
+BESIDE = ("", "-wal", "-shm", "-journal")
+HEADER = b"SQLite format 3\0"
+PAGE = 1000
+RESTORED = "restored"
+TOO_OLD = "it was owed when a backup was made that is too old to send it now"
+
+
+class Restored(NamedTuple):
+    """`newest_at`: when the last event of the backup was stored. `interrupted`: turns that ran when it was made. `unsure`: replies that may
+    have been sent since, and are sent again with a label. `dropped`: those too old for that. `aside`: where the old database is now.
+    """
+
+    sessions: int
+    newest_at: int
+    interrupted: int
+    unsure: int
+    dropped: int
+    damaged: int
+    aside: Path | None
+
+
+class NoBackup(Refused):
+    code = "no_backup"
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} cannot be restored: {why}. Nothing was changed.")
+
+
+def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], stamp: str, damage: bool) -> Restored:
+    """`damage`: whether a backup with damaged events is taken as it is. Raises `Refused` with nothing changed."""
+    check_place(home)
+    making = home / MAKING
+    _remove(making)
+    try:
+        _copy(backup, making)
+        try:
+            restored = _make_ready(making, backup, now=now, new_log=new_log, damage=damage)
+        except apsw.Error as error:
+            raise NoBackup(backup, f"it is damaged or no database of Holdfast ({error})") from error
+        _sync(making)
+        aside = _keep_aside(home, home / f"replaced-{stamp}")
+        os.replace(making, home / DATABASE)
+        _sync(home)
+    finally:
+        _remove(making)
+    return restored._replace(aside=aside)
+
+
+def _copy(backup: Path, making: Path) -> None:
+    for beside in BESIDE[1:]:
+        with contextlib.suppress(FileNotFoundError):
+            if Path(f"{backup}{beside}").stat().st_size and beside != "-shm":
+                raise NoBackup(
+                    backup, f"{backup.name}{beside} lies beside it, so it is in use or was. Copies are made by `holdfast backup`"
+                )
+    os.close(os.open(making, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    shutil.copyfile(backup, making)
+
+
+def _make_ready(making: Path, backup: Path, *, now: int, new_log: Callable[[], str], damage: bool) -> Restored:
+    db = connect(making, create=False)
+    try:
+        _check(db, backup)
+        migrate(db, rebuild)
+        damaged = _count_damaged(db)
+        if damaged and not damage:
+            raise NoBackup(backup, f"{damaged} of its events are damaged. With --damaged it is restored as it is")
+        with db:
+            restored = _renew(db, now=now, new_log=new_log)
+        fetch(db, "PRAGMA journal_mode = DELETE")  # One file, at rest.
+    finally:
+        db.close()
+    return restored._replace(damaged=damaged)
+
+
+def _check(db: apsw.Connection, backup: Path) -> None:
+    found = fetch(db, "PRAGMA integrity_check(1)")[0][0]
+    if found != "ok":
+        raise NoBackup(backup, f"it is damaged ({' '.join(found.split())})")
+    version = int(db.pragma("user_version"))
+    if version > SCHEMA_VERSION:
+        raise NoBackup(
+            backup, f"it has schema {version}, and this Holdfast knows up to {SCHEMA_VERSION}. Use the newer Holdfast that wrote it"
+        )
+    if not version or not fetch(db, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'event'"):
+        raise NoBackup(backup, "it is no database of Holdfast")
+
+
+def _count_damaged(db: apsw.Connection) -> int:
+    found: list[Finding] = []
+    after = 0
+    while rows := fetch(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (after, PAGE)):
+        read(db, rows, {}, found)
+        after = rows[-1][0]
+    return len(found)
+
+
+def _renew(db: apsw.Connection, *, now: int, new_log: Callable[[], str]) -> Restored:
+    """Makes a copy of a store another store: readers of the first start from a snapshot, and what was under way in it is over."""
+    newest = fetch(db, "SELECT max(at) FROM event")[0][0] or 0
+    interrupted = _interrupt(db, now)
+    sessions = fetch(db, "SELECT id FROM session WHERE purged = 0")
+    for (session,) in sessions:
+        append_free(db, session, [e.SessionRestored(log=new_log())], now)
+    unsure, dropped = _doubt_deliveries(db, fresh=now - newest <= FRESH_FOR_S * 1000, at=now)
+    set_pause(db, None)
+    db.execute("UPDATE start SET ended = 1")  # Nobody is to blame for a life that went on elsewhere.
+    db.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
+    return Restored(len(sessions), newest, interrupted, unsure, dropped, 0, None)
+
+
+def _interrupt(db: apsw.Connection, at: int) -> int:
+    running = fetch(db, "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.state = ?", (str(TurnState.RUNNING),))
+    if not running:
+        return 0
+    owner = register_owner(db, Owner(name=f"{RESTORED}-{at}", pid=0, started_at=at, boot_id=""))
+    for (session_id,) in running:
+        session = reads.session(db, session_id)
+        written = len(reads.answer_text(db, load_head(db, number(db, session_id))))
+        cut = e.TurnInterrupted(reason=RESTORED, restarts=session.interrupted_restarts, written=written)
+        take_turn(db, session_id, owner, session.turn_id or "", session.epoch, [cut], at)
+    return len(running)
+
+
+def _doubt_deliveries(db: apsw.Connection, *, fresh: bool, at: int) -> tuple[int, int]:
+    """What was owed when the backup was made may have been sent since. (How many are sent again with a label, how many are not.)"""
+    rows = fetch(db, "SELECT session, delivery_id, state, tries FROM outbox WHERE state NOT IN ('sent', 'dead')")
+    for session, delivery_id, before, tries in rows:
+        state = delivery.after(delivery.DeliveryState(before), "restored" if fresh else "give up")
+        change = e.DeliveryChanged(delivery_id=delivery_id, state=state, tries=tries, error=None if fresh else TOO_OLD)
+        append_free(db, session, [change], at)
+    return (len(rows), 0) if fresh else (0, len(rows))
+
+
+def _keep_aside(home: Path, aside: Path) -> Path | None:
+    """The database that is there, whole, under another name as well. From here until the swap it stays usable where it is."""
+    old = home / DATABASE
+    if not old.exists():
+        return None
+    _come_to_rest(old)
+    aside.mkdir(mode=0o700)
+    for beside in BESIDE:
+        file = Path(f"{old}{beside}")
+        if file.exists():
+            _also(file, aside / file.name)
+    _sync(aside)
+    _sync(home)
+    # Only a database that could not be opened still has these. Left there, they would be taken for the new one's.
+    for beside in BESIDE[1:]:
+        Path(f"{old}{beside}").unlink(missing_ok=True)
+    return aside
+
+
+def _come_to_rest(path: Path) -> None:
+    """Everything in one file, if it is a database at all. SQLite would throw away what lies beside another file."""
+    with path.open("rb") as file:
+        if file.read(len(HEADER)) != HEADER:
+            return
+    with contextlib.suppress(apsw.Error):
+        db = connect(path, create=False)
+        try:
+            fetch(db, "PRAGMA journal_mode = DELETE")
+        finally:
+            db.close()
+
+
+def _also(file: Path, name: Path) -> None:
+    try:
+        os.link(file, name)
+    except OSError:  # Not every file system can give a file two names.
+        shutil.copy2(file, name)
+        _sync(name)
+
+
+def _remove(database: Path) -> None:
+    for beside in BESIDE:
+        Path(f"{database}{beside}").unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
