@@ -128,4 +128,10 @@ def test_safe_mode_holds_what_was_cut_until_resume_all_and_a_stuck_conversation_
     go_to(own_page, stuck)
     expect(bar).to_have_attribute("data-kind", "suspended", timeout=WAIT_MS)
     expect(decisions.last).to_contain_text("set aside: rule R2")
-    expect(notices(own_page)).to_contain_text("3 restarts in a row interrupted this conversation")
+    expect(notices(own_page)).to_contain_text(
+        "3 restarts in a row interrupted this conversation, so it is suspended. "
+        "Send /resume to continue it, or a message to start a new conversation."
+    )
+    own_page.get_by_test_id("resume").click()
+    expect(bar).to_have_count(0, timeout=WAIT_MS)
+    expect(answers(own_page).nth(1)).to_contain_text("1 2 3", timeout=WAIT_MS)

@@ -145,6 +145,22 @@ async def test_a_message_in_a_chat_answers_a_question_only_once_it_was_delivered
     assert (session.turn_state, session.queued) == (TurnState.ANSWERED, 1)
 
 
+@pytest.mark.parametrize("why", ["suspended", "expired"])
+async def test_a_lost_question_that_takes_no_answer_any_more_is_not_asked_again(store: Store, why: str) -> None:
+    """A27, A14"""
+    turn = await running(store, key=CHAT)
+    told = e.MessageWritten(message_id="q1.asked", role="notice", text="Which one?", delivery_id="q1.asked")
+    await append(store, turn, told, question(expires_at=NOW + 5))
+    dead = e.DeliveryChanged(delivery_id="q1.asked", state=DeliveryState.DEAD)
+    await store.record_delivery("s1", dead, expect=DeliveryState.PENDING, at=NOW)
+    if why == "suspended":
+        await store.change_session("s1", e.SessionChanged(suspended=True), at=NOW)
+        assert (await say(store, fresh=("s2", "l2"))).session_id == "s2"
+    else:
+        assert (await say(store, at=NOW + 5)).session_id == "s1"
+    assert "q1.asked.2" not in [delivery.delivery_id for delivery in await owed(store)]
+
+
 async def test_an_answer_is_recorded_once(store: Store) -> None:
     await ask(store)
     assert await store.answer("q1", answered("yes"), at=NOW) == "s1"

@@ -167,6 +167,10 @@ def test_safe_mode_is_entered_shown_and_left(tmp_path: Path) -> None:
         assert "not in safe mode" in holdfast(serving.home, "resume", "--all").out
         assert "safe mode" not in holdfast(serving.home, "status").out
 
+        said = holdfast(serving.home, "resume", stuck)
+        assert said.code == 0 and said.out.startswith(f"Resumed {stuck}. The interrupted work continues;")
+        assert [turn["outcome"] for turn in serving.wait_for(stuck, state="running")["turns"]] == ["set_aside", None]
+
 
 def test_without_automatic_resume_a_cut_conversation_is_resumed_by_name(tmp_path: Path) -> None:
     """R7: it is pending until a human goes on from it."""

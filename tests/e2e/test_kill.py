@@ -89,7 +89,8 @@ def test_a_command_runs_once_or_its_outcome_is_said_to_be_unknown(tmp_path: Path
         (call,) = answer["tool_calls"]
         assert written <= 1
         if call["outcome"] == "unknown":
-            assert "unknown" in answer["text"]
+            told = "The gateway was interrupted while terminal was running. It is not known whether it finished, and it was not run again."
+            assert answer["text"].startswith(told) and "the user" not in answer["text"]
         else:
             assert (call["outcome"], written) == ("done", 1)
 
@@ -159,6 +160,14 @@ def test_a_session_that_three_restarts_cut_is_suspended_and_the_next_message_sta
         fresh = serving.wait_for(posted["session_id"])
         assert fresh["was_auto_reset"] and fresh["auto_reset_reason"] == "suspended"
         assert fresh["session_key"] == session["session_key"]
+        assert (session["title"], fresh["title"]) == ("hang", "hang (2)")
+        assert session["messages"][-1]["text"] == (
+            "3 restarts in a row interrupted this conversation, so it is suspended. "
+            "Send /resume to continue it, or a message to start a new conversation."
+        )
+        assert serving.post(posted["session_id"], "/resume")["session_id"] == session_id
+        wait_until(lambda: [turn["state"] for turn in serving.session(session_id)["turns"]] == ["ended", "running"])
+        assert serving.session(session_id)["current"] and not serving.session(session_id)["suspended"]
 
 
 def test_sessions_at_rest_stay_silent_after_a_kill(tmp_path: Path) -> None:

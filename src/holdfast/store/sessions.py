@@ -129,7 +129,7 @@ def accept(
         raise LaneFull(session.queued)
     if late:
         end_unattended(db, head, Outcome.FAILED, notices.expired(), at)
-    if told is Asked.LOST:  # Its user is there to be asked again.
+    if told is Asked.LOST and reason is None:  # Its user is there to be asked again.
         ask_again(db, head, at)
     append(db, head, message, at, in_turn=False)
     if where is Route.ANSWER:

@@ -35,9 +35,11 @@ def question_told(db: apsw.Connection, session: int) -> Asked:
 
 
 def ask_again(db: apsw.Connection, head: Head, at: int) -> None:
-    """Owes the chat its open question once more, if no message that carried it will ever arrive (R5). The caller saves the head."""
+    """Owes the chat its open question once more, if no message that carried it will ever arrive and there is still time to answer (R5).
+    The caller saves the head.
+    """
     tellings = _tellings(db, head.session)
-    if asked([DeliveryState(state) for _, state, _ in tellings]) is not Asked.LOST:
+    if open_question(db, head.session)[2] <= at or asked([DeliveryState(state) for _, state, _ in tellings]) is not Asked.LOST:
         return
     first, _, seq = tellings[0]
     written = reads.event_at(db, head.session, seq)
