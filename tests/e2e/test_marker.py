@@ -114,14 +114,22 @@ def test_a_marker_while_it_already_drains_changes_nothing(tmp_path: Path) -> Non
 # the command that writes it
 
 
-def test_a_stop_that_cannot_be_announced_is_not_done(tmp_path: Path) -> None:
-    """D9: it says why, and what can be done."""
+@pytest.mark.parametrize("by", ["HTTP", "signal"])
+def test_a_marker_that_cannot_be_written_is_reported_and_the_stop_is_done_and_announced_all_the_same(tmp_path: Path, by: str) -> None:
+    """D9, C26, C18"""
     with Serving(tmp_path / "home") as serving:
-        (serving.home / "planned-stop.json").mkdir()
+        place, process = serving.home / "planned-stop.json", serving.reaped()
+        place.mkdir()
+        if by == "signal":
+            (serving.home / "token").write_text("x" * 43)
         said = holdfast(serving.home, "stop")
-        assert said.code == 1 and is_one_sentence(said.err)
-        assert "planned-stop.json cannot be written" in said.err and f"`kill {serving.pid}`" in said.err
-        assert serving.new_session()
+        assert said.code == 0 and f"Stopped (process {process.pid}," in said.out
+        assert said.err.strip() == f"The stop marker {place} cannot be written (Is a directory). Stopping without it."
+        assert process.wait(30) == 0
+        assert (serving.written["gateway_state"], serving.written["why"]) == (
+            "stopped",
+            {"HTTP": "asked over HTTP", "signal": "SIGUSR1"}[by],
+        )
         assert [path.name for path in serving.home.glob(".planned*")] == [], "nothing half made is left"
 
 

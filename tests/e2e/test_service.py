@@ -206,6 +206,19 @@ def test_a_service_that_is_stopped_stays_down_and_is_no_failure(machine: Machine
         assert service.show("NRestarts") == "0"
 
 
+def test_a_service_that_hangs_and_is_stopped_by_force_stays_down(machine: Machine, tmp_path: Path) -> None:
+    """C28, C29: systemd is told that this end is wanted, before the kill that it would take for a crash."""
+    with Service(machine, tmp_path) as service:
+        service.must("install", "--user")
+        machine.run("kill", "-STOP", str(service.main_pid))
+        said = machine.run(*service.command("stop", "--timeout", "1"))
+        assert said.code == 1 and "so it was killed" in said.err and "No turn was running." in said.err
+        wait_until(lambda: service.show("ActiveState") in ("inactive", "failed"))
+        assert service.main_pid == 0 and service.status["gateway_state"] == "stopped" and service.show("NRestarts") == "0"
+        service.must("start")
+        assert service.status["gateway_state"] == "running"
+
+
 def test_systemctl_restart_is_a_stop_nobody_announced_and_a_start(machine: Machine, tmp_path: Path) -> None:
     """C26"""
     with Service(machine, tmp_path) as service:

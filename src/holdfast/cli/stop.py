@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.display import count, took
-from holdfast.cli.options import chosen_home, home, home_option
+from holdfast.cli.options import chosen_home, home, home_option, note
 from holdfast.core.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ GRACE_S = 5.0
 TURN_S = 10.0
 # One that answers at all answers at once; one that hangs must be signalled while there is time.
 ASK_S = 3.0
+# What is killed is gone after a moment, unless its disk hangs.
+GONE_S = 5.0
 LOOK_S = 0.05
 
 
@@ -84,29 +86,27 @@ def _stop_gateway(timeout_s: float | None) -> None:
     began = time.monotonic()
     known = [life for each in (status, *(status.get("retiring") or ())) if (life := life_in(each))]
     patience_s = _default_timeout_s() if timeout_s is None else timeout_s
-    _plan(known[0])
-    _ask_to_stop(known[0], min(ASK_S, patience_s))
+    _ask_to_stop(known[0], min(ASK_S, patience_s), marked=_mark(known[0]))
     while left := [life for life in known if processes.lives(life)]:
         if time.monotonic() - began >= patience_s:
-            _force(left)
-            _leave_stopped()
-            raise Forced(left[0].pid, patience_s, status)
+            raise Forced(left[0].pid, patience_s, _force(left, status))
         time.sleep(LOOK_S)
     click.echo(f"Stopped (process {status['pid']}, {took(time.monotonic() - began)}).")
 
 
-def _plan(life: "Life") -> None:
-    """Says on disk that this stop is meant, before anything is done: whoever ends it, it is an operator's stop."""
+def _mark(life: "Life") -> bool:
+    """Announces the stop on disk, before anything is done: whoever ends the process, it is an operator's stop. False where it cannot be
+    written; then HTTP or a signal of our own announces it (D9).
+    """
     from holdfast import files
     from holdfast.core import planned_stop
 
     try:
         files.replace(home() / planned_stop.NAME, planned_stop.marker(life, at=time.time_ns() // 1_000_000))
     except OSError as error:
-        raise Refused(
-            f"The stop cannot be announced: {home() / planned_stop.NAME} cannot be written ({error.strerror}). "
-            f"Fix that, or end process {life.pid} with `kill {life.pid}`."
-        ) from error
+        note(f"The stop marker {home() / planned_stop.NAME} cannot be written ({error.strerror}). Stopping without it.")
+        return False
+    return True
 
 
 def _leave_stopped() -> None:
@@ -119,11 +119,40 @@ def _leave_stopped() -> None:
             files.replace(place, status | {"gateway_state": "stopped", "running_turns": 0})
 
 
-def _force(left: list["Life"]) -> None:
-    from holdfast import processes
+def _force(left: list["Life"], status: dict[str, Any]) -> int | None:
+    """Kills the processes and what their tools run; gives how many turns were interrupted by that, None where nobody can know (C29)."""
+    from holdfast import marks, processes
 
+    if status.get("supervisor") == "systemd":
+        from holdfast.install.systemctl import want_stopped
+
+        want_stopped(status["pid"], os.environ)
     for life in left:
         processes.send(life, signal.SIGKILL)
+    deadline = time.monotonic() + GONE_S
+    while any(processes.lives(life) for life in left) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    owners, turns = _left_by(left) or ([str(status.get("owner"))], None)
+    marks.kill(home(), lambda owner: owner in owners)
+    _leave_stopped()
+    return turns
+
+
+def _left_by(gone: list["Life"]) -> tuple[list[str], int] | None:
+    """From the store: the names of these owners, and how many turns they ran."""
+    from holdfast.cli import offline
+    from holdfast.core.errors import HoldfastError
+    from holdfast.store import SqliteStore
+
+    async def look(store: SqliteStore, _: object) -> tuple[list[str], int]:
+        owners, running = await store.owners(), await store.running_by_owner()
+        dead = [owner for owner in owners if owner.life in gone]
+        return [owner.name for owner in dead], sum(running.get(owner.id, 0) for owner in dead)
+
+    try:
+        return offline.read(home(), look)
+    except HoldfastError:
+        return None
 
 
 class StillRunning(Refused):
@@ -139,19 +168,24 @@ class StillRunning(Refused):
 class Forced(Unavailable):
     code = "forced"
 
-    def __init__(self, pid: int, waited_s: float, status: dict[str, Any]) -> None:
-        turns = count(status.get("running_turns", 0), "turn")
+    def __init__(self, pid: int, waited_s: float, turns: int | None) -> None:
+        interrupted = {None: "", 0: " No turn was running.", 1: " 1 turn was interrupted and continues at the next start."}.get(
+            turns, f" {turns} turns were interrupted and continue at the next start."
+        )
         super().__init__(
-            f"Process {pid} was asked to stop and was still there after {took(waited_s)} ({status['gateway_state']}, {turns} running), "
-            "so it was killed. What was accepted is on disk, and what was cut goes on at the next start."
+            f"Process {pid} was asked to stop and was still there after {took(waited_s)}, so it was killed, with the commands its tools "
+            f"were running.{interrupted} What was accepted is on disk."
         )
 
 
-def _ask_to_stop(life: "Life", patience_s: float) -> None:
-    """Over HTTP; where that fails, by the signal that means the same."""
+def _ask_to_stop(life: "Life", patience_s: float, *, marked: bool) -> None:
+    """Over HTTP; where that fails, by a signal: one that the marker announces, or one that announces itself. Where no signal can be sent,
+    the marker alone does it.
+    """
     from holdfast import processes
     from holdfast.cli.client import connect
     from holdfast.core.errors import HoldfastError
+    from holdfast.core.exits import Signal
 
     try:
         connect(home()).post("/api/admin/stop", patience_s=max(0.1, patience_s))
@@ -159,9 +193,10 @@ def _ask_to_stop(life: "Life", patience_s: float) -> None:
     except HoldfastError:
         pass
     try:
-        processes.send(life, signal.SIGTERM)
+        processes.send(life, signal.SIGTERM if marked else signal.Signals[Signal.ANNOUNCED])
     except PermissionError:
-        raise Refused(f"Process {life.pid} belongs to another user. Run this as that user, or as root.") from None
+        if not marked:
+            raise Refused(f"Process {life.pid} belongs to another user. Run this as that user, or as root.") from None
 
 
 def _default_timeout_s() -> float:

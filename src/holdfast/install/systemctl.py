@@ -141,3 +141,23 @@ def let_linger(environment: Mapping[str, str]) -> bool:
         ["loginctl", "--no-ask-password", "enable-linger"], env=dict(environment), capture_output=True, stdin=subprocess.DEVNULL, timeout=30
     )
     return done.returncode == 0
+
+
+def want_stopped(pid: int, environment: Mapping[str, str]) -> None:
+    """Tells systemd that the service of this process is wanted down, and does not wait: whoever kills the process next, systemd does not
+    start it again. Nothing happens where no service or no systemd is found.
+    """
+    if (found := service_of(pid)) is not None and shutil.which("systemctl") is not None:
+        scope, name = found
+        Systemctl(scope, environment).run("stop", "--no-block", name)
+
+
+def service_of(pid: int) -> tuple[Scope, str] | None:
+    try:
+        parts = Path(f"/proc/{pid}/cgroup").read_text().splitlines()[-1].rpartition(":")[2].split("/")
+    except (OSError, IndexError):
+        return None
+    services = [part for part in parts if part.endswith(".service")]
+    managers = [part for part in services if part.startswith("user@")]
+    own = [part for part in services if part not in managers]
+    return (Scope.USER if managers else Scope.SYSTEM, own[-1]) if own else None
