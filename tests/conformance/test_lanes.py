@@ -277,10 +277,29 @@ async def test_resuming_lifts_a_suspension_and_forgets_the_restarts(store: Store
     await append(store, turn, e.TurnInterrupted(reason="crash", restarts=3), e.SessionChanged(suspended=True))
     await append(store, await taken(store), e.TurnEnded(outcome=Outcome.SET_ASIDE, rule="R2"))
     assert (await say(store, fresh=("s2", "l2"))).session_id == "s2"
-    assert await resume(store) == Moved("s1", changed=True)
+    assert await resume(store) == Moved("s1", changed=True, goes_on=True)
     session = await store.session("s1")
     assert (session.suspended, session.interrupted_restarts, session.current) == (False, 0, True)
     assert (await say(store)).session_id == "s1"
+
+
+@pytest.mark.parametrize(("rule", "again"), [("R2", True), ("R6", True), ("R8", False), (None, False)])
+async def test_resuming_puts_a_request_again_that_a_rule_set_aside(store: Store, rule: str | None, again: bool) -> None:
+    """R2, R6, P6: once, with the mark of what interrupted it, as a message of the same sender in reply to the same one."""
+    owner = await new_owner(store)
+    await new_session(store, key=CHAT)
+    await say(store, text="the work", anchor="upd-1")
+    turn = await append(store, await start(store, "s1", "t1", owner=owner), e.TurnInterrupted(reason="restart_timeout", restarts=3))
+    await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule=rule))
+    assert await resume(store) == Moved("s1", changed=again, goes_on=again)
+    asked = e.MessageAccepted(message_id="t1.again", text="the work", sender="owner", anchor="upd-1")
+    assert ((await bodies(store))[-1] == asked) == again
+    session = await store.session("s1")
+    assert (session.queued, session.resume_pending, session.resume_reason) == ((1, True, "restart_timeout") if again else (0, False, None))
+    assert await resume(store) == Moved("s1", changed=False), "it waits for its turn"
+    if again:
+        await start(store, "s1", "t2", owner=owner)
+        assert await resume(store) == Moved("s1", changed=False), "it runs"
 
 
 async def taken(store: Store) -> StartedTurn:
