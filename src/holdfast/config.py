@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import keys
+from holdfast.core.blame import STUCK_AFTER
 from holdfast.core.errors import BadInput, Refused
 from holdfast.core.resets import Policy, policy
 from holdfast.core.resume import FRESH_FOR_S
@@ -47,6 +48,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     resumes_at_once: int = 10
     auto_resume: bool = True
     resume_window_s: float = FRESH_FOR_S
+    stuck_after: int = STUCK_AFTER
     crash_policy: str = "resume"
     crash_window_s: float = 120.0
     resets: dict[str, str] = {}
@@ -199,6 +201,8 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         raise BadConfig(
             "resume_window_s is not a number; it is how old an interrupted turn may be to continue by itself, 0 for never, -1 for always."
         )
+    if config.stuck_after < STUCK_AFTER:
+        raise BadConfig(f"stuck_after is {config.stuck_after}; it must be {STUCK_AFTER} or more: nobody is suspended without a trial.")
     if config.crash_policy not in ("resume", "suspend"):
         raise BadConfig(f"crash_policy is {config.crash_policy!r}; it is resume or suspend.")
     reset_policies(config)

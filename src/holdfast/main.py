@@ -249,6 +249,7 @@ def _settings(config: Config) -> Settings:
         resumes_at_once=config.resumes_at_once,
         auto_resume=config.auto_resume,
         resume_window_s=config.resume_window_s,
+        stuck_after=config.stuck_after,
         crash_policy=config.crash_policy,
         crash_window_s=config.crash_window_s,
         resets=reset_policies(config),

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from holdfast.core.blame import Interruption
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import DeliveryChanged, Event, Page, QuestionAnswered, SessionChanged, TurnLeft
@@ -340,22 +341,37 @@ class Store(Protocol):
 
     # turns
 
-    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int) -> StartedTurn | None:
-        """Takes the oldest waiting message and starts its turn: lease, generation + 1, `turn.started`, the user's
+    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
+        """Takes the oldest waiting message and starts its turn, on `trial` or not: lease, generation + 1, `turn.started`, the user's
         message, in one transaction. A cut turn that was left ends there as set aside, and the session stays pending. None when
         nothing waits or a turn is still open; what waits in a session that is suspended or no longer its key's current one is refused,
         and its senders are told once.
         """
 
-    async def take_turn(self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event], at: int) -> StartedTurn:
-        """Takes the lease of an open turn from whoever held `epoch`, and records `events` under the new one. The caller
-        must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster.
+    async def take_turn(
+        self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event | Interruption], at: int
+    ) -> StartedTurn:
+        """Takes the lease of an open turn from whoever held `epoch`, and records `events` under the new one, as `append_turn` does. The
+        caller must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster.
         """
 
-    async def append_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event], at: int) -> int:
+    async def append_turn(
+        self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event | Interruption], at: int
+    ) -> int:
         """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
-        `TurnResumed` among the events begins the next attempt; `TurnEnded`, `TurnLeft` and `QuestionAsked` release the lease.
+        `TurnResumed` among the events begins the next attempt; it is refused with `StaleEpoch` once a stop is on record. `TurnEnded`,
+        `TurnLeft` and `QuestionAsked` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has
+        in this transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
+        wait in it, and their senders are told once.
         """
+
+    async def pass_trial(self, lease: Lease, *, turn_id: str, at: int) -> bool:
+        """Records that a turn which runs on trial has lived for long enough, and sets its session's count of restarts to 0. False, and
+        nothing changed, when it is no longer there or not on trial.
+        """
+
+    async def await_trial(self, session_id: str, *, turn_id: str, aged_ms: int, at: int) -> bool:
+        """Records that an interrupted turn still waits for its trial, and how old it was when it began to. False when it waits no more."""
 
     async def leave_turn(self, session_id: str, *, turn_id: str, left: TurnLeft, at: int) -> bool:
         """Records that a turn which no process holds, waiting or already left, stays so. False when it is no longer there. A question
@@ -399,7 +415,7 @@ class Store(Protocol):
 
     async def record_start(self, owner: int, *, at: int) -> int:
         """This life begins to serve. Gives how many starts in a row before it died without an end, without a completed turn and
-        without having been called sound. The same owner again changes nothing.
+        without having been called sound; a death for which a session is suspended is left out. The same owner again changes nothing.
         """
 
     async def record_sound(self, owner: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core import events as e
+from holdfast.core.blame import Interruption
 from holdfast.core.delivery import DUE
 from holdfast.core.events import Event, Logged
 from holdfast.core.sessions import Session
@@ -78,7 +79,7 @@ async def start(store: Store, session_id: str, turn_id: str, *, owner: int) -> S
     return started
 
 
-async def append(store: Store, turn: StartedTurn, *events: Event, at: int = NOW) -> StartedTurn:
+async def append(store: Store, turn: StartedTurn, *events: Event | Interruption, at: int = NOW) -> StartedTurn:
     """The turn as it stands afterwards."""
     position = await store.append_turn(turn.lease, turn_id=turn.turn_id, attempt=turn.attempt, position=turn.position, events=events, at=at)
     attempt = next((event.attempt for event in reversed(events) if isinstance(event, e.TurnResumed)), turn.attempt)

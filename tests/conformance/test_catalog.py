@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import events as e
+from holdfast.core.blame import End, Interruption
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Bug, Deleted, HoldfastError
@@ -25,13 +26,14 @@ from tests.conformance.steps import NOW, append, kinds, left, new_owner, running
 # (what is done, which one of those there are, a variation of it)
 NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
-    " reset resume resume command crash expire prune index repeat delete delete undelete purge"
+    " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
     "prune session say start write tool ask leave answer take cut leave resume take end say start tool cut leave say start stop end"
     " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
     " undelete delete session"
+    " say trial pass_trial cut await_trial leave say trial ask answer take cut"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -102,7 +104,23 @@ class History:
         if turn:
             self.turns[session_id] = turn
 
-    async def _append(self, which: int, *events: e.Event) -> None:
+    async def trial(self, which: int, how: int) -> None:
+        session_id = self._session(which)
+        turn = await self.store.start_turn(session_id, owner=how, turn_id=f"t{next(self._ids)}", at=self._now, trial=how != 4)
+        if turn:
+            self.turns[session_id] = turn
+
+    async def pass_trial(self, which: int, how: int) -> None:
+        session_id = self._session(which)
+        if session_id in self.turns:
+            turn = self.turns[session_id]
+            await self.store.pass_trial(turn.lease, turn_id=turn.turn_id, at=self._now)
+
+    async def await_trial(self, which: int, how: int) -> None:
+        session = await self.store.session(self._session(which))
+        await self.store.await_trial(session.session_id, turn_id=session.turn_id or "", aged_ms=how, at=self._now)
+
+    async def _append(self, which: int, *events: e.Event | Interruption) -> None:
         session_id = self._session(which)
         if session_id in self.turns:
             self.turns[session_id] = await append(self.store, self.turns[session_id], *events, at=self._now)
@@ -132,7 +150,8 @@ class History:
 
     async def cut(self, which: int, how: int) -> None:
         if (await self.store.session(self._session(which))).turn_state is TurnState.RUNNING:
-            await self._append(which, e.TurnInterrupted(reason=["crash", "restart_timeout"][how % 2], restarts=how))
+            died = how if how > 2 else None
+            await self._append(which, Interruption(reason="crash", end=list(End)[how % 3], lived_ms=10 * how, died=died))
 
     async def leave(self, which: int, how: int) -> None:
         session = await self.store.session(self._session(which))

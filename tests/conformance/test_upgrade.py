@@ -123,7 +123,7 @@ async def goes_on(store: Store) -> None:
 
 @every_schema
 async def test_an_upgraded_catalog_is_the_one_its_log_gives(version: int) -> None:
-    """Apart from the one thing that was not written down by row: which message a turn answers, which is only used to order them."""
+    """Apart from what was not written down by row and is only used to order them: which message a turn answers, when an attempt began."""
     with quick_place() as new, quick_place() as old:
         async with SqliteBackend(new).opened() as store:
             await live(store)
@@ -131,10 +131,12 @@ async def test_an_upgraded_catalog_is_the_one_its_log_gives(version: int) -> Non
         db = connect(old / DATABASE)
         migrate(db)
         db.execute("UPDATE head SET asked_seq = 0")
+        db.execute("UPDATE session SET attempt_at = 0")
         upgraded = {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in DERIVED}
         with db:
             rebuild(db)
         db.execute("UPDATE head SET asked_seq = 0")
+        db.execute("UPDATE session SET attempt_at = 0")
         assert {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in DERIVED} == upgraded
         db.close()
 

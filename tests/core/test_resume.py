@@ -11,17 +11,17 @@ from holdfast.core.turns import TurnState
 
 T = TurnState
 CUT = (T.RUNNING, T.INTERRUPTED)
-FLAGS = ("stop_requested", "suspended", "tried", "asked", "fresh", "held", "reachable", "allowed")
+FLAGS = ("stop_requested", "suspended", "stuck", "tried", "asked", "fresh", "held", "reachable", "allowed")
 
 EVERY_FACT = [
-    Facts(turn=turn, restarts=restarts, **dict(zip(FLAGS, flags, strict=True)))
-    for turn, restarts, flags in itertools.product(TurnState, [0, 2, 3, 100], itertools.product([False, True], repeat=len(FLAGS)))
+    Facts(turn=turn, **dict(zip(FLAGS, flags, strict=True)))
+    for turn, flags in itertools.product(TurnState, itertools.product([False, True], repeat=len(FLAGS)))
 ]
 PLAIN = Facts(
     turn=T.INTERRUPTED,
     stop_requested=False,
     suspended=False,
-    restarts=1,
+    stuck=False,
     tried=False,
     asked=False,
     fresh=True,
@@ -37,7 +37,7 @@ def expected(facts: Facts) -> tuple[str, Decision]:
     reads: list[tuple[bool, str, Decision]] = [
         (facts.stop_requested and not over, "R0", Decision.CANCEL),
         (facts.suspended, "R1", Decision.LEAVE),
-        (facts.restarts >= 3 and cut, "R2", Decision.SUSPEND),
+        (facts.stuck and cut, "R2", Decision.SUSPEND),
         (over, "R3", Decision.CLEAR),
         (facts.tried and cut, "R4", Decision.FAIL),
         (facts.turn is T.WAITING, "R5", Decision.LEAVE),
@@ -75,7 +75,7 @@ def test_every_rule_has_a_label_a_name_of_its_own_and_a_sentence_and_they_stand_
     [
         ("R0", {"stop_requested": True}),
         ("R1", {"suspended": True}),
-        ("R2", {"restarts": 3}),
+        ("R2", {"stuck": True}),
         ("R3", {"turn": T.ENDED}),
         ("R4", {"tried": True}),
         ("R5", {"turn": T.WAITING}),
@@ -96,13 +96,26 @@ def test_nothing_is_resumed_that_was_stopped_is_over_waits_or_is_suspended() -> 
     for facts in EVERY_FACT:
         if resume.decide(facts).decision is Decision.RESUME:
             assert not facts.stop_requested and not facts.suspended and facts.turn in (*CUT, T.ANSWERED)
-            assert facts.restarts < 3 or facts.turn is T.ANSWERED
+            assert not facts.stuck or facts.turn is T.ANSWERED
 
 
 def test_a_human_who_asks_to_go_on_is_heard_in_safe_mode_and_after_any_time() -> None:
     """R6, R7: they hold back what goes on by itself."""
     asked = msgspec.structs.replace(PLAIN, asked=True, fresh=False, held=True)
     assert resume.decide(asked).label == "R9"
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_recovery_that_ends_by_itself_is_decided_by_the_table(failed: bool, answered: bool) -> None:
+    """R4: an error or an empty answer, and nothing else."""
+    rule = resume.after_recovery(failed=failed, answered=answered)
+    assert (rule.label if rule else None) == ("R4" if failed or not answered else None)
+
+
+def test_a_pause_holds_back_what_starts_or_resumes_and_nothing_else() -> None:
+    """A26: stops, ends and verdicts are carried out."""
+    assert {rule.label for rule in RULES if not resume.waits_in_a_pause(rule)} == {f"R{number}" for number in range(7)}
 
 
 HOUR = 3_600_000

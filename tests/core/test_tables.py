@@ -289,22 +289,3 @@ def test_what_is_recorded_of_a_call_that_nobody_saw_end_holds_no_advice_for_an_a
     """P5: people read it too; the advice is in the agent's note."""
     told = f"{what} while terminal was running. It is not known whether it finished, and it was not run again."
     assert unknown_result("terminal", " \n", stopped=stopped) == told
-
-
-@pytest.mark.parametrize(
-    ("results", "ran_ms", "count"), [(0, 0, 3), (0, 599_999, 3), (0, 600_000, 0), (1, 0, 0), (5, 10**9, 0), (0, -5, 3)]
-)
-def test_an_attempt_that_made_progress_starts_the_count_of_restarts_anew(results: int, ran_ms: int, count: int) -> None:
-    """A17: a tool result of its own, or ten minutes."""
-    assert recovery.restarts_after_cut(2, own_results=results, ran_ms=ran_ms) == count
-
-
-def test_progress_is_what_the_attempt_recorded_itself() -> None:
-    calls = [
-        call(Effect.PURE, ToolOutcome.DONE, finished_in=1),
-        call(Effect.PURE, ToolOutcome.DONE, finished_in=2),
-        call(Effect.PURE, ToolOutcome.FAILED, finished_in=2),
-        call(Effect.UNSAFE, ToolOutcome.UNKNOWN, finished_in=2),
-        call(Effect.PURE),
-    ]
-    assert [recovery.own_results(calls, attempt) for attempt in (1, 2, 3)] == [1, 2, 0]

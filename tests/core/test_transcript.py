@@ -644,8 +644,8 @@ def comparable(message: Message) -> tuple[object, ...]:
 
 
 def lasting(turn: Turn) -> Turn:
-    """Without its last sign of life, which pieces give and which counts only while it is open."""
-    return msgspec.structs.replace(turn, signed_at=None)
+    """Without its last sign of life and its progress, which pieces give and which count only while it is open."""
+    return msgspec.structs.replace(turn, signed_at=None, spoke=False)
 
 
 @settings(max_examples=200, derandomize=True, database=None, deadline=None)

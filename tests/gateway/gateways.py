@@ -208,13 +208,15 @@ class Home:
         jumps: Sequence[tuple[float, int]] = (),
         offset_s: int = 0,
         beside: "Life | None" = None,
+        boot: str = "b",
         **settings: Any,
     ) -> "Life":
         """The next process, with these settings. `jump_ms`: the wall clock was moved while nobody looked; `jumps`: it will be, so many
-        seconds after the home was made. `beside`: that other process goes on, and time passes in both.
+        seconds after the home was made. `beside`: that other process goes on, and time passes in both. `boot`: which start of
+        the machine it belongs to.
         """
         name, jumps = f"life-{len(self.lives) + 1}", ((0.0, jump_ms), *jumps)
-        life = Life(self, name, Settings(**settings), chats=chats, jumps=jumps, offset_s=offset_s, beside=beside)
+        life = Life(self, name, Settings(**settings), chats=chats, jumps=jumps, offset_s=offset_s, beside=beside, boot=boot)
         self.lives.append(life)
         life.begin()
         return life
@@ -287,8 +289,9 @@ class Life:
         jumps: tuple[tuple[float, int], ...],
         offset_s: int,
         beside: "Life | None",
+        boot: str,
     ) -> None:
-        self.home, self.name, self._settings, self._chats = home, name, settings, chats
+        self.home, self.name, self._settings, self._chats, self._boot = home, name, settings, chats, boot
         self._born: float = home.elapsed if beside is None else beside._born
         self.loop: SimLoop = SimLoop() if beside is None else beside.loop
         self.clock = _Clock(elapsed=lambda: self._born + self.loop.time(), monotonic=self.loop.time, jumps=jumps, offset_s=offset_s)
@@ -306,7 +309,7 @@ class Life:
         self.do(self._begin())
 
     async def _begin(self) -> None:
-        owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id="b"))
+        owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id=self._boot))
         edge = self.home.edge
         tools: list[Tool] = [Deed(self.home.done, edge), Stubborn(self.home.done, edge)]
         platforms: dict[str, Platform] = {NAME: Line(self.home.server, edge)} if self._chats else {}
@@ -419,6 +422,16 @@ class Life:
         found = self.do(self.store.current_session(session_key(name)))
         assert found is not None, f"{name} has no session"
         return found
+
+    def id_of(self, chat: str) -> str:
+        """Of the session a chat is in now, also when the process is gone."""
+        db = _connect(self.home.path)
+        try:
+            found = reads.current_session(db, session_key(chat))
+        finally:
+            db.close()
+        assert found is not None, f"{chat} has no session"
+        return found.session_id
 
     def transcript(self, name: str = ANN) -> Transcript:
         return self.do(self.gateway.view(self.session(name).session_id))[1]

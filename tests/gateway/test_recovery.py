@@ -195,13 +195,13 @@ def test_a_session_that_was_stuck_goes_on_from_zero_when_it_is_resumed(home: Hom
     assert (session.suspended, session.interrupted_restarts) == (False, 0)
 
 
-def test_an_attempt_with_a_result_of_its_own_starts_the_count_anew(home: Home) -> None:
-    """A17"""
-    cut_again(home, 3, "hang / hang / sleep:0|call:deed|hang / hang")
+def test_what_it_recorded_before_it_died_does_not_save_a_session(home: Home) -> None:
+    """A17, P8: a result before each kill."""
+    cut_again(home, 3, "call:deed|hang / say:more|call:deed|hang / say:even more|call:deed|hang / hang")
     life = home.start()
-    life.pass_s(5)
-    assert (life.session().interrupted_restarts, life.session().suspended) == (0, False)
-    life.decided("R9", "resumed")
+    assert life.rest().suspended
+    life.decided("R2", "set aside")
+    assert len(home.heard) == 6 and not life.gateway.safe_mode
 
 
 def test_calls_that_were_closed_for_it_are_no_progress(home: Home) -> None:
@@ -212,20 +212,7 @@ def test_calls_that_were_closed_for_it_are_no_progress(home: Home) -> None:
     life.decided("R2", "set aside")
 
 
-def test_ten_minutes_of_running_start_the_count_anew(home: Home) -> None:
-    """A17"""
-    cut_again(home, 2)
-    life = home.start()
-    life.pass_s(630)
-    assert life.session().interrupted_restarts == 2
-    life.die()
-    life = home.start()
-    life.pass_s(1)
-    assert (life.session().interrupted_restarts, life.session().suspended) == (0, False)
-    life.decided("R9", "resumed")
-
-
-def test_a_cut_by_a_stop_of_the_gateway_counts_as_any_other(home: Home) -> None:
+def test_stops_of_the_gateway_count_where_nothing_was_shown(home: Home) -> None:
     """A17, C1"""
     life = home.start()
     life.under_way("hang")

@@ -150,11 +150,20 @@ def test_who_finished_inside_the_window_is_not_marked_when_another_one_did_not(h
     assert home.replies() == ["done"]
 
 
+def just_starting(life: Life, text: str) -> str:
+    """A turn that is on record, and whose agent does not run yet; its session."""
+    session_id = life.open_page()
+    life.post(session_id, text)
+    while life.home.on_disk(session_id).turn_state is TurnState.NONE:
+        life.pass_s(0.0001)
+    assert not life.home.heard
+    return session_id
+
+
 def test_a_turn_that_is_only_just_starting_has_the_window_too(home: Home) -> None:
     """C5: between its record and its agent it counts as running."""
     life = home.start(drain_timeout_s=30.0, chats=False)
-    session_id = life.open_page()
-    life.post(session_id, "sleep:5|say:done")
+    session_id = just_starting(life, "sleep:5|say:done")
     life.stop()
     found = home.on_disk(session_id)
     assert (found.turn_state, found.resume_pending) == (TurnState.ENDED, False)
@@ -163,8 +172,7 @@ def test_a_turn_that_is_only_just_starting_has_the_window_too(home: Home) -> Non
 def test_a_turn_that_is_only_just_starting_is_marked_like_any_other_without_a_window(home: Home) -> None:
     """C1"""
     life = home.start(chats=False)
-    session_id = life.open_page()
-    life.post(session_id, "sleep:5|say:done")
+    session_id = just_starting(life, "sleep:5|say:done")
     life.stop()
     found = home.on_disk(session_id)
     assert (found.turn_state, found.resume_reason) == (TurnState.INTERRUPTED, "shutdown_timeout")

@@ -8,18 +8,20 @@ from collections.abc import Iterator
 
 import msgspec
 
+from holdfast.core import blame, resume, turns
 from holdfast.core import events as e
-from holdfast.core import resume, turns
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.resume import Decision, Facts
 from holdfast.core.turns import Outcome, TurnState
 from tests.fakes.platform import NAME
-from tests.sim.evidence import Evidence, SessionRecord
+from tests.sim.evidence import Entries, Evidence, SessionRecord
 from tests.sim.world import Span
 
 # Between what a decision was based on and its record other things may come to be known, but not for longer than this.
 LATE_S = 5.0
 STARTS_THAT_DIED = 3
+SUSPECT, STUCK, DEATHS = 2, 3, 10
+TRIAL_LEAST_S = 30.0
 HEALTHY_S = 600.0
 PROGRESS_MS = 10 * 60 * 1000
 BEAT_MS = 30_000
@@ -39,7 +41,10 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     signed_at: int | None = None
     attempt_at: int = 0
-    own_results: int = 0
+    spoke: bool = False
+    on_trial: bool = False
+    deaths: int = 0
+    owner: int | None = None
     resumed: str | None = None
     sender: str = ""
     rule: str | None = None
@@ -51,18 +56,26 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
             made_up = isinstance(event, e.ToolFinished) and event.outcome is ToolOutcome.UNKNOWN
             if isinstance(event, SIGNS) and not made_up:
                 changes["signed_at"] = item.at
-            if isinstance(event, e.ToolFinished) and not made_up:
-                changes["own_results"] = self.own_results + 1
+            if isinstance(event, e.Text | e.Reasoning | e.ToolFinished) and not made_up:
+                changes["spoke"] = True
         match event:
             case e.TurnStarted():
-                fresh = {"attempt_at": item.at, "own_results": 0, "resumed": None, "rule": None}
-                changes |= fresh | {"stopped": False, "asked": False}
+                fresh = {"attempt_at": item.at, "spoke": False, "resumed": None, "rule": None, "deaths": 0, "on_trial": event.trial}
+                changes |= fresh | {"stopped": False, "asked": False, "owner": event.owner}
+            case e.TurnTaken():
+                changes["owner"] = event.owner
             case e.TurnResumed():
-                changes |= {"attempt_at": item.at, "own_results": 0, "asked": False, "rule": event.rule}
+                changes |= {"attempt_at": item.at, "spoke": False, "asked": False, "rule": event.rule, "on_trial": event.trial}
                 if event.rule != "answer":  # An answer takes a recovery up again; it stays one.
                     changes["resumed"] = event.reason
             case e.TurnInterrupted():
-                changes |= {"asked": False, "restarts": event.restarts}
+                changes |= {"asked": False, "restarts": event.restarts, "deaths": event.deaths, "on_trial": False}
+            case e.QuestionAsked():
+                changes["on_trial"] = False
+            case e.TrialPassed():
+                changes |= {"restarts": 0, "on_trial": False}
+            case e.TrialAwaited():
+                changes["signed_at"] = item.at - event.aged_ms
             case e.TurnLeft():
                 changes["rule"] = event.rule
             case e.StopRequested():
@@ -71,8 +84,10 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
                 changes |= {"asked": True, "suspended": False, "restarts": 0}
             case e.SessionChanged(suspended=bool(suspended)):
                 changes["suspended"] = suspended
-            case e.TurnEnded(outcome=Outcome.COMPLETED):
-                changes["restarts"] = 0
+            case e.TurnEnded():
+                if event.outcome is Outcome.COMPLETED or self.on_trial:
+                    changes["restarts"] = 0
+                changes["on_trial"] = False
             case _:
                 pass
         return msgspec.structs.replace(self, **changes) if changes else self
@@ -133,8 +148,8 @@ def _possible(found: Evidence, session: SessionRecord, known: list[Known], place
         first -= 1
     since = max(span.began, when - LATE_S)
     if isinstance(event, e.TurnResumed):  # It may have waited for its place since it was taken.
-        taken = [earlier.id for earlier, then in session.log[:place] if isinstance(then, e.TurnTaken | e.TurnInterrupted)]
-        since = max(span.began, min(since, found.world.when(taken[-1])))
+        interrupted = [earlier.id for earlier, then in session.log[:place] if isinstance(then, e.TurnInterrupted)]
+        since = max(span.began, min(since, found.world.when(interrupted[-1])))
     for facts_at in known[first : place + 1]:
         if facts_at.state not in (TurnState.INTERRUPTED, TurnState.WAITING):
             continue
@@ -175,7 +190,7 @@ def _facts(found: Evidence, session: SessionRecord, known: Known, span: Span, *,
         turn=known.state,
         stop_requested=known.stopped,
         suspended=known.suspended,
-        restarts=known.restarts,
+        stuck=blame.is_stuck(known.restarts, known.deaths),
         tried=False,
         asked=cut and known.asked,
         fresh=not cut or resume.is_fresh(known.signed_at, now=now, window_s=world.settings.resume_window_s),
@@ -186,24 +201,68 @@ def _facts(found: Evidence, session: SessionRecord, known: Known, span: Span, *,
 
 
 def restarts_are_counted_right(found: Evidence) -> None:
-    """A17, P8: the count grows by one with each cut, starts anew with progress, and three in a row are the end of it."""
+    """A17, A25, P8: a planned end counts where nothing was shown, an unclean death always, above two only for a suspect on trial. Three in
+    a row, or ten deaths of one turn, are the end of it.
+    """
     for session, known in histories(found):
         for place, (item, event) in enumerate(session.log):
             before = known[place]
             if isinstance(event, e.TurnInterrupted):
-                if event.reason in NO_RESTART:
-                    allowed = {before.restarts}
-                elif before.own_results:
-                    allowed = {0}
-                else:
-                    ran_long = (before.signed_at or 0) - before.attempt_at >= PROGRESS_MS
-                    # A process that cuts a turn itself knows how long it ran, whatever the wall clock says.
-                    allowed = {0} if ran_long else {before.restarts + 1}
-                    if event.reason != "crash" and found.world.weather.jumps:
-                        allowed = {0, before.restarts + 1}
-                assert event.restarts in allowed, f"A17: {item} counts {event.restarts}; by the log it is {allowed}"
+                died = event.reason == "crash" and not _rebooted(found, event.died, item.id)
+                assert event.deaths == before.deaths + died, f"A17: {item} after {before.deaths} unclean deaths"
+                assert event.restarts in _counts(found, before, event, died=died), f"A17: {item} counts {event.restarts} after {before}"
             if isinstance(event, e.TurnResumed) and event.rule != "answer":
-                assert before.restarts < resume.STUCK_AFTER, f"P8: {item} after {before.restarts} restarts in a row"
+                assert before.restarts < STUCK and before.deaths < DEATHS, f"P8: {item} after {before}"
+
+
+def _counts(found: Evidence, before: Known, event: e.TurnInterrupted, *, died: bool) -> set[int]:
+    if event.reason in NO_RESTART:
+        return {before.restarts}
+    if died:
+        return {before.restarts + 1} if before.on_trial or before.restarts < SUSPECT else {before.restarts}
+    if before.spoke:
+        return {before.restarts}
+    # A process that interrupts a turn itself knows how long it ran, whatever the wall clock says.
+    unsure = event.died is None and bool(found.world.weather.jumps)
+    ran_long = (before.signed_at or 0) - before.attempt_at >= PROGRESS_MS
+    return {before.restarts, before.restarts + 1} if unsure else {before.restarts + (not ran_long)}
+
+
+def _rebooted(found: Evidence, died: int | None, event_id: int) -> bool:
+    """Whether the machine had been started again since that owner lived."""
+    gone = next((span for span in found.world.spans if span.owner == died), None)
+    return gone is not None and gone.boot_id != found.span(event_id).boot_id
+
+
+def suspects_are_tried_one_at_a_time(found: Evidence) -> None:
+    """A25: in the first ten minutes of a process every attempt of a suspect runs on trial, and one at a time in each process; nobody else
+    does. A trial is passed by living on for thirty seconds at least.
+    """
+    known = {session.session_id: Known() for session in found.sessions.values()}
+    on_trial: dict[int | None, str] = {}
+    for item, event in found.log:
+        before = known[item.session_id]
+        now = known[item.session_id] = before.after(item, event)
+        when = found.world.when(item.id)
+        if isinstance(event, e.TurnStarted | e.TurnResumed):
+            suspect = before.restarts >= SUSPECT
+            assert suspect or not event.trial, f"A25: {item} is on trial after {before}"
+            early = when - found.span(item.id).began < HEALTHY_S - LATE_S
+            assert event.trial or not (suspect and early), f"A25: {item} is not on trial after {before}"
+            if event.trial:
+                alive = set(found.alive(item.id))
+                others = [other for owner, other in on_trial.items() if owner == now.owner and owner in alive]
+                assert not [other for other in others if known[other].on_trial], f"A25: {item} beside {others}"
+                on_trial[now.owner] = item.session_id
+        if isinstance(event, e.TrialPassed):
+            assert before.on_trial, f"A25: {item} without a trial"
+            began = next(earlier.id for earlier, then in reversed(_log_of(found, item)) if isinstance(then, e.TurnStarted | e.TurnResumed))
+            assert when - found.world.when(began) >= TRIAL_LEAST_S, f"A25: {item} after {when - found.world.when(began)} s"
+
+
+def _log_of(found: Evidence, item: e.Logged) -> Entries:
+    session = next(session for session in found.sessions.values() if session.session_id == item.session_id)
+    return Entries(entry for entry in session.log if entry.item.seq < item.seq)
 
 
 def safe_mode_comes_and_goes(found: Evidence) -> None:
@@ -219,7 +278,7 @@ def safe_mode_comes_and_goes(found: Evidence) -> None:
         for earlier in reversed(before):
             if earlier.orderly or _completed(found, earlier) or earlier.lasted_s > HEALTHY_S:
                 break
-            died += 1
+            died += not _explained(found, earlier, span)
         # One may have died with its start on record and nothing else, or with its end.
         unsure = any(not earlier.ready or earlier.stopping != earlier.orderly for earlier in world.spans[:number])
         assert span.safe == (died >= STARTS_THAT_DIED) or unsure, f"B14: safe mode is {span.safe} after {died} starts that died"
@@ -227,6 +286,12 @@ def safe_mode_comes_and_goes(found: Evidence) -> None:
             _, at = span.left_safe_mode
             reasons = at - span.began >= HEALTHY_S - 1 or span.asked_to_leave or _completed(found, span)
             assert reasons, f"B14: safe mode ended after {at - span.began} s for no reason"
+
+
+def _explained(found: Evidence, died: Span, span: Span) -> bool:
+    """Whether a session was suspended for that death by the time the process of `span` was ready."""
+    suspended = [item for item, event in found.log.of(e.TurnEnded) if event.blamed_for == died.owner]
+    return any(item.id <= span.ready_id for item in suspended)
 
 
 def _completed(found: Evidence, span: Span) -> bool:
@@ -279,6 +344,7 @@ def a_running_turn_shows_signs_of_life(found: Evidence) -> None:
 RULES = (
     every_decision_follows_from_the_record,
     restarts_are_counted_right,
+    suspects_are_tried_one_at_a_time,
     safe_mode_comes_and_goes,
     each_attempt_has_its_note,
     a_running_turn_shows_signs_of_life,

@@ -8,13 +8,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from holdfast.core import recovery
+from holdfast.core import blame
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import DeliveryChanged, ToolFinished
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
-from holdfast.ports import Accepted, Store
+from holdfast.ports import Accepted, StartedTurn, Store
 from holdfast.store import reads
 from tests.sim.people import Reset, Say, Stop
 from tests.sim.promises import check
@@ -51,9 +51,9 @@ class RecordsNoIntent(_Lying):
 class ForgetsOpenCalls(_Lying):
     """Leaves calls of unknown outcome open, as if they could be run again."""
 
-    async def append_turn(self, lease: Any, *, events: Any, **named: Any) -> int:
+    async def take_turn(self, session_id: str, *, events: Any, **named: Any) -> StartedTurn:
         kept = [event for event in events if not (isinstance(event, ToolFinished) and event.outcome is ToolOutcome.UNKNOWN)]
-        return await self._store.append_turn(lease, events=kept, **named)
+        return await self._store.take_turn(session_id, events=kept, **named)
 
 
 class OverlooksStops(_Lying):
@@ -139,7 +139,7 @@ def test_a_reset_that_forgets_the_words_that_waited_is_found(monkeypatch: pytest
 
 def test_restarts_that_are_not_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A17: a count that never grows would never suspend anybody."""
-    monkeypatch.setattr(recovery, "restarts_after_cut", lambda restarts, *, own_results, ran_ms: 0)
+    monkeypatch.setattr(blame, "restarts_after", lambda end, *, progressed, before: 0)
     found = _first_breach(lambda world: world.person("ann", Say("say:one|sleep:1|say:two")))
     with pytest.raises(AssertionError, match=r"A17: .* counts 0"):
         raise AssertionError(found)

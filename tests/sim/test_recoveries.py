@@ -61,7 +61,7 @@ def test_a_message_in_any_gap_of_recovery_is_answered_after_it(chats: bool) -> N
         world = World(hundredth, deaths=(Death(at_s=3.0 if chats else 1.2),), settings=settings, weather=Weather(slow=0.3))
         second = Say("say:three", after_s=hundredth / 100)
         world.person("bob", Say("say:other|sleep:5|say:more"))
-        world.person("ann", Say("say:one|call:unsafe|sleep:5|say:two"), Wait(lambda life: life.number == 1), second, chats=chats)
+        world.person("ann", Say("say:one|call:unsafe|sleep:4|say:two"), Wait(lambda life: life.number == 1), second, chats=chats)
         found = _tell(world)
         session = _session_of(found, "ann")
         assert [turn.end.outcome for turn in session.turns if turn.end] == [COMPLETED, COMPLETED]
@@ -73,32 +73,64 @@ def test_a_message_in_any_gap_of_recovery_is_answered_after_it(chats: bool) -> N
 _STEPS = (e.TurnTaken, e.TurnInterrupted, e.TurnResumed, e.TurnEnded)
 
 
-def test_a_session_that_takes_the_gateway_down_is_suspended_and_no_other_is_harmed() -> None:
-    """P8, A17, R2: its third cut in a row is the last; the others make progress between the crashes, or wait, and complete."""
+INNOCENT = ("bea", "cid", "dot", "eve", "fay")
+
+
+@pytest.mark.parametrize("first", (False, True), ids=("started last", "started first"))
+@pytest.mark.parametrize(
+    "kills", ("say:one|sleep:0.2|crash", "call:unsafe|call:pure|sleep:0.2|crash"), ids=("in mid-text", "after a result")
+)
+def test_only_the_session_that_takes_the_gateway_down_is_suspended(kills: str, first: bool) -> None:
+    """P8, A17, A25, R2: five others run beside it at each death, all of them complete, whatever it had recorded before it killed."""
     world = World(1)
-    world.person("ann", Say("say:one|sleep:0.2|crash"))
-    world.person("bob", Say("|".join(["call:pure|sleep:0.1"] * 6)))
-    world.person("cid", Say("say:one|ask:why?|say:two"), Say("because", once=("question.asked", 1)), chats=True)
+    long = "|".join(["say:one", "sleep:3"] * 4)
+    killer = [("ann", Say(kills, after_s=0.0 if first else 2.0))]
+    for name, deed in [*killer, *((name, Say(long, after_s=0.5)) for name in INNOCENT)]:
+        world.person(name, deed, chats=name == "eve")
     found = _tell(world)
     ann = _session_of(found, "ann")
-    assert world.crashes == 3
+    assert world.crashes == 3 and not any(span.safe for span in world.spans)
     assert [turn.end.outcome for turn in ann.turns if turn.end] == [SET_ASIDE] and ann.suspended
-    assert _rules(ann)[-1] == "R2" and len(ann.log.of(e.TurnInterrupted)) == 3
-    for name in ("bob", "cid"):
-        assert [turn.end.outcome for turn in _session_of(found, name).turns if turn.end] == [COMPLETED]
+    assert _rules(ann)[-1] == "R2" and [event.restarts for _, event in ann.log.of(e.TurnInterrupted)] == [1, 2, 3]
+    for name in INNOCENT:
+        innocent = _session_of(found, name)
+        assert [turn.end.outcome for turn in innocent.turns if turn.end] == [COMPLETED] and not innocent.suspended
+
+
+def test_a_turn_that_ten_unclean_deaths_interrupted_is_suspended_though_it_passed_every_trial() -> None:
+    """A17, A25: it lives for longer than any trial lasts, and kills then."""
+    world = World(1, settings=PATIENT)
+    world.person("ann", Say("say:one|sleep:700|crash"))
+    found = _tell(world)
+    ann = _session_of(found, "ann")
+    assert world.crashes == 10 and ann.suspended and _rules(ann)[-1] == "R2"
+    cuts = ann.log.of(e.TurnInterrupted)
+    assert [event.deaths for _, event in cuts] == list(range(1, 11)) and max(event.restarts for _, event in cuts) == 2
+    assert ann.log.of(e.TrialPassed)
+
+
+def test_a_machine_that_goes_down_again_and_again_blames_nobody_who_has_something_to_show() -> None:
+    """A17: with the whole machine gone it is a planned end."""
+    world = World(1, deaths=tuple(Death(at_s=3.0) for _ in range(5)), boot=lambda life: f"boot {life}", settings=PATIENT)
+    world.person("ann", Say("|".join(["call:pure 0.4"] * 30)))
+    world.person("bob", Say("say:one", after_s=2.0), Say("say:two", after_s=1.0), Say("say:three", after_s=1.0))
+    found = _tell(world)
+    ann = _session_of(found, "ann")
+    assert world.crashes == 5 and not ann.suspended
+    assert {event.restarts for _, event in ann.log.of(e.TurnInterrupted)} == {0}
 
 
 @pytest.mark.parametrize("way", ("by itself", "by an operator", "by a message"))
 def test_safe_mode_is_entered_and_left(way: str) -> None:
     """B14, R7, A23: after three starts that died what was cut is held; then it goes on, or a message goes on from it."""
-    deaths = (Death(at_s=4.0), Death(at_s=0.05), Death(at_s=0.05))  # The first one while it sleeps, with a result on record.
+    deaths = (Death(at_s=0.5), Death(at_s=0.5), Death(at_s=4.0))  # The last one while it sleeps, with a result on record.
     world = World(1, deaths=deaths)
     more: dict[str, tuple[Deed, ...]] = {
         "by itself": (),
         "by an operator": (Wait(lambda life: life.gateway.safe_mode), ResumeAll(after_s=3.0)),
         "by a message": (Wait(lambda life: life.gateway.safe_mode), Say("say:three", after_s=3.0)),
     }
-    world.person("ann", Say("say:one|call:unsafe|sleep:4.5|say:two"), *more[way])
+    world.person("ann", Wait(lambda life: life.number == 2), Say("say:one|call:unsafe|sleep:4.5|say:two"), *more[way])
     found = _tell(world)
     ann, last = _session_of(found, "ann"), world.spans[-1]
     assert last.safe and last.left_safe_mode is not None

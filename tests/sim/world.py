@@ -69,12 +69,12 @@ class Span:
     it stood with safe mode: whether it began in it, the newest event and the time when it left it, whether an operator had asked for it.
     """
 
-    def __init__(self, life: int, name: str, owner: int, after_id: int, began: float) -> None:
-        self.life, self.name, self.owner, self.after_id, self.began = life, name, owner, after_id, began
+    def __init__(self, life: int, name: str, owner: int, after_id: int, began: float, boot_id: str = "boot") -> None:
+        self.life, self.name, self.owner, self.after_id, self.began, self.boot_id = life, name, owner, after_id, began, boot_id
         self.until_id: int | None = None
         self.stopping = self.orderly = False
         self.lasted_s = 0.0
-        self.ready = False
+        self.ready, self.ready_id = False, 0
         self.safe = False
         self.left_safe_mode: tuple[int, float] | None = None
         self.asked_to_leave = False
@@ -104,13 +104,14 @@ class World:
         settings: Settings = SETTINGS,
         reachable: Callable[[int], bool] = lambda life: True,
         bans: tuple[str, int] | None = None,
+        boot: Callable[[int], str] = lambda life: "boot",
     ) -> None:
         """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
-        `really`: what the gateway makes of its settings.
+        `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to.
         """
         self.seed, self.deaths, self.weather = seed, tuple(deaths), weather or Weather()
         self.wrap, self.really, self.synchronous = wrap, really, synchronous
-        self.settings, self.reachable, self.bans = settings, reachable, bans
+        self.settings, self.reachable, self.bans, self.boot = settings, reachable, bans, boot
         moods = self.random("moods")
         self.server = ChatServer(
             reconciles=reconciles,
@@ -341,8 +342,9 @@ class Life:
         lines = SimLines(self.db, loop=self.loop, delay=self._delay, fails=self._fails, committed=self._committed)
         store = self.world.wrap(SqliteStore(lines, now=clock.now))
         after_id = self.last_id()
-        owner = await store.register_owner(Owner(name=name, pid=self.number, started_at=clock.now(), boot_id="boot"))
-        span = self.world.begin(Span(self.number, name, owner, after_id, self.elapsed()))
+        boot_id = self.world.boot(self.number)
+        owner = await store.register_owner(Owner(name=name, pid=self.number, started_at=clock.now(), boot_id=boot_id))
+        span = self.world.begin(Span(self.number, name, owner, after_id, self.elapsed(), boot_id))
         if self.world.bans is not None and self.world.bans[1] <= self.number:
             self.world.server.banned.add(self.world.bans[0])
         tools: dict[str, Tool] = {
@@ -390,7 +392,8 @@ class Life:
 
     def _note_safe_mode(self, gateway: Gateway, span: Span) -> None:
         """Called when the gateway's state changes, and when it leaves safe mode."""
-        span.ready = True
+        if not span.ready:
+            span.ready, span.ready_id = True, self.last_id()
         if gateway.safe_mode:
             span.safe = True
         elif span.safe and span.left_safe_mode is None:

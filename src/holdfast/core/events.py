@@ -132,6 +132,8 @@ class MessageWritten(Event, frozen=True):
 
 
 class TurnStarted(Event, frozen=True):
+    """`trial`: its session is a suspect, and this attempt runs on trial."""
+
     kind = "turn.started"
     generation: int
     attempt: int
@@ -139,6 +141,7 @@ class TurnStarted(Event, frozen=True):
     message_ids: tuple[str, ...]
     owner: int
     epoch: int
+    trial: bool = False
 
 
 class TurnTaken(Event, frozen=True):
@@ -224,22 +227,44 @@ class StopRequested(Event, frozen=True):
 
 
 class TurnInterrupted(Event, frozen=True):
-    """`restarts` is the count of restarts in a row that cut this session, this one included; `written` how long the answer was."""
+    """`restarts` counts restarts in a row that interrupted this session, this one included; `deaths` the unclean deaths that interrupted
+    this turn, in all. `written`: how long the answer was. `lived_ms`: how long the attempt lived, 0 where no restart is to blame.
+    `died`: the owner whose death it was found after; nobody holds the turn from then on.
+    """
 
     kind = "turn.interrupted"
     reason: str
     restarts: int
     written: int = 0
+    deaths: int = 0
+    lived_ms: int = 0
+    died: int | None = None
 
 
 class TurnResumed(Event, frozen=True):
-    """`why` says it in words, for people."""
+    """`why` says it in words, for people. `trial`: its session is a suspect, and this attempt runs on trial."""
 
     kind = "turn.resumed"
     attempt: int
     rule: str
     reason: str
     why: str | None = None
+    trial: bool = False
+
+
+class TrialAwaited(Event, frozen=True):
+    """An interrupted turn still waits for its trial. `aged_ms`: how old it was when it began to wait; waiting does not age it."""
+
+    kind = "trial.awaited"
+    turn_id: str
+    aged_ms: int
+
+
+class TrialPassed(Event, frozen=True):
+    """A turn on trial has lived for long enough: its session is a suspect no more."""
+
+    kind = "trial.passed"
+    turn_id: str
 
 
 class TurnLeft(Event, frozen=True):
@@ -251,7 +276,9 @@ class TurnLeft(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """`unread_results`: it ended with tool results that nobody processed. `still_pending`: the session's resume flag outlives it."""
+    """`unread_results`: it ended with tool results that nobody processed. `still_pending`: the session's resume flag outlives it.
+    `blamed_for`: the owner for whose death its session is suspended.
+    """
 
     kind = "turn.ended"
     outcome: Outcome
@@ -260,6 +287,7 @@ class TurnEnded(Event, frozen=True):
     why: str | None = None
     unread_results: bool = False
     still_pending: bool = False
+    blamed_for: int | None = None
 
 
 class DeliveryChanged(Event, frozen=True):
@@ -302,7 +330,7 @@ KINDS: dict[str, type[Event]] = {
             SessionRestored,
         ),
         *(RequestNoted, MessageAccepted, MessageRefused, MessageWritten),
-        *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested),
+        *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
         *(Text, Reasoning, ToolStarted, ToolOutput, ToolFinished, QuestionAsked, QuestionAnswered),
         *(TurnAlive, DeliveryChanged, JournalPruned, Damaged),
     )

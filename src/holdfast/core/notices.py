@@ -95,10 +95,19 @@ def nothing_to_stop() -> str:
     return "Nothing is running here, so there is nothing to stop."
 
 
-def stuck(restarts: int) -> str:
+def stuck(times: int, *, in_a_row: bool = True) -> str:
     return (
-        f"{restarts} restarts in a row interrupted this conversation, so it is suspended. "
+        f"{times} restarts{' in a row' if in_a_row else ''} interrupted this conversation, so it is suspended. "
         "Send /resume to continue it, or a message to start a new conversation."
+    )
+
+
+def suspended_elsewhere(session: Session) -> str:
+    """To the operators, who may have to look into it."""
+    title = f" “{session.title}”" if session.title else ""
+    return (
+        f"The conversation{title} ({session.session_key}) is suspended: Holdfast was interrupted again and again while working on it. "
+        f"The log says more. To continue it: holdfast resume {session.session_id}"
     )
 
 

@@ -11,7 +11,6 @@ import msgspec
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 
-STUCK_AFTER = 3
 FRESH_FOR_S = 3600.0
 AHEAD_MS = 5 * 60 * 1000
 ASKED_AGAIN = ("R2", "R6")
@@ -22,15 +21,16 @@ _CUT = (TurnState.RUNNING, TurnState.INTERRUPTED)
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a rule may look at. `tried`: the attempt was a recovery and ended by itself without an answer. `asked`: a human asked
-    to go on since the cut. `fresh`: its last sign of life lies within the window. `held`: nothing is resumed by itself now.
-    `reachable`: its platform is configured. `allowed`: its user may still use it.
+    """Everything a rule may look at. `stuck`: `core.blame` says that restarts interrupted it too often. `tried`: the attempt was a recovery
+    and ended by itself without an answer. `asked`: a human has asked to continue since the interruption. `fresh`: its last sign of life
+    lies within the window. `held`: nothing is resumed by itself now. `reachable`: its platform is configured. `allowed`: its user may still
+    use it.
     """
 
     turn: TurnState
     stop_requested: bool
     suspended: bool
-    restarts: int
+    stuck: bool
     tried: bool
     asked: bool
     fresh: bool
@@ -77,8 +77,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "R2",
         "stuck",
-        f"{STUCK_AFTER} restarts in a row interrupted this session: it is suspended and the turn is set aside.",
-        lambda facts: facts.restarts >= STUCK_AFTER and facts.turn in _CUT,
+        "Restarts interrupted it too often (`stuck_after` in a row, or ten crashes of one turn): it is suspended, the turn set aside.",
+        lambda facts: facts.stuck and facts.turn in _CUT,
         Decision.SUSPEND,
     ),
     Rule(
@@ -144,9 +144,28 @@ def stopped() -> Rule:
     return next(rule for rule in RULES if rule.decision is Decision.CANCEL)
 
 
-def tried() -> Rule:
-    """The rule for a recovery that ended by itself: it is decided in the transaction that ends the attempt."""
-    return next(rule for rule in RULES if rule.decision is Decision.FAIL)
+def after_recovery(*, failed: bool, answered: bool) -> Rule | None:
+    """The rule for a recovery that ended by itself, decided in the transaction that ends the attempt. None where it came to an answer."""
+    rule = decide(
+        Facts(
+            turn=TurnState.RUNNING,
+            stop_requested=False,
+            suspended=False,
+            stuck=False,
+            tried=failed or not answered,
+            asked=False,
+            fresh=True,
+            held=False,
+            reachable=True,
+            allowed=True,
+        )
+    )
+    return rule if rule.decision is Decision.FAIL else None
+
+
+def waits_in_a_pause(rule: Rule) -> bool:
+    """A pause holds back starts and resumes, and what is decided for their sake; ends and verdicts are carried out (A26)."""
+    return rule.label in ("R7", "R8", "R9")
 
 
 def asks_again(session: Session) -> bool:

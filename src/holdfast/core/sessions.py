@@ -11,8 +11,10 @@ TITLE_CHARS = 60
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous. `rule` and `why` are
-    the last decision over its newest turn; `left`: that decision was to leave the turn as it
-    is. `current`: its key points at it now. `undo_until`: it is deleted, and can be brought back until then.
+    the last decision over its newest turn; `left`: that decision was to leave the turn as it is. `current`: its key points at it now.
+    `undo_until`: it is deleted, and can be brought back until then.
+    `attempt_at`: when its newest attempt began; `on_trial`: that one runs on trial. `tried_at`: when its last trial began. `lived_ms`: how
+    long the attempt lived that a restart interrupted last; `deaths`: how many unclean deaths interrupted its newest turn.
     """
 
     session_id: str
@@ -46,6 +48,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     left: bool = False
     rule: str | None = None
     why: str | None = None
+    attempt_at: int = 0
+    on_trial: bool = False
+    tried_at: int | None = None
+    lived_ms: int = 0
+    deaths: int = 0
     deleted_at: int | None = None
     undo_until: int | None = None
 

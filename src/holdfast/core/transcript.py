@@ -59,7 +59,8 @@ class Message(msgspec.Struct, kw_only=True):
 
 class Turn(msgspec.Struct, kw_only=True):
     """`signed_at`: its last sign of life, None where its time is not known. `reason`: what cut it last. `asked`: a human asked to go on
-    since. `unread_results`: it stands at, or ended with, tool results that nobody processed.
+    since. `unread_results`: it stands at, or ended with, tool results that nobody processed. `spoke`: its newest attempt has something
+    of its own to show. `died`: the owner whose death interrupted it last, if one did.
     """
 
     id: str
@@ -79,6 +80,8 @@ class Turn(msgspec.Struct, kw_only=True):
     reason: str | None = None
     asked: bool = False
     unread_results: bool = False
+    spoke: bool = False
+    died: int | None = None
 
 
 class Question(msgspec.Struct, kw_only=True):
@@ -212,6 +215,9 @@ class Transcript:
                 self._interrupt(item, event)
             case e.TurnResumed():
                 self._resume(item, event)
+            case e.TrialAwaited():
+                if self.turns and self.turns[-1].id == event.turn_id:  # Waiting for a trial does not age a turn.
+                    self.turns[-1].signed_at = item.at - event.aged_ms
             case e.TurnLeft():
                 self._decide(item, event.rule, event.why, "left")
             case e.TurnEnded():
@@ -235,6 +241,8 @@ class Transcript:
         made_up = isinstance(event, e.ToolFinished) and event.outcome is ToolOutcome.UNKNOWN
         if (result and not made_up) or isinstance(event, _SIGNS):
             turn.signed_at = item.at or None
+        if isinstance(event, e.Text | e.Reasoning) or (isinstance(event, e.ToolFinished) and not made_up):
+            turn.spoke = True
         if result:
             turn.unread_results = True
         elif isinstance(event, e.Text | e.Reasoning | e.ToolStarted):
@@ -372,7 +380,7 @@ class Transcript:
 
     def _interrupt(self, item: e.Logged, event: e.TurnInterrupted) -> None:
         if turn := self._turn(item):
-            turn.reason, turn.asked = event.reason, False
+            turn.reason, turn.asked, turn.died = event.reason, False, event.died
         if event.written > 0:
             self._open_answer(item)  # Also where its pieces are not read: it stands above the row that tells of its interruption.
         kept = event.written > 0 or bool(self._calls)
@@ -389,7 +397,7 @@ class Transcript:
 
     def _resume(self, item: e.Logged, event: e.TurnResumed) -> None:
         if turn := self._turn(item):
-            turn.attempt, turn.attempt_started_at, turn.asked = event.attempt, item.at, False
+            turn.attempt, turn.attempt_started_at, turn.asked, turn.spoke = event.attempt, item.at, False, False
         self._decide(item, event.rule, event.why, "resumed", event.attempt)
         self._cut = None
         if self._answer is not None:  # The answer goes on below whatever came between its attempts.

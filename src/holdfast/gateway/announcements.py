@@ -9,6 +9,7 @@ from holdfast.core import keys, lifecycle, notices, restarts
 from holdfast.core.errors import DuplicateOtherContent, NotFound, NotNow, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By, Chat, Notice, Request, Running, What
+from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.tasks import Tasks
@@ -132,6 +133,16 @@ class Announcements:
         for notice in restarts.failed(request, why):
             await self._tell_if_it_can_be(notice)
         self.withdraw(request)
+
+    # a session that is suspended
+
+    def suspended(self, session: Session) -> None:
+        """The operators are told, once, in the home channels; its own user is told where the conversation is (R2)."""
+        text = notices.suspended_elsewhere(session)
+        for home in self._homes:
+            if home != session.session_key:
+                notice = Notice(id=f"suspended.{session.turn_id}", session_key=home, text=text)
+                self._tasks.spawn(self._tell_if_it_can_be(notice), name=f"notice {notice.id}")
 
     # how
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from holdfast.core import keys, resume
+from holdfast.core import blame, keys, resume
 from holdfast.core.busy import MAX_WAITING
 from holdfast.core.errors import BadInput, Deleted, NothingToStop
 from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
@@ -38,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     resumes_at_once: int = 10
     auto_resume: bool = True
     resume_window_s: float = resume.FRESH_FOR_S
+    stuck_after: int = blame.STUCK_AFTER
     crash_policy: str = "resume"
     crash_window_s: float = 120.0
     resets: dict[str, Policy] = {}
@@ -78,6 +79,8 @@ class Gateway:
             platforms=platforms,
             fresh_for_s=self.settings.resume_window_s,
             automatic=self.settings.auto_resume,
+            stuck_after=self.settings.stuck_after,
+            on_suspended=lambda session: self.announcements.suspended(session),
         )
         self.lanes = Lanes(
             store=store,

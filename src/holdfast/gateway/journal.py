@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from holdfast.core.blame import Interruption
 from holdfast.core.errors import Bug, HoldfastError, Refused, StaleEpoch
 from holdfast.core.events import (
     Event,
@@ -33,6 +34,9 @@ MAX_PENDING = 64 * 1024
 # What is said at once is recorded in pieces of at most this much, so that no single event takes long to read, encode or send.
 PIECE = 64 * 1024
 
+# With one of these the attempt is over.
+ENDS = (TurnEnded, TurnInterrupted, Interruption)
+
 log = structlog.get_logger()
 
 
@@ -42,7 +46,7 @@ class TurnLog:
     def __init__(self, journal: "Journal", started: StartedTurn) -> None:
         self.lease, self.turn_id = started.lease, started.turn_id
         self.attempt, self.position = started.attempt, started.position
-        self.results = 0
+        self.spoke = False  # This attempt has something of its own to show.
         self.unread_results = False
         self.on_lost: Callable[[Exception], None] = lambda error: None
         self._journal = journal
@@ -73,7 +77,7 @@ class TurnLog:
         self._text = Growing(text)
 
     async def say(self, text: str) -> None:
-        self.unread_results = False
+        self.spoke, self.unread_results = True, False
         text = storable(text)
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
@@ -84,7 +88,7 @@ class TurnLog:
             await self._grown(len(piece))
 
     async def think(self, text: str) -> None:
-        self.unread_results = False
+        self.spoke, self.unread_results = True, False
         text = storable(text)
         for start in range(0, len(text), PIECE):
             await self._add(Reasoning(text=text[start : start + PIECE]), min(PIECE, len(text) - start))
@@ -107,9 +111,9 @@ class TurnLog:
                 self._pending += due
                 self._journal.dirty(self, urgent=False)
 
-    def _last_outputs(self, events: tuple[Event, ...]) -> list[Event]:
+    def _last_outputs(self, events: tuple[Event | Interruption, ...]) -> list[Event]:
         """The end of the output of calls that these records end."""
-        if any(isinstance(event, TurnEnded | TurnInterrupted) for event in events):
+        if any(isinstance(event, ENDS) for event in events):
             over = list(self._outputs)
         else:
             over = [event.call_id for event in events if isinstance(event, ToolFinished) and event.call_id in self._outputs]
@@ -136,13 +140,13 @@ class TurnLog:
             self._room.clear()
             await self._room.wait()
 
-    async def record(self, *events: Event) -> None:
+    async def record(self, *events: Event | Interruption) -> None:
         """Writes what is pending and these records in one append. A caller that is cancelled meanwhile waits for it: the write
         happens anyway, and whoever writes next must know the position.
         """
         await self._journal.tasks.finish(self._record(events), name=f"record of {self.turn_id}")
 
-    async def _record(self, events: tuple[Event, ...]) -> None:
+    async def _record(self, events: tuple[Event | Interruption, ...]) -> None:
         async with self._lock:
             if self._closed:
                 raise StaleEpoch(self.lease.session_id, self.lease.epoch)
@@ -154,10 +158,10 @@ class TurnLog:
                     self._give_back(pieces)
                 self.lose(error)
                 raise
-            if any(isinstance(event, TurnEnded | TurnInterrupted) for event in events):
+            if any(isinstance(event, ENDS) for event in events):
                 self._close()
 
-    async def _append(self, events: list[Event]) -> None:
+    async def _append(self, events: list[Event | Interruption]) -> None:
         journal = self._journal
         self.position = await journal.store.append_turn(
             self.lease,
@@ -171,8 +175,7 @@ class TurnLog:
             if isinstance(event, TurnResumed):
                 self.attempt = event.attempt
             elif isinstance(event, ToolFinished):
-                self.results += 1
-                self.unread_results = True
+                self.spoke = self.unread_results = True
             elif isinstance(event, ToolStarted):
                 self.unread_results = False
         self._sign()
@@ -213,6 +216,7 @@ class TurnLog:
                 self._sign()
             else:
                 self.last_written = self._journal.clock.monotonic()
+                self.signed.set()  # A heartbeat is a sign of life, but nothing that counts against the idle limit.
         else:
             self._give_back(item.events)
             self.lose(result)

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from enum import StrEnum
 
 import structlog
 
 from holdfast.core import events as e
+from holdfast.core import resume
 from holdfast.core.errors import Bug, Conflict, HoldfastError, NotFound, Unavailable
 from holdfast.core.resume import Decision
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
+from holdfast.gateway.admission import Admission, Admissions
 from holdfast.gateway.journal import Journal, TurnLog
-from holdfast.gateway.places import Place, Places
 from holdfast.gateway.recovery import Judged, Recovery
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks, heard
@@ -21,22 +23,33 @@ from holdfast.ports import Agent, Clock, Ids, Liveness, StartedTurn, Store, Tool
 
 SWEEP_S = 1.0
 SWEEP_LIMIT = 1000
-UNDER_WAY_S = 10.0
 LOOK_LATER_S = 5.0
 LOOKED_INTO_AT_ONCE = 4
 
 log = structlog.get_logger()
 
 
+class Gate(StrEnum):
+    """OPEN: everything is done. HELD: no turn starts or resumes; stops and ends are carried out, and what was interrupted is recorded and
+    decided (A26). CLOSED: nothing is begun; what runs goes on.
+    """
+
+    OPEN = "open"
+    HELD = "held"
+    CLOSED = "closed"
+
+
 class Lane:
-    """`again`: something changed since the lane last looked. `starting`: a turn may be on record that is no attempt here yet. `seen`: what
-    was read of the session when the lane was made; good for its first step.
+    """`again`: something changed since the lane last looked. `starting`: a turn may be on record that is no attempt here yet. `looked`:
+    what was interrupted in it, if anything, is on record. `seen`: what was read of the session when the lane was made; good for its first
+    step.
     """
 
     def __init__(self, seen: Session | None) -> None:
         self.seen = seen
         self.attempt: Attempt | None = None
         self.starting = False
+        self.looked = False
         self.again = asyncio.Event()
 
 
@@ -68,8 +81,8 @@ class Lanes:
         self._reaped: set[int | None] = set()
         self._reaping = asyncio.Lock()
         self._turnstile = asyncio.Semaphore(LOOKED_INTO_AT_ONCE)
-        self._places = Places(resumes_at_once, tasks)
-        self._open = False
+        self._admissions = Admissions(store=store, clock=clock, tasks=tasks, resumes_at_once=resumes_at_once)
+        self._gate = Gate.CLOSED
         self._changed = asyncio.Event()
         self._hinted = asyncio.Event()
         self.tally = Tally()
@@ -92,18 +105,32 @@ class Lanes:
         return [lane.attempt for lane in self._lanes.values() if lane.attempt is not None]
 
     def open(self) -> None:
-        self._open = True
+        self._move(Gate.OPEN)
+
+    def hold(self) -> None:
+        """No turn starts or resumes from now on; those that run continue, and stops and decisions are still carried out."""
+        self._move(Gate.HELD)
 
     def close(self) -> None:
-        """No turn starts or resumes from now on; those that run go on."""
-        self._open = False
+        """Nothing is begun from now on; the turns that run continue."""
+        self._move(Gate.CLOSED)
+
+    def _move(self, gate: Gate) -> None:
+        self._gate = gate
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Whatever waits to begin is decided again."""
+        for lane in self._lanes.values():
+            if lane.attempt is None:
+                lane.again.set()
 
     def look(self, session_id: str, *, seen: Session | None = None) -> None:
         """Something may be due in this session; `seen` is what was just read of it."""
         lane = self._lanes.get(session_id)
         if lane is not None:
             lane.again.set()
-        elif self._open:
+        elif self._gate is not Gate.CLOSED:
             lane = self._lanes[session_id] = Lane(seen)
             self._tasks.spawn(self._work(session_id, lane), name=f"lane {session_id}")
 
@@ -114,6 +141,7 @@ class Lanes:
             try:
                 await self._sweep_once()
                 if unsettled:
+                    self._tasks.spawn(self._begin_trials(list(self._lanes.values())), name="first look")
                     await self.settle()
                     unsettled = False
             except Unavailable as error:
@@ -121,17 +149,42 @@ class Lanes:
             self._hinted.clear()
             await heard(self._hinted, SWEEP_S)
 
+    async def _begin_trials(self, first: list[Lane]) -> None:
+        """Once all that was found at the start has been looked into: who is tried first depends on who the suspects are (A25)."""
+        await self._until(lambda: all(lane.looked for lane in first))
+        self._admissions.begin_trials()
+
     def hint(self) -> None:
         self._hinted.set()
 
     def one_resume_at_a_time(self) -> None:
-        """After several crashes: whichever session it is that brings the process down, it takes no other one with it."""
-        self._places.count = 1
+        self._admissions.one_at_a_time()
+
+    def end_trials(self) -> None:
+        """Ten minutes without a death: the suspects that still wait follow like any other."""
+        self._admissions.end_trials()
+        self._look_again()
+
+    async def convict(self) -> None:
+        """Suspends sessions that were on trial when their process died, before anything else is decided: their deaths are explained, and
+        count for nobody else (B14).
+        """
+        for session in await self._store.open_turns(apart_from=self._owner):
+            interrupted = session.turn_state in (TurnState.RUNNING, TurnState.INTERRUPTED)
+            if not interrupted or not self._recovery.may_be_stuck(session):
+                continue
+            if session.owner is not None and await self._lives(session.owner):
+                continue
+            try:
+                judged = await self._recovery.look_into(session)
+                if judged.rule.decision is Decision.SUSPEND:
+                    await self._carry_out(judged)
+            except Conflict as error:
+                log.info("somebody else was faster", session=session.session_id, error=str(error))
 
     def resume_after(self, seconds: float) -> None:
         """After several crashes: nothing is resumed for this long. Decisions are made, and messages answered, at once."""
-        self._places.close()
-        asyncio.get_running_loop().call_later(seconds, self._places.open)
+        self._admissions.resume_after(seconds)
 
     async def settle(self) -> None:
         """What was left, or only marked, is decided again: at a start, and when nothing is held any more."""
@@ -187,7 +240,7 @@ class Lanes:
     async def _work(self, session_id: str, lane: Lane) -> None:
         failed, wait_s = True, 0.0
         try:
-            while self._open:
+            while self._gate is not Gate.CLOSED:
                 lane.again.clear()
                 wait_s = 0.0
                 try:
@@ -217,48 +270,81 @@ class Lanes:
             log.warning("lane stopped for now", session=session_id, error=str(error))
         finally:
             del self._lanes[session_id]
+            lane.looked = True
             self._changed.set()
             if failed:  # A turn may be on record that nobody runs any more: it is found as one that was cut (P3).
                 self._tasks.spawn(self._look_later(session_id), name=f"look after {session_id}")
 
     async def _look_later(self, session_id: str) -> None:
         await asyncio.sleep(LOOK_LATER_S)
-        while not self._open:  # noqa: ASYNC110 - a pause has no event, and may last for hours.
+        while self._gate is Gate.CLOSED:  # noqa: ASYNC110 - it has no event, and may last for as long as a hand-over.
             await asyncio.sleep(LOOK_LATER_S)
         self.look(session_id)
 
     async def _step(self, session_id: str, lane: Lane) -> bool:
         """One thing that was due; false when nothing is."""
-        lane.starting = True
         session, lane.seen = lane.seen or await self._store.session(session_id), None
         match session.turn_state:
             case TurnState.NONE | TurnState.ENDED if not session.queued:
                 return False
             case TurnState.NONE | TurnState.ENDED:
-                return await self._start(session_id, lane)
+                return await self._start(session, lane)
             case TurnState.ANSWERED:
-                await self._run(lane, await self._take_answered(session))
+                return await self._continue(session, lane)
             case TurnState.RUNNING | TurnState.INTERRUPTED:
                 return await self._recover(session, lane)
             case _:
                 return False
+
+    async def _admit(self, session: Session, lane: Lane, judged: Judged | None = None) -> Admission | None:
+        """What the next attempt of a session needs, as soon as it can be had. None when there was news first: it is decided again."""
+        lane.looked = True
+        self._changed.set()
+        if self._gate is not Gate.OPEN:
+            await lane.again.wait()
+            return None
+        admission = await self._admissions.take(session, lane.again, judged)
+        if admission is None:
+            return None
+        if self._gate is not Gate.OPEN:
+            with admission:
+                return None
+        lane.starting = True
+        return admission
+
+    async def _continue(self, session: Session, lane: Lane) -> bool:
+        """A turn whose question is answered."""
+        admission = await self._admit(session, lane)
+        if admission is None:
+            return True
+        with admission:
+            resumed = e.TurnResumed(attempt=session.attempt + 1, rule="answer", reason="answered", trial=admission.trial is not None)
+            taken = await self._store.take_turn(
+                session.session_id,
+                owner=self._owner,
+                turn_id=session.turn_id or "",
+                epoch=session.epoch,
+                events=[resumed],
+                at=self._clock.now(),
+            )
+            await self._run(lane, taken, admission)
         return True
 
-    async def _take_answered(self, session: Session) -> StartedTurn:
-        return await self._store.take_turn(
-            session.session_id,
-            owner=self._owner,
-            turn_id=session.turn_id or "",
-            epoch=session.epoch,
-            events=[e.TurnResumed(attempt=session.attempt + 1, rule="answer", reason="answered")],
-            at=self._clock.now(),
-        )
-
-    async def _start(self, session_id: str, lane: Lane) -> bool:
-        started = await self._store.start_turn(session_id, owner=self._owner, turn_id=self._ids.new("t"), at=self._clock.now())
-        if started is None:
-            return False
-        await self._run(lane, started)
+    async def _start(self, session: Session, lane: Lane) -> bool:
+        admission = await self._admit(session, lane)
+        if admission is None:
+            return True
+        with admission:
+            started = await self._store.start_turn(
+                session.session_id,
+                owner=self._owner,
+                turn_id=self._ids.new("t"),
+                at=self._clock.now(),
+                trial=admission.trial is not None,
+            )
+            if started is None:
+                return False
+            await self._run(lane, started, admission)
         return True
 
     async def _recover(self, session: Session, lane: Lane) -> bool:
@@ -266,32 +352,29 @@ class Lanes:
             return False
         # A few at a time, so that the store has time for people who write while a thousand turns are looked into (B13).
         async with self._turnstile:
-            if not self._open:
+            if self._gate is Gate.CLOSED:
                 return False
-            judged, taken = await self._recovery.look_into(session)
-        lane.starting = False
-        self._changed.set()  # Until its place among the resumes comes, it is cut and on record as such.
-        if judged.stands:  # A message goes on from a turn that was left (A23).
-            lane.starting = True
-            return bool(judged.session.queued) and await self._start(session.session_id, lane)
+            judged = await self._recovery.look_into(session)
+        if judged.stands:  # A message continues from a turn that was left (A23).
+            return bool(judged.session.queued) and await self._start(judged.session, lane)
         if judged.rule.decision is not Decision.RESUME:
-            await self._carry_out(judged, taken)
+            if self._gate is Gate.HELD and resume.waits_in_a_pause(judged.rule):
+                await lane.again.wait()
+                return True
+            await self._carry_out(judged)
             return judged.rule.decision is not Decision.LEAVE or bool(judged.session.queued)
-        place = await self._places.take(_rank(judged), lane.again)
-        if place is None:
-            return True  # News while it waited for its place: decide again.
-        with place:
-            if not self._open:
-                return False
-            lane.starting = True
-            resumed = await self._carry_out(judged, taken)
+        admission = await self._admit(judged.session, lane, judged)
+        if admission is None:
+            return True
+        with admission:
+            resumed = await self._carry_out(judged, trial=admission.trial is not None)
             if resumed is not None:
-                await self._run(lane, resumed, resumed=judged.reason, place=place)
+                await self._run(lane, resumed, admission, resumed=judged.reason)
         return True
 
-    async def _carry_out(self, judged: Judged, taken: StartedTurn | None) -> StartedTurn | None:
+    async def _carry_out(self, judged: Judged, *, trial: bool = False) -> StartedTurn | None:
         self.tally.rules[judged.rule.label] += 1
-        return await self._recovery.carry_out(judged, taken)
+        return await self._recovery.carry_out(judged, trial=trial)
 
     async def _lives(self, owner: int | None) -> bool:
         if owner not in self._names:
@@ -305,7 +388,7 @@ class Lanes:
                 self._reaped.add(owner)
         return False
 
-    async def _run(self, lane: Lane, started: StartedTurn, *, resumed: str | None = None, place: Place | None = None) -> None:
+    async def _run(self, lane: Lane, started: StartedTurn, admission: Admission, *, resumed: str | None = None) -> None:
         session, transcript = await self._read(started.lease.session_id)
         attempt = Attempt(
             session=session,
@@ -324,8 +407,9 @@ class Lanes:
         lane.attempt, lane.starting = attempt, False
         self._changed.set()
         beside = [self._tasks.spawn(self._watch_stops(lane, attempt), name=f"stops of {attempt.turn_id}")]
-        if place is not None:
-            beside.append(self._tasks.spawn(_give_back_early(place, attempt), name=f"place of {attempt.turn_id}"))
+        if admission.trial is not None or admission.resume is not None:
+            keeping = self._admissions.keep(admission, attempt, started.lease)
+            beside.append(self._tasks.spawn(keeping, name=f"place of {attempt.turn_id}"))
         try:
             await attempt.run()
         finally:
@@ -343,7 +427,7 @@ class Lanes:
                 session = await self._store.session(session_id)
                 return session, await self._store.transcript(session)
             except Unavailable as error:
-                if not self._open:
+                if self._gate is Gate.CLOSED:
                     raise
                 log.warning("turn waits for the store", session=session_id, error=str(error))
                 await asyncio.sleep(error.retry_after_s)
@@ -362,14 +446,3 @@ class Lanes:
             if (session.stop_requested or session.suspended) and session.turn_id == attempt.turn_id:
                 attempt.cut(Cut.STOP if session.stop_requested else Cut.SUSPENDED)
                 return
-
-
-def _rank(judged: Judged) -> tuple[int, int]:
-    """Whose user has written since comes first; then the oldest message (B13)."""
-    return (0 if judged.session.queued else 1), judged.asked_at
-
-
-async def _give_back_early(place: Place, attempt: Attempt) -> None:
-    """A turn that runs for hours must not keep others from being resumed (P8)."""
-    await heard(attempt.under_way, UNDER_WAY_S)
-    place.give_back()

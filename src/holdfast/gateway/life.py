@@ -132,6 +132,9 @@ class Life:
         """How they ended, how many in a row ended badly, and whether an operator paused the work."""
         now = self._clock.now()
         unclean = await self._store.record_start(self._owner, at=now)
+        await self._lanes.convict()
+        if unclean >= SAFE_AFTER:  # Deaths for which a session has just been suspended do not count.
+            unclean = await self._store.record_start(self._owner, at=now)
         if unclean >= SAFE_AFTER:
             self._enter_safe_mode(starts_that_died=unclean)
         await self._slow_down(now)
@@ -171,6 +174,7 @@ class Life:
     async def _prove_sound(self) -> None:
         await asyncio.sleep(SOUND_AFTER_S)
         await self._insist(lambda: self._store.record_sound(self._owner))
+        self._lanes.end_trials()
         self.leave_safe_mode("ten healthy minutes")
 
     def leave_safe_mode(self, because: str) -> None:
@@ -191,7 +195,7 @@ class Life:
     # pause
 
     async def pause(self, holder: str, for_s: float) -> Pause:
-        """No turn starts until it is taken back or over; those that run go on, messages are kept (C21)."""
+        """No turn starts or resumes until it is taken back or over; those that run continue, messages are kept (C21, A26)."""
         self._check("pause", Input.PAUSE)
         now = self._clock.now()
         paused = Pause(holder, since=now, until=now + int(for_s * 1000))
@@ -204,7 +208,7 @@ class Life:
 
     def _begin_pause(self, paused: Pause) -> None:
         self.paused = paused
-        self._lanes.close()
+        self._lanes.hold()
         self._move(Input.PAUSE)
         self._on_state(self.state)
         # By its own clock: a wall clock that steps back, now or before this start, must not make a pause last for ever.
@@ -284,7 +288,7 @@ class Life:
         told, in_time = False, True
         if self.state is GatewayState.DRAINING:
             self._draining_since = self._clock.now()
-            self._lanes.close()
+            self._lanes.hold()
         async with self._named("record"):
             await self._record_drain(reason)
             await self._record_end()
@@ -299,6 +303,7 @@ class Life:
                 in_time = await self._drained()
             self._move(Input.EMPTY if in_time else Input.DEADLINE)
         async with self._named("cut turns"):
+            self._lanes.close()
             await self._lanes.cut_all(reason)
         if not in_time:
             async with self._named("kill commands"):

@@ -1,18 +1,20 @@
 """Turns that were cut: found from their record, decided by the table of rules, the decision recorded with its label."""
 
+from collections.abc import Callable
+
 import msgspec
 import structlog
 
+from holdfast.core import blame, keys, notices, recovery, replies, resume
 from holdfast.core import events as e
-from holdfast.core import keys, notices, recovery, replies, resume
+from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Bug
 from holdfast.core.resume import Decision, Facts, Rule, Staleness
-from holdfast.core.sessions import Lease, Session
+from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript, answer_id
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import Clock, Platform, StartedTurn, Store
 
-CRASH = "crash"
 log = structlog.get_logger()
 
 
@@ -36,40 +38,67 @@ class Recovery:
     """What holds for every decision of this process. `safe_mode`: too many starts died before this one; nothing is resumed by itself."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, owner: int, platforms: dict[str, Platform], fresh_for_s: float, automatic: bool
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        owner: int,
+        platforms: dict[str, Platform],
+        fresh_for_s: float,
+        automatic: bool,
+        stuck_after: int,
+        on_suspended: Callable[[Session], None],
     ) -> None:
         self._store, self._clock, self._owner, self._platforms = store, clock, owner, platforms
-        self._fresh_for_s, self._automatic = fresh_for_s, automatic
+        self._fresh_for_s, self._automatic, self._stuck_after = fresh_for_s, automatic, stuck_after
+        self._on_suspended = on_suspended
         self.safe_mode = False
-        self._ends: dict[int | None, str] = {}
+        self._ends: dict[int | None, tuple[End, str]] = {}
 
-    async def look_into(self, session: Session) -> tuple[Judged, StartedTurn | None]:
-        """Decides upon a turn whose owner is gone. One that was still running is first recorded as cut, and counted, in the transaction
-        that takes it; one that was left is taken only when something is to be done about it.
+    async def look_into(self, session: Session) -> Judged:
+        """Decides on a turn whose owner is gone. One that was still running is first recorded as interrupted, and counted, in one
+        transaction; nobody holds it from then on, so that whoever is the first to carry the decision out does so.
         """
         transcript = await self._store.transcript(session)
         turn = transcript.turns[-1]
-        asked, reason = turn.asked, turn.reason or session.resume_reason or CRASH
-        if session.owner == self._owner and session.turn_state is TurnState.INTERRUPTED:
-            taken = self._held_here(session)
-        elif session.left:
-            taken = None
-        elif session.turn_state is TurnState.INTERRUPTED:
-            taken = await self._take(session)
-        else:
-            asked, reason = False, await self._end_of(session.owner)
-            taken = await self._take(session, _cut(session, transcript, reason))
-            session = await self._store.session(session.session_id)
+        asked, reason = turn.asked, turn.reason or session.resume_reason or blame.CRASH
+        if session.turn_state is TurnState.RUNNING:
+            found = await self._interruption(session, transcript)
+            await self._take(session, found)
+            session, asked, reason = await self._store.session(session.session_id), False, found.reason
         facts = self._facts(session, transcript.request, asked=asked, signed_at=turn.signed_at)
         asked_at = transcript.request.created_at if transcript.request else turn.started_at
         rule = resume.decide(facts)
-        return Judged(session=session, facts=facts, rule=rule, reason=reason, signed_at=turn.signed_at, asked_at=asked_at), taken
+        return Judged(session=session, facts=facts, rule=rule, reason=reason, signed_at=turn.signed_at, asked_at=asked_at)
 
-    async def _end_of(self, owner: int | None) -> str:
-        """How the life of an owner that is gone ended: by a stop that was on record (C27), or by a crash."""
+    async def _interruption(self, session: Session, transcript: Transcript) -> Interruption:
+        turn = transcript.turns[-1]
+        end, reason = await self._end_of(session.owner)
+        lived_ms = max(0, (turn.signed_at or 0) - turn.attempt_started_at)  # By its own signs of life, not by what was recorded since.
+        return Interruption(
+            reason=reason,
+            end=end,
+            progressed=blame.made_progress(spoke=turn.spoke, lived_ms=lived_ms),
+            lived_ms=lived_ms,
+            written=len(transcript.answer_text),
+            died=session.owner,
+        )
+
+    def may_be_stuck(self, session: Session) -> bool:
+        """Whether its session may have to be suspended for an interruption that is found now, or was found before."""
+        restarts = session.interrupted_restarts + session.on_trial
+        return blame.is_stuck(restarts, session.deaths + 1, stuck_after=self._stuck_after)
+
+    async def _end_of(self, owner: int | None) -> tuple[End, str]:
+        """How the life of an owner that is gone ended. A turn that this process has lost sight of counts as one that died."""
         if owner not in self._ends:
-            reasons = {known.id: known.draining for known in await self._store.owners() if known.id != self._owner}
-            self._ends[owner] = reasons.get(owner or 0) or CRASH  # The row of a dead owner changes no more.
+            owners = {known.id: known for known in await self._store.owners()}
+            gone, this = owners.get(owner or 0) if owner != self._owner else None, owners.get(self._owner)
+            self._ends[owner] = blame.end_of(  # The row of a dead owner changes no more.
+                draining=gone.draining if gone else None,
+                boot_id=gone.boot_id if gone else None,
+                this_boot=this.boot_id if this else None,
+            )
         return self._ends[owner]
 
     def _facts(self, session: Session, request: Message | None, *, asked: bool, signed_at: int | None) -> Facts:
@@ -80,8 +109,8 @@ class Recovery:
             turn=session.turn_state,
             stop_requested=session.stop_requested,
             suspended=session.suspended,
-            restarts=session.interrupted_restarts,
-            tried=False,  # An attempt that ended by itself has ended its turn, in the same transaction.
+            stuck=blame.is_stuck(session.interrupted_restarts, session.deaths, stuck_after=self._stuck_after),
+            tried=False,  # Known where an attempt ends by itself: `resume.after_recovery`.
             asked=asked,
             fresh=resume.is_fresh(signed_at, now=self._clock.now(), window_s=self._fresh_for_s),
             held=self.safe_mode or not self._automatic,
@@ -89,29 +118,26 @@ class Recovery:
             allowed=platform is None or sender is None or platform.allows(session.session_key, sender),
         )
 
-    async def carry_out(self, judged: Judged, taken: StartedTurn | None) -> StartedTurn | None:
-        """Records the decision, on the lease that was `taken` or on one of its own. Gives the attempt that now has to run."""
+    async def carry_out(self, judged: Judged, *, trial: bool = False) -> StartedTurn | None:
+        """Takes the turn and records the decision, in one transaction. Gives the attempt that now has to run, if one has to."""
         session, rule, now = judged.session, judged.rule, self._clock.now()
         transcript = await self._store.transcript(session)
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
         set_aside = rule.decision is Decision.SET_ASIDE
         why = notices.cut_before(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)
         _log(session, rule, why)
-        if taken is None:
-            taken = await self._take(session)
         match rule.decision:
             case Decision.RESUME:
-                attempt = taken.attempt + 1
-                resumed = e.TurnResumed(attempt=attempt, rule=rule.label, reason=judged.reason, why=why)
-                position = await self._append(taken, [*recovery.close_open_calls(transcript.calls), resumed])
-                return StartedTurn(taken.lease, taken.turn_id, attempt, position)
+                resumed = e.TurnResumed(attempt=session.attempt + 1, rule=rule.label, reason=judged.reason, why=why, trial=trial)
+                return await self._take(session, *recovery.close_open_calls(transcript.calls), resumed)
             case Decision.LEAVE:
                 events: list[e.Event] = [*self._told_when_left(judged, transcript), e.TurnLeft(rule=rule.label, why=why)]
             case Decision.CANCEL:
                 events = _ending(judged, transcript, Outcome.CANCELLED, why)
             case Decision.SUSPEND:
-                log.error("session suspended", session=session.session_id, key=session.session_key, rule=rule.label, why=rule.sentence)
-                told = _notice(session, transcript, "stuck", notices.stuck(session.interrupted_restarts))
+                in_a_row = session.interrupted_restarts >= self._stuck_after
+                stuck = notices.stuck(session.interrupted_restarts if in_a_row else session.deaths, in_a_row=in_a_row)
+                told = _notice(session, transcript, "stuck", stuck)
                 events = _ending(judged, transcript, Outcome.SET_ASIDE, why, told, e.SessionChanged(suspended=True))
             case Decision.SET_ASIDE:
                 words = notices.stale(judged.reason, now - (judged.signed_at or judged.asked_at), stale or Staleness.OLD)
@@ -119,7 +145,10 @@ class Recovery:
                 events = _ending(judged, transcript, Outcome.SET_ASIDE, why, *([told] if judged.facts.allowed else []))
             case _:
                 raise Bug(f"Rule {rule.label} decided {rule.decision} for a turn that is {session.turn_state}.")
-        await self._append(taken, events)
+        await self._take(session, *events)
+        if rule.decision is Decision.SUSPEND:
+            log.error("session suspended", session=session.session_id, key=session.session_key, rule=rule.label, why=rule.sentence)
+            self._on_suspended(session)
         return None
 
     def _told_when_left(self, judged: Judged, transcript: Transcript) -> list[e.Event]:
@@ -145,7 +174,7 @@ class Recovery:
         _log(session, rule, None)
         return rule
 
-    async def _take(self, session: Session, *events: e.Event) -> StartedTurn:
+    async def _take(self, session: Session, *events: e.Event | Interruption) -> StartedTurn:
         return await self._store.take_turn(
             session.session_id,
             owner=self._owner,
@@ -155,35 +184,10 @@ class Recovery:
             at=self._clock.now(),
         )
 
-    async def _append(self, taken: StartedTurn, events: list[e.Event]) -> int:
-        return await self._store.append_turn(
-            taken.lease,
-            turn_id=taken.turn_id,
-            attempt=taken.attempt,
-            position=taken.position,
-            events=events,
-            at=self._clock.now(),
-        )
-
-    def _held_here(self, session: Session) -> StartedTurn:
-        """The lease of a cut turn that this process holds already."""
-        lease = Lease(session.session_id, self._owner, session.epoch)
-        return StartedTurn(lease, _turn_of(session), session.attempt, session.position)
-
 
 def _log(session: Session, rule: Rule, why: str | None) -> None:
     named = {"session": session.session_id, "turn": session.turn_id, "generation": session.generation}
     log.info("recovery", **named, rule=rule.label, name=rule.name, why=why)
-
-
-def _cut(session: Session, transcript: Transcript, reason: str) -> e.TurnInterrupted:
-    turn = transcript.turns[-1]
-    restarts = recovery.restarts_after_cut(
-        session.interrupted_restarts,
-        own_results=recovery.own_results(transcript.calls, turn.attempt),
-        ran_ms=(turn.signed_at or 0) - turn.attempt_started_at,  # By its own signs of life, not by what was recorded since.
-    )
-    return e.TurnInterrupted(reason=reason, restarts=restarts, written=len(transcript.answer_text))
 
 
 def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, *more: e.Event) -> list[e.Event]:
@@ -194,7 +198,8 @@ def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, 
         written = replies.written(judged.session.session_key, "assistant", answer_id(turn.id), text, anchor=transcript.anchor)
         # Who is no longer allowed to ask is not answered either; the record keeps it.
         events.append(written if judged.facts.allowed else msgspec.structs.replace(written, delivery_id=None))
-    ended = e.TurnEnded(outcome=outcome, rule=judged.rule.label, why=why, unread_results=unread and not stopped)
+    blamed_for = turn.died if judged.rule.decision is Decision.SUSPEND else None
+    ended = e.TurnEnded(outcome=outcome, rule=judged.rule.label, why=why, unread_results=unread and not stopped, blamed_for=blamed_for)
     return [*events, *more, ended]
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import structlog
 
+from holdfast.core import blame, notes, notices, output, replies, resume
 from holdfast.core import events as e
-from holdfast.core import notes, notices, output, replies, resume
+from holdfast.core.blame import End, Interruption
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
 from holdfast.core.errors import Conflict, HoldfastError, Refused, StoreFull, StoreGone, Unavailable
-from holdfast.core.recovery import close_every_call, restarts_after_cut
+from holdfast.core.recovery import close_every_call
 from holdfast.core.sessions import Session
 from holdfast.core.texts import storable, storable_value
 from holdfast.core.transcript import ToolCall, Transcript, answer_id
@@ -215,7 +216,7 @@ class Attempt:
     async def mark_interrupted(self, reason: str) -> None:
         """Records that the gateway cuts this attempt, before it does (C1)."""
         try:
-            await self._log.record(e.TurnInterrupted(reason=reason, restarts=self._restarts(), written=len(self._so_far)))
+            await self._log.record(self._interruption(reason, End.PLANNED))
         except Conflict:
             log.info("turn ended before it was cut", turn=self.turn_id, session=self.session.session_id)
         except Unavailable as error:  # The next start finds it without a mark, and takes it for a crash.
@@ -226,9 +227,10 @@ class Attempt:
         """The answer as it is shown. Until this attempt has said something, it is what the earlier ones had written."""
         return self._log.text or self._request.kept
 
-    def _restarts(self) -> int:
-        ran_ms = int(1000 * (self._clock.monotonic() - self._began))
-        return restarts_after_cut(self.session.interrupted_restarts, own_results=self._log.results, ran_ms=ran_ms)
+    def _interruption(self, reason: str, end: End) -> Interruption:
+        lived_ms = int(1000 * (self._clock.monotonic() - self._began))
+        progressed = blame.made_progress(spoke=self._log.spoke, lived_ms=lived_ms)
+        return Interruption(reason=reason, end=end, progressed=progressed, lived_ms=lived_ms, written=len(self._so_far))
 
     async def run(self) -> None:
         if self._cut is None:
@@ -287,9 +289,7 @@ class Attempt:
             case Cut.UNSTORABLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, self._words))
             case Cut.STORE | Cut.SUSPENDED:  # No restart is to blame.
-                reason = "suspended" if self._cut is Cut.SUSPENDED else self._reason
-                restarts = self.session.interrupted_restarts
-                interrupted = e.TurnInterrupted(reason=reason, restarts=restarts, written=len(self._so_far))
+                interrupted = self._interruption("suspended" if self._cut is Cut.SUSPENDED else self._reason, End.HARMLESS)
                 await self._insist(lambda: self._log.record(interrupted))
             case _:
                 pass
@@ -310,8 +310,9 @@ class Attempt:
         key = self.session.session_key
         text = self._log.text if outcome is Outcome.COMPLETED else self._so_far
         rule, why = None, None
-        if self._recovers and (outcome is Outcome.FAILED or (outcome is Outcome.COMPLETED and not text)):
-            tried = resume.tried()
+        by_itself = self._recovers and outcome is not Outcome.CANCELLED
+        tried = resume.after_recovery(failed=outcome is Outcome.FAILED, answered=bool(text)) if by_itself else None
+        if tried is not None:
             outcome, error, rule, why = Outcome.FAILED, error or NO_ANSWER, tried.label, "the recovery ended by itself"
             text = self._so_far
             log.info("recovery", session=self.session.session_id, turn=self.turn_id, rule=rule, name=tried.name, why=why)

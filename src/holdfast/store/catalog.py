@@ -30,6 +30,8 @@ STOP, RESET, RESUME = b"stop", b"reset", b"resume"
 GOES_ON, NOTHING = "goes on", "nothing"
 # Outside a turn these are words to and from the gateway itself: a conversation does not live by them.
 ASIDE = {"message.written"}
+# What the beginning of an attempt (session ?1, at ?2, on trial ?3) changes.
+_BEGUN = "attempt_at = ?2, on_trial = ?3, tried_at = iif(?3, ?2, tried_at)"
 SQL_CHANGES = ("title", "pinned", "archived", "suspended", "resume_pending", "resume_reason", "rule")
 
 
@@ -62,7 +64,10 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
     match event:
         case e.TurnStarted():
             head.attempt, head.owner, head.epoch, head.stop, head.left = event.attempt, event.owner, event.epoch, 0, 0
-            db.execute("UPDATE session SET generation = ?, rule = NULL, why = NULL WHERE id = ?", (event.generation, head.session))
+            db.execute(
+                f"UPDATE session SET {_BEGUN}, generation = ?4, rule = NULL, why = NULL, deaths = 0 WHERE id = ?1",
+                (head.session, at, event.trial, event.generation),
+            )
             db.execute(
                 "UPDATE lane SET generation = ? WHERE session_key = (SELECT session_key FROM session WHERE id = ?)",
                 (event.generation, head.session),
@@ -73,12 +78,18 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
             head.owner, head.epoch = event.owner, event.epoch
         case e.TurnResumed():
             head.attempt, head.left = event.attempt, 0
+            db.execute(f"UPDATE session SET {_BEGUN} WHERE id = ?1", (head.session, at, event.trial))
             _decided(db, head, event.rule, event.why)
         case e.TurnLeft():
             head.owner, head.left = None, 1
             _decided(db, head, event.rule, event.why)
         case e.TurnInterrupted():
-            db.execute("UPDATE session SET interrupted_restarts = ? WHERE id = ?", (event.restarts, head.session))
+            if event.died is not None:
+                head.owner = None
+            db.execute(
+                "UPDATE session SET interrupted_restarts = ?, deaths = ?, on_trial = 0, lived_ms = iif(?3, ?3, lived_ms) WHERE id = ?4",
+                (event.restarts, event.deaths, event.lived_ms, head.session),
+            )
             # Suspended wins: such a session is never marked.
             db.execute(
                 "UPDATE session SET resume_pending = 1, resume_reason = ?, last_resume_marked_at = ? WHERE id = ? AND NOT suspended",
@@ -86,6 +97,7 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
             )
         case e.QuestionAsked():
             head.owner = None
+            db.execute("UPDATE session SET on_trial = 0 WHERE id = ? AND on_trial = 1", (head.session,))
             db.execute(
                 "INSERT INTO question VALUES (?, ?, ?, ?, 'open', ?)",
                 (event.question_id, head.session, head.turn, event.call_id, event.expires_at),
@@ -103,6 +115,8 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
                 (event.turn_id, at, event.reply, head.session),
             )
             remember(db, event.dedup_key, STOP, head.session, event.turn_id)
+        case e.TrialPassed():
+            db.execute("UPDATE session SET interrupted_restarts = 0, on_trial = 0 WHERE id = ?", (head.session,))
         case e.TurnEnded():
             _end_turn(db, head, event, at)
         case _:
@@ -116,13 +130,16 @@ def _decided(db: apsw.Connection, head: Head, rule: str, why: str | None) -> Non
 def _end_turn(db: apsw.Connection, head: Head, event: e.TurnEnded, at: int) -> None:
     closed = "cancelled" if event.outcome is turns.Outcome.CANCELLED else "expired"
     db.execute("UPDATE question SET state = ? WHERE session = ? AND turn = ? AND state = 'open'", (closed, head.session, head.turn))
-    changes = "journal_since = ?"
+    completed = event.outcome is turns.Outcome.COMPLETED
+    # A trial is passed by whatever end the turn comes to, as long as its process survives it.
+    changes = "journal_since = ?1, interrupted_restarts = iif(?2 OR on_trial, 0, interrupted_restarts), on_trial = 0"
     if not event.still_pending:
         changes += ", resume_pending = 0, resume_reason = NULL, last_resume_marked_at = NULL"
-    if event.outcome is turns.Outcome.COMPLETED:
-        changes += ", interrupted_restarts = 0"
+    if completed:
         db.execute("UPDATE start SET sound = 1 WHERE owner = ? AND sound = 0", (head.owner,))
-    db.execute(f"UPDATE session SET {changes} WHERE id = ?", (at, head.session))
+    if event.blamed_for is not None:
+        db.execute("UPDATE start SET explained = 1 WHERE owner = ?", (event.blamed_for,))
+    db.execute(f"UPDATE session SET {changes} WHERE id = ?3", (at, completed, head.session))
     if event.rule:
         _decided(db, head, event.rule, event.why)
     head.owner, head.stop, head.left = None, 0, 0

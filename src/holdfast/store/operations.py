@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import apsw
 
+from holdfast.core import blame, resume
 from holdfast.core import events as e
-from holdfast.core import resume
+from holdfast.core.blame import Interruption, Standing
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoch, StalePosition
 from holdfast.core.sessions import Lease
@@ -19,7 +20,7 @@ from holdfast.store.catalog import append
 from holdfast.store.connection import fetch
 from holdfast.store.log import NOT_STORABLE, Head, insert, load_head, not_storable, number, save_head
 from holdfast.store.sessions import append_free
-from holdfast.store.unattended import STOPPED_WAITING, ask_again, end_unattended, refuse_waiting, set_aside
+from holdfast.store.unattended import STOPPED_WAITING, SUSPENDED_FIRST, ask_again, end_unattended, refuse_waiting, set_aside
 
 FENCED = (
     "UPDATE head SET seq = seq + ?1, position = position + ?1"
@@ -31,7 +32,7 @@ HELD = (TurnState.RUNNING, TurnState.INTERRUPTED)
 TAKEABLE = (TurnState.RUNNING, TurnState.ANSWERED, TurnState.INTERRUPTED)
 
 
-def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, at: int) -> StartedTurn | None:
+def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
     session = number(db, session_id)
     head = load_head(db, session)
     left = head.state is TurnState.INTERRUPTED and head.left and not head.stop
@@ -43,7 +44,7 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
         (session,),
     )[0]
     if suspended or current != session:
-        refuse_waiting(db, head, f"the conversation was {'suspended' if suspended else 'left'} first", at)
+        refuse_waiting(db, head, SUSPENDED_FIRST if suspended else "the conversation was left first", at)
         save_head(db, head)
         return None
     rows = fetch(db, "SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq LIMIT 1", (session,))
@@ -58,7 +59,13 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
     text = accepted.text if isinstance(accepted, e.MessageAccepted) else reads.UNREADABLE
     head.turn = turn_id
     started = e.TurnStarted(
-        generation=generation + 1, attempt=1, cause="message", message_ids=(message_id,), owner=owner, epoch=head.epoch + 1
+        generation=generation + 1,
+        attempt=1,
+        cause="message",
+        message_ids=(message_id,),
+        owner=owner,
+        epoch=head.epoch + 1,
+        trial=trial,
     )
     append(db, head, started, at, in_turn=True)
     append(db, head, e.MessageWritten(message_id=message_id, role="user", text=text), at, in_turn=True)
@@ -90,38 +97,79 @@ def leave_turn(db: apsw.Connection, session_id: str, turn_id: str, left: e.TurnL
 
 
 def take_turn(
-    db: apsw.Connection, session_id: str, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event], at: int
+    db: apsw.Connection, session_id: str, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event | Interruption], at: int
 ) -> StartedTurn:
     head = load_head(db, number(db, session_id))
     if (head.epoch, head.turn) != (epoch, turn_id) or head.state not in TAKEABLE:
         raise StaleEpoch(session_id, epoch)
+    decided = _decided(db, head, Lease(session_id, owner, epoch), events)
     append(db, head, e.TurnTaken(owner=owner, epoch=epoch + 1), at, in_turn=True)
-    for event in events:
-        append(db, head, event, at, in_turn=True)
+    _append_to_turn(db, head, decided, at)
     save_head(db, head)
     return StartedTurn(Lease(session_id, owner, head.epoch), turn_id, head.attempt, head.position)
 
 
-def append_turn(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
+def append_turn(
+    db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event | Interruption], at: int
+) -> int:
+    pieces: list[e.Event] = []
     for event in events:
-        if not event.stream:
+        if isinstance(event, Interruption) or not event.stream:
             break
+        pieces.append(event)
     else:
-        return append_stream(db, lease, turn_id, attempt, position, events, at)
+        return append_stream(db, lease, turn_id, attempt, position, pieces, at)
     head = load_head(db, number(db, lease.session_id))
     if (head.epoch, head.owner, head.turn) != (lease.epoch, lease.owner, turn_id) or head.state not in HELD:
         raise StaleEpoch(lease.session_id, lease.epoch)
     _check_position(head, turn_id, attempt, position)
-    if head.stop:  # It is on record, and people were told: whatever came too late ends as it says.
-        if any(isinstance(event, e.TurnResumed) for event in events):
-            raise StaleEpoch(lease.session_id, lease.epoch)
-        events = [_stopped(event) for event in events]
-    for event in events:
-        append(db, head, event, at, in_turn=True)
+    _append_to_turn(db, head, _decided(db, head, lease, events), at)
     if head.stop and head.state is TurnState.WAITING:  # It asked in the moment in which it was stopped: the stop wins.
         end_unattended(db, head, Outcome.CANCELLED, STOPPED_WAITING, at)
     save_head(db, head)
     return head.position
+
+
+def _decided(db: apsw.Connection, head: Head, lease: Lease, events: Sequence[e.Event | Interruption]) -> list[e.Event]:
+    """The events as they are to be written, by what only this transaction knows: the count before an interruption, and a stop on record."""
+    written = [blame.recorded(event, _standing(db, head)) if isinstance(event, Interruption) else event for event in events]
+    if not head.stop:
+        return written
+    if any(isinstance(event, e.TurnResumed) for event in written):
+        raise StaleEpoch(lease.session_id, lease.epoch)
+    return [_stopped(event) for event in written]  # People were told: whatever comes too late ends as the stop says.
+
+
+def _standing(db: apsw.Connection, head: Head) -> Standing:
+    restarts, on_trial, deaths = fetch(db, "SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id = ?", (head.session,))[0]
+    return Standing(restarts, bool(on_trial), deaths)
+
+
+def _append_to_turn(db: apsw.Connection, head: Head, events: Sequence[e.Event], at: int) -> None:
+    for event in events:
+        append(db, head, event, at, in_turn=True)
+    if any(isinstance(event, e.SessionChanged) and event.suspended is True for event in events):
+        refuse_waiting(db, head, SUSPENDED_FIRST, at)
+
+
+def pass_trial(db: apsw.Connection, lease: Lease, turn_id: str, at: int) -> bool:
+    head = load_head(db, number(db, lease.session_id))
+    if (head.epoch, head.owner, head.turn, head.state) != (lease.epoch, lease.owner, turn_id, TurnState.RUNNING):
+        return False
+    if not _standing(db, head).on_trial:
+        return False
+    append(db, head, e.TrialPassed(turn_id=turn_id), at, in_turn=False)
+    save_head(db, head)
+    return True
+
+
+def await_trial(db: apsw.Connection, session_id: str, turn_id: str, aged_ms: int, at: int) -> bool:
+    head = load_head(db, number(db, session_id))
+    if (head.turn, head.state) != (turn_id, TurnState.INTERRUPTED):
+        return False
+    append(db, head, e.TrialAwaited(turn_id=turn_id, aged_ms=aged_ms), at, in_turn=False)
+    save_head(db, head)
+    return True
 
 
 def _stopped(event: e.Event) -> e.Event:

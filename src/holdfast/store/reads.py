@@ -29,7 +29,8 @@ _SESSION = """
            s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
            h.stop, s.pruned_seq, h.left, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
-           s.deleted_at, s.purge_at, s.purged, s.id
+           s.deleted_at, s.purge_at, s.purged,
+           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.id
     FROM session s JOIN head h ON h.session = s.id
 """
 # The order in which recovery looks at sessions: by the message that started the turn.
@@ -151,7 +152,7 @@ def _session(row: tuple[Any, ...]) -> Session:
     (
         session_id, session_key, log, seq, title, created_at, updated_at, generation, pinned, archived, suspended, resume_pending,
         resume_reason, marked_at, auto_reset_reason, restarts, queued, state, turn, attempt, position, turn_seq, owner, epoch, stop,
-        pruned, left, rule, why, current, deleted_at, purge_at, purged, _,
+        pruned, left, rule, why, current, deleted_at, purge_at, purged, attempt_at, on_trial, tried_at, lived_ms, deaths, _,
     ) = row  # fmt: skip
     return Session(
         session_id=session_id, session_key=session_key, log=log, seq=seq, title=title, created_at=created_at, updated_at=updated_at,
@@ -161,6 +162,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         turn_state=_member(TurnState, state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
         stop_requested=bool(stop), pruned_seq=pruned, left=bool(left), rule=rule, why=why,
         current=bool(current) and deleted_at is None, deleted_at=deleted_at, undo_until=None if purged else purge_at,
+        attempt_at=attempt_at, on_trial=bool(on_trial), tried_at=tried_at, lived_ms=lived_ms, deaths=deaths,
     )  # fmt: skip
 
 
@@ -302,12 +304,14 @@ def waiting_texts(db: apsw.Connection, session: int) -> list[tuple[str, str]]:
 
 
 def unclean_starts(db: apsw.Connection, owner: int) -> int:
-    """How many starts in a row before this owner's died without an end and without having been sound."""
+    """How many starts in a row before this owner's died without an end and without having been sound. A death that a suspended session
+    explains neither counts nor breaks the row.
+    """
     count = 0
-    for ended, sound in fetch(db, "SELECT ended, sound FROM start WHERE owner < ? ORDER BY owner DESC", (owner,)):
+    for ended, sound, explained in fetch(db, "SELECT ended, sound, explained FROM start WHERE owner < ? ORDER BY owner DESC", (owner,)):
         if ended or sound:
             break
-        count += 1
+        count += not explained
     return count
 
 

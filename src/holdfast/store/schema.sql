@@ -64,7 +64,12 @@ CREATE TABLE session (
     deleted_at            INTEGER,
     deleted_by            TEXT,
     purge_at              INTEGER, -- From then on its content may be removed; NULL where there is none to remove.
-    purged                INTEGER NOT NULL DEFAULT 0
+    purged                INTEGER NOT NULL DEFAULT 0,
+    attempt_at            INTEGER NOT NULL DEFAULT 0, -- When the newest attempt began.
+    on_trial              INTEGER NOT NULL DEFAULT 0, -- The newest attempt runs on trial.
+    tried_at              INTEGER,                    -- When the last trial began.
+    lived_ms              INTEGER NOT NULL DEFAULT 0, -- How long the attempt lived that a restart interrupted last.
+    deaths                INTEGER NOT NULL DEFAULT 0  -- Unclean deaths that interrupted the newest turn.
 );
 CREATE INDEX session_of_key ON session (session_key);
 CREATE INDEX session_purge ON session (purge_at) WHERE purge_at IS NOT NULL;
@@ -136,12 +141,14 @@ CREATE TABLE owner (
     draining   TEXT
 );
 
--- The last few lives that served. `ended`: on purpose. `sound`: it completed a turn, or was healthy for long enough.
+-- The last few lives that served. `ended`: on purpose. `sound`: it completed a turn, or was healthy for long enough. `explained`: a session
+-- was suspended for its death.
 CREATE TABLE start (
     owner INTEGER PRIMARY KEY,
     at    INTEGER NOT NULL,
     ended INTEGER NOT NULL DEFAULT 0,
-    sound INTEGER NOT NULL DEFAULT 0
+    sound INTEGER NOT NULL DEFAULT 0,
+    explained INTEGER NOT NULL DEFAULT 0
 );
 
 -- At most one: who holds up the work of this home, and until when.

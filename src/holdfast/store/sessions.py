@@ -29,7 +29,16 @@ from holdfast.store import reads
 from holdfast.store.catalog import GOES_ON, NOTHING, RESET, RESUME, STOP, append, digest
 from holdfast.store.connection import fetch
 from holdfast.store.log import Head, load_head, number, save_head
-from holdfast.store.unattended import STOPPED_WAITING, ask_again, end_unattended, last_request, open_question, question_told, refuse_waiting
+from holdfast.store.unattended import (
+    STOPPED_WAITING,
+    SUSPENDED_FIRST,
+    ask_again,
+    end_unattended,
+    last_request,
+    open_question,
+    question_told,
+    refuse_waiting,
+)
 
 EXPIRED_AT_ONCE = 100
 
@@ -46,7 +55,7 @@ def change_session(db: apsw.Connection, session_id: str, change: e.SessionChange
     head = load_head(db, number(db, session_id))
     append(db, head, change, at, in_turn=False)
     if change.suspended is True:
-        refuse_waiting(db, head, "the conversation was suspended first", at)
+        refuse_waiting(db, head, SUSPENDED_FIRST, at)
     save_head(db, head)
     return reads.session(db, session_id)
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 import apsw
 
 from holdfast.core import events as e
+from holdfast.core.blame import Interruption
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.resets import Boundary
@@ -41,7 +42,7 @@ T = TypeVar("T")
 DATABASE = "holdfast.db"
 RESERVE = "reserve"
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
-ENDINGS = (e.TurnEnded, e.TurnInterrupted, e.ToolFinished)
+ENDINGS = (e.TurnEnded, e.TurnInterrupted, Interruption, e.ToolFinished)
 
 
 class SqliteStore:
@@ -202,13 +203,17 @@ class SqliteStore:
             expired = expired + page
         return expired
 
-    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int) -> StartedTurn | None:
-        return await self._lines.write(operations.start_turn, session_id, owner, turn_id, at)
+    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
+        return await self._lines.write(operations.start_turn, session_id, owner, turn_id, at, trial)
 
-    async def take_turn(self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event], at: int) -> StartedTurn:
+    async def take_turn(
+        self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event | Interruption], at: int
+    ) -> StartedTurn:
         return await self._lines.write(operations.take_turn, session_id, owner, turn_id, epoch, tuple(events), at)
 
-    async def append_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
+    async def append_turn(
+        self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event | Interruption], at: int
+    ) -> int:
         ends = False
         for event in events:
             if isinstance(event, ENDINGS):
@@ -217,6 +222,12 @@ class SqliteStore:
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
         return await self._lines.write(operations.append_streams, tuple(items), at)
+
+    async def pass_trial(self, lease: Lease, *, turn_id: str, at: int) -> bool:
+        return await self._lines.write(operations.pass_trial, lease, turn_id, at)
+
+    async def await_trial(self, session_id: str, *, turn_id: str, aged_ms: int, at: int) -> bool:
+        return await self._lines.write(operations.await_trial, session_id, turn_id, aged_ms, at)
 
     async def leave_turn(self, session_id: str, *, turn_id: str, left: e.TurnLeft, at: int) -> bool:
         return await self._lines.write(operations.leave_turn, session_id, turn_id, left, at)

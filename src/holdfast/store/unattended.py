@@ -19,6 +19,7 @@ from holdfast.store.connection import fetch
 from holdfast.store.log import Head
 
 STOPPED_WAITING = "The turn was stopped before an answer came."
+SUSPENDED_FIRST = "the conversation was suspended first"
 
 
 def open_question(db: apsw.Connection, session: int) -> tuple[str, str, int]:

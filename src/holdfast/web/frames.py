@@ -14,7 +14,7 @@ from holdfast.web.times import rfc3339
 
 HEARTBEAT = b":\n\n"
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt"})
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for"})
 _STREAM = frozenset(kind for kind, event in KINDS.items() if event.stream)
 _to_json = msgspec.json.Encoder().encode
 
