@@ -147,7 +147,7 @@ async def test_a_message_for_a_suspended_session_starts_a_new_one_in_the_same_tr
     assert accepted.session_id == "s2"
     new = await store.session("s2")
     assert (new.was_auto_reset, new.auto_reset_reason, new.suspended, new.queued, new.log) == (True, "suspended", False, 1, "l2")
-    assert new.session_key == "agent:main:web:page:s1" and new.title == "the title"
+    assert new.session_key == "agent:main:web:page:s1" and new.title == "the title (2)"
     assert await store.current_session(new.session_key) == new
     old = await store.session("s1")
     assert (old.suspended, old.queued) == (True, 0)

@@ -694,7 +694,7 @@ async def test_pages_written_per_message_do_not_depend_on_the_history() -> None:
         costs.db.set_wal_hook(committed)
         for number in range(30):
             message = e.MessageAccepted(message_id=f"new{number}", text="x" * 300, dedup_key=f"new{number}")
-            costs.of(writes.accept, "s1", message, ("", ""), 10**6, True, (), NOW + number)
+            costs.of(writes.accept, "s1", message, ("", ""), 10**6, True, True, (), NOW + number)
         costs.db.close()
         written = sorted(after - before for before, after in itertools.pairwise(lengths))
         assert written[len(written) // 2] <= 8
