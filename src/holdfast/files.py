@@ -1,4 +1,6 @@
-"""Small files of the home folder that one process writes and others read: replaced as a whole, so that nobody sees half of one."""
+"""Small files of the home folder that one process writes and others read: replaced as a whole, so that nobody sees half of one, and still
+there after a power cut, as is their removal.
+"""
 
 import json
 import os
@@ -7,16 +9,38 @@ from typing import Any
 
 
 def replace(path: Path, content: dict[str, Any]) -> None:
+    """Durable once it has returned."""
     making = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(making, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
             json.dump(content, file, indent=1)
             file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(making, path)
     except OSError:
         making.unlink(missing_ok=True)
         raise
+    sync_folder(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Durable once it has returned; nothing happens where there is no such file."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """A file's name is in its folder: without this the name may be lost, or come back, though the content is on disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read(path: Path) -> dict[str, Any] | None:

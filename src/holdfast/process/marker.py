@@ -20,7 +20,7 @@ def clear(home: Path, life: Life) -> None:
     try:
         found = files.read(home / NAME)
         if found is not None and life_in(found) == life:
-            (home / NAME).unlink(missing_ok=True)
+            files.remove(home / NAME)
     except (OSError, ValueError) as error:
         log.warning("the stop marker cannot be removed", error=str(error))
 

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from holdfast import __version__, processes
-from holdfast.core import exits
+from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway
@@ -44,6 +44,7 @@ class Report:
         self._counts = dict.fromkeys(COUNTED, 0)
         self._retiring: list[dict[str, Any]] = []
         self._written: dict[str, Any] = {}
+        self._comes_back: bool | None = None  # As the file says that is on disk.
         self._trouble = ""
         self._state = GatewayState.STARTING
 
@@ -113,17 +114,20 @@ class Report:
         if state is not self._state:
             self._state, self._since = state, now_text()
         if self.silent:
+            self._comes_back = True  # As the process before this one has left it on disk.
             return
         shown = self.snapshot()
         shown["gateway_state"] = exits.left_behind(state, announced=self.planned)
+        # Whether a start-up script brings it back must not depend on when the power went.
+        comes_back = lifecycle.comes_back(shown["gateway_state"])
         try:
-            self._file.write(shown)
+            self._file.write(shown, durable=comes_back is not self._comes_back)
         except OSError as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
                 log.error("status file cannot be written", error=self._trouble)
             return
-        self._written, self._trouble = shown, ""
+        self._written, self._comes_back, self._trouble = shown, comes_back, ""
 
 
 def _time(at: int) -> str:

@@ -1,6 +1,5 @@
 """The restart note: a file of the home folder that says who asked for a restart and whom to tell of it. It outlives the process."""
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,7 @@ class RestartNote:
             if requests:
                 files.replace(self._path, {"at": self._now(), "requests": msgspec.to_builtins(requests)})
             else:
-                with contextlib.suppress(FileNotFoundError):
-                    self._path.unlink()
+                files.remove(self._path)
         except OSError as error:
             log.error("the restart note cannot be written: some will not be told", error=str(error))
 

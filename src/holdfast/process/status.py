@@ -6,17 +6,26 @@ import os
 from pathlib import Path
 from typing import Any
 
+from holdfast import files
+
 STATUS = "status.json"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StatusFile:
     def __init__(self, home: Path) -> None:
         self._path = home / STATUS
 
-    def write(self, status: dict[str, Any]) -> None:
+    def write(self, status: dict[str, Any], *, durable: bool) -> None:
         """Replaced as a whole: a reader sees the old one or the new one. On a full disk there is no room for a second file; then it is
-        written over, in one piece and in the block that it has.
+        written over, in one piece and in the block that it has. `durable`: it must be there after a power cut, too.
         """
+        if durable:
+            try:
+                return files.replace(self._path, status)
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
         text = json.dumps(status, indent=1) + "\n"
         making = self._path.with_suffix(".making")
         try:
@@ -25,7 +34,7 @@ class StatusFile:
             os.replace(making, self._path)
         except OSError as error:
             making.unlink(missing_ok=True)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise
             self._write_over(text.encode())
 
