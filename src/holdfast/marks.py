@@ -1,16 +1,26 @@
-"""The mark in the environment of every process that a tool starts: which home it belongs to, and which life of the gateway started it.
+"""The mark in the environment of every process that a tool starts: which home it belongs to, which life of the gateway started it, and for
+which turn and call.
 
 A command may leave its process group and outlive its parent, but it passes its environment on. So whatever a gateway leaves running is
 found by this mark: by the gateway itself, and by whoever ended it from outside.
 """
 
 import hashlib
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from holdfast import processes
+from holdfast.core.lives import Life
+
 VARIABLE = "HOLDFAST_OWNER"
+TURN = "HOLDFAST_TURN_ID"
+CALL = "HOLDFAST_CALL"
 # What is killed may have started more while it was being looked for.
 PASSES = 10
+
+Environment = Mapping[str, str]
 
 
 def mark(home: Path, owner: str) -> str:
@@ -20,25 +30,78 @@ def mark(home: Path, owner: str) -> str:
 
 def kill(home: Path, is_over: Callable[[str], bool]) -> int:
     """Kills what the lives that are over (by their owners' names) left running; gives how many processes it killed."""
+    prefix = mark(home, "")
+    return kill_chosen(home, lambda environment: is_over(environment[VARIABLE].removeprefix(prefix)))
+
+
+def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
+    """Kills the processes of this home's tools with such an environment, and what they start meanwhile; gives how many it killed."""
     killed = 0
     for _ in range(PASSES):
-        found = _kill_once(mark(home, ""), is_over)
+        found = send_chosen(home, chosen, signal.SIGKILL)
         killed += found
         if not found:
             break
     return killed
 
 
-def _kill_once(prefix: str, is_over: Callable[[str], bool]) -> int:
+def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> int:
+    reached = 0
+    for life, environment in running(home):
+        try:
+            reached += chosen(environment) and processes.send(life, number)
+        except PermissionError:
+            continue  # It runs as somebody else by now.
+    return reached
+
+
+def running(home: Path) -> Iterator[tuple[Life, Environment]]:
+    """Every process that tools of this home's gateways started, with its environment."""
+    prefix = mark(home, "")
+    for pid in _numbers():
+        if (found := _environment(pid)).get(VARIABLE, "").startswith(prefix):
+            life = processes.life_of(pid)
+            # Read again: the number may belong to another process by now, and then it is not that one's life.
+            if life is not None and _environment(pid).get(VARIABLE) == found[VARIABLE]:
+                yield life, found
+
+
+def name(life: Life) -> str:
+    """What it is called, for people; empty where nobody can tell any more."""
     import psutil  # Here, because the command line loads this module and rarely needs it.
 
-    killed = 0
-    for process in psutil.process_iter():
-        try:
-            found = process.environ().get(VARIABLE, "")
-            if found.startswith(prefix) and is_over(found.removeprefix(prefix)):
-                process.kill()
-                killed += 1
-        except (psutil.Error, OSError):
-            continue  # Not ours to see, or gone already.
-    return killed
+    try:
+        return str(psutil.Process(life.pid).name())
+    except psutil.Error:
+        return ""
+
+
+def _numbers() -> list[int]:
+    if processes.boot_id():
+        return [int(entry) for entry in os.listdir(processes.PROC) if entry.isdigit()]
+    import psutil
+
+    return list(psutil.pids())
+
+
+def _environment(pid: int) -> dict[str, str]:
+    """Empty where it is not ours to see, or gone already."""
+    if not processes.boot_id():
+        return _asked_environment(pid)
+    try:
+        content = (processes.PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return {}
+    if VARIABLE.encode() not in content:
+        return {}
+    pairs = (entry.partition("=") for entry in os.fsdecode(content).split("\0"))
+    return {name: value for name, _, value in pairs}
+
+
+def _asked_environment(pid: int) -> dict[str, str]:
+    import psutil
+
+    try:
+        return dict(psutil.Process(pid).environ())
+    except (psutil.Error, OSError):
+        return {}

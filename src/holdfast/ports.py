@@ -559,9 +559,12 @@ class Tool(Protocol):
     async def reap(self, lives: Callable[[str], bool]) -> int:
         """Kills what lives of the gateway that are over (`lives(owner's name)` is false) left running; gives how many it killed."""
 
+    async def stop(self, turn_id: str) -> int:
+        """Kills what calls of this turn, run here, left running after they had returned: the turn was stopped. Gives how many."""
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Cancelled means: whatever it started is dead when this has returned. Bad arguments are a failed result, not an
-        exception.
+        """Cancelled means: whatever it started is dead when this has returned. What goes on after a call that returned is named in its
+        result. Bad arguments are a failed result, not an exception.
         """
 
 

@@ -128,6 +128,9 @@ class Deed:
         await self._edge.at(f"{self.name} reaped")
         return 0
 
+    async def stop(self, turn_id: str) -> int:
+        return 0
+
 
 class Stubborn(Deed):
     """Does not end, whoever asks."""

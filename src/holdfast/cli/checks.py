@@ -34,7 +34,7 @@ EARLIEST_S = 1_735_689_600
 # Variables of ours that are not settings.
 OTHER_VARIABLES = (
     *("HOLDFAST_HOME", "HOLDFAST_DEBUG", "HOLDFAST_SESSION_KEY", "HOLDFAST_GENERATION", "HOLDFAST_TURN_ID"),
-    *("HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", typed.COMMAND, typed.OWN_WORDS),
+    *("HOLDFAST_CALL", "HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", typed.COMMAND, typed.OWN_WORDS),
 )
 
 RESTORE = "Stop the gateway, keep the file and its -wal, and put the newest backup in its place."

@@ -24,6 +24,7 @@ from holdfast.ports import Agent, AgentRequest, Clock, Ids, Tool, ToolContext, T
 
 QUESTION_LIFE_MS = 24 * 3600 * 1000
 LET_GO_S = 3.0
+STOP_TOOLS_S = 1.0
 HEARTBEAT_S = 20.0
 NO_ANSWER = "Resumed after an interruption, but produced no answer."
 ASK = "ask"
@@ -174,7 +175,7 @@ class Attempt:
                 unread_results=turn.attempt == 1 and len(transcript.turns) > 1 and transcript.turns[-2].unread_results,
             ),
         )
-        self._face = Face(written, self._request, self.anchor, tools, tasks, clock, ids)
+        self._face, self._tools = Face(written, self._request, self.anchor, tools, tasks, clock, ids), tools
         written.unread_results = turn.unread_results
         written.on_lost = self._lost
 
@@ -283,6 +284,7 @@ class Attempt:
     async def _write_cut(self) -> None:
         match self._cut:
             case Cut.STOP:
+                await self._stop_tools()
                 await self._insist(lambda: self._end(Outcome.CANCELLED))
             case Cut.IDLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long, so the turn was ended."))
@@ -293,6 +295,15 @@ class Attempt:
                 await self._insist(lambda: self._log.record(interrupted))
             case _:
                 pass
+
+    async def _stop_tools(self) -> None:
+        """What finished calls left in the background ends with the turn that is stopped (A21)."""
+        try:
+            async with asyncio.timeout(STOP_TOOLS_S):
+                for tool in self._tools.values():
+                    await tool.stop(self.turn_id)
+        except TimeoutError:
+            log.error("tools of a stopped turn do not end", turn=self.turn_id, session=self.session.session_id)
 
     async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
         """What must be on record before this turn is let go is tried until it is, or until the turn is somebody else's."""
