@@ -56,7 +56,7 @@ def test_a_gateway_without_its_database_acknowledges_nothing_says_so_and_hands_o
         assert serving.pid == serving.process.pid  # type: ignore[union-attr]
         assert client.get("/api/status", headers={"Authorization": f"Bearer {token}"}).json()["degraded"]
         assert "the store cannot be used" in serving.output()
-        assert serving.stop() == 0
+        assert serving.stop() == 75
 
 
 def test_a_turn_that_runs_while_the_home_is_away_ends_once_it_is_back(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_launcher_that_fails_says_why_in_a_sentence_and_prints_no_traceback(ca
         anyio.run(give)
     assert str(failed.value) == (
         "The new process did not take over: it could not be started (No such file or directory). "
-        "The one before it still serves, and nothing was lost."
+        "The old process still serves, and nothing was lost."
     )
     assert capfd.readouterr() == ("", "")
 
