@@ -1,5 +1,6 @@
-"""`python -m tests.e2e.stumbling` is `python -m holdfast` where things go wrong on demand: an agent that does not let go, and successors
-that fail at the place which the file `stumble` in the home folder names. PATIENCE_S says how long a successor is waited for."""
+"""`python -m tests.e2e.stumbling` is `python -m holdfast` where things go wrong on demand: an agent that does not let go, a disk that
+hangs, and successors that fail at the place which the file `stumble` in the home folder names. PATIENCE_S says how long a successor is
+waited for."""
 
 import asyncio
 import os
@@ -9,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from holdfast import main
 from holdfast.agents.demo import DemoAgent
@@ -53,6 +56,26 @@ def stumbling(step: Callable[..., Any], *, before: str, meanwhile: str = "", aft
         stumble_at(after)
 
     return stumbling_step
+
+
+class HangingFile(apsw.VFSFile):
+    """A file of the database on a disk that never finishes a sync while the file says `disk hang`; `hung` is made when that begins."""
+
+    def xSync(self, flags: int) -> None:
+        while stumbles() == "disk hang":
+            in_home("hung").touch()
+            time.sleep(0.05)
+        super().xSync(flags)
+
+
+class Disk(apsw.VFS):
+    """What SQLite opens its files through, in this process."""
+
+    def __init__(self) -> None:
+        super().__init__("stumbling", base="unix", makedefault=True)
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        return HangingFile("unix", name, flags)
 
 
 class StubbornAgent(DemoAgent):
@@ -102,4 +125,5 @@ if __name__ == "__main__":
         (handover.Heir, "serving", stumbling(handover.Heir.serving, before="about-to-serve")),
     ):
         setattr(owner, name, value)
+    disk = Disk()
     command_line()

@@ -64,6 +64,35 @@ def test_a_signal_ends_a_process_in_time_whose_event_loop_is_blocked(tmp_path: P
         wait_until(lambda: ended(tool))
 
 
+@pytest.mark.parametrize(("ask", "code", "state"), [("signal", 75, "running"), ("command", 0, "stopped")])
+def test_a_stop_ends_in_time_though_the_disk_hangs(tmp_path: Path, ask: str, code: int, state: str) -> None:
+    """C23, C26, C18, P1: a sync of the database never returns. Nothing of the stop can be recorded, and the step and the stack say so; the
+    turn continues at the next start.
+    """
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="3") as serving:
+        session_id, process = serving.new_session(), serving.reaped()
+        serving.post(session_id, "tick")
+        serving.wait_for(session_id, state="running")
+        (serving.home / "stumble").write_text("disk hang")
+        wait_until((serving.home / "hung").exists)
+        began = time.monotonic()
+        if ask == "signal":
+            process.send_signal(signal.SIGTERM)
+        else:
+            assert holdfast(serving.home, "stop").code == 0
+        assert process.wait(60) == code and time.monotonic() - began < 30
+        assert serving.written["gateway_state"] == state
+        said = serving.output()
+        assert "the stop did not end in time, at the step 'record'" in said and "in xSync" in said
+        (serving.home / "stumble").unlink()
+        (serving.home / "enough").touch()
+        serving.start()
+        session = serving.wait_for(session_id)
+        assert [(turn["outcome"], turn["attempt"]) for turn in session["turns"]] == [("completed", 2)]
+        numbers = session["messages"][-1]["text"].split()
+        assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+
+
 def test_a_gateway_that_hangs_is_said_to_hang_and_is_stopped_by_force(tmp_path: Path) -> None:
     """C18, C23, C29, D9: `status` ends with 1 and says so; `stop` kills what cannot end itself; the next start goes on."""
     with Serving(tmp_path / "home") as serving:
