@@ -137,7 +137,6 @@ def test_a_conversation_is_shown_with_its_tool_calls_and_why_it_was_resumed(home
         "half an answer",
         "by a crash. What had been written is kept. Continued (attempt 2).",
         "why: resumed: rule R9",
-        "why: rule R9 (resume)",
     ):
         assert words in said.out
     assert "\x1b" not in said.out, "what a tool printed must not reach the terminal as a command"

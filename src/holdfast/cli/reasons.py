@@ -44,7 +44,7 @@ def at_length(session: dict[str, Any], now: datetime) -> list[str]:
         lines.append(click.style(as_typed(f"pending: {_interrupted(session, now)}; {_outlook(session)}"), fg="yellow"))
     if (restarts := session["interrupted_restarts"]) > 1:
         lines.append(f"interrupted by {restarts} restarts in a row")
-    if session["rule"]:
+    if session["rule"] and (session["suspended"] or session["resume_pending"] or session["left"]):
         lines.append(click.style(f"why: rule {_label(session['rule'])}{', ' + session['why'] if session['why'] else ''}", dim=True))
     if not session["current"]:
         lines.append(as_typed(f"an earlier conversation of its key; `holdfast resume {name}` goes back to it"))

@@ -55,7 +55,7 @@ def _head(session: dict[str, Any], now: datetime) -> list[str]:
     return [
         click.style(cut(one_line(session["title"] or "(no title)"), columns), bold=True),
         click.style(cut(f"{session['session_id']}  {session['session_key']}", columns), dim=True),
-        f"{session['state']}; begun {short(begun, now)}, last changed {short(updated, now)} ({ago(updated, now)})",
+        f"{session['state']}; started {short(begun, now)}, last changed {short(updated, now)} ({ago(updated, now)})",
         *reasons.at_length(session, now),
     ]
 
