@@ -27,7 +27,7 @@ from holdfast.process.console import Console
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.process.report import Report
 from holdfast.process.restart_note import RestartNote
-from holdfast.process.server import Server, address, listen
+from holdfast.process.server import Server, address, listen, most_connections
 from holdfast.process.supervisor import Kind, Supervisor, kind_of
 from holdfast.process.tenure import Tenure
 from holdfast.process.wakeups import Wakeups
@@ -51,7 +51,6 @@ def serve(config: Config, *, as_typed: Callable[[str], str], shows_log: bool) ->
     here. `shows_log`: the log is wanted at a terminal, too.
     """
     os.umask(0o077)
-    system.raise_file_limit()
     prepare_home(config.home)
     watched = sys.stderr.isatty() and kind_of(os.environ, os.getpid()) is Kind.PLAIN
     console = Console(watched=watched, as_typed=as_typed)
@@ -184,7 +183,7 @@ async def _build(
     tenure = Tenure(
         home=config.home,
         gateway=gateway,
-        server=Server(app, listener),
+        server=Server(app, listener, most=most_connections(system.raise_file_limit())),
         lock=lock,
         listener=listener.fileno(),
         report=report,

@@ -1,15 +1,18 @@
 """The OpenAPI document: it names what the server does, and the server does what it names."""
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from holdfast.core.errors import HandOverFailed, StoreClosed, StoreFull
 from holdfast.core.events import KINDS
 from holdfast.gateway.gateway import Settings
+from holdfast.web import bodies
 from tests.gateway import web
 from tests.gateway.web import TOKEN, World
 
@@ -121,6 +124,15 @@ class Provocations:
     async def get_404(self, method: str, path: str) -> httpx.Response:
         return await self.ask(method, path, session_id="none")
 
+    async def get_408(self, method: str, path: str) -> httpx.Response:
+        async def dripping() -> AsyncIterator[bytes]:
+            yield b"{"
+            await asyncio.Event().wait()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bodies, "BODY_S", 0.01)
+            return await self.ask(method, path, content=dripping())
+
     async def get_409(self, method: str, path: str) -> httpx.Response:
         if path.endswith("/messages"):
             session_id = await self.world.new_session()
@@ -157,6 +169,9 @@ class Provocations:
 
     async def get_421(self, method: str, path: str) -> httpx.Response:
         return await self.ask(method, path, headers={"Host": "evil.example"})
+
+    async def get_431(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, headers={"X-Long": "x" * 65536})
 
     async def get_429(self, method: str, path: str) -> httpx.Response:
         for _ in range(20):

@@ -312,9 +312,9 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def serving(made: World) -> AsyncIterator[World]:
+async def serving(made: World, **bounds: int) -> AsyncIterator[World]:
     """The same over a real server on a loopback port."""
-    server = Server(made.app, made.listener)
+    server = Server(made.app, made.listener, **bounds)
     running = asyncio.get_running_loop().create_task(server.run())
     await server.started()
     try:

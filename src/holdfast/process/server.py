@@ -12,8 +12,13 @@ import uvicorn
 
 from holdfast.config import BadConfig
 from holdfast.core.errors import Held
+from holdfast.process.wire import Config, Connections
 
 BACKLOG = 2048
+MOST = 10_000
+# Descriptors that no connection may take: for the store, the tools of running turns, and a hand-over.
+KEPT, KEPT_PART = 96, 4
+LEAST = 16
 GONE_AFTER_MS = 60_000
 
 
@@ -31,6 +36,11 @@ class NoSuchAddress(Held):
 
     def __init__(self, host: str) -> None:
         super().__init__(f"This machine has no address {host} to listen on. Wait until it has, or choose another with --host.")
+
+
+def most_connections(files: int) -> int:
+    """How many connections may be open at once where a process may have so many open files."""
+    return max(LEAST, files - max(KEPT, files // KEPT_PART))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -60,18 +70,19 @@ def address(listener: socket.socket) -> str:
 
 
 class Server:
-    """uvicorn without its signals: stopping is the gateway's decision."""
+    """uvicorn without its signals: stopping is the gateway's decision. `most`: connections at once."""
 
-    def __init__(self, app: Callable[..., Any], listener: socket.socket) -> None:
+    def __init__(self, app: Callable[..., Any], listener: socket.socket, *, most: int = MOST) -> None:
         self._app, self._listener = app, listener
         self._retiring = False
         self._uvicorn = _Quiet(
-            uvicorn.Config(
+            Config(
                 self._answer,
+                connections=Connections(most),
+                backlog=min(BACKLOG, max(LEAST, most // 6)),  # As many may be accepted before any of them is counted.
                 interface="asgi3",
                 lifespan="off",
                 ws="none",
-                http="httptools",
                 log_config=None,
                 access_log=False,
                 server_header=False,

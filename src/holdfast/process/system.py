@@ -4,6 +4,7 @@ import resource
 import secrets
 import time
 
+MANY_FILES = 65536
 ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
@@ -24,7 +25,14 @@ class RandomIds:
         return f"{prefix}_" + "".join(ALPHABET[(number >> shift) & 31] for shift in range(0, 80, 5))
 
 
-def raise_file_limit() -> None:
-    """Every reader of every stream is an open file: take as many as the system allows."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def raise_file_limit() -> int:
+    """Every reader of every stream is an open file: takes as many as the system allows, and gives how many that are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MANY_FILES if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):  # Some systems allow fewer than they say.
+        return soft
+    return wanted

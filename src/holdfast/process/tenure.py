@@ -125,8 +125,8 @@ class Tenure:
         life = self._gateway.life
         life.begin_hand_over()
         log.info("hand-over begins", why=why)
-        writer = self._front_for_successor()
         try:
+            writer = self._front_for_successor()
             successor = await hand_over(
                 [sys.executable, *sys.orig_argv[1:]],
                 listener=self._listener,
@@ -173,7 +173,10 @@ class Tenure:
         if self._supervisor.kind is not Kind.PLAIN:
             return None
         if self._front is None and self.front_reader is None:
-            self.front_reader, self._front = os.pipe()
+            try:
+                self.front_reader, self._front = os.pipe()
+            except OSError as error:
+                raise HandOverFailed(f"it could not be started ({error.strerror}).") from error
         return self._front
 
     # its course

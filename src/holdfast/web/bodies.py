@@ -1,5 +1,6 @@
 """What comes with a request: its body and its query, read whole, bounded, and decoded strictly. Nothing that is wrong gets past here."""
 
+import asyncio
 import re
 from typing import Any
 from urllib.parse import parse_qsl
@@ -8,10 +9,13 @@ import msgspec
 from starlette.types import Receive
 
 from holdfast.core.errors import BadInput
-from holdfast.web.errors import Gone, NotJson, TooLarge
+from holdfast.web.errors import Gone, NotJson, TooLarge, TooSlow
 
 MAX_BODY = 8 * 1024 * 1024
 MAX_FIELDS = 50
+# A body has this long, and longer only while it comes at this rate.
+BODY_S = 20.0
+LEAST_RATE = 16 * 1024
 # The types of JSON that people send; a charset is only ever UTF-8.
 _JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\s*)?;?\s*", re.IGNORECASE)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -32,10 +36,22 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_body(headers: Headers, receive: Receive) -> bytes:
-    """The whole body. One that is too large is refused by its announced length, or as soon as it has grown too large."""
+    """The whole body. One that is too large is refused by its announced length, or as soon as it has grown too large; one that drips in,
+    when its time is over.
+    """
     length = headers.get(b"content-length", b"")
     if length.isdigit() and (len(length) > 15 or int(length) > MAX_BODY):
         raise TooLarge(MAX_BODY)
+    try:
+        async with asyncio.timeout(BODY_S) as limit:
+            return await _whole(receive, limit)
+    except TimeoutError:
+        raise TooSlow("The body of the request") from None
+
+
+async def _whole(receive: Receive, limit: asyncio.Timeout) -> bytes:
+    deadline = limit.when()
+    assert deadline is not None
     parts: list[bytes] = []
     size = 0
     while True:
@@ -47,6 +63,7 @@ async def read_body(headers: Headers, receive: Receive) -> bytes:
         if size > MAX_BODY:
             raise TooLarge(MAX_BODY)
         parts.append(part)
+        limit.reschedule(deadline + size / LEAST_RATE)
         if not message.get("more_body", False):
             return b"".join(parts) if len(parts) > 1 else part
 

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import BadInput
 from holdfast.web.access import Access
-from holdfast.web.errors import Gone, reply_to
+from holdfast.web.errors import Gone, HeadTooLarge, reply_to
 from holdfast.web.operations import HEADERS
 
 POLICY = (
@@ -22,6 +22,8 @@ ALWAYS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 NO_STORE = (b"cache-control", b"no-store")
+# What a request may say before anything is known of who sends it.
+MAX_HEAD, MAX_HEADERS = 64 * 1024, 100
 # Headers whose meaning nobody could know if they came twice.
 SINGLE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"last-event-id")
 
@@ -64,13 +66,16 @@ class Envelope:
 
 
 class Guard:
-    """Answers only to our own names, and only to pages of our own."""
+    """Hears only heads of a sensible size, answers only to our own names, and only to pages of our own."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw = scope["headers"]
+        head = len(scope.get("raw_path") or b"") + len(scope["query_string"]) + sum(len(name) + len(value) for name, value in raw)
+        if len(raw) > MAX_HEADERS or head > MAX_HEAD:
+            raise HeadTooLarge
         headers: dict[bytes, bytes] = dict(raw)
         if len(headers) != len(raw):
             names = [name for name, _ in raw]

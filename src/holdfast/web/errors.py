@@ -98,6 +98,29 @@ class NotJson(WebError):
         super().__init__(f"{what} Send JSON in UTF-8 with Content-Type: application/json.")
 
 
+class TooSlow(WebError):
+    code, status = "too_slow", 408
+    headers = ((b"connection", b"close"),)
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} came too slowly. Send it again, over a connection that is fast enough.")
+
+
+class HeadTooLarge(WebError):
+    code, status = "head_too_large", 431
+
+    def __init__(self) -> None:
+        super().__init__("The address and headers of a request are at most 64 KiB and 100 headers. Send fewer or shorter ones.")
+
+
+class TooManyConnections(WebError):
+    code, status = "too_many_connections", 503
+    headers = ((b"retry-after", b"5"),)
+
+    def __init__(self) -> None:
+        super().__init__("This gateway has as many connections as it can serve. Close some, or try again in a few seconds.")
+
+
 class Misdirected(WebError):
     code, status = "misdirected", 421
 

@@ -12,12 +12,14 @@ from holdfast.web.access import Access, Grant
 from holdfast.web.bodies import Body, Headers, Query, check_type, decode_body, decode_query, read_body
 from holdfast.web.errors import (
     ForeignOrigin,
+    HeadTooLarge,
     Misdirected,
     NoSuchPath,
     NotJson,
     NotSignedIn,
     TooLarge,
     TooManyTries,
+    TooSlow,
     WrongMethod,
     status_of,
 )
@@ -67,11 +69,11 @@ class Operation:
 
     @property
     def failures(self) -> frozenset[int]:
-        kinds: list[type[HoldfastError]] = [BadInput, Misdirected, ForeignOrigin, *self.refusals]
+        kinds: list[type[HoldfastError]] = [BadInput, Misdirected, ForeignOrigin, HeadTooLarge, *self.refusals]
         if not self.open:
             kinds += [NotSignedIn, TooManyTries]
         if self.body is not None:
-            kinds += [TooLarge, NotJson]
+            kinds += [TooSlow, TooLarge, NotJson]
         if self.inside:
             kinds += [Unavailable, StoreFull, Bug]
         return frozenset(status_of(kind) for kind in kinds)
