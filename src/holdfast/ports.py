@@ -325,10 +325,13 @@ class Store(Protocol):
     async def tell_once(self, session_id: str, *, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
         """Writes a notice into a session, and owes it to its chat. False, and nothing written, where a notice of that id was before."""
 
-    async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int, saw: str | None = None) -> Stopped:
-        """Records that the open turn is to stop; given `saw`, only that one, and nothing if it has ended. One that belongs to no process
-        (waiting, answered) ends as cancelled at once; an interrupted one is ended by whichever process decides about it. Raises
-        `NotFound`. Repeating a dedup key changes nothing and returns the first answer.
+    async def request_stop(
+        self, session_id: str, *, by: str, dedup_key: str | None, at: int, turn_id: str | None = None, saw: str | None = None
+    ) -> Stopped:
+        """Records that the open turn is to stop: only the one of `turn_id`, if given, or the one that the caller `saw` open; nothing if
+        that has ended. `core.stops` says which turn several stops at once are for. A turn that belongs to no process (waiting, answered)
+        ends as cancelled at once; an interrupted one is ended by whichever process decides about it. Raises `NotFound`. Repeating a dedup
+        key changes nothing and returns the first answer.
         """
 
     async def answer(self, question_id: str, answer: Callable[[str, str], QuestionAnswered], *, at: int) -> str:

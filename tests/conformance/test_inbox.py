@@ -297,12 +297,31 @@ async def test_a_stop_for_a_turn_that_has_ended_stops_nothing(backend: Backend, 
     await say(store)
     await start(store, "s1", "t2", owner=turn.lease.owner)
     for _ in range(2):
-        stopped = await store.request_stop("s1", by="owner", dedup_key="k1", saw="t1", at=NOW)
+        stopped = await store.request_stop("s1", by="owner", dedup_key="k1", turn_id="t1", at=NOW)
         assert stopped.turn_id is None
         assert not (await store.session("s1")).stop_requested
     assert "stop.requested" not in kinds(await whole_log(store))
-    assert (await store.request_stop("s1", by="owner", dedup_key=None, saw="t2", at=NOW)).turn_id == "t2"
+    assert (await store.request_stop("s1", by="owner", dedup_key=None, turn_id="t2", at=NOW)).turn_id == "t2"
     assert (await store.session("s1")).stop_requested
+
+
+@pytest.mark.parametrize(
+    ("waited", "after_ms", "named", "stopped"),
+    [(True, 3000, None, None), (True, 3001, None, "t2"), (True, 0, "t2", "t2"), (False, 0, None, "t2")],
+    ids=["at once", "later", "by name", "written after the stop"],
+)
+async def test_stops_at_once_are_for_one_turn(store: Store, waited: bool, after_ms: int, named: str | None, stopped: str | None) -> None:
+    """A21: though the next turn runs when the second one comes, which answers what had been waiting when the first came."""
+    turn = await running(store)
+    if waited:
+        await say(store)
+    await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    await append(store, turn, e.TurnEnded(outcome=Outcome.CANCELLED))
+    if not waited:
+        await say(store)
+    await start(store, "s1", "t2", owner=turn.lease.owner)
+    found = await store.request_stop("s1", by="owner", dedup_key=None, turn_id=named, saw="t2", at=NOW + after_ms)
+    assert (found.turn_id, (await store.session("s1")).stop_requested) == (stopped, stopped is not None)
 
 
 async def test_a_question_of_a_suspended_session_takes_no_answer(store: Store) -> None:

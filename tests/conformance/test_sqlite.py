@@ -530,7 +530,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
         ("s3", e.MessageAccepted(message_id="new", text="x", dedup_key="new"), ("", ""), 100, True, False, (), NOW),
     ),
     ("a start", operations.start_turn, ("s3", 1, "new", NOW)),
-    ("a stop", writes.request_stop, ("s4", "owner", None, None, NOW)),
+    ("a stop", writes.request_stop, ("s4", "owner", None, None, None, NOW)),
     ("a change", writes.change_session, ("s3", e.SessionChanged(title="x"), NOW)),
     ("questions that expire", writes.expire_questions, (NOW,)),
     ("an owner that is forgotten", upkeep.forget_owner, (1,)),

@@ -7,7 +7,7 @@ import pytest
 from holdfast.core import stops
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.sessions import Session
-from holdfast.core.stops import AT_ONCE_MS, LastStop
+from holdfast.core.stops import LastStop
 from holdfast.core.turns import OPEN, TurnState
 
 NOW = 1_700_000_000_000
@@ -21,15 +21,21 @@ def session(state: TurnState, turn_id: str | None = "t2") -> Session:
 @pytest.mark.parametrize(("state", "saw"), [*itertools.product(TurnState, [None, "t1", "t2"])])
 def test_a_stop_is_for_the_turn_it_saw_and_without_one_for_the_open_one(state: TurnState, saw: str | None) -> None:
     """A21: one for a turn that has ended stops nothing."""
-    found = stops.named(session(state), saw=saw, last=None, now=NOW)
+    found = stops.named(session(state), turn_id=None, saw=saw, last=None, now=NOW)
     assert found == (saw or ("t2" if state in OPEN else None))
     assert stops.stops(session(state), found) == (state in OPEN and saw != "t1")
 
 
-@pytest.mark.parametrize("age_ms", [-AT_ONCE_MS - 1, 0, AT_ONCE_MS, AT_ONCE_MS + 1])
+@pytest.mark.parametrize("age_ms", [-1, 0, 3000, 3001, 10_000, 10_001])
+@pytest.mark.parametrize("waited", [False, True])
 @pytest.mark.parametrize("reply", [None, *DeliveryState])
-def test_until_the_chat_was_told_that_a_turn_stopped_a_further_stop_is_for_the_same(reply: DeliveryState | None, age_ms: int) -> None:
-    """A21, P8: not for long, and not where the record itself is seen; then it stops what runs."""
-    last = LastStop("t1", NOW - age_ms, reply)
-    same = reply is not None and reply not in HEARD and 0 <= age_ms <= AT_ONCE_MS
-    assert stops.named(session(TurnState.RUNNING), saw="t2", last=last, now=NOW) == ("t1" if same else "t2")
+def test_until_people_can_know_that_a_turn_stopped_a_further_stop_is_for_the_same(
+    reply: DeliveryState | None, waited: bool, age_ms: int
+) -> None:
+    """A21, P8: only where what runs now had been waiting, and not for long; then, and by its name at any time, it is stopped."""
+    last = LastStop("t1", NOW - age_ms, waited, reply)
+    unheard_ms = 3000 if reply is None else -1 if reply in HEARD else 10_000
+    same = waited and 0 <= age_ms <= unheard_ms
+    running = session(TurnState.RUNNING)
+    assert stops.named(running, turn_id=None, saw="t2", last=last, now=NOW) == ("t1" if same else "t2")
+    assert stops.named(running, turn_id="t2", saw="t2", last=last, now=NOW) == "t2"

@@ -5,26 +5,30 @@ import msgspec
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.sessions import Session
 
-AT_ONCE_MS = 10_000
+AT_ONCE_MS = 3_000
+UNHEARD_MS = 10_000
 
 
 class LastStop(msgspec.Struct, frozen=True):
-    """The turn that people stopped last in a session, when they first did, and how far the newest reply to them has come. A page needs no
-    reply: it shows the record.
+    """The turn that people stopped last in a session, and when they first did. `waited`: the message that the session's newest turn
+    answers was waiting then. `reply`: how far the newest reply to them has come; on a page there is none, the record is shown.
     """
 
     turn_id: str
     at: int
-    reply: DeliveryState | None
+    waited: bool
+    reply: DeliveryState | None = None
 
 
-def named(session: Session, *, saw: str | None, last: LastStop | None, now: int) -> str | None:
-    """The turn a stop is for, open or not. `saw`: the turn that was open when the stop was accepted, if one was.
+def named(session: Session, *, turn_id: str | None, saw: str | None, last: LastStop | None, now: int) -> str | None:
+    """The turn a stop is for, open or not. `turn_id`: what the stop names itself. `saw`: the turn that was open when it was accepted.
 
-    Stops that are sent to a chat at once are all for the same turn: whoever sends them has not heard yet that the first one did its work.
-    That holds for a few seconds only, so that a chat whose replies are stuck can still stop what runs.
+    Stops that are sent at once, and name no turn, are all for the same one: their sender has not heard yet that the first did its work,
+    while the next message, which was waiting, is being answered. That holds for a few seconds only, so that a stop always wins.
     """
-    if last is not None and last.reply is not None and not _heard(last.reply) and abs(now - last.at) <= AT_ONCE_MS:
+    if turn_id is not None:
+        return turn_id
+    if last is not None and last.waited and 0 <= now - last.at <= _not_heard_ms(last.reply):
         return last.turn_id
     if saw is not None:
         return saw
@@ -36,6 +40,10 @@ def stops(session: Session, turn_id: str | None) -> bool:
     return turn_id is not None and session.open_turn and session.turn_id == turn_id
 
 
-def _heard(reply: DeliveryState) -> bool:
-    """One that was given up is as good as heard: nobody will ever hear more."""
-    return reply in (DeliveryState.SENT, DeliveryState.DEAD)
+def _not_heard_ms(reply: DeliveryState | None) -> int:
+    """For how long people cannot be expected to know that their stop did its work. A reply that was given up is as good as heard: nobody
+    will ever hear more.
+    """
+    if reply is None:
+        return AT_ONCE_MS
+    return -1 if reply in (DeliveryState.SENT, DeliveryState.DEAD) else UNHEARD_MS

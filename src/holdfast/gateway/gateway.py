@@ -253,7 +253,8 @@ class Gateway:
         stopped = await self.store.request_stop(
             session_id,
             by=by,
-            saw=turn_id or (session.turn_id if session.open_turn else None),
+            turn_id=turn_id,
+            saw=session.turn_id if session.open_turn else None,
             dedup_key=f"stop|{session_id}|{client_id}" if client_id else None,
             at=self._clock.now(),
         )

@@ -111,8 +111,8 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
             if event.turn_id == head.turn and head.state in turns.OPEN:
                 head.stop = 1
             db.execute(
-                "UPDATE session SET stop_at = iif(stop_turn = ?1, stop_at, ?2), stop_turn = ?1, stop_reply = ?3 WHERE id = ?4",
-                (event.turn_id, at, event.reply, head.session),
+                "UPDATE session SET stop_seq = iif(stop_turn = ?1, stop_seq, ?2), stop_turn = ?1, stop_reply = ?3 WHERE id = ?4",
+                (event.turn_id, head.seq, event.reply, head.session),
             )
             remember(db, event.dedup_key, STOP, head.session, event.turn_id)
         case e.TrialPassed():

@@ -58,8 +58,8 @@ CREATE TABLE session (
     journal_since         INTEGER, -- When the last turn ended whose stream events are still there.
     rule                  TEXT,    -- The last decision over the newest turn, and why.
     why                   TEXT,
-    stop_turn             TEXT,    -- The turn that people stopped last, when they first did, and the delivery of the newest reply to them.
-    stop_at               INTEGER,
+    stop_turn             TEXT,    -- The turn that people stopped last, where they first did, and the delivery of the newest reply to them.
+    stop_seq              INTEGER,
     stop_reply            TEXT,
     deleted_at            INTEGER,
     deleted_by            TEXT,

@@ -293,7 +293,7 @@ def _act(db: apsw.Connection, session: Session, aside: Aside, action: Action, at
 
 def _stop_by_command(db: apsw.Connection, session: Session, aside: Aside, action: Stop, at: int) -> str:
     head = load_head(db, number(db, session.session_id))
-    turn_id = stops.named(session, saw=action.saw, last=_last_stop(db, head.session), now=at)
+    turn_id = stops.named(session, turn_id=None, saw=action.saw, last=_last_stop(db, head), now=at)
     if turn_id is None:
         return notices.nothing_to_stop()
     stop_turn(db, head, turn_id, action.by, at, reply=_reply_id(aside) if replies.owed(session.session_key) else None)
@@ -301,13 +301,16 @@ def _stop_by_command(db: apsw.Connection, session: Session, aside: Aside, action
     return notices.stopped(session.queued) if stops.stops(session, turn_id) else notices.already_ended(another=session.open_turn)
 
 
-def _last_stop(db: apsw.Connection, session: int) -> stops.LastStop | None:
-    turn_id, stopped_at, reply = fetch(
+def _last_stop(db: apsw.Connection, head: Head) -> stops.LastStop | None:
+    turn_id, seq, stopped_at, reply = fetch(
         db,
-        "SELECT stop_turn, stop_at, (SELECT state FROM outbox WHERE delivery_id = stop_reply) FROM session WHERE id = ?",
-        (session,),
+        "SELECT s.stop_turn, s.stop_seq, (SELECT e.at FROM event e WHERE e.session = s.id AND e.seq = s.stop_seq),"
+        " (SELECT o.state FROM outbox o WHERE o.delivery_id = s.stop_reply) FROM session s WHERE s.id = ?",
+        (head.session,),
     )[0]
-    return stops.LastStop(turn_id, stopped_at, DeliveryState(reply) if reply else None) if turn_id else None
+    if not turn_id or stopped_at is None:
+        return None
+    return stops.LastStop(turn_id, stopped_at, waited=head.asked_seq < seq, reply=DeliveryState(reply) if reply else None)
 
 
 def _resume(db: apsw.Connection, session: Session, action: Resume, at: int) -> tuple[Session, str]:
@@ -355,17 +358,19 @@ def _known(db: apsw.Connection, dedup_key: str | None, content: bytes) -> tuple[
     return rows[0][1], rows[0][2]
 
 
-def request_stop(db: apsw.Connection, session_id: str, by: str, saw: str | None, dedup_key: str | None, at: int) -> Stopped:
+def request_stop(
+    db: apsw.Connection, session_id: str, by: str, turn_id: str | None, saw: str | None, dedup_key: str | None, at: int
+) -> Stopped:
     known = _known(db, dedup_key, STOP)
     session = reads.living(db, session_id)
     if known is not None:
         still = session.turn_id == known[1] and session.open_turn
         return Stopped(known[1] if known[1] != NOTHING else None, session.queued, ended=not still)
-    turn_id = stops.named(session, saw=saw, last=None, now=at)
+    head = load_head(db, number(db, session_id))
+    turn_id = stops.named(session, turn_id=turn_id, saw=saw, last=_last_stop(db, head), now=at)
     if not stops.stops(session, turn_id):
         _note(db, session_id, STOP, dedup_key, at)
         return Stopped(None, session.queued, ended=True)
-    head = load_head(db, number(db, session_id))
     ended = stop_turn(db, head, turn_id, by, at, dedup_key=dedup_key)
     save_head(db, head)
     return Stopped(turn_id, session.queued, ended)

@@ -190,8 +190,10 @@ class SqliteStore:
     async def tell_once(self, session_id: str, *, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
         return await self._lines.write(sessions.tell_once, session_id, notice_id, text, anchor, at)
 
-    async def request_stop(self, session_id: str, *, by: str, dedup_key: str | None, at: int, saw: str | None = None) -> Stopped:
-        return await self._lines.write(sessions.request_stop, session_id, by, saw, dedup_key, at, when_full=True)
+    async def request_stop(
+        self, session_id: str, *, by: str, dedup_key: str | None, at: int, turn_id: str | None = None, saw: str | None = None
+    ) -> Stopped:
+        return await self._lines.write(sessions.request_stop, session_id, by, turn_id, saw, dedup_key, at, when_full=True)
 
     async def answer(self, question_id: str, answer: Callable[[str, str], e.QuestionAnswered], *, at: int) -> str:
         return await self._lines.write(sessions.answer, question_id, answer, at)

@@ -2,7 +2,7 @@
 
 ALTER TABLE owner ADD COLUMN draining TEXT;
 ALTER TABLE session ADD COLUMN stop_turn TEXT;
-ALTER TABLE session ADD COLUMN stop_at INTEGER;
+ALTER TABLE session ADD COLUMN stop_seq INTEGER;
 ALTER TABLE session ADD COLUMN stop_reply TEXT;
 
 INSERT INTO meta VALUES ('identity', random());
