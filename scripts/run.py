@@ -221,6 +221,7 @@ def test(words: Sequence[str]) -> int:
     started = time.monotonic()
     browser = find_browser(required=has_tests(ROOT / "tests" / "browser"))
     find_service_manager()
+    find_proxy()
     failed = ["check"] if check(()) else []
     for group in GROUPS:
         name = ", ".join(group.folders)
@@ -345,6 +346,12 @@ def find_service_manager() -> None:
     """A systemd to test services under. It runs in namespaces of its own, which only root can make; others are told what was skipped."""
     if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") and not Path("/lib/systemd/systemd").exists():
         install_packages(["systemd"], "to test services")
+
+
+def find_proxy() -> None:
+    """An nginx to test behind. Others than root are told what was skipped."""
+    if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") and not shutil.which("nginx"):
+        install_packages(["nginx"], "to test behind a reverse proxy")
 
 
 def installed_browser() -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import keys
+from holdfast.core import forwarding, keys
 from holdfast.core.blame import STUCK_AFTER
 from holdfast.core.errors import BadInput, Refused
 from holdfast.core.resets import Policy, policy
@@ -40,6 +40,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     allowed_hosts: tuple[str, ...] = ()
+    public_url: str = ""
+    trusted_proxies: tuple[str, ...] = ()
     profile: str = "main"
     turn_idle_timeout_s: float = 1800.0
     drain_timeout_s: float = 0.0
@@ -109,7 +111,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 # Settings that are more than one value are written as one line in a variable.
-_FROM_TEXT: dict[str, Callable[[str], Any]] = {"allowed_hosts": _list, "home_channels": _list, "resets": _pairs}
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {"allowed_hosts": _list, "trusted_proxies": _list, "home_channels": _list, "resets": _pairs}
 
 
 def stop_deadline_s(config: Config) -> float:
@@ -120,6 +122,15 @@ def stop_deadline_s(config: Config) -> float:
 def drain_window_s(config: Config) -> float:
     """How long turns may go on when a stop is asked for: never so long that the deadline falls into it."""
     return max(0.0, min(config.drain_timeout_s, stop_deadline_s(config) - LEAST_CLOSING_S))
+
+
+def public_origin(config: Config) -> str | None:
+    """What `public_url` says, as browsers write the origin of a page."""
+    return forwarding.origin(config.public_url) if config.public_url else None
+
+
+def trusted_networks(config: Config) -> tuple[forwarding.Network, ...]:
+    return forwarding.networks(config.trusted_proxies)
 
 
 def reset_policies(config: Config) -> dict[str, Policy]:
@@ -180,10 +191,16 @@ def _path(kind: type, value: Any) -> Any:
 def _checked(config: Config, sources: dict[str, str]) -> Config:
     if not 0 <= config.port <= 65535:
         raise _invalid("port", config.port, sources["port"], f"It must be {_PORTS}.")
-    if config.host not in LOOPBACK and not config.allowed_hosts:
+    if config.host not in LOOPBACK and not config.allowed_hosts and not config.public_url:
         raise BadConfig(
-            f"host is {config.host}, which others can reach. Name the hosts this server answers to in allowed_hosts, or stay on 127.0.0.1."
+            f"host is {config.host}, which others can reach. Name the hosts this server answers to in allowed_hosts, or its address in"
+            " public_url, or stay on 127.0.0.1."
         )
+    for name, check in (("public_url", lambda: public_origin(config)), ("trusted_proxies", lambda: trusted_networks(config))):
+        try:
+            check()
+        except BadInput as error:
+            raise BadConfig(f"Invalid {name}: {error}") from error
     for name in (
         "turn_idle_timeout_s",
         "drain_timeout_s",

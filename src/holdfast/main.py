@@ -14,7 +14,18 @@ from typing import Any, TypeVar
 import structlog
 
 from holdfast.agents.demo import DemoAgent
-from holdfast.config import LOG, Config, drain_window_s, make_token, prepare_home, read_token, reset_policies, stop_deadline_s
+from holdfast.config import (
+    LOG,
+    Config,
+    drain_window_s,
+    make_token,
+    prepare_home,
+    public_origin,
+    read_token,
+    reset_policies,
+    stop_deadline_s,
+    trusted_networks,
+)
 from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
@@ -104,7 +115,7 @@ async def _serve(config: Config, heir: handover.Heir | None, console: Console) -
         listener = socket.socket(fileno=heir.estate.listener) if heir else listen(config.host, config.port)
         closing.callback(listener.close)
         locks = OwnerLocks(config.home)
-        report = Report(config.home, locks, address(listener), kind_of(os.environ, os.getpid()))
+        report = Report(config.home, locks, address(listener), kind_of(os.environ, os.getpid()), public_origin(config))
         report.silent = heir is not None  # Until it serves, the file is its predecessor's.
         report.moved(GatewayState.STARTING)
         try:
@@ -163,7 +174,7 @@ async def _build(
     )
     closing.callback(store.subscribe(wakeups.send))
     token = read_token(config.home) or make_token(config.home)
-    access = Access(token, clock=clock, port=listener.getsockname()[1], hosts=config.allowed_hosts)
+    access = Access(token, clock=clock, port=listener.getsockname()[1], hosts=config.allowed_hosts, public=public_origin(config))
     access.end_sign_ins(await store.signed_out(now=clock.now()))
     # Requests come only when everything they may ask for is there.
     app = build_app(
@@ -172,13 +183,14 @@ async def _build(
         status=report.status,
         request_stop=lambda: tenure.stop("asked over HTTP"),
         request_restart=lambda: tenure.restart(By.OPERATOR, "asked over HTTP"),
+        trusted_proxies=trusted_networks(config),
     )
     tasks = Tasks()
     closing.push_async_callback(tasks.aclose)
 
     def say_where() -> None:
         code = access.new_code() if supervisor.kind is Kind.PLAIN else None  # What a supervisor keeps is read by others, too.
-        console.serving(report.url, config.home, config.home / LOG, code=code)
+        console.serving(public_origin(config) or report.url, config.home, config.home / LOG, code=code)
 
     tenure = Tenure(
         home=config.home,

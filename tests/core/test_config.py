@@ -85,6 +85,12 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("log_format = 'xml'", "text or json"),
         ("log_level = 'loud'", "debug, info, warning or error"),
         ("host = '0.0.0.0'", "allowed_hosts"),
+        (
+            "public_url = 'chat.example'",
+            "Invalid public_url: 'chat.example' is no address of a whole site, such as https://chat.example.org.",
+        ),
+        ("trusted_proxies = ['nginx']", "Invalid trusted_proxies: 'nginx' is no address and no network, such as 127.0.0.1 or 10.0.0.0/8."),
+        ("undo_delete_s = -1", "undo_delete_s is -1.0; it must be a number from 0 up."),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, text: str, said: str) -> None:

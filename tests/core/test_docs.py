@@ -29,7 +29,7 @@ def test_every_setting_is_documented_with_its_variable_and_its_default(name: str
 
 
 def as_written(value: object) -> str:
-    if value in ((), {}):
+    if value in ((), {}, ""):
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

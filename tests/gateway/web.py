@@ -174,7 +174,8 @@ class World:
         counts, paused = await self.gateway.counts(), self.gateway.life.paused
         return {
             "pid": 1, "started_at": "", "version": "0", "gateway_state": self.gateway.state, "since": "", "why": None, "url": self.url,
-            "running_turns": counts.running, "retiring": [], "inbox": counts.inbox, "outbox": counts.outbox, "suspended": counts.suspended,
+            "public_url": None, "running_turns": counts.running, "retiring": [],
+            "inbox": counts.inbox, "outbox": counts.outbox, "suspended": counts.suspended,
             "pending": counts.pending, "safe_mode": self.gateway.safe_mode, "paused_by": paused.holder if paused else None,
             "paused_until": "" if paused else None, "platforms": [], "home": "", "supervisor": "plain", "agent": "words", "degraded": None,
         }  # fmt: skip

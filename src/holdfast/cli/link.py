@@ -27,11 +27,12 @@ def command(as_json: bool) -> None:
 
 def fresh(place: Path) -> dict[str, Any]:
     """`url`, and `expires_in_s`. Raises `NotRunning`."""
+    from holdfast.cli import running
     from holdfast.cli.client import CALLED, connect
 
     client = connect(place)
     made = client.post("/api/login/codes").body
-    parts = urlsplit(client.url)
+    parts = urlsplit(running.require(place).get("public_url") or client.url)
     named = CALLED.get(parts.hostname or "")
     if named:  # It listens on every address; this machine's own is the one that surely leads there.
         parts = parts._replace(netloc=f"{f'[{named}]' if ':' in named else named}:{parts.port}")

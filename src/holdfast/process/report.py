@@ -31,8 +31,9 @@ def now_text() -> str:
 class Report:
     """`planned`: somebody who may do so asked for the stop that is under way. `silent`: a successor serves, and the file is its own."""
 
-    def __init__(self, home: Path, locks: OwnerLocks, url: str, supervisor: Kind) -> None:
+    def __init__(self, home: Path, locks: OwnerLocks, url: str, supervisor: Kind, public_url: str | None = None) -> None:
         self._home, self._locks, self.url, self._supervisor = home, locks, url, supervisor
+        self._public_url = public_url
         self._file = StatusFile(home)
         self.life = processes.this_life()
         self.started_at = self._since = now_text()
@@ -95,6 +96,7 @@ class Report:
             "since": self._since,
             "why": self.why,
             "url": self.url,
+            "public_url": self._public_url,
             "running_turns": gateway.lanes.running if gateway else 0,
             "retiring": self._retiring,
             **self._counts,

@@ -86,6 +86,7 @@ class Server:
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # Whose word counts is our own setting: uvicorn would believe everybody on this machine.
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=2,
             )

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
+from holdfast.core import forwarding
 from holdfast.ports import Clock
 from holdfast.web.errors import ForeignOrigin, Misdirected, NotSignedIn, TooManyTries
 
@@ -44,7 +45,8 @@ class Access:
     until it would have ended by itself. A right credential always passes: the limit on wrong ones spares the log and the machine, it does
     not replace the 256 bits of the token.
 
-    We answer to the loopback's names on our port, and to `hosts`; one of these without a port is good for every port."""
+    We answer to the loopback's names on our port, to `hosts`, and to the host of `public`; one of these without a port is good for every
+    port. `public` is the origin of our pages behind a reverse proxy."""
 
     def __init__(
         self,
@@ -53,10 +55,13 @@ class Access:
         clock: Clock,
         port: int,
         hosts: Iterable[str] = (),
+        public: str | None = None,
         random: Callable[[int], str] = secrets.token_urlsafe,
     ) -> None:
         self._clock, self._random = clock, random
-        self._hosts = frozenset(_allowed(port, hosts))
+        self._public = public.encode() if public else None
+        self._public_host = forwarding.host(public) if public else ""
+        self._hosts = frozenset(_allowed(port, (*hosts, self._public_host) if public else hosts))
         self._codes: OrderedDict[bytes, float] = OrderedDict()
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._signed_out: frozenset[str] = frozenset()
@@ -122,8 +127,15 @@ class Access:
         if origin is None:
             return
         own, theirs = host.lower(), origin.lower()
+        if theirs == self._public:
+            return
         if theirs != b"https://" + own and not (scheme == "http" and theirs == b"http://" + own):
             raise ForeignOrigin(origin.decode("latin-1"))
+
+    def secure(self, scheme: str, host: bytes) -> bool:
+        """Whether the browser speaks TLS, with us or with the proxy in front of us: then its cookie goes nowhere else."""
+        public = self._public is not None and self._public.startswith(b"https:") and host.decode("latin-1").lower() == self._public_host
+        return scheme == "https" or public
 
     # credentials
 

@@ -28,6 +28,7 @@ class StatusView(msgspec.Struct):
     since: str
     why: str | None
     url: str
+    public_url: str | None
     running_turns: int
     retiring: list[Any]
     inbox: int

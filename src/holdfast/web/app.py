@@ -1,4 +1,4 @@
-"""The web application, put together from its parts. Its order, from the outside: envelope, guard, routes, the operation."""
+"""The web application, put together from its parts. Its order, from the outside: proxies, envelope, guard, routes, the operation."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -8,6 +8,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 import holdfast
+from holdfast.core.forwarding import Network
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
 from holdfast.web.access import Access
@@ -19,6 +20,7 @@ from holdfast.web.metrics import Metrics
 from holdfast.web.openapi import OpenApi
 from holdfast.web.operations import Operation, Resource
 from holdfast.web.pages import Pages
+from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
 from holdfast.web.sessions import Sessions
 from holdfast.web.stream import Streams, Timing
@@ -34,6 +36,7 @@ def build_app(
     request_stop: Callable[[], None],
     request_restart: Callable[[], Awaitable[dict[str, Any]]],
     static: Path | None = STATIC,
+    trusted_proxies: tuple[Network, ...] = (),
     timing: Timing = Timing(),  # noqa: B008 - it is a value
 ) -> ASGIApp:
     """The ASGI application for one gateway, which must have been built with `encode=holdfast.web.frames.encode`.
@@ -57,4 +60,4 @@ def build_app(
     for path in paths:
         router.routes.append(Route(path, Resource([operation for operation in operations if operation.path == path], access)))
     router.default = Pages(static)
-    return envelope
+    return Proxies(envelope, trusted_proxies)

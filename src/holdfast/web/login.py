@@ -69,7 +69,7 @@ class Login:
         given: Credential = call.body
         if (given.code is None) == (given.token is None):
             raise BadInput("Give either `code` or `token`.")
-        cookie = self._access.sign_in(code=given.code, token=given.token, client=call.client, secure=_secure(call))
+        cookie = self._access.sign_in(code=given.code, token=given.token, client=call.client, secure=self._secure(call))
         return Reply(204, headers=((b"set-cookie", cookie),))
 
     async def new_code(self, call: Call) -> ASGIApp:
@@ -83,8 +83,7 @@ class Login:
         ended = self._access.sign_ins(call.headers)
         for sign_in in ended:
             await self._store.sign_out(sign_in.name, until=sign_in.until_s * 1000, now=self._access.now())
-        return Reply(204, headers=((b"set-cookie", self._access.sign_out(ended, secure=_secure(call))),))
+        return Reply(204, headers=((b"set-cookie", self._access.sign_out(ended, secure=self._secure(call))),))
 
-
-def _secure(call: Call) -> bool:
-    return bool(call.scope.get("scheme") == "https")
+    def _secure(self, call: Call) -> bool:
+        return self._access.secure(call.scope.get("scheme", "http"), call.headers.get(b"host", b""))
