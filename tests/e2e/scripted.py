@@ -2,6 +2,8 @@
 kill can hit for certain."""
 
 import asyncio
+import os
+import signal
 
 import msgspec
 
@@ -12,13 +14,20 @@ from holdfast.ports import AgentRequest, TurnFace
 
 
 class ScriptedAgent(DemoAgent):
-    """`after COMMAND` runs a command and then counts to 100. `stumble` hangs, and fails when it is taken up again."""
+    """`after COMMAND` runs a command and then counts to 100. `stumble` hangs, and fails when it is taken up again. `again` runs a command
+    of its own in each attempt, and then hangs; `kill` does so, and then kills its process.
+    """
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         word, _, rest = request.text.partition(" ")
         if word == "after":
             await turn.call(f"{request.turn_id}.1", "terminal", {"command": rest})
             await super().run(msgspec.structs.replace(request, text="count 100 0.05"), turn)
+        elif word in ("again", "kill"):
+            await turn.call(f"{request.turn_id}.{request.attempt}", "terminal", {"command": "true"})
+            if word == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            await asyncio.Event().wait()
         elif word == "stumble":
             await turn.say("Here goes.")
             if request.attempt > 1:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,131 @@ def test_a_cut_turn_is_not_resumed_while_paused(home: Home) -> None:
     life.rest()
     life.decided("R9", "resumed")
     assert home.told() == ["done"]
+
+
+def paused_after_a_crash(home: Home, script: str = "say:half|hang / say:done", **settings: Any) -> Life:
+    """A turn ran, an operator paused the work, and the process died; the next one is paused."""
+    life = home.start(**settings)
+    life.under_way(script)
+    pause(life)
+    life.die()
+    life = home.start(**settings)
+    assert life.gateway.state is G.PAUSED
+    return life
+
+
+def test_a_turn_that_a_crash_interrupted_is_shown_as_interrupted_while_paused(home: Home) -> None:
+    """A26"""
+    life = paused_after_a_crash(home)
+    life.until(lambda: life.session().state == "interrupted", within_s=5)
+    session = life.session()
+    assert (session.resume_pending, session.resume_reason, session.interrupted_restarts) == (True, "crash", 1)
+    assert [cut.reason for cut in life.cuts()] == ["crash"]
+    assert life.do(life.gateway.counts()).running == 0
+    before = session.seq
+    life.pass_s(60)
+    assert (life.session().seq, len(home.heard)) == (before, 1)  # It is decided once, not every second.
+
+
+def test_a_stop_ends_an_interrupted_turn_while_paused_and_it_stays_ended(home: Home) -> None:
+    """A26, A21, R0"""
+    life = paused_after_a_crash(home)
+    life.write("/stop")
+    life.until(lambda: life.turn().outcome == "cancelled", within_s=5)
+    life.decided("R0", "cancelled")
+    assert "Stopped." in home.told() and not life.session().resume_pending
+    unpause(life)
+    life.pass_s(10)
+    assert len(home.heard) == 1
+
+
+def test_a_stop_that_another_process_stored_is_carried_out_while_paused(home: Home) -> None:
+    """A26, A21: `holdfast stop KEY` from another process."""
+    life = paused_after_a_crash(home)
+    life.until(lambda: life.session().state == "interrupted")
+    life.do(life.store.request_stop(life.session().session_id, by="operator", dedup_key=None, at=life.clock.now()))
+    life.until(lambda: life.turn().outcome == "cancelled", within_s=5)
+
+
+def test_stale_work_is_set_aside_while_paused(home: Home) -> None:
+    """A26, R6"""
+    life = home.start()
+    life.under_way("say:half|hang")
+    pause(life, 24 * 3600.0)
+    life.die()
+    home.later(2 * 3600)
+    life = home.start()
+    life.until(lambda: life.turn().outcome == "set_aside", within_s=5)
+    life.decided("R6", "set aside")
+    assert life.gateway.state is G.PAUSED and len(home.told()) == 2
+
+
+def test_a_stuck_session_is_suspended_while_paused_and_what_waited_is_refused(home: Home) -> None:
+    """A26, R2, A20: in the same transaction."""
+    life = home.start()
+    for _ in range(3):
+        life.say("hello", chat=BOB, sender=BOB)
+        if not home.texts.count("hang"):
+            life.under_way("hang")
+        life.pass_s(5)
+        if home.texts.count("hang") == 3:
+            life.write("second")
+            pause(life)
+        life.die()
+        life = home.start()
+    life.until(lambda: life.session().suspended, within_s=5)
+    life.pass_s(5)
+    assert (life.gateway.state, life.session().rule, life.session().queued) == (G.PAUSED, "R2", 0)
+    assert home.told()[-1].startswith("This message was not answered, because the conversation was suspended first.")
+
+
+def test_a_suspended_session_is_left_while_paused(home: Home) -> None:
+    """A26, R1"""
+    life = paused_after_a_crash(home)
+    life.until(lambda: life.session().state == "interrupted")
+    life.do(life.gateway.suspend(life.session().session_id))
+    life.until(lambda: life.session().left, within_s=5)
+    life.decided("R1", "left")
+
+
+def test_what_a_pause_holds_back_is_decided_by_the_table_after_it(home: Home) -> None:
+    """A26: neither left nor resumed before."""
+    life = paused_after_a_crash(home, auto_resume=False)
+    life.pass_s(30)
+    assert (life.session().state, life.session().left, home.told()) == ("interrupted", False, [])
+    unpause(life)
+    life.until(lambda: life.session().left)
+    life.decided("R7", "left")
+
+
+def test_a_message_to_a_turn_that_was_left_waits_while_paused(home: Home) -> None:
+    """A26, A23"""
+    home.start().cut("say:half|hang")
+    life = home.start(auto_resume=False)
+    life.rest()
+    pause(life)
+    life.write("go on")
+    life.pass_s(10)
+    assert (life.session().queued, life.turn().outcome) == (1, None)
+    unpause(life)
+    life.rest()
+    assert life.outcomes() == ["set_aside", "completed"]
+
+
+def test_a_pause_that_begins_while_turns_wait_for_their_place_holds_them_back(home: Home) -> None:
+    """A26, B13"""
+    life = home.start()
+    for chat in ("ann", "bob", "cid"):
+        life.under_way("hang / sleep:2|say:done", chat=chat, sender=chat)
+    life.die()
+    home.heard.clear()
+    life = home.start(resumes_at_once=1)
+    life.until(lambda: len(home.heard) == 1)
+    pause(life)
+    life.pass_s(60)
+    assert len(home.heard) == 1
+    unpause(life)
+    life.until(lambda: all(home.replies(chat) == ["done"] for chat in ("ann", "bob", "cid")))
 
 
 def test_who_writes_while_paused_is_told_once_a_pause(home: Home) -> None:

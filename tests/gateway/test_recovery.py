@@ -275,6 +275,23 @@ def test_an_answer_that_was_owed_is_delivered_and_no_new_turn_starts(home: Home)
     nothing_more(home)
 
 
+@pytest.mark.parametrize("mood", ("refused", "lost", "cut"))
+def test_a_turn_that_ended_before_its_answer_was_delivered_owes_the_delivery_and_no_turn(home: Home, mood: str) -> None:
+    """R3, P4: it was interrupted, resumed and completed; its process died with the answer on record and on its way."""
+    home.start().cut("say:half|hang / say:done")
+    home.server.moods = lambda: mood
+    life = home.start()
+    life.until(lambda: life.session().state == "idle")
+    life.die()
+    home.server.moods = lambda: ""
+    life = home.start()
+    life.rest()
+    assert (home.told(), len(home.heard), life.outcomes()) == (["done"], 2, ["completed"])
+    life.stop()
+    nothing_more(home)
+    assert home.told() == ["done"]
+
+
 # R4
 
 
@@ -730,6 +747,32 @@ def test_many_cut_sessions_are_resumed_a_few_at_a_time_the_oldest_message_first(
     assert [chat_of(request.session_key) for request in home.heard] == names
     life.pass_s(10)
     assert all(home.told(name) == ["re: hello", "done"] for name in names)
+
+
+def test_long_turns_that_speak_do_not_hold_up_the_rest(home: Home) -> None:
+    """B13: a place is kept until the first sign of life."""
+    names = many_cut(home, 30, "hang / sleep:1|say:more|sleep:900|say:done")
+    life = home.start(resumes_at_once=2)
+    silent = []
+    while len(home.heard) < 30:
+        life.pass_s(0.25)
+        spoken = sum(life.session(name).turn_state is TurnState.RUNNING and life.answers(name)[-1] == "more" for name in names)
+        silent.append(len(home.heard) - spoken)
+    assert max(silent) <= 3 and life.gateway.lanes.running == 30  # One may just have spoken.
+    assert [chat_of(request.session_key) for request in home.heard] == names
+    assert life.loop.time() < 60
+
+
+def test_a_turn_that_has_nothing_to_show_gives_its_place_up_with_its_first_heartbeat(home: Home) -> None:
+    """B13, R6: which is a sign of life."""
+    many_cut(home, 6, "hang")
+    life = home.start(resumes_at_once=2)
+    life.pass_s(15)
+    assert len(home.heard) == 2
+    life.pass_s(10)
+    assert len(home.heard) == 4
+    life.pass_s(25)
+    assert len(home.heard) == 6
 
 
 def test_whoever_writes_comes_first_and_others_are_not_held_up(home: Home) -> None:

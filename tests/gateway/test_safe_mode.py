@@ -232,10 +232,11 @@ def test_ten_healthy_minutes_end_it(home: Home) -> None:
     assert not home.start().gateway.safe_mode
 
 
-def test_an_operators_word_ends_it_and_what_is_pending_is_resumed_one_at_a_time(home: Home) -> None:
-    """B14, P8"""
+@pytest.mark.parametrize("script", ("hang / sleep:3|say:done", "hang / say:do|sleep:3|call:deed|sleep:3|say:ne"), ids=("silent", "speaks"))
+def test_an_operators_word_ends_it_and_what_is_pending_is_resumed_one_at_a_time(home: Home, script: str) -> None:
+    """B14, B13, P8: also where the agents speak at once."""
     chats = ("ann", "bob", "carl", "dora")
-    life = in_safe_mode(home, *chats, script="hang / sleep:3|say:done")
+    life = in_safe_mode(home, *chats, script=script)
     life.resume_all()
     assert not life.gateway.safe_mode
     at_once = []
@@ -245,6 +246,32 @@ def test_an_operators_word_ends_it_and_what_is_pending_is_resumed_one_at_a_time(
     assert max(at_once) == 1
     assert [request.session_key.rpartition(":")[2] for request in home.heard[4:]] == list(chats)
     life.until(lambda: all(home.told(chat)[-1] == "done" for chat in chats))
+
+
+@pytest.mark.parametrize("way", ("ten healthy minutes", "a turn that completed"))
+def test_however_it_ended_what_is_pending_is_resumed_one_at_a_time(home: Home, way: str) -> None:
+    """B14, B13"""
+    life = in_safe_mode(home, "ann", "bob", "carl", "dora", script="hang / say:do|sleep:3|say:ne")
+    if way == "ten healthy minutes":
+        life.pass_s(600)
+    else:
+        life.write("say:hi", chat="ann", sender="ann")
+    at_once = []
+    waiting = ["bob", "carl", "dora"]
+    while any("done" not in home.told(chat) for chat in waiting):
+        life.pass_s(0.25)
+        at_once.append(life.gateway.lanes.running)
+    assert max(at_once) == 1 and not life.gateway.safe_mode
+
+
+def test_a_turn_resumed_after_safe_mode_keeps_its_place_for_ten_minutes_and_no_longer(home: Home) -> None:
+    """B13"""
+    life = in_safe_mode(home, "ann", "bob", script="hang / say:more|hang")
+    life.resume_all()
+    life.pass_s(590)
+    assert len(home.heard) == 3
+    life.pass_s(15)
+    assert len(home.heard) == 4 and life.gateway.lanes.running == 2
 
 
 def test_what_became_stale_in_safe_mode_is_decided_anew_when_it_ends(home: Home) -> None:

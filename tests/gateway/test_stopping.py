@@ -235,6 +235,26 @@ def test_a_death_without_a_stop_is_a_crash_also_beside_one_that_was_stopping(hom
     assert [[cut.reason for cut in last.cuts(chat)] for chat in (ANN, BOB)] == [["shutdown_timeout"], ["crash"]]
 
 
+# what is still done while draining
+
+
+def test_a_stop_of_a_turn_that_waits_to_be_resumed_is_carried_out_while_draining(home: Home) -> None:
+    """A21, A26: within five seconds, and the next start finds it ended."""
+    life = home.start()
+    for chat in (ANN, BOB):
+        life.under_way("say:half|hang / say:more|sleep:20|say:done", chat=chat, sender=chat)
+    life.die()
+    life = home.start(resumes_at_once=1, drain_timeout_s=60.0)
+    life.gateway.lanes.one_resume_at_a_time()
+    life.until(lambda: len(home.heard) == 3)
+    stopping = begin_stop(life)
+    life.write("/stop", chat=BOB, sender=BOB)
+    life.until(lambda: life.turn(BOB).outcome == "cancelled", within_s=5)
+    assert life.gateway.state is G.DRAINING and not stopping.done()
+    end_stop(life, stopping)
+    assert home.replies(ANN) == ["moredone"]
+
+
 # the end
 
 

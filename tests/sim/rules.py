@@ -250,9 +250,9 @@ def suspects_are_tried_one_at_a_time(found: Evidence) -> None:
             early = when - found.span(item.id).began < HEALTHY_S - LATE_S
             assert event.trial or not (suspect and early), f"A25: {item} is not on trial after {before}"
             if event.trial:
-                alive = set(found.alive(item.id))
-                others = [other for owner, other in on_trial.items() if owner == now.owner and owner in alive]
-                assert not [other for other in others if known[other].on_trial], f"A25: {item} beside {others}"
+                other = on_trial.get(now.owner) if now.owner in set(found.alive(item.id)) else None
+                beside = other not in (None, item.session_id) and known[other or ""].on_trial
+                assert not beside, f"A25: {item} beside {other}"
                 on_trial[now.owner] = item.session_id
         if isinstance(event, e.TrialPassed):
             assert before.on_trial, f"A25: {item} without a trial"

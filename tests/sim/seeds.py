@@ -1,7 +1,8 @@
 """From a seed to a world: its people and their scripts, its weather and its deaths."""
 
+import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -9,7 +10,7 @@ from holdfast.core.resets import Policy
 from holdfast.gateway.gateway import Settings
 from tests.fakes.power import MODES
 from tests.sim.people import Answer, Deed, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
-from tests.sim.world import SETTINGS, Death, Weather, World
+from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked")
 TOOLS = ("unsafe", "idempotent", "pure")
@@ -25,6 +26,7 @@ def world_of(seed: int) -> World:
         reconciles=chance.random() < 0.5,
         weather=_weather(chance),
         settings=_settings(chance),
+        boot=_boots(random.Random(f"{seed}|boots")),
     )
     for number in range(chance.randint(1, 4)):
         chats = chance.random() < 0.5
@@ -39,6 +41,12 @@ def _deaths(chance: random.Random) -> Iterator[Death]:
             yield Death(point=chance.randint(1, chance.choice((20, 60, 150))), unsynced=mode)
         else:
             yield Death(at_s=chance.uniform(0, chance.choice((0.3, 3.0, 30.0))), unsynced=mode)
+
+
+def _boots(chance: random.Random) -> Callable[[int], str]:
+    """Now and then the whole machine was started again between two lives."""
+    boots = list(itertools.accumulate(chance.random() < 0.15 for _ in range(MAX_LIVES)))
+    return lambda life: f"boot {boots[life]}"
 
 
 def _settings(chance: random.Random) -> Settings:
