@@ -155,6 +155,12 @@ async def _build(
     owner = await store.register_owner(
         Owner(name=name, pid=life.pid, started_at=life.started_at, boot_id=life.boot_id, socket=wakeups.path)
     )
+
+    def moved(state: GatewayState) -> None:
+        report.moved(state)
+        if state is GatewayState.DRAINING and report.gateway is not None:
+            console.draining(answers=report.gateway.lanes.running, window_s=drain_window_s(config))
+
     gateway = report.gateway = Gateway(
         store=store,
         clock=clock,
@@ -170,7 +176,7 @@ async def _build(
         restarts=RestartNote(
             config.home, cuts=supervisor.restarts_us, begin=lambda request: tenure.restart_for_chat(request), now=clock.now
         ),
-        on_state=report.moved,
+        on_state=moved,
     )
     closing.callback(store.subscribe(wakeups.send))
     token = read_token(config.home) or make_token(config.home)

@@ -1,7 +1,9 @@
 """What people type and what they are told to type: hints, suggestions, names of conversations. As `holdfast` and as `./run`."""
 
 import re
+import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +47,21 @@ def test_the_script_lists_the_words_that_only_its_folder_knows(tmp_path: Path) -
     listed = run(tmp_path, "--help").out.partition("In this folder only:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^  (\w+) +\w", listed, re.MULTILINE) == list(project.WORDS)
     assert "In this folder only" not in holdfast(tmp_path, "--help").out
+
+
+def test_an_older_python_is_told_so(tmp_path: Path) -> None:
+    """By the script, and by pip through the same number in the package."""
+    shutil.copy(ROOT / "run", tmp_path)
+    old = tmp_path / "bin" / "python3"
+    old.parent.mkdir()
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.10.13\nexit $(( $# - 1 ))\n')
+    old.chmod(0o755)
+    for tool in ("dirname", "cmp"):
+        (old.parent / tool).symlink_to(str(shutil.which(tool)))
+    done = subprocess.run(["/bin/sh", "./run", "status"], cwd=tmp_path, env={"PATH": str(old.parent)}, capture_output=True, text=True)
+    told = "Holdfast needs Python 3.11 or newer; this machine has Python 3.10.13. Install a newer one and run this again.\n"
+    assert (done.returncode, done.stderr) == (1, told)
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"] == ">=3.11"
 
 
 # wrong words

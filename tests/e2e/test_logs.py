@@ -123,6 +123,18 @@ def test_a_stop_with_nothing_to_continue_says_only_that(tmp_path: Path) -> None:
     assert window.text.endswith("\n\nStopped.\n")
 
 
+def test_a_stop_that_waits_for_answers_says_so(tmp_path: Path) -> None:
+    """C5"""
+    home = tmp_path / "home"
+    with serve(home, HOLDFAST_DRAIN_TIMEOUT_S="60") as window:
+        window.wait_for("  kill  kill -9 ")
+        assert holdfast(home, "send", "new", "count 30 0.1", "--no-wait").code == 0
+        wait_until(lambda: holdfast(home, "status", "--json").json["running_turns"] == 1)
+        window.press("\x03")
+        assert window.wait() == 0
+    assert window.text.endswith("\n\nStopping. Waiting up to 60 s for 1 answer that is being written.\nStopped.\n")
+
+
 def test_after_a_hand_over_the_terminal_gets_the_same_sentence_once(tmp_path: Path) -> None:
     """C28"""
     home = tmp_path / "home"

@@ -43,7 +43,7 @@ def test_every_command_has_both_scopes_a_name_and_json(word: str) -> None:
 
 def test_a_user_can_be_named_only_for_the_machines_service(tmp_path: Path) -> None:
     result = service(tmp_path, "install", "--user", "--run-as", "daemon", PATH="")
-    assert "--run-as goes with --system" in str(result.exception)
+    assert "--run-as needs --system" in str(result.exception)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the machine's services belong to root")

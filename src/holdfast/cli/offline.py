@@ -105,7 +105,7 @@ class ReadingLines(Threads):
 
 
 def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
-    """What `use` finds in the store. Works beside a running gateway; changes nothing. Raises `NothingHere`, `Unreadable`."""
+    """What `use` finds in the store. Works while a gateway runs; changes nothing. Raises `NothingHere`, `Unreadable`."""
     path = home / DATABASE
     if not path.is_file():
         raise NothingHere(home)
@@ -124,7 +124,7 @@ def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -
 
 
 def check_copy(path: Path) -> str:
-    """`ok`, or what is wrong with a copy nobody else has open. It is left at rest: one file, without a WAL beside it."""
+    """`ok`, or what is wrong with a copy that nobody else has open. It is left as one file, without a WAL."""
 
     def check(db: Any) -> str:
         found = quick_check(db)
@@ -208,7 +208,7 @@ async def summaries(store: SqliteStore, *, query: str, limit: int, before: str |
 
 
 async def _owners_alive(store: SqliteStore) -> set[int]:
-    """The owners whose process goes on. A turn of any other is cut, though nobody has recorded that yet."""
+    """The owners whose process is alive. A turn of any other owner was interrupted, though nobody has recorded that yet."""
     return {owner.id for owner in await store.owners() if processes.lives(owner.life)}
 
 

@@ -1,4 +1,4 @@
-"""`holdfast service`: lets the operating system look after the gateway: start it with the machine, and again when it dies."""
+"""`holdfast service`: lets the operating system run the gateway: start it with the machine, and again when it dies."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast.cli.display import fields, wrap
-from holdfast.cli.options import chosen_home, home, home_option, json_option, note, print_json
+from holdfast.cli.options import as_typed, chosen_home, home, home_option, json_option, note, print_json, say
 from holdfast.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def _service_options(function: F) -> F:
 @click.group("service")
 @home_option
 def command() -> None:
-    """Let the system run the gateway: from its start on, and again when it dies.
+    """Let the system run the gateway: start it with the machine, and again when it dies.
 
-    Works with systemd. For launchd and Windows it writes the file and says how to use it; these were never tried. In a container there
-    is usually nothing of the kind: docs/service.md says what to do there.
+    Works with systemd. For launchd and Windows it writes the file and says how to use it; these were never tried. A container usually has
+    no service manager: docs/service.md says what to do there.
     """
 
 
@@ -51,10 +51,10 @@ def command() -> None:
 @_service_options
 @click.option("--run-as", metavar="USER", help="Who runs it, with --system. [default: the user who called sudo]")
 def install(scope: str | None, name: str, as_json: bool, run_as: str | None) -> int:
-    """Write the service, enable it, start it, and see that it is up.
+    """Write the service, enable it, start it, and check that it is up.
 
     Settings come from config.toml in the home folder; variables that are set here do not reach the service. Run it again after an
-    upgrade or a change of the drain timeout. Exit code 1 when it did not come up; then it is stopped and disabled.
+    upgrade or a change of the drain timeout. Exit code 1 when it did not come up; it is then stopped and disabled.
     """
     from holdfast import config
     from holdfast.install import systemctl
@@ -92,16 +92,16 @@ def uninstall(scope: str | None, name: str, as_json: bool) -> int:
     if as_json:
         print_json({"installed": False, "unit": str(installation.path)})
     else:
-        click.echo(f"Stopped and removed {name} ({installation.path}). The conversations stay where they are.")
+        say(f"Stopped and removed {name} ({installation.path}). The conversations stay where they are.")
     return 0
 
 
 @command.command("start")
 @_service_options
 def start(scope: str | None, name: str, as_json: bool) -> int:
-    """Start the service, and see that it is up.
+    """Start the service, and check that it is up.
 
-    In a container whose start-up waits because the gateway was stopped, this takes the stop back.
+    In a container that waits because the gateway was stopped, this takes the stop back.
     """
     if _waits_in_container():
         return _start_in_container(as_json)
@@ -115,9 +115,9 @@ def start(scope: str | None, name: str, as_json: bool) -> int:
 @command.command("stop")
 @_service_options
 def stop(scope: str | None, name: str, as_json: bool) -> int:
-    """Stop the service and wait until it is gone. It starts again with `service start`, or with the machine.
+    """Stop the service and wait until it is gone. It starts again with `holdfast service start`, or with the machine.
 
-    A turn that is cut by this is resumed at the next start.
+    A turn that is interrupted by this continues at the next start.
     """
     installation = _existing(scope, name)
     before = installation.shown()
@@ -135,11 +135,11 @@ def stop(scope: str | None, name: str, as_json: bool) -> int:
 
 @command.command("restart")
 @_service_options
-@click.option("--full", is_flag=True, help="Stop it and start it again, which cuts running turns; they are resumed.")
+@click.option("--full", is_flag=True, help="Stop it and start it again, which interrupts running turns; they are resumed.")
 def restart(scope: str | None, name: str, as_json: bool, full: bool) -> int:
-    """Put a new process in the place of the running one, without cutting a turn.
+    """Let a new process take over from the running one, without interrupting a turn.
 
-    Exit code 1 when the new one did not take over; then the old one still serves.
+    Exit code 1 when the new one did not take over; the old one still serves.
     """
     installation = _existing(scope, name)
     home_of_it = _home_in(installation)
@@ -152,7 +152,7 @@ def restart(scope: str | None, name: str, as_json: bool, full: bool) -> int:
 @command.command("status")
 @_service_options
 def status(scope: str | None, name: str, as_json: bool) -> int:
-    """Say whether the service is there and up, and whether its unit is still right.
+    """Say whether the service is installed and up, and whether its unit is still right.
 
     Exit code 0 when it is up, 1 when it is not.
     """
@@ -180,16 +180,16 @@ def status(scope: str | None, name: str, as_json: bool) -> int:
     ]
     click.echo("\n".join([f"The service {name}", *fields(pairs)]))
     for finding in findings:
-        click.echo("\n".join(["", *wrap(finding, "")]))
+        click.echo("\n".join(["", *wrap(as_typed(finding), "")]))
     if missing and not findings:
-        click.echo("\n`holdfast service start` starts it; `holdfast service logs` says what happened.")
+        say("\n`holdfast service start` starts it; `holdfast service logs` says what happened.")
     return 1 if missing else 0
 
 
 @command.command("logs")
 @_service_options
 @click.option("--lines", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How many lines.")
-@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Continue with new lines, until Ctrl-C.")
 def logs(scope: str | None, name: str, as_json: bool, lines: int, follow: bool) -> int:
     """Show what the service wrote to the journal."""
     installation = _existing(scope, name)
@@ -211,7 +211,7 @@ def _installation(scope: "Scope", name: str) -> "Installation":
 
 
 def _existing(scope: str | None, name: str) -> "Installation":
-    """The installed service that is meant: where the scope is not named, the user's own comes first."""
+    """The installed service: without a scope, the user's own comes first."""
     from holdfast.install.systemctl import NoSystemd, Scope, is_there
 
     if sys.platform in ("darwin", "win32"):
@@ -250,7 +250,7 @@ def _answers(url: str | None) -> bool:
 
 
 def _home_in(installation: "Installation") -> str:
-    """The home folder of the installed service, not of whoever asks."""
+    """The home folder of the installed service, which may not be that of the user who asks."""
     described = installation.described
     return described.home if described else str(home())
 
@@ -278,13 +278,13 @@ def _runner(scope: "Scope", run_as: str | None) -> str | None:
 
     if scope is Scope.USER:
         if run_as:
-            raise click.UsageError("--run-as goes with --system: a service of your own runs as you.")
+            raise click.UsageError("--run-as needs --system: a service of your own runs as you.")
         return None
     if os.geteuid() != 0:
         raise Refused("The machine's services belong to root. Run this with sudo, or install one of your own with --user.")
     user = run_as or os.environ.get("SUDO_USER")
     if not user:
-        raise click.UsageError("Name the user who is to run it: --run-as USER. Tools run as that user too, so choose an ordinary one.")
+        raise click.UsageError("Name the user who runs it: --run-as USER. Tools run as that user too, so choose an ordinary one.")
     _account(user)
     return user
 
@@ -299,7 +299,7 @@ def _account(user: str) -> Any:
 
 
 def _home_of(user: str | None) -> Path:
-    """Where the service keeps everything: as named, or in the folder of the user who runs it."""
+    """Where the service keeps everything: the chosen folder, or one in the folder of the user who runs it."""
     if user is None or chosen_home() or os.environ.get("HOLDFAST_HOME"):
         return home()
     return Path(_account(user).pw_dir) / ".holdfast"
@@ -323,7 +323,7 @@ def _describe(name: str, user: str | None, place: Path, path: str | None = None)
 
 
 def _make_home(place: Path, user: str | None) -> None:
-    """Before the first start, and owned by who will run it."""
+    """Before the first start, and owned by the user who runs it."""
     from holdfast.config import prepare_home
 
     if place.exists():
@@ -338,7 +338,7 @@ def _make_home(place: Path, user: str | None) -> None:
 
 
 def _ask_gateway_to_stop(installation: "Installation") -> None:
-    """An operator's stop is one that the gateway knows of: it records it and ends by itself. systemd then only sees to it."""
+    """The gateway records an operator's stop and ends by itself; systemd then only notices."""
     described = installation.described
     if described is None:
         return
@@ -374,7 +374,7 @@ def _start_in_container(as_json: bool) -> int:
     if as_json:
         print_json({"up": True, "pid": pid})
     else:
-        click.echo(f"The stop is taken back, and the container has started the gateway (process {pid}).")
+        click.echo(f"The stop was taken back, and the container has started the gateway (process {pid}).")
     return 0
 
 
@@ -394,7 +394,7 @@ def _write_untried(name: str) -> int:
         path = Path(service.home) / f"{name}.xml"
         path.write_text(windows.task(service), encoding=windows.ENCODING)
     click.echo(f"Wrote {path}. Nothing is started yet: this was never tried on such a system.")
-    click.echo(_by_hand(name))
+    say(_by_hand(name))
     return 0
 
 
@@ -403,12 +403,12 @@ def _by_hand(name: str) -> str:
         plist = f"~/Library/LaunchAgents/{name}.plist"
         return (
             f"`launchctl bootstrap gui/$UID {plist}` starts it, `launchctl bootout gui/$UID/{name}` stops it, "
-            f"`launchctl print gui/$UID/{name}` says how it is; the log is service.log in the home folder."
+            f"`launchctl print gui/$UID/{name}` shows its state; the log is service.log in the home folder."
         )
     task = home() / f"{name}.xml"
     return (
         f"`schtasks /Create /TN {name} /XML {task}` makes the task, `schtasks /Run /TN {name}` starts it, `holdfast stop` stops it, "
-        f"`schtasks /Query /TN {name}` says how it is."
+        f"`schtasks /Query /TN {name}` shows its state."
     )
 
 

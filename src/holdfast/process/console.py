@@ -13,6 +13,7 @@ class Console:
 
     def __init__(self, *, watched: bool, as_typed: Callable[[str], str]) -> None:
         self.watched, self._as_typed = watched, as_typed
+        self._draining = False
 
     def serving(self, url: str, home: Path, log: Path, *, code: str | None) -> None:
         """`code` signs one browser in; none where others may read what is printed."""
@@ -30,6 +31,13 @@ class Console:
 
     def failed(self, error: Exception) -> None:
         print(f"holdfast: {self._as_typed(str(error))}", file=sys.stderr, flush=True)
+
+    def draining(self, *, answers: int, window_s: float) -> None:
+        """Once. Without a window nothing is waited for."""
+        if self.watched and answers and window_s > 0 and not self._draining:
+            self._draining = True
+            what = "1 answer that is" if answers == 1 else f"{answers} answers that are"
+            print(f"\rStopping. Waiting up to {window_s:.0f} s for {what} being written.", file=sys.stderr, flush=True)
 
     def stopped(self, *, answers: int, messages: int, resumes: bool) -> None:
         """Over the ^C that the terminal shows."""
