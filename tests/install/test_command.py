@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from holdfast.cli.service import command
 from holdfast.core.errors import HoldfastError
-from holdfast.install import launchd, windows
+from holdfast.install import launchd
 from holdfast.install.entry import is_waiting
 from tests.e2e.serving import free_port, wait_until
 
@@ -85,12 +85,3 @@ def test_on_a_mac_the_property_list_is_written_and_said_to_be_untried(tmp_path: 
     assert "never tried" in result.output and "launchctl bootstrap" in result.output
     assert f"<string>{tmp_path / 'home'}</string>" in written and f"<string>{launchd.__name__.rpartition('.')[2]}</string>" in written
     assert "launchctl print" in refused(service(tmp_path / "home", "status", HOME=str(tmp_path)))
-
-
-def test_on_windows_the_task_is_written_and_said_to_be_untried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    result = service(tmp_path / "home", "install", HOME=str(tmp_path), PATH="/usr/bin:/bin")
-    written = (tmp_path / "home" / "holdfast.xml").read_text(encoding=windows.ENCODING)
-    assert "never tried" in result.output and "schtasks /Create" in result.output
-    assert f"<Command>{sys.executable}</Command>" in written
-    assert "schtasks /Query" in refused(service(tmp_path / "home", "status", HOME=str(tmp_path)))

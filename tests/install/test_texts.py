@@ -5,17 +5,14 @@ import plistlib
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
-from holdfast.install import launchd, s6, systemd, windows
+from holdfast.install import launchd, s6, systemd
 from holdfast.install.description import MARGIN_S, BadName, Unprintable, describe
 from holdfast.install.systemctl import Scope, unit_path
 from tests.install.texts import DEPLOY, container, deployed, golden, machine, own
-
-TASK = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
 
 
 def lines(text: str, name: str) -> list[str]:
@@ -109,14 +106,6 @@ def test_launchd_starts_it_again_unless_it_was_stopped() -> None:
     assert plist["KeepAlive"] == {"SuccessfulExit": False} and plist["ThrottleInterval"] >= 10
     assert tuple(plist["ProgramArguments"]) == machine().command and plist["UserName"] == "team"
     assert plist["EnvironmentVariables"]["HOLDFAST_SUPERVISOR"] == "launchd"
-
-
-def test_the_windows_task_runs_the_same_command_without_a_limit() -> None:
-    root = ElementTree.fromstring(windows.task(machine()).encode(windows.ENCODING))
-    found = {element.tag.removeprefix(TASK): element.text for element in root.iter()}
-    assert found["Command"] == machine().command[0]
-    assert found["Arguments"] == '-P -m holdfast --home "/srv/100% team/$HOME" serve'
-    assert (found["ExecutionTimeLimit"], found["MultipleInstancesPolicy"], found["UserId"]) == ("PT0S", "IgnoreNew", "team")
 
 
 @pytest.mark.parametrize(("code", "again"), [("0", True), ("75", True), ("1", True), ("256", True), ("78", False)])

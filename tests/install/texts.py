@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holdfast.install import launchd, s6, systemd, windows
+from holdfast.install import launchd, s6, systemd
 from holdfast.install.description import Service, describe
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -50,8 +50,6 @@ def golden() -> dict[Path, str]:
         "system.service": systemd.unit(machine()),
         "user.plist": launchd.plist(own()),
         "system.plist": launchd.plist(machine()),
-        "user.xml": windows.task(own()),
-        "system.xml": windows.task(machine()),
     }
     return {GOLDEN / name: text for name, text in texts.items()}
 

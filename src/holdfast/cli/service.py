@@ -42,7 +42,7 @@ def _service_options(function: F) -> F:
 def command() -> None:
     """Let the system run the gateway: start it with the machine, and again when it dies.
 
-    Works with systemd. For launchd and Windows it writes the file and says how to use it; these were never tried. A container usually has
+    Works with systemd. For launchd it writes the file and says how to use it; that was never tried. A container usually has
     no service manager: docs/service.md says what to do there.
     """
 
@@ -60,7 +60,7 @@ def install(scope: str | None, name: str, as_json: bool, run_as: str | None) -> 
     from holdfast.install import systemctl
     from holdfast.install.description import left_behind
 
-    if sys.platform in ("darwin", "win32"):
+    if sys.platform == "darwin":
         return _write_untried(name)
     chosen = systemctl.Scope(scope or "user")
     user = _runner(chosen, run_as)
@@ -214,7 +214,7 @@ def _existing(scope: str | None, name: str) -> "Installation":
     """The installed service: without a scope, the user's own comes first."""
     from holdfast.install.systemctl import NoSystemd, Scope, is_there
 
-    if sys.platform in ("darwin", "win32"):
+    if sys.platform == "darwin":
         raise Refused(_by_hand(name))
     if not is_there():
         raise NoSystemd
@@ -352,8 +352,6 @@ def _ask_gateway_to_stop(installation: "Installation") -> None:
 
 
 def _waits_in_container() -> bool:
-    if sys.platform == "win32":
-        return False
     from holdfast.install.entry import is_waiting
 
     return is_waiting(home())
@@ -378,37 +376,27 @@ def _start_in_container(as_json: bool) -> int:
     return 0
 
 
-# --- macOS and Windows
+# --- macOS
 
 
 def _write_untried(name: str) -> int:
-    from holdfast.install import launchd, windows
+    from holdfast.install import launchd
 
     service = _describe(name, None, home())
     _make_home(Path(service.home), None)
-    if sys.platform == "darwin":
-        path = Path.home() / "Library" / "LaunchAgents" / f"{name}.plist"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(launchd.plist(service), encoding="utf-8")
-    else:
-        path = Path(service.home) / f"{name}.xml"
-        path.write_text(windows.task(service), encoding=windows.ENCODING)
+    path = Path.home() / "Library" / "LaunchAgents" / f"{name}.plist"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(launchd.plist(service), encoding="utf-8")
     click.echo(f"Wrote {path}. Nothing is started yet: this was never tried on such a system.")
     say(_by_hand(name))
     return 0
 
 
 def _by_hand(name: str) -> str:
-    if sys.platform == "darwin":
-        plist = f"~/Library/LaunchAgents/{name}.plist"
-        return (
-            f"`launchctl bootstrap gui/$UID {plist}` starts it, `launchctl bootout gui/$UID/{name}` stops it, "
-            f"`launchctl print gui/$UID/{name}` shows its state; the log is service.log in the home folder."
-        )
-    task = home() / f"{name}.xml"
+    plist = f"~/Library/LaunchAgents/{name}.plist"
     return (
-        f"`schtasks /Create /TN {name} /XML {task}` makes the task, `schtasks /Run /TN {name}` starts it, `holdfast stop` stops it, "
-        f"`schtasks /Query /TN {name}` shows its state."
+        f"`launchctl bootstrap gui/$UID {plist}` starts it, `launchctl bootout gui/$UID/{name}` stops it, "
+        f"`launchctl print gui/$UID/{name}` shows its state; the log is service.log in the home folder."
     )
 
 

@@ -1,4 +1,4 @@
-"""What a service is, whoever runs it: one value from which every unit, plist, task and script is printed. Reads and writes nothing."""
+"""What a service is, whoever runs it: one value from which every unit, plist and script is printed. Reads and writes nothing."""
 
 import math
 import os
