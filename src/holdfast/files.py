@@ -43,6 +43,13 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def leave_stopped(home: Path) -> None:
+    """What a process that was killed could not say itself: an operator stopped it, and no start-up script is to bring it back (C18)."""
+    place = home / "status.json"
+    if status := read(place):
+        replace(place, status | {"gateway_state": "stopped", "running_turns": 0})
+
+
 def read(path: Path) -> dict[str, Any] | None:
     """What it says; None where there is none. Raises `OSError` or `ValueError` for one that cannot be read."""
     try:

@@ -33,7 +33,7 @@ from holdfast.core.restarts import By
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Owner
-from holdfast.process import front, handover, logs, system
+from holdfast.process import handover, logs, orders, system
 from holdfast.process.console import Console
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.process.report import Report
@@ -76,6 +76,7 @@ def serve(config: Config, *, as_typed: Callable[[str], str], shows_log: bool) ->
 def _serve_and_stay(config: Config, console: Console) -> int:
     estate = handover.inherited(os.environ)
     heir = handover.Heir(estate) if estate else None
+    orders.end_at_once_when_signalled(config.home)
     try:
         tenure, code = _run_loop(_serve(config, heir, console))
     except (Refused, Unavailable) as error:
@@ -88,9 +89,7 @@ def _serve_and_stay(config: Config, console: Console) -> int:
             raise
         console.failed(StoreFull())
         return exits.FAILED
-    if tenure.front_reader is not None and tenure.succeeded_by is not None:
-        return front.stay(tenure.front_reader, tenure.succeeded_by, unheard=tenure.unheard)
-    return code
+    return tenure.front.stay() if tenure.front is not None else code
 
 
 def decline(why: str) -> None:
@@ -142,7 +141,7 @@ async def _build(
     clock, ids = system.SystemClock(), system.RandomIds()
     supervisor = Supervisor(os.environ, os.getpid())
     name = report.owner = ids.new("o")
-    owner_lock = OwnerLock(config.home, name)
+    owner_lock = OwnerLock(config.home, name, report.life, after=heir.estate.owner if heir else None)
     closing.callback(owner_lock.release)
     locks.sweep()
     if heir is not None:
@@ -201,6 +200,7 @@ async def _build(
     tenure = Tenure(
         home=config.home,
         gateway=gateway,
+        owner=owner,
         server=Server(app, listener, most=most_connections(system.raise_file_limit())),
         lock=lock,
         listener=listener.fileno(),

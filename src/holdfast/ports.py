@@ -13,6 +13,7 @@ from holdfast.core.lives import Life
 from holdfast.core.resets import Boundary
 from holdfast.core.restarts import Request
 from holdfast.core.sessions import Lease, Session
+from holdfast.core.shutdowns import Shutdown
 from holdfast.core.transcript import Message, ToolCall, Transcript
 
 
@@ -39,7 +40,8 @@ class Ids(Protocol):
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """One life of one process. `id` is given by the store; `name` is also the name of its lock. `draining`: why it has begun to stop, as
-    its running turns are told (`shutdown_timeout`, `restart_timeout`); set by `record_drain` alone.
+    its running turns are told (`shutdown_timeout`, `restart_timeout`); set by `record_drain` alone. `told`: the stop that another process
+    passed on to it; set by `tell_owners` alone.
     """
 
     id: int = 0
@@ -49,6 +51,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: str
     socket: str | None = None
     draining: str | None = None
+    told: Shutdown | None = None
 
     @property
     def life(self) -> Life:
@@ -347,15 +350,16 @@ class Store(Protocol):
     async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
         """Takes the oldest waiting message and starts its turn, on `trial` or not: lease, generation + 1, `turn.started`, the user's
         message, in one transaction. A cut turn that was left ends there as set aside, and the session stays pending. None when
-        nothing waits or a turn is still open; what waits in a session that is suspended or no longer its key's current one is refused,
-        and its senders are told once.
+        nothing waits, a turn is still open, or this owner was told to stop; what waits in a session that is suspended or no longer its
+        key's current one is refused, and its senders are told once.
         """
 
     async def take_turn(
         self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event | Interruption], at: int
     ) -> StartedTurn:
         """Takes the lease of an open turn from whoever held `epoch`, and records `events` under the new one, as `append_turn` does. The
-        caller must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster.
+        caller must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster, `ToldToStop` when
+        this owner was told to stop.
         """
 
     async def append_turn(
@@ -429,6 +433,11 @@ class Store(Protocol):
 
     async def record_drain(self, owner: int, *, reason: str) -> None:
         """This life begins to stop. Turns found running after its death were interrupted for this reason, not by a crash (C27)."""
+
+    async def tell_owners(self, stop: Shutdown, *, by: int | None) -> None:
+        """Passes a stop on to every owner other than `by`, joined with what each was told before. None of them starts or takes a turn
+        after this (C28, C30).
+        """
 
     async def record_end(self, owner: int, *, ended: bool = True) -> None:
         """This life ends on purpose; or, after all, does not."""

@@ -1,14 +1,18 @@
 """Which lives of which processes go on, and signals that reach only the life they are meant for. The operating system is asked."""
 
 import contextlib
+import fcntl
+import json
 import os
 import signal
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from holdfast.core.lives import Life
+from holdfast.core.lives import Life, life_in
 
 PROC = Path("/proc")
+OWNERS = "owners"
 # Fields of /proc/PID/stat behind the name, which may itself contain spaces and parentheses.
 STATE, STARTED = 0, 19
 DEAD = ("Z", "X")
@@ -76,6 +80,45 @@ def send(life: Life, number: int) -> bool:
         finally:
             os.close(handle)
     return False
+
+
+class Living(NamedTuple):
+    """A process of one home, by its lock. `life` is None while its file cannot be read. `after`: the name of the process whose place it
+    takes. `front`: it only waits for the others.
+    """
+
+    name: str
+    life: Life | None
+    after: str | None
+    front: bool
+
+
+def living(home: Path) -> list[Living]:
+    """Everything that lives on a home: it serves, retires, is about to take over, or waits in front of the others."""
+    return [_read(path) for path in sorted((home / OWNERS).glob("[!.]*")) if is_held(path)]
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds the lock on this file. Raises `OSError` where that cannot be asked now."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # Shared: two that look at once do not take each other for the holder.
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _read(path: Path) -> Living:
+    try:
+        said = json.loads(path.read_bytes())
+        return Living(path.name, life_in(said), said.get("after"), bool(said.get("front")))
+    except (OSError, ValueError, AttributeError):
+        return Living(path.name, None, None, False)
 
 
 def _send_to_number(life: Life, number: int) -> bool:

@@ -3,10 +3,12 @@
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.errors import ToldToStop
+from holdfast.core.shutdowns import Shutdown
 from holdfast.core.turns import Outcome
 from holdfast.ports import Owner, Store
 from tests.conformance.backends import Backend
-from tests.conformance.steps import CUT, ENDED, NOW, append, question, running
+from tests.conformance.steps import CUT, ENDED, NOW, append, new_owner, new_session, question, running, say, text
 
 pytestmark = pytest.mark.anyio
 
@@ -151,3 +153,36 @@ async def test_a_row_may_be_long_and_its_last_start_still_counts(store: Store) -
     assert found[:5] == [0, 1, 2, 3, 4] and min(found[5:]) >= 5
     await store.record_end(owners[29])
     assert await store.record_start(owners[30], at=NOW) == 0
+
+
+async def test_an_owner_that_was_told_to_stop_starts_and_takes_no_turn(store: Store) -> None:
+    """C28, C30: from the transaction on that tells it; the one that told goes on, and so do turns that run."""
+    told, telling = await new_owner(store, "told"), await new_owner(store, "telling")
+    turn = await running(store, "runs", "t1", owner=told)
+    await append(store, await running(store, "cut", "t2", owner=telling), CUT)
+    held = await append(store, await running(store, "held", "t4", owner=told), CUT)
+    await new_session(store, "waits")
+    await say(store, "waits", "hello", key="k1", message_id="m1")
+    stop = Shutdown(why="SIGTERM", planned=False)
+    await store.tell_owners(stop, by=telling)
+    assert [(owner.id, owner.told) for owner in await store.owners()] == [(told, stop), (telling, None)]
+    assert await store.start_turn("waits", owner=told, turn_id="t3", at=NOW) is None
+    with pytest.raises(ToldToStop):
+        await store.take_turn("cut", owner=told, turn_id="t2", epoch=1, events=[], at=NOW)
+    await append(store, turn, text("still its own"), ENDED)
+    with pytest.raises(ToldToStop):
+        await append(store, held, e.TurnResumed(attempt=2, rule="R9", reason="crash"))
+    assert await store.start_turn("waits", owner=telling, turn_id="t3", at=NOW) is not None
+
+
+async def test_what_an_owner_is_told_later_joins_what_it_was_told_before(store: Store) -> None:
+    """C28: an operator's stop wins over an unplanned one, whichever comes first; a hurry is not taken back."""
+    owner = await new_owner(store, "told")
+    for stop, whole in (
+        (Shutdown(why="SIGTERM", planned=False), Shutdown(why="SIGTERM", planned=False)),
+        (Shutdown(why="asked over HTTP", planned=True), Shutdown(why="asked over HTTP", planned=True)),
+        (Shutdown(why="SIGTERM", planned=False, now=True), Shutdown(why="asked over HTTP", planned=True, now=True)),
+        (Shutdown(why="again", planned=True), Shutdown(why="asked over HTTP", planned=True, now=True)),
+    ):
+        await store.tell_owners(stop, by=None)
+        assert [known.told for known in await store.owners() if known.id == owner] == [whole]

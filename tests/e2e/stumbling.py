@@ -1,6 +1,10 @@
 """`python -m tests.e2e.stumbling` is `python -m holdfast` where things go wrong on demand: an agent that does not let go, a disk that
-hangs, and successors that fail at the place which the file `stumble` in the home folder names. PATIENCE_S says how long a successor is
-waited for."""
+hangs, and processes that fail, or are held, at the place of a hand-over which the file `stumble` in the home folder names.
+PATIENCE_S says how long a successor is waited for.
+
+    the old process:   letting-go, let-go (before it says "go"), heard-serving (before it says "announced")
+    the new process:   loaded, ready (said, not told to go), told-to-go, about-to-serve, serving (said, and in no file yet)
+"""
 
 import asyncio
 import os
@@ -16,8 +20,9 @@ import apsw
 from holdfast import main
 from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
+from holdfast.gateway import life
 from holdfast.ports import AgentRequest, TurnFace
-from holdfast.process import handover, watchdog
+from holdfast.process import handover, supervisor, watchdog
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "30"))
 HUNG_AFTER_S = 2.0
@@ -31,8 +36,10 @@ def in_home(name: str) -> Path:
 
 def stumbles() -> str:
     """`PLACE HOW`, for example `ready die`; empty where nothing is to go wrong."""
-    file = in_home("stumble")
-    return file.read_text() if file.exists() else ""
+    try:
+        return in_home("stumble").read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def stumble_at(place: str) -> None:
@@ -43,6 +50,10 @@ def stumble_at(place: str) -> None:
             time.sleep(FOREVER_S)
         case [where, "dawdle"] if where == place:
             time.sleep(DAWDLE_S)
+        case [where, "hold"] if where == place:
+            in_home("held").write_text(str(os.getpid()))
+            while stumbles() == f"{place} hold":
+                time.sleep(0.01)
 
 
 def stumbling(step: Callable[..., Any], *, before: str, meanwhile: str = "", after: str = "") -> Callable[..., Any]:
@@ -54,6 +65,14 @@ def stumbling(step: Callable[..., Any], *, before: str, meanwhile: str = "", aft
             stumble_at(meanwhile)
         await taking
         stumble_at(after)
+
+    return stumbling_step
+
+
+def stumbling_at_once(step: Callable[..., Any], *, before: str) -> Callable[..., Any]:
+    def stumbling_step(*given: Any) -> Any:
+        stumble_at(before)
+        return step(*given)
 
     return stumbling_step
 
@@ -122,7 +141,9 @@ if __name__ == "__main__":
         (handover, "SERVING_S", PATIENCE_S),
         (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
         (handover.Heir, "ready", stumbling(handover.Heir.ready, before="loaded", meanwhile="ready", after="told-to-go")),
-        (handover.Heir, "serving", stumbling(handover.Heir.serving, before="about-to-serve")),
+        (handover.Heir, "serving", stumbling(handover.Heir.serving, before="about-to-serve", after="serving")),
+        (life.Life, "let_go", stumbling(life.Life.let_go, before="letting-go", after="let-go")),
+        (supervisor.Supervisor, "replaced_by", stumbling_at_once(supervisor.Supervisor.replaced_by, before="heard-serving")),
     ):
         setattr(owner, name, value)
     disk = Disk()

@@ -18,7 +18,7 @@ from tests.gateway.gateways import ANN, Home, Life
 
 BOB, LOBBY = "bob", "lobby"
 HOMES = (session_key(LOBBY),)
-CUT = words.RESTARTING_CUTS
+CUT, STOPPING = words.RESTARTING_CUTS, words.STOPPING_CUTS
 KILL_STEP_S = 0.0005
 
 
@@ -447,24 +447,18 @@ def test_whoever_serves_tells_the_chats_of_processes_that_retire_and_they_are_to
     old = world.home.start()
     old.under_way("say:half|hang / say:whole")
     new, _ = hand_over(world.home, old)
-    order: list[list[str]] = []
-
-    async def others() -> None:
-        await asyncio.sleep(0.1)
-        order.append(world.home.told())
-        await old.gateway.stop()
-
-    new.do(new.gateway.stop(by=By.OPERATOR, when_told=others))
+    new.do(new.gateway.stop(by=By.OPERATOR))
+    assert world.home.told() == [STOPPING]
+    old.do(old.gateway.stop())
     old.die()
     new.die()
-    assert order == [[words.STOPPING_CUTS]], "before the other process is told to stop"
     assert not world.home.logged("a step of the stop failed")
     world.next()
-    assert world.home.told() == [words.STOPPING_CUTS, "whole"]
+    assert world.home.told() == [STOPPING, "whole"]
 
 
-def test_a_retiring_process_that_ends_alone_tells_its_chats_that_another_one_will_try(world: World) -> None:
-    """C10, C24"""
+def test_a_retiring_process_that_stops_first_gives_the_reason_that_its_turns_show(world: World) -> None:
+    """C10, C24, C30: the home channels hear of it from the process that serves."""
     old = world.home.start(home_channels=HOMES)
     old.under_way("say:half|hang / say:whole")
     new, _ = hand_over(world.home, old, home_channels=HOMES)
@@ -472,7 +466,7 @@ def test_a_retiring_process_that_ends_alone_tells_its_chats_that_another_one_wil
     old.die()
     new.rest()
     new.pass_s(5)
-    assert world.home.told() == [CUT, "whole"] and not world.home.told(LOBBY)
+    assert world.home.told() == [STOPPING, "whole"] and not world.home.told(LOBBY)
 
 
 def hand_over(home: Home, old: Life, **settings: Any) -> tuple[Life, "asyncio.Task[None]"]:

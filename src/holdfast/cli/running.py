@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from holdfast import processes
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import HUNG_AFTER_S
-from holdfast.core.lives import life_in
+from holdfast.core.lives import Life, life_in
 
 STATUS = "status.json"
 
@@ -43,6 +43,27 @@ def _silent_s(home: Path, status: dict[str, Any]) -> float:
     except OSError:
         return 0.0
     return silent_s if silent_s >= HUNG_AFTER_S and status["gateway_state"] != "starting" else 0.0
+
+
+class Chain:
+    """Everything that lives on a home now, and whatever takes the place of one of those later. A gateway that is started afresh is not part
+    of it. `at_work`: those of what was `left` that do not only wait for others, or are about to be gone.
+    """
+
+    def __init__(self, home: Path, status: dict[str, Any] | None) -> None:
+        self._home = home
+        self._names = {found.name for found in processes.living(home)}
+        self.at_work: list[Life] = []
+        named = [life_in(each) for each in (status or {}, *((status or {}).get("retiring") or ()))]
+        self._named = [life for life in named if life is not None]
+
+    def left(self) -> list[Life]:
+        """What of it still lives, the one that serves first."""
+        living = processes.living(self._home)
+        self._names |= {found.name for found in living if found.after in self._names}
+        known = [found for found in living if found.name in self._names and found.life is not None]
+        self.at_work = [found.life for found in known if found.life and not found.front]
+        return [life for life in dict.fromkeys((*self._named, *(found.life for found in known))) if life and processes.lives(life)]
 
 
 def require(home: Path) -> dict[str, Any]:

@@ -78,20 +78,25 @@ def _is_over(session: dict[str, Any], turn_id: str) -> bool:
 
 
 def _stop_gateway(timeout_s: float | None) -> None:
-    from holdfast import processes
     from holdfast.cli import running
-    from holdfast.core.lives import life_in
 
-    status = running.require(home())
-    began = time.monotonic()
-    known = [life for each in (status, *(status.get("retiring") or ())) if (life := life_in(each))]
+    status = running.find(home()).status
+    chain = running.Chain(home(), status)
+    if not (left := chain.left()):
+        raise running.NotRunning(home(), status)
+    began, asked = time.monotonic(), left[0]
     patience_s = _default_timeout_s() if timeout_s is None else timeout_s
-    _ask_to_stop(known[0], min(ASK_S, patience_s), marked=_mark(known[0]))
-    while left := [life for life in known if processes.lives(life)]:
+    _ask_to_stop(asked, min(ASK_S, patience_s), marked=_mark(asked))
+    while left := chain.left():
         if time.monotonic() - began >= patience_s:
-            raise Forced(left[0].pid, patience_s, _force(left, status))
+            raise Forced(left[0].pid, patience_s, _force(left, status or {}))
+        if asked not in left and chain.at_work:  # It has gone, and the word is for whoever took its place.
+            asked = chain.at_work[0]
+            _ask_to_stop(asked, min(ASK_S, patience_s), marked=_mark(asked))
         time.sleep(LOOK_S)
-    click.echo(f"Stopped (process {status['pid']}, {took(time.monotonic() - began)}).")
+    if not running.find(home()).lives:  # A process that died on its way could not say so itself.
+        _leave_stopped()
+    click.echo(f"Stopped (process {asked.pid}, {took(time.monotonic() - began)}).")
 
 
 def _mark(life: "Life") -> bool:
@@ -110,13 +115,10 @@ def _mark(life: "Life") -> bool:
 
 
 def _leave_stopped() -> None:
-    """It could not say so itself: an operator stopped it, and no start-up script is to bring it back (C18)."""
     from holdfast import files
 
-    place = home() / "status.json"
     with contextlib.suppress(OSError, ValueError):
-        if status := files.read(place):
-            files.replace(place, status | {"gateway_state": "stopped", "running_turns": 0})
+        files.leave_stopped(home())
 
 
 def _force(left: list["Life"], status: dict[str, Any]) -> int | None:

@@ -164,6 +164,15 @@ class StaleEpoch(Conflict):
         super().__init__(f"Lease {epoch} on session {session_id!r} is not held any more; nothing was written.")
 
 
+class ToldToStop(Conflict):
+    """The process that wanted this turn has been told to stop: whoever starts next takes it."""
+
+    code = "told_to_stop"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"This process is stopping, so it takes no turn of session {session_id!r} any more.")
+
+
 class StalePosition(Conflict):
     """The turn already has an event at this position."""
 

@@ -97,7 +97,7 @@ class Announcements:
                 if what is What.RESTART:
                     self._note_who_heard([notice for notice, done in zip(planned, telling, strict=True) if done.result()])
                 if what is What.STOP:
-                    await self._stopped_instead(noted)
+                    await self.stopped_instead()
         except (TimeoutError, Unavailable) as error:
             log.warning("not everybody could be told of the end", error=str(error) or "no answer in time")
             return True
@@ -107,17 +107,18 @@ class Announcements:
         if self._restarts is not None:
             self._restarts.keep([restarts.heard(one, told) for one in self._restarts.note()])
 
-    async def _stopped_instead(self, noted: Sequence[Request]) -> None:
+    async def stopped_instead(self) -> None:
         """A restart that will not be: a note must not outlive a stop, or a container's start-up would take it for the wish to come back."""
+        noted = list(self._restarts.note()) if self._restarts is not None else []
         for one in noted:
             if await self._on_record(one):
                 await self.failed(one, notices.stopped_instead())
         self.withdraw(*noted)
 
-    async def before_retiring_ends(self) -> None:
-        """A process that only lets its turns end is told to stop: to its chats that is a restart, because another one serves."""
-        running = self._running()
-        for notice in restarts.before(What.RESTART, [], running, window_s=self._window_s):
+    async def before_retiring_stops(self) -> None:
+        """A process that only lets its turns end stops with the whole: its own chats hear the reason that their turns will show (C30)."""
+        await self._lanes.settled()
+        for notice in restarts.before(What.STOP, [], self._running(), window_s=self._window_s):
             await self._tell_if_it_can_be(notice)
 
     async def back(self) -> None:

@@ -1,7 +1,7 @@
 """The gateway as the rest of Holdfast sees it: everything people can ask of it, and its life from start to stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import msgspec
 
@@ -166,11 +166,9 @@ class Gateway:
         """Begins with what the record says is unfinished."""
         await self.life.start()
 
-    async def stop(
-        self, *, reason: str = "shutdown_timeout", by: By | None = None, when_told: Callable[[], Awaitable[None]] | None = None
-    ) -> None:
-        """Leaves everything on record. `when_told` is awaited once those whose turns will be cut have been told."""
-        await self.life.stop(reason=reason, by=by, when_told=when_told)
+    async def stop(self, *, reason: str = "shutdown_timeout", by: By | None = None) -> None:
+        """Leaves everything on record."""
+        await self.life.stop(reason=reason, by=by)
 
     def resume_all(self) -> None:
         """An operator's word: safe mode ends, and what is still pending is decided again."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -73,6 +73,7 @@ class Life:
         self.paused: Pause | None = None
         self.broken = asyncio.Event()
         self.stopped = asyncio.Event()
+        self._hurried = asyncio.Event()
         self.step: Callable[[str], None] = lambda name: None
 
     @property
@@ -164,15 +165,10 @@ class Life:
             raise
 
     def _move(self, happened: Input) -> None:
-        if self._become(happened):
-            self._on_state(self.state)
-
-    def _become(self, happened: Input) -> bool:
-        """Whether that is another state; nobody is told of it yet."""
         before, self.state = self.state, lifecycle.after(self.state, happened)
         if before is not self.state:
             log.info("gateway", state=self.state, before=before, because=happened)
-        return before is not self.state
+            self._on_state(self.state)
 
     # safe mode
 
@@ -253,12 +249,14 @@ class Life:
         await self._deliveries.tried()
         await self._record_end()
 
-    async def take_back(self) -> None:
-        """The successor failed: everything goes on here."""
+    async def take_back(self, *, to_stop: bool = False) -> None:
+        """The successor failed: everything goes on here. `to_stop`: only until this one stops, so that nothing new begins."""
         self._move(Input.NOT_TAKEN)
         if self.state is not GatewayState.RUNNING:
             return
         self._deliveries.release()
+        if to_stop:
+            return
         if not self._intakes:  # A successor that was never ready took nothing away.
             self._take_in()
         if self.paused is not None:
@@ -282,14 +280,18 @@ class Life:
 
     # stop
 
-    async def stop(self, *, reason: str, by: By | None = None, when_told: Callable[[], Awaitable[None]] | None = None) -> None:
+    def hurry(self) -> None:
+        """A stop that is under way, or comes, gives running turns no more time."""
+        self._hurried.set()
+
+    async def stop(self, *, reason: str, by: By | None = None) -> None:
         """Tells whom it will cut, drains, then cuts what still runs: marked first, interrupted after. What was accepted stays in the
         store.
         """
         retiring = self.state is GatewayState.RETIRING
         if retiring and not self._lanes.running:
             self._move(Input.EMPTY)
-        changed = self._become(Input.STOP)
+        self._move(Input.STOP)
         told, in_time = False, True
         if self.state is GatewayState.DRAINING:
             self._draining_since = self._clock.now()
@@ -297,17 +299,11 @@ class Life:
         async with self._named("record"):
             await self._record_drain(reason)
             await self._record_end()
-        if changed:  # Whoever reads the state can rely on the record.
-            self._on_state(self.state)
         if self.state is GatewayState.DRAINING:
             async with self._named("announce"):
                 told = await self._announce(reason, by, retiring=retiring)
-        if when_told is not None:
-            async with self._named("tell others"):
-                await when_told()
-        if self.state is GatewayState.DRAINING:
             async with self._named("drain"):
-                in_time = await self._drained()
+                in_time = await self._unless_hurried(self._drained())
             self._move(Input.EMPTY if in_time else Input.DEADLINE)
         async with self._named("cut turns"):
             self._lanes.close()
@@ -341,9 +337,20 @@ class Life:
 
     async def _announce(self, reason: str, by: By | None, *, retiring: bool) -> bool:
         if retiring:
-            await self._announcements.before_retiring_ends()
+            await self._announcements.before_retiring_stops()
             return False
         return await self._announcements.before(What.RESTART if reason == "restart_timeout" else What.STOP, by)
+
+    async def _unless_hurried(self, drain: Coroutine[Any, Any, bool]) -> bool:
+        """What the drain says, or False as soon as nobody wants to wait for it any longer."""
+        draining = self._tasks.spawn(drain, name="drain")
+        hurried = self._tasks.spawn(self._hurried.wait(), name="hurry")
+        await asyncio.wait({draining, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        if draining.done():
+            return draining.result()
+        draining.cancel()
+        return False
 
     async def _drained(self) -> bool:
         """Empty: no turn runs, and what is owed to chats was tried once (C2). Both have the same window; without one, running turns have no

@@ -7,8 +7,13 @@ The two talk in lines of JSON over a socket of their own:
     new: {"serving": true}                              it serves; the old one lets go of lock and listener
     old: {"announced": true}                            the service manager knows the new main process
 
-Whichever line is missing, or says {"failed": why}, the old one goes on as if nothing had been asked. The new process is no child of the
-old one: it is started through a second fork, so that a service manager takes it for its own.
+Who serves is never decided by a timer. Until "serving" has been said the old one serves, and may give the new one up: then it first shuts
+the door, so that the new one can say nothing more, and reads what was said before; "serving" in there counts. Only a new one that has not
+said it is killed. The new one waits for its "go" as long as it takes. When the wire breaks, the old one is dying: once its lock is free
+the serving lock is the new one's alone, and it serves.
+
+The new process is no child of the old one: it is started through a second fork, so that a service manager takes it for its own, and in a
+session of its own, so that Ctrl-C at a terminal is heard by the process in front alone.
 """
 
 import asyncio
@@ -25,6 +30,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from holdfast import processes
 from holdfast.core.errors import HandOverFailed
 from holdfast.core.lives import Life
 from holdfast.store.ground import Identity
@@ -33,7 +39,10 @@ VARIABLE = "HOLDFAST_SUCCESSION"
 READY_S = 30.0
 SERVING_S = 15.0
 LOOK_S = 0.2
-# Forks again and becomes the new program: whoever started it is not its parent. It tells the new program's pid, or what failed.
+GONE_S, GONE_LOOK_S = 2.0, 0.01
+ASKED_TO_STOP = "this process was asked to stop instead."
+# Forks again and becomes the new program: whoever started it is not its parent, and no terminal is
+# its own. It tells the new program's pid, or what failed.
 LAUNCH = """
 import os, sys
 tell = int(sys.argv[1])
@@ -42,6 +51,7 @@ try:
         os.write(tell, b"pid %d\\n" % pid)
         os._exit(0)
     os.set_inheritable(tell, False)
+    os.setsid()
     os.execv(sys.argv[2], sys.argv[2:])
 except OSError as error:
     os.write(tell, f"failed {error.strerror}\\n".encode())
@@ -52,14 +62,14 @@ log = structlog.get_logger()
 
 
 class Estate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the old process leaves: open descriptors, and what the new one must know of it."""
+    """What the old process leaves: open descriptors, and what the new one must know of it. `owner`: the name of its lock."""
 
     listener: int
     lock: int
     wire: int
     front: int | None
     schema: int
-    pid: int
+    owner: str
     database: Identity | None = None
 
 
@@ -79,51 +89,71 @@ async def hand_over(
     front: int | None,
     schema: int,
     database: Identity | None,
+    owner: str,
     environment: Mapping[str, str],
     let_go: Callable[[], Awaitable[None]],
     announce: Callable[[Successor], None],
     given_up: Callable[[], bool],
 ) -> Successor:
     """Starts the new process and gives everything over. `let_go` is awaited before it may begin; when this raises `HandOverFailed`,
-    the caller takes back what it let go of.
+    the new process is gone and the caller takes back what it let go of.
     """
     try:
         ours, theirs = socket.socketpair()
+        door = ours.dup()
     except OSError as error:
         raise _not_started(error.strerror) from error
-    wire = theirs.fileno()
-    estate = Estate(listener=listener, lock=lock, wire=wire, front=front, schema=schema, pid=os.getpid(), database=database)
-    try:
-        launched = await _launch(command, estate, environment)
-    except HandOverFailed:
-        ours.close()
-        raise
-    finally:
-        theirs.close()
-    reader, writer = await asyncio.open_connection(sock=ours)
-    try:
-        told = await _hear(reader, "ready", READY_S, given_up)
-        successor = msgspec.convert(told, Successor)
-        await let_go()
-        _say(writer, {"go": True})
-        await _hear(reader, "serving", SERVING_S, given_up)
-        announce(successor)
-        _say(writer, {"announced": True})
-        await writer.drain()
-    except BaseException as error:
-        # Whatever it hangs at, and whoever gave it up: it must not keep the lock and the listener that it was given.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(launched, signal.SIGKILL)
-        if isinstance(error, msgspec.ValidationError | ValueError | OSError):
-            raise HandOverFailed(f"what it said was not understood ({error}).") from error
-        raise
-    finally:
-        writer.close()
+    with door:
+        wire = theirs.fileno()
+        estate = Estate(listener=listener, lock=lock, wire=wire, front=front, schema=schema, owner=owner, database=database)
+        try:
+            launched = await _launch(command, estate, environment)
+        except HandOverFailed:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            successor = msgspec.convert(await _hear(reader, "ready", READY_S, given_up), Successor)
+            await let_go()
+            _say(door, {"go": True})
+            await _hear_serving(reader, door, given_up)
+        except BaseException as error:
+            # Whatever it hangs at, and whoever gave it up: it must not keep the lock and the listener that it was given.
+            _end(launched)
+            if isinstance(error, msgspec.ValidationError | ValueError | OSError):
+                raise HandOverFailed(f"what it said was not understood ({error}).") from error
+            raise
+        else:
+            announce(successor)
+            with contextlib.suppress(OSError):  # It serves; whether it lives on is its own affair.
+                _say(door, {"announced": True})
+        finally:
+            writer.close()
     return successor
 
 
-async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[str, str]) -> int:
-    """The pid of the new process."""
+async def _hear_serving(reader: asyncio.StreamReader, door: socket.socket, given_up: Callable[[], bool]) -> None:
+    try:
+        await _hear(reader, "serving", SERVING_S, given_up)
+    except HandOverFailed:
+        # This process may have been frozen, or busy, while it was said. After this nothing more can be said, and all that was is read.
+        door.shutdown(socket.SHUT_RD)
+        if not any("serving" in said for said in _understood(await reader.read())):
+            raise
+
+
+def _end(launched: Life | None) -> None:
+    """Returns when it is gone: whatever comes after finds the lock and the listener with one process only."""
+    if launched is not None and processes.send(launched, signal.SIGKILL):
+        deadline = time.monotonic() + GONE_S
+        while processes.lives(launched) and time.monotonic() < deadline:
+            time.sleep(GONE_LOOK_S)
+
+
+async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[str, str]) -> Life | None:
+    """The new process; None where it is gone already."""
     try:
         told, tell = os.pipe()
     except OSError as error:
@@ -145,41 +175,52 @@ async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[s
         said = dict(line.split(" ", 1) for line in wire.read().decode("utf-8", "replace").splitlines())
     if "pid" not in said or "failed" in said:
         raise _not_started(said.get("failed"))
-    return int(said["pid"])
+    return processes.life_of(int(said["pid"]))
 
 
 def _not_started(why: str | None) -> HandOverFailed:
     return HandOverFailed(f"it could not be started ({why or 'its launcher ended without a word'}).")
 
 
-async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_up: Callable[[], bool] = lambda: False) -> Any:
+async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_up: Callable[[], bool]) -> Any:
     deadline = time.monotonic() + within_s
     while True:
         try:
             async with asyncio.timeout(LOOK_S):
-                line = await reader.readline()
-            break
+                return await _next(reader, what)
         except TimeoutError:
             if given_up():
-                raise HandOverFailed("this process was asked to stop instead.") from None
+                raise HandOverFailed(ASKED_TO_STOP) from None
             if time.monotonic() >= deadline:
                 raise HandOverFailed(f"it was not {what} within {within_s:.0f} s.") from None
-        except OSError as error:
-            raise HandOverFailed(f"it cannot be heard ({error.strerror}).") from error
+
+
+async def _next(reader: asyncio.StreamReader, what: str) -> Any:
+    try:
+        line = await reader.readline()
+    except OSError as error:
+        raise HandOverFailed(f"it cannot be heard ({error.strerror}).") from error
     if not line:
         raise HandOverFailed(f"it exited before it was {what}; see the log.")
+    said = _understood(line)
+    if not said or not isinstance(said[0], dict):
+        raise HandOverFailed("what it said was not understood.")
+    if "failed" in said[0]:
+        raise HandOverFailed(str(said[0]["failed"]))
+    return said[0].get(what)
+
+
+def _understood(lines: bytes) -> list[Any]:
+    """Nothing, where a line is not what we say."""
     try:
-        said = json.loads(line)
-        failed, told = said.get("failed"), said.get(what)
-    except (ValueError, AttributeError) as error:
-        raise HandOverFailed("what it said was not understood.") from error
-    if failed is not None:
-        raise HandOverFailed(str(failed))
-    return told
+        return [json.loads(line) for line in lines.splitlines()]
+    except ValueError:
+        return []
 
 
-def _say(writer: asyncio.StreamWriter, words: dict[str, Any]) -> None:
-    writer.write(json.dumps(words).encode() + b"\n")
+def _say(wire: socket.socket, words: dict[str, Any]) -> None:
+    """Said when this returns: a line is small enough for the wire to take it whole. Raises `OSError` when nobody can hear it."""
+    wire.sendall(json.dumps(words).encode() + b"\n")
 
 
 # --- the new process
@@ -202,27 +243,43 @@ class Heir:
 
     def __init__(self, estate: Estate) -> None:
         self.estate = estate
-        self._socket = socket.socket(fileno=estate.wire)
+        self._wire = socket.socket(fileno=estate.wire)
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def ready(self, successor: Successor) -> None:
-        """Says that it could serve, and waits until it may."""
-        self._reader, self._writer = await asyncio.open_connection(sock=self._socket)
-        _say(self._writer, {"ready": msgspec.to_builtins(successor)})
-        await _hear(self._reader, "go", READY_S)
-
-    async def serving(self) -> None:
-        assert self._reader is not None and self._writer is not None
-        _say(self._writer, {"serving": True})
+    async def ready(self, successor: Successor, lives: Callable[[str], bool]) -> None:
+        """Says that it could serve, and waits until it may: it is told so, or the old process is gone (`lives` of its owner is false)."""
+        self._reader, self._writer = await asyncio.open_connection(sock=self._wire.dup())
         try:
-            await _hear(self._reader, "announced", SERVING_S)
-        except HandOverFailed as error:  # The old one is gone. One that does not want this process kills it.
+            _say(self._wire, {"ready": msgspec.to_builtins(successor)})
+            await _next(self._reader, "go")
+        except (HandOverFailed, OSError) as error:
+            await self._outlive(lives, error)
+
+    async def serving(self, lives: Callable[[str], bool]) -> None:
+        """Says that it serves. From then on it does, whatever becomes of the old process."""
+        try:
+            _say(self._wire, {"serving": True})
+        except OSError as error:
+            await self._outlive(lives, error)
+
+    async def announced(self) -> None:
+        """Returns when the service manager knows of it, or nobody is left who could say so."""
+        assert self._reader is not None and self._writer is not None
+        try:
+            await _next(self._reader, "announced")
+        except HandOverFailed as error:
             log.warning("the process before this one did not say goodbye", error=str(error))
         self._writer.close()
 
+    async def _outlive(self, lives: Callable[[str], bool], error: Exception) -> None:
+        """Nobody hears this process. An old one that does not want it kills it; one that is gone has left it the serving lock."""
+        log.warning("the process before this one does not answer", error=str(error))
+        while lives(self.estate.owner):  # noqa: ASYNC110 - a lock of another process has no event.
+            await asyncio.sleep(GONE_LOOK_S)
+
     def failed(self, why: str) -> None:
-        """Before it was ready: the old process is told why, and goes on."""
+        """Before it serves: the old process is told why, and goes on."""
         with contextlib.suppress(OSError):
-            self._socket.setblocking(True)
-            self._socket.sendall(json.dumps({"failed": why}).encode() + b"\n")
+            self._wire.setblocking(True)
+            _say(self._wire, {"failed": why})

@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from holdfast import processes
 from holdfast.core.errors import Held, Refused
+from holdfast.core.lives import Life
 
 
 class AlreadyServing(Held):
@@ -61,10 +63,12 @@ def _read(descriptor: int) -> dict[str, Any]:
 
 
 class OwnerLock:
-    """The proof that one life of one process goes on: a lock on `owners/<name>`."""
+    """The proof that one life of one process goes on: a lock on `owners/<name>`. The file says which one (`processes.living` reads it);
+    `after` is the name of the process whose place it takes. One that is in `front` only waits for the others.
+    """
 
-    def __init__(self, home: Path, name: str) -> None:
-        folder = home / "owners"
+    def __init__(self, home: Path, name: str, life: Life, *, after: str | None = None, front: bool = False) -> None:
+        folder = home / processes.OWNERS
         folder.mkdir(mode=0o700, exist_ok=True)
         self._path = folder / name
         # Locked before it has its name: nobody ever sees it free while its process lives.
@@ -72,6 +76,7 @@ class OwnerLock:
         self._descriptor = os.open(making, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         if not _try_lock(self._descriptor):
             raise Refused(f"The lock {self._path} cannot be taken.")
+        os.pwrite(self._descriptor, json.dumps({**life.named, "after": after, "front": front}).encode(), 0)
         os.rename(making, self._path)
 
     def release(self) -> None:
@@ -83,24 +88,16 @@ class OwnerLocks:
     """Asks the operating system which owners live (`ports.Liveness`)."""
 
     def __init__(self, home: Path) -> None:
-        self._folder = home / "owners"
+        self._folder = home / processes.OWNERS
 
     def alive(self, name: str) -> bool:
         """An owner counts as living until the system says otherwise: where it cannot be asked now (no descriptors left, no permission),
         nothing is taken from it.
         """
         try:
-            descriptor = os.open(self._folder / name, os.O_RDWR)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+            return processes.is_held(self._folder / name)
         except OSError:
             return True
-        try:
-            return not _try_lock(descriptor)
-        except OSError:
-            return True
-        finally:
-            os.close(descriptor)
 
     def sweep(self) -> None:
         """Removes the files of owners that are gone."""

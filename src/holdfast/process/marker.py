@@ -7,8 +7,9 @@ from pathlib import Path
 import structlog
 
 from holdfast import files
+from holdfast.core import planned_stop
 from holdfast.core.lives import Life, life_in
-from holdfast.core.planned_stop import NAME, names
+from holdfast.core.planned_stop import NAME
 
 POLL_S = 0.5
 
@@ -25,12 +26,20 @@ def clear(home: Path, life: Life) -> None:
         log.warning("the stop marker cannot be removed", error=str(error))
 
 
+def names(home: Path, life: Life, *, now: int) -> bool:
+    """Whether a marker that counts names this life. One that cannot be read names nobody."""
+    try:
+        return planned_stop.names(files.read(home / NAME), life, now=now)
+    except (OSError, ValueError):
+        return False
+
+
 async def watch(home: Path, life: Life, *, now: Callable[[], int], obeys: Callable[[], bool], stop: Callable[[], None]) -> None:
     """Calls `stop` once when a marker names this life while it `obeys`, and ends. What cannot be read is logged once, and read again."""
     trouble = ""
     while True:
         try:
-            if names(files.read(home / NAME), life, now=now()) and obeys():
+            if planned_stop.names(files.read(home / NAME), life, now=now()) and obeys():
                 log.info("planned stop", because=NAME, signal="none")
                 stop()
                 return

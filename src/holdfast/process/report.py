@@ -76,13 +76,14 @@ class Report:
             await asyncio.sleep(LOOK_S)
 
     async def _others(self) -> list[dict[str, Any]]:
-        """The processes that still run turns for a home that another one serves."""
+        """The processes that still run turns for a home that another one serves. One that is about to take over is none of them."""
         assert self.gateway is not None
         running = await self.gateway.store.running_by_owner()
+        heirs = {found.name for found in processes.living(self._home) if found.after == self.owner}
         return [
             {**owner.life.named, "running_turns": running.get(owner.id, 0)}
             for owner in await self.gateway.store.owners()
-            if owner.name != self.owner and self._locks.alive(owner.name)
+            if owner.name != self.owner and owner.name not in heirs and self._locks.alive(owner.name)
         ]
 
     def snapshot(self) -> dict[str, Any]:

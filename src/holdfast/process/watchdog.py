@@ -47,6 +47,11 @@ class Watchdog:
         if self._deadline is None:
             self._deadline = time.monotonic() + within_s
 
+    def force(self) -> None:
+        """The process ends now."""
+        self._step = "the end by force"
+        threading.Thread(target=self._end_now, name="force", daemon=True).start()
+
     def step(self, name: str) -> None:
         """What the stop is doing now: named if it is what hangs."""
         self._step = name
@@ -57,10 +62,13 @@ class Watchdog:
     def _keep_deadline(self) -> None:
         while not self._over.wait(self._pause()):
             if self._deadline is not None and time.monotonic() >= self._deadline:
-                telling = threading.Thread(target=self._end, name="last words", daemon=True)
-                telling.start()
-                telling.join(LAST_WORDS_S)
-                os._exit(self._code())
+                self._end_now()
+
+    def _end_now(self) -> None:
+        telling = threading.Thread(target=self._end, name="last words", daemon=True)
+        telling.start()
+        telling.join(LAST_WORDS_S)
+        os._exit(self._code())
 
     def _watch(self) -> None:
         while not self._over.wait(BEAT_S):

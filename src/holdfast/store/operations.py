@@ -11,7 +11,7 @@ from holdfast.core import blame, resume
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption, Standing
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoch, StalePosition
+from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoch, StalePosition, ToldToStop
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports import StartedTurn, StreamItem
@@ -36,7 +36,7 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
     session = number(db, session_id)
     head = load_head(db, session)
     left = head.state is TurnState.INTERRUPTED and head.left and not head.stop
-    if head.state not in (TurnState.NONE, TurnState.ENDED) and not left:
+    if (head.state not in (TurnState.NONE, TurnState.ENDED) and not left) or reads.told_to_stop(db, owner):
         return None
     suspended, key, current, generation = fetch(
         db,
@@ -102,6 +102,8 @@ def take_turn(
     head = load_head(db, number(db, session_id))
     if (head.epoch, head.turn) != (epoch, turn_id) or head.state not in TAKEABLE:
         raise StaleEpoch(session_id, epoch)
+    if reads.told_to_stop(db, owner):
+        raise ToldToStop(session_id)
     decided = _decided(db, head, Lease(session_id, owner, epoch), events)
     append(db, head, e.TurnTaken(owner=owner, epoch=epoch + 1), at, in_turn=True)
     _append_to_turn(db, head, decided, at)
@@ -131,11 +133,16 @@ def append_turn(
 
 
 def _decided(db: apsw.Connection, head: Head, lease: Lease, events: Sequence[e.Event | Interruption]) -> list[e.Event]:
-    """The events as they are to be written, by what only this transaction knows: the count before an interruption, and a stop on record."""
+    """The events as they are to be written, by what only this transaction knows: the count before an interruption, a stop on record, and
+    whether this process was told to stop.
+    """
     written = [blame.recorded(event, _standing(db, head)) if isinstance(event, Interruption) else event for event in events]
+    resumes = any(isinstance(event, e.TurnResumed) for event in written)
+    if resumes and reads.told_to_stop(db, lease.owner):
+        raise ToldToStop(lease.session_id)
     if not head.stop:
         return written
-    if any(isinstance(event, e.TurnResumed) for event in written):
+    if resumes:
         raise StaleEpoch(lease.session_id, lease.epoch)
     return [_stopped(event) for event in written]  # People were told: whatever comes too late ends as the stop says.
 

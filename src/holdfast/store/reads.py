@@ -5,11 +5,13 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 import apsw
+import msgspec
 
 from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import BadInput, Deleted, NotFound
 from holdfast.core.sessions import Session
+from holdfast.core.shutdowns import Shutdown
 from holdfast.core.texts import Growing
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
@@ -390,11 +392,19 @@ def pause(db: apsw.Connection, now: int) -> Pause | None:
     return Pause(*rows[0]) if rows else None
 
 
+def told_to_stop(db: apsw.Connection, owner: int) -> bool:
+    return bool(fetch(db, "SELECT 1 FROM owner WHERE id = ? AND told IS NOT NULL", (owner,)))
+
+
+def stop_in(told: str | None) -> Shutdown | None:
+    return None if told is None else msgspec.json.decode(told, type=Shutdown)
+
+
 def owners(db: apsw.Connection) -> list[Owner]:
-    rows = fetch(db, "SELECT id, name, pid, started_at, boot_id, socket, draining FROM owner ORDER BY id")
+    rows = fetch(db, "SELECT id, name, pid, started_at, boot_id, socket, draining, told FROM owner ORDER BY id")
     return [
-        Owner(id=id_, name=name_, pid=pid, started_at=started_at, boot_id=boot_id, socket=socket, draining=draining)
-        for id_, name_, pid, started_at, boot_id, socket, draining in rows
+        Owner(id=id_, name=name_, pid=pid, started_at=started_at, boot_id=boot_id, socket=socket, draining=draining, told=stop_in(told))
+        for id_, name_, pid, started_at, boot_id, socket, draining, told in rows
     ]
 
 

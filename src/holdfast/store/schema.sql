@@ -130,7 +130,8 @@ CREATE INDEX question_session ON question (session) WHERE state = 'open';
 
 -- Not derived: who lives, what was found damaged, and what may be searched.
 
--- `draining`: the reason of the stop this life has begun, set before anything of it is interrupted.
+-- `draining`: the reason of the stop this life has begun, set before anything of it is interrupted. `told`: the stop that another process
+-- of this home passed on to it, as JSON.
 CREATE TABLE owner (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     name       TEXT NOT NULL UNIQUE,
@@ -138,7 +139,8 @@ CREATE TABLE owner (
     started_at INTEGER NOT NULL,
     boot_id    TEXT NOT NULL,
     socket     TEXT,
-    draining   TEXT
+    draining   TEXT,
+    told       TEXT
 );
 
 -- The last few lives that served. `ended`: on purpose. `sound`: it completed a turn, or was healthy for long enough. `explained`: a session

@@ -14,6 +14,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
+from holdfast.core.shutdowns import Shutdown
 from holdfast.core.transcript import Transcript
 from holdfast.ports import (
     Accepted,
@@ -267,6 +268,9 @@ class SqliteStore:
     async def record_drain(self, owner: int, *, reason: str) -> None:
         await self._lines.write(upkeep.record_drain, owner, reason, when_full=True)
 
+    async def tell_owners(self, stop: Shutdown, *, by: int | None) -> None:
+        await self._lines.write(upkeep.tell_owners, stop, by, when_full=True)
+
     async def record_end(self, owner: int, *, ended: bool = True) -> None:
         await self._lines.write(upkeep.record_end, owner, ended, when_full=True)
 
@@ -394,3 +398,16 @@ async def open_store(
         ground=ground,
     )
     return SqliteStore(lines, now=now, ground=ground)
+
+
+def tell_owners(home: Path, stop: Shutdown) -> None:
+    """For a process that has closed its store: passes a stop on to all owners of a home. Raises `Unavailable`."""
+    try:
+        db = connect(home / DATABASE)
+        try:
+            with db:
+                upkeep.tell_owners(db, stop, None)
+        finally:
+            db.close()
+    except apsw.Error as error:
+        raise Unavailable(f"The store cannot be written: {error}.") from error

@@ -1,8 +1,10 @@
 """The writes that keep the store itself: who lives, how lives ended, the search index, pruning."""
 
 import apsw
+import msgspec
 
 from holdfast.core import events as e
+from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
 from holdfast.ports import Owner, Pause
 from holdfast.store import reads
@@ -38,6 +40,12 @@ def record_sound(db: apsw.Connection, owner: int) -> None:
 
 def record_drain(db: apsw.Connection, owner: int, reason: str) -> None:
     db.execute("UPDATE owner SET draining = ? WHERE id = ?", (reason, owner))
+
+
+def tell_owners(db: apsw.Connection, stop: Shutdown, by: int | None) -> None:
+    for id_, told in fetch(db, "SELECT id, told FROM owner WHERE id IS NOT ?", (by,)):
+        whole = msgspec.json.encode(joined(reads.stop_in(told), stop)).decode()
+        db.execute("UPDATE owner SET told = ? WHERE id = ?", (whole, id_))
 
 
 def record_end(db: apsw.Connection, owner: int, ended: bool) -> None:
