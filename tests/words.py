@@ -36,11 +36,11 @@ STUCK = (
 )
 HELD = (
     "Your last request was interrupted by a crash, and Holdfast is set to continue nothing by itself. "
-    "Nothing is lost: send /resume to continue it, or a message."
+    "Nothing is lost: send /resume to continue it, or a new message to continue from there."
 )
 HELD_IN_SAFE_MODE = (
     "Your last request was interrupted by a crash, and Holdfast is in safe mode after several crashes. "
-    "Nothing is lost: send /resume to continue it, or a message."
+    "Nothing is lost: send /resume to continue it, or a new message to continue from there."
 )
 EXPIRED = "Nobody answered in time; the question has expired."
 NOTHING_TO_RESUME = "There is nothing to resume: no work was interrupted here, and there is no earlier conversation."

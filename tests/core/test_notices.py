@@ -112,7 +112,7 @@ def test_a_new_conversation_says_why_it_began_and_how_to_get_the_previous_one_ba
 
 def test_an_old_interruption_says_why_it_was_not_continued_and_how_to_continue() -> None:
     """R6: in words that are true for a window of 0 and for a time that cannot be right."""
-    how = "Nothing is lost: send /resume to continue it, or a message."
+    how = "Nothing is lost: send /resume to continue it, or a new message to continue from there."
     old = f"Your last request was interrupted by a crash 1 h ago, too long ago to continue without asking. {how}"
     assert notices.stale("crash", HOUR, Staleness.OLD) == old
     off = f"Your last request was interrupted by a crash 1 s ago, and Holdfast is set to continue nothing by itself. {how}"
@@ -123,7 +123,7 @@ def test_an_old_interruption_says_why_it_was_not_continued_and_how_to_continue()
 
 def test_safe_mode_and_automatic_resume_that_is_off_are_told_apart() -> None:
     """B14, R7"""
-    how = "Nothing is lost: send /resume to continue it, or a message."
+    how = "Nothing is lost: send /resume to continue it, or a new message to continue from there."
     safe = f"Your last request was interrupted by a crash, and Holdfast is in safe mode after several crashes. {how}"
     assert notices.held("crash", safe_mode=True) == safe
     off = f"Your last request was interrupted by a shutdown, and Holdfast is set to continue nothing by itself. {how}"

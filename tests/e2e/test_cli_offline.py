@@ -113,7 +113,7 @@ def test_what_is_suspended_or_pending_is_listed_with_the_reason(home: Path) -> N
     assert len(suspended) == 2 and "suspended" in suspended[1] and "R9" not in suspended[1]
     assert len(pending) == 2 and "interrupted by a full disk" in pending[1] and "years ago" in pending[1]
     shown = holdfast(home, "show", "s_done").out
-    assert f"suspended: the next message starts a new conversation; `holdfast resume s_done --home {home}` brings this one back" in shown
+    assert f"suspended: the next message starts a new conversation; `holdfast resume s_done --home {home}` continues this one" in shown
     assert "why: rule R9 (resume)" in shown
     assert "pending: interrupted by a full disk" in holdfast(home, "show", "s_waits").out
 

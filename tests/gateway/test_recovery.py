@@ -393,7 +393,7 @@ def test_stale_work_is_set_aside_and_its_user_told_once_where_the_answer_would_h
     assert (life.turn().outcome, session.resume_pending, session.suspended) == ("set_aside", False, False)
     told = (
         "Your last request was interrupted by a crash 2 h ago, too long ago to continue without asking. "
-        "Nothing is lost: send /resume to continue it, or a message."
+        "Nothing is lost: send /resume to continue it, or a new message to continue from there."
     )
     assert [(sent.text, sent.anchor) for sent in home.sent()] == [(told, home.server.updates[0].anchor)]
     assert len(home.heard) == 1
@@ -422,7 +422,7 @@ def test_with_a_window_of_0_nothing_is_called_too_old(home: Home) -> None:
     session = life.rest()
     assert home.told() == [
         "Your last request was interrupted by a crash 1 s ago, and Holdfast is set to continue nothing by itself. "
-        "Nothing is lost: send /resume to continue it, or a message."
+        "Nothing is lost: send /resume to continue it, or a new message to continue from there."
     ]
     assert session.why == "interrupted by a crash 1 s earlier, and Holdfast is set to continue nothing by itself"
     assert life.cuts()[0].decision == f"set aside: rule R6, {session.why}"

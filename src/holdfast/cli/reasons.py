@@ -38,7 +38,7 @@ def at_length(session: dict[str, Any], now: datetime) -> list[str]:
     name = session["session_id"]
     lines = []
     if session["suspended"]:
-        told = f"suspended: the next message starts a new conversation; `holdfast resume {name}` brings this one back"
+        told = f"suspended: the next message starts a new conversation; `holdfast resume {name}` continues this one"
         lines.append(click.style(as_typed(told), fg="red"))
     if session["resume_pending"]:
         lines.append(click.style(as_typed(f"pending: {_interrupted(session, now)}; {_outlook(session)}"), fg="yellow"))

@@ -21,6 +21,7 @@ _BEGUN = {
     "daily": "a new day has begun",
     "asked": "you asked for one",
 }
+_HOW_TO_CONTINUE = "Nothing is lost: send /resume to continue it, or a new message to continue from there."
 MAX_QUOTED = 10_000
 
 
@@ -119,15 +120,12 @@ def stale(reason: str, ms: int, staleness: Staleness) -> str:
             because = "at a time that is not known, so it was not continued without asking"
         case Staleness.OLD:
             because = f"{span(ms)} ago, too long ago to continue without asking"
-    return f"Your last request was interrupted by {cut_by(reason)} {because}. Nothing is lost: send /resume to continue it, or a message."
+    return f"Your last request was interrupted by {cut_by(reason)} {because}. {_HOW_TO_CONTINUE}"
 
 
 def held(reason: str, *, safe_mode: bool) -> str:
     because = "is in safe mode after several crashes" if safe_mode else "is set to continue nothing by itself"
-    return (
-        f"Your last request was interrupted by {cut_by(reason)}, and Holdfast {because}. "
-        "Nothing is lost: send /resume to continue it, or a message."
-    )
+    return f"Your last request was interrupted by {cut_by(reason)}, and Holdfast {because}. {_HOW_TO_CONTINUE}"
 
 
 def kept() -> str:
