@@ -123,7 +123,7 @@ def make_big(home: Path, *, sessions: int, messages: int) -> None:
                     await whole_turn(store, session_id, owner)
 
             await each(range(sessions), one)
-            while await store.index_search(limit=INDEX_PAGE) >= INDEX_PAGE:
+            while await store.index_search(limit=INDEX_PAGE):
                 pass
 
     uvloop.run(make())

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.core.blame import Interruption
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.events import DeliveryChanged, Event, Page, QuestionAnswered, SessionChanged, TurnLeft
+from holdfast.core.events import DeliveryChanged, Event, Logged, Page, QuestionAnswered, SessionChanged, TurnLeft
 from holdfast.core.lives import Life
 from holdfast.core.resets import Boundary
 from holdfast.core.restarts import Request
@@ -33,6 +33,10 @@ class Clock(Protocol):
 class Ids(Protocol):
     def new(self, prefix: str) -> str:
         """`<prefix>_` and at least 80 random bits, in letters and digits."""
+
+
+# An event made ready to be sent.
+Make = Callable[[Logged], bytes]
 
 
 # --- the store ---------------------------------------------------------------------------------------------------
@@ -267,10 +271,11 @@ class Store(Protocol):
 
     # reading the log
 
-    async def events(self, session_id: str, *, after: int, limit: int) -> Page:
+    async def events(self, session_id: str, *, after: int, limit: int, make: Make | None = None) -> Page:
         """Events with a sequence above `after`, in order: at most `limit`, at most a thousand, and no more than it takes to make up
-        `PAGE_BYTES`. One that fails its checksum, cannot be read or is missing is given as `Damaged`, in its place, and put into
-        quarantine once. Pruned stream events are simply not there.
+        `PAGE_BYTES`. What `make` makes of the large ones is given with them; it runs in another thread. One that fails its checksum,
+        cannot be read or is missing is given as `Damaged`, in its place, and put into quarantine once. Pruned stream events are simply
+        not there.
         """
 
     async def records(self, session_id: str, *, after: int, limit: int) -> Page:
@@ -281,7 +286,7 @@ class Store(Protocol):
         `session`. Neither the event loop nor another reader waits for it, however long it is.
         """
 
-    async def tail(self, *, after_id: int, limit: int) -> Page:
+    async def tail(self, *, after_id: int, limit: int, make: Make | None = None) -> Page:
         """Events of all sessions, of every process, in the order of commits, above a global id; as many as `events` gives. One that is
         too damaged to tell whose it is belongs to the session "".
         """
@@ -461,8 +466,10 @@ class Store(Protocol):
 
     async def counts(self) -> Counts: ...
 
-    async def index_search(self, *, limit: int) -> int:
-        """Puts up to `limit` records that are not yet searchable into the index; gives how many it found."""
+    async def index_search(self, *, limit: int) -> bool:
+        """Puts some of the events that are not yet searchable into the index, at most `limit`, and of a long text its beginning. False when
+        there are none. No other write waits long for it.
+        """
 
     async def prune_streams(self, *, before: int, at: int, limit: int) -> int:
         """Removes the stream events of up to `limit` sessions that rest since before a time, as a record; gives how many

@@ -4,6 +4,7 @@ Records are facts that stay; stream events are the pieces a turn shows on its wa
 """
 
 import zlib
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -377,10 +378,16 @@ class Logged(msgspec.Struct, frozen=True):
 PAGE_BYTES = 256 * 1024
 
 
-class Page(list[Logged]):
-    """Events in the order of the log. `more`: others may follow."""
+LARGE_BYTES = 32 * 1024
 
-    more: bool = False
+
+class Page(list[Logged]):
+    """Events in the order of the log. `more`: others may follow. `made`: what was made of the large ones, by their ids."""
+
+    def __init__(self, logged: Iterable[Logged] = (), *, more: bool = False) -> None:
+        super().__init__(logged)
+        self.more = more
+        self.made: dict[int, bytes] = {}
 
 
 def checksum(session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, at: int, body: bytes) -> int:

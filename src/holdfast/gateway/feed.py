@@ -117,9 +117,12 @@ class Feed:
             except Unavailable as error:
                 log.warning("the log cannot be followed", error=str(error))
 
+    def _make(self, item: Logged) -> bytes:
+        return self._encode(item) if item.session_id in self._watchers else b""
+
     async def _hand_out(self) -> bool:
         """One page of the log; true when there may be more."""
-        page = await self._store.tail(after_id=self._last_id, limit=PAGE)
+        page = await self._store.tail(after_id=self._last_id, limit=PAGE, make=self._make)
         frames: dict[str, list[Frame]] = {}
         deleted: set[str] = set()
         for item in page:
@@ -127,7 +130,7 @@ class Feed:
             if item.session_id in self._watchers:
                 if item.kind == SessionDeleted.kind:
                     deleted.add(item.session_id)
-                frames.setdefault(item.session_id, []).append(Frame(item.seq, self._encode(item)))
+                frames.setdefault(item.session_id, []).append(Frame(item.seq, page.made.get(item.id) or self._encode(item)))
         for session_id, new in frames.items():
             size = sum(len(frame.data) for frame in new)
             for watcher in self._watchers.get(session_id, ()):

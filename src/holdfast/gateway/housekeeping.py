@@ -28,7 +28,7 @@ class Housekeeping:
     async def index(self) -> None:
         while True:
             try:
-                while await self._store.index_search(limit=INDEX_PAGE) == INDEX_PAGE:
+                while await self._store.index_search(limit=INDEX_PAGE):
                     pass
             except Unavailable as error:
                 log.warning("search index is behind", error=str(error))

@@ -30,7 +30,7 @@ from holdfast.ports import Clock, StartedTurn, Store, StreamItem
 TICK_S = 0.03
 SLOW_TICK_S = 0.25
 SLOW_COMMIT_S = 0.005
-MAX_PENDING = 64 * 1024
+MAX_PENDING = 256 * 1024
 # What is said at once is recorded in pieces of at most this much, so that no single event takes long to read, encode or send.
 PIECE = 64 * 1024
 
@@ -81,6 +81,8 @@ class TurnLog:
         text = storable(text)
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
+            if self._text.length - self._said_from + len(piece) > PIECE:
+                self._gather()
             if not self._said:
                 self._said_from = self._text.length
             self._said.append(piece)
@@ -136,8 +138,9 @@ class TurnLog:
         self._pending_size += size
         self._journal.dirty(self, urgent=not self._spoken)
         self._spoken = True
-        if self._pending_size > MAX_PENDING:
+        if self._pending_size > MAX_PENDING:  # It has waited long enough: whoever speaks waits for the disk, not for the tick.
             self._room.clear()
+            self._journal.dirty(self, urgent=True)
             await self._room.wait()
 
     async def record(self, *events: Event | Interruption) -> None:

@@ -15,7 +15,7 @@ from holdfast.core.shutdowns import Shutdown
 from holdfast.core.texts import Growing
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
-from holdfast.ports import Counts, Delivery, Owner, Pause, SessionPage
+from holdfast.ports import Counts, Delivery, Make, Owner, Pause, SessionPage
 from holdfast.store.connection import fetch
 from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, body_size, fetch_page, fill_gaps, read, salvage
 
@@ -168,7 +168,9 @@ def _session(row: tuple[Any, ...]) -> Session:
     )  # fmt: skip
 
 
-def events(db: apsw.Connection, session_id: str, after: int, limit: int, records: bool) -> tuple[e.Page, list[Finding]]:
+def events(
+    db: apsw.Connection, session_id: str, after: int, limit: int, records: bool, make: Make | None = None
+) -> tuple[e.Page, list[Finding]]:
     after, limit = _bounded(after), _page(limit)
     rows = fetch(db, "SELECT s.id, h.seq, s.purged FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", (session_id,))
     if not rows:
@@ -193,7 +195,7 @@ def events(db: apsw.Connection, session_id: str, after: int, limit: int, records
         kept = [item for item in logged if item.seq <= pruned]
         logged = kept + fill_gaps(session_id, session, max(after, pruned), logged[len(kept) :], until, limit - len(kept), found)
         more = bool(logged) and logged[-1].seq < last
-    return _paged(logged, more), found
+    return made(e.Page(logged, more=more), make), found
 
 
 def fold(
@@ -209,9 +211,10 @@ def _is_full(rows: Sequence[tuple[Any, ...]], limit: int) -> bool:
     return len(rows) >= limit or sum(body_size(row) for row in rows) >= e.PAGE_BYTES
 
 
-def _paged(logged: list[e.Logged], more: bool) -> e.Page:
-    page = e.Page(logged)
-    page.more = more
+def made(page: e.Page, make: Make | None) -> e.Page:
+    """What is made of large events is made here, where it holds up no event loop."""
+    if make is not None:
+        page.made = {item.id: make(item) for item in page if len(item.body) >= e.LARGE_BYTES}
     return page
 
 
@@ -232,7 +235,7 @@ def answer_text(db: apsw.Connection, head: Head) -> str:
     return text.read()
 
 
-def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str]) -> tuple[e.Page, list[Finding]]:
+def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str], make: Make | None = None) -> tuple[e.Page, list[Finding]]:
     after_id, limit = _bounded(after_id), _page(limit)
     try:
         rows = fetch_page(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (after_id, limit))
@@ -243,7 +246,7 @@ def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str]) 
             rows = salvage(db, [(id_, 0, 0) for id_ in range(after_id + 1, min(newest, after_id + limit) + 1)])
             after_id += limit
     found: list[Finding] = []
-    return _paged(read(db, rows, names, found), _is_full(rows, limit)), found
+    return made(e.Page(read(db, rows, names, found), more=_is_full(rows, limit)), make), found
 
 
 def last_id(db: apsw.Connection) -> int:

@@ -23,6 +23,7 @@ from holdfast.ports import (
     Counts,
     Deletion,
     Delivery,
+    Make,
     Moved,
     Owner,
     Pause,
@@ -121,8 +122,8 @@ class SqliteStore:
             raise failure
         return not steps
 
-    async def events(self, session_id: str, *, after: int, limit: int) -> e.Page:
-        return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, False))
+    async def events(self, session_id: str, *, after: int, limit: int, make: Make | None = None) -> e.Page:
+        return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, False, make))
 
     async def records(self, session_id: str, *, after: int, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, True))
@@ -142,8 +143,8 @@ class SqliteStore:
         """A page of it, where reading is done: a conversation that is long keeps neither the event loop nor other readers waiting."""
         return await self._checked(*await self._lines.read(reads.fold, transcript, session_id, after, until, records))
 
-    async def tail(self, *, after_id: int, limit: int) -> e.Page:
-        return await self._checked(*await self._lines.read(reads.tail, after_id, limit, self._names))
+    async def tail(self, *, after_id: int, limit: int, make: Make | None = None) -> e.Page:
+        return await self._checked(*await self._lines.read(reads.tail, after_id, limit, self._names, make))
 
     async def last_id(self) -> int:
         return await self._lines.read(reads.last_id)
@@ -292,7 +293,7 @@ class SqliteStore:
     async def counts(self) -> Counts:
         return await self._lines.read(reads.counts)
 
-    async def index_search(self, *, limit: int) -> int:
+    async def index_search(self, *, limit: int) -> bool:
         return await self._lines.write(upkeep.index_search, limit)
 
     async def prune_streams(self, *, before: int, at: int, limit: int) -> int:

@@ -172,13 +172,13 @@ class Reader:
             if self._lost is not None:
                 await self._snapshot(self._lost)
                 self._lost = None
-            page = await self._gateway.store.events(self._session.session_id, after=self._seq, limit=PAGE)
+            page = await self._gateway.store.events(self._session.session_id, after=self._seq, limit=PAGE, make=frames.encode)
             if not page:
                 return
             if page[-1].seq - self._seq != len(page):
                 self._lost = "pruned"
                 continue
-            await self._put(frames.join(self._session.log, map(frames.encode, page)))
+            await self._put(frames.join(self._session.log, (page.made.get(item.id) or frames.encode(item) for item in page)))
             self._seq = page[-1].seq
             if not page.more:
                 return
