@@ -79,8 +79,8 @@ class Terminal:
 
 class Serving:
     """`holdfast serve` as a user starts it. The port stays the same over restarts. Another `module` is one that serves it with an agent of
-    its own. `inside` is a command that starts it, as `unshare` does; `variables` are those that are not settings. `process` is the one
-    that was started here: after a hand-over another one serves. It has the `terminal`, or none.
+    its own. `inside` is a command that starts it, as `unshare` does; `command` takes the place of the whole. `variables` are those that are
+    not settings. `process` is the one that was started here: after a hand-over another one serves. It has the `terminal`, or none.
     """
 
     def __init__(
@@ -91,11 +91,13 @@ class Serving:
         inside: Sequence[str] = (),
         variables: dict[str, str] | None = None,
         terminal: Terminal | None = None,
+        command: Sequence[str] = (),
         **settings: str,
     ) -> None:
         self.home, self.port = home, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._module, self._inside, self._terminal = module, inside, terminal
+        self._inside, self._terminal = inside, terminal
+        self._command = command or (sys.executable, "-m", module, "--home", str(home), "serve", "--port", str(self.port))
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
         self._environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
         self._environment |= variables or {}
@@ -113,7 +115,7 @@ class Serving:
         self.starts += 1
         with (self.home / f"output-{self.starts}.txt").open("wb") as output:
             self.process = subprocess.Popen(
-                [*self._inside, sys.executable, "-m", self._module, "--home", str(self.home), "serve", "--port", str(self.port)],
+                [*self._inside, *self._command],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.home,

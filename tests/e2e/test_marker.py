@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from holdfast.core.lives import Life
 from holdfast.process import marker as markers
 from tests.e2e.command_line import holdfast, is_one_sentence, life_fields, write_status
 from tests.e2e.serving import Serving, now, wait_until
+from tests.fakes.loop import SimLoop
 
 
 def marker_for(pid: int, *, older_ms: int = 0, started_ms: int = 0) -> dict[str, Any]:
@@ -158,18 +160,77 @@ def test_the_marker_of_a_stop_that_had_to_be_forced_does_not_stop_the_next_proce
         assert serving.new_session(), "it names a life that is over"
 
 
-def test_the_watcher_ends_with_the_process_and_does_not_hold_it_up(tmp_path: Path) -> None:
-    """D5: wherever in its interval it is told to."""
+@pytest.fixture
+def watcher(tmp_path: Path) -> Iterator["Watcher"]:
+    made = Watcher(tmp_path)
+    yield made
+    made.loop.close()
 
-    async def watch_and_leave() -> float:
-        life = Life(os.getpid(), 1, "b")
-        watching = asyncio.create_task(
-            markers.watch(tmp_path, life, now=lambda: 0, obeys=lambda: True, stop=lambda: pytest.fail("nobody asked for it"))
-        )
-        await asyncio.sleep(0)
-        began = time.monotonic()
-        watching.cancel()
-        await asyncio.wait({watching})
-        return time.monotonic() - began
 
-    assert asyncio.run(watch_and_leave()) < 10 * markers.POLL_S
+class Watcher:
+    """The watcher in simulated time, and each time it looked."""
+
+    def __init__(self, home: Path) -> None:
+        self.loop, self.looks, self.stops = SimLoop(), list[float](), 0
+        self.life = Life(os.getpid(), 1, "boot")
+        watching = markers.watch(home, self.life, now=self._now, obeys=lambda: True, stop=self._stop)
+        self.task = self.loop.create_task(watching)
+
+    def _now(self) -> int:
+        self.looks.append(self.loop.time())
+        return 0
+
+    def _stop(self) -> None:
+        self.stops += 1
+
+    def pass_s(self, seconds: float) -> None:
+        self.loop.run_until_complete(asyncio.sleep(seconds))
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.499, 0.5, 1.3])
+def test_the_watcher_ends_within_one_interval_wherever_in_it_it_is_told_to_and_looks_no_more(watcher: "Watcher", after_s: float) -> None:
+    """D5, D2"""
+    watcher.pass_s(after_s)
+    told, looked = watcher.loop.time(), len(watcher.looks)
+    watcher.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        watcher.loop.run_until_complete(watcher.task)
+    assert watcher.loop.time() - told <= markers.POLL_S
+    watcher.pass_s(100 * markers.POLL_S)
+    assert (len(watcher.looks), watcher.stops) == (looked, 0)
+
+
+def test_the_watcher_looks_each_interval_and_ends_by_itself_once_it_has_fired(watcher: "Watcher", tmp_path: Path) -> None:
+    """D1, D5, D6: a marker that stays does not fire twice."""
+    watcher.pass_s(2.2)
+    assert watcher.looks == pytest.approx([0.0, 0.5, 1.0, 1.5, 2.0])
+    (tmp_path / "planned-stop.json").write_text(json.dumps({**watcher.life.named, "written_at": 0}))
+    watcher.pass_s(markers.POLL_S)
+    assert watcher.task.done() and watcher.stops == 1
+    looked = len(watcher.looks)
+    watcher.pass_s(100 * markers.POLL_S)
+    assert (len(watcher.looks), watcher.stops) == (looked, 1)
+
+
+def test_a_marker_while_an_announced_stop_already_drains_changes_nothing(tmp_path: Path) -> None:
+    """D3, C2: the drain is neither shortened nor begun again, and nobody is told twice."""
+    with Serving(tmp_path / "home", module="tests.e2e.stumbling", drain_timeout_s="60") as serving:
+        session_id, process = serving.new_session(), serving.reaped()
+        serving.post(session_id, "tick")
+        serving.wait_for(session_id, state="running")
+        serving.order("/api/admin/stop")
+        wait_until(lambda: bool(serving.written["gateway_state"] == "draining"))
+        since = serving.written["since"]
+        put(serving, marker_for(serving.pid))
+        before = len(serving.session(session_id)["messages"][-1]["text"])
+        # It goes on for several looks at the marker.
+        wait_until(lambda: any(len(m["text"]) > before + 250 for m in serving.session(session_id)["messages"]))
+        assert (serving.written["gateway_state"], serving.written["since"]) == ("draining", since)
+        (serving.home / "enough").touch()
+        assert process.wait(30) == 0
+        assert (serving.written["gateway_state"], serving.written["why"]) == ("stopped", "asked over HTTP")
+        assert serving.output().count("asked to stop") == 1
+        serving.start()
+        session = serving.session(session_id)
+        assert [(turn["outcome"], turn["attempt"]) for turn in session["turns"]] == [("completed", 1)]
+        assert [message["role"] for message in session["messages"]].count("notice") == 1

@@ -16,6 +16,7 @@ import pytest
 
 from tests.e2e.command_line import holdfast
 from tests.e2e.serving import Serving, Terminal, wait_until
+from tests.e2e.writes import Writes
 
 # A shell that puts its child into a process group of its own and stays in the foreground itself, as an interactive one does for `&`.
 BACKGROUND = (sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], process_group=0).returncode)")
@@ -160,6 +161,27 @@ def test_a_stop_that_somebody_asked_for_leaves_stopped_in_the_status_file(tmp_pa
             assert serving.written["gateway_state"] == "stopped"
             serving.start()
             assert serving.written["gateway_state"] == "running"
+
+
+def test_during_a_drain_the_status_file_is_written_when_it_begins_when_a_turn_ends_and_at_the_end(tmp_path: Path) -> None:
+    """C14: real writes of the file. Text that is streamed, messages that come and seconds that pass are no reason for one."""
+    with Serving(tmp_path / "home", module="tests.e2e.stumbling", drain_timeout_s="60") as serving:
+        sessions = [serving.new_session() for _ in range(3)]
+        for session_id, text in zip(sessions, ("count 10 0.1", "count 25 0.1", "tick"), strict=True):
+            serving.post(session_id, text)
+            serving.wait_for(session_id, state="running")
+        process = serving.reaped()
+        with Writes(serving.home / "status.json") as writes:
+            serving.order("/api/admin/stop")
+            wait_until(lambda: serving.written["running_turns"] == 1)
+            for number in range(5):
+                serving.post(sessions[0], f"for later {number}")
+            before = len(str(serving.session(sessions[2])["messages"]))
+            wait_until(lambda: len(str(serving.session(sessions[2])["messages"])) > before + 300)
+            assert writes.count() == 3  # Draining with three turns, with two, with one.
+            (serving.home / "enough").touch()
+            assert process.wait(30) == 0
+            assert writes.count() == 2  # Stopping, stopped.
 
 
 def test_a_kill_in_the_middle_of_a_drain_leaves_draining_in_the_status_file(tmp_path: Path) -> None:

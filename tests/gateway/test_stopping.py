@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,36 @@ def test_after_a_stop_nothing_runs_and_everything_is_in_the_store(home: Home) ->
     assert life.answers(BOB) == ["told ada"]
 
 
+@pytest.mark.parametrize("window_s", [0.0, 60.0])
+def test_after_a_stop_no_task_of_it_is_left_whatever_was_in_flight(home: Home, window_s: float) -> None:
+    """C7: a turn with its tool, a send without an answer, the intakes, whoever watches and sweeps; and no timer that would wake one."""
+    life = home.start(drain_timeout_s=window_s)
+    life.under_way("call:deed 1000")
+    home.edge.hangs.add("sending")
+    life.write("say:done", chat=BOB, sender=BOB)
+    life.until(lambda: home.edge.count("sending"))
+    assert len(asyncio.all_tasks(life.loop)) > 10
+    life.do(life.gateway.stop(reason="shutdown_timeout"))
+    assert {task.get_name() for task in asyncio.all_tasks(life.loop)} == set()
+    seen = len(home.edge.seen)
+    life.pass_s(3600)
+    assert len(home.edge.seen) == seen and home.done == []
+
+
+def test_a_message_that_is_being_taken_in_when_it_stops_is_confirmed_and_kept_or_neither(home: Home) -> None:
+    """C7, P1: wherever the stop meets it, its platform has it or the store does."""
+    life, confirmed = home.start(), set()
+    for number in range(40):
+        update = home.write(f"say:{number}")
+        life.pass_s(0.007 * number)
+        life.stop()
+        confirmed.add(update.dedup_key in home.server.confirmed)
+        life = home.start()
+        life.until(partial(home.server.confirmed.__contains__, update.dedup_key))
+        life.rest()
+    assert home.replies() == [str(number) for number in range(40)] and confirmed == {True, False}
+
+
 def test_whoever_waits_for_the_end_is_released_at_the_end_and_not_before(home: Home) -> None:
     """C7"""
     life = home.start(drain_timeout_s=10.0)
@@ -298,6 +329,23 @@ def test_the_agent_is_closed_once_after_its_last_run(home: Home) -> None:
     life.stop()
     assert home.edge.count("agent closed") == 1
     assert home.edge.seen.index(WORDS["shutdown_timeout"]) < home.edge.seen.index("agent closed")
+
+
+def test_a_process_that_handed_over_closes_its_agent_once_after_the_last_turn_that_runs_in_it(home: Home) -> None:
+    """C8, C24: its successor's agent stays open."""
+    old = home.start()
+    old.under_way("say:half|sleep:60|say:, whole")
+    new, retiring = hand_over(home, old)
+    new.pass_s(30)
+    assert home.edge.count("agent closed") == 0
+    new.until(retiring.done)
+    new.do(old.gateway.stop(reason="shutdown_timeout"))
+    assert home.edge.count("agent closed") == 1
+    old.die()
+    new.say("hello", chat=BOB, sender=BOB)
+    assert home.told(BOB) == ["re: hello"]
+    new.stop()
+    assert home.edge.count("agent closed") == 2
 
 
 @pytest.mark.parametrize("place", ["agent closed", "platform closed"])

@@ -165,10 +165,15 @@ class Life:
             raise
 
     def _move(self, happened: Input) -> None:
+        if self._become(happened):
+            self._on_state(self.state)
+
+    def _become(self, happened: Input) -> bool:
+        """Whether that is another state; nobody is told of it yet."""
         before, self.state = self.state, lifecycle.after(self.state, happened)
         if before is not self.state:
             log.info("gateway", state=self.state, before=before, because=happened)
-            self._on_state(self.state)
+        return before is not self.state
 
     # safe mode
 
@@ -291,7 +296,7 @@ class Life:
         retiring = self.state is GatewayState.RETIRING
         if retiring and not self._lanes.running:
             self._move(Input.EMPTY)
-        self._move(Input.STOP)
+        changed = self._become(Input.STOP)
         told, in_time = False, True
         if self.state is GatewayState.DRAINING:
             self._draining_since = self._clock.now()
@@ -299,6 +304,8 @@ class Life:
         async with self._named("record"):
             await self._record_drain(reason)
             await self._record_end()
+        if changed:  # Whoever reads the state can rely on the record.
+            self._on_state(self.state)
         if self.state is GatewayState.DRAINING:
             async with self._named("announce"):
                 told = await self._announce(reason, by, retiring=retiring)
