@@ -197,7 +197,7 @@ def test_a_service_that_is_stopped_stays_down_and_is_no_failure(machine: Machine
             gone = f"The last one (process {pid}) is gone; its last state was"
             words = {
                 "systemctl": f"{gone} running: not running, comes back with its supervisor (systemd).",
-                "holdfast": f"{gone} stopped. Start it with `holdfast serve`.",
+                "holdfast": f"{gone} stopped. Start it with `holdfast serve --home ",
             }
             assert said.code == 1 and words[how] in said.out
             assert machine.run("systemctl", "--user", "start", service.name).code == 0
@@ -285,6 +285,35 @@ def test_a_service_that_cannot_start_says_why_and_does_not_try_for_ever(machine:
         assert "Cannot listen on nowhere.invalid" in service.must("logs").out
         (service.home / "config.toml").write_text("port = 'none'\n")
         assert "Its settings are wrong" in service("status").out
+
+
+# Another program that has the port.
+HOLDS = """
+import signal, socket
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.1", 8420))
+listener.listen()
+print("held", flush=True)
+signal.pause()
+"""
+
+
+def test_a_port_in_other_hands_is_tried_again_until_it_is_free(machine: Machine, tmp_path: Path) -> None:
+    """C26: exit code 69; no human has to do anything."""
+    with Service(machine, tmp_path) as service:
+        service.must("install", "--user")
+        service.must("stop")
+        with machine.start(sys.executable, "-c", HOLDS) as other:
+            assert other.stdout is not None and other.stdout.readline() == "held\n"
+            said = service("start")
+            assert said.code == 1 and "Port 8420 on 127.0.0.1 is taken by another program." in said.err
+            wait_until(lambda: int(service.show("NRestarts")) >= 2)
+            assert service.show("ActiveState") == "activating"
+            for process in psutil.Process(other.pid).children() or [psutil.Process(other.pid)]:
+                process.kill()
+        wait_until(service.is_up)
+        assert service.status["gateway_state"] == "running"
 
 
 def test_a_name_that_serves_another_home_folder_is_not_taken_over(machine: Machine, tmp_path: Path) -> None:

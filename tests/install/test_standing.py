@@ -74,6 +74,8 @@ def test_a_service_is_up_only_when_everything_fits_together() -> None:
     ("shown", "word"),
     [
         (Shown(active="failed", result="exit-code", exit_status=78), "as it is configured"),
+        (Shown(active="activating", result="exit-code", exit_status=69), "its home folder, its port or its address"),
+        (Shown(active="inactive", result="success", exit_status=75), "stopped by a signal"),
         (Shown(active="failed", result="exit-code", exit_status=203), "interpreter cannot be run"),
         (Shown(active="failed", result="exit-code", exit_status=1), "exit code 1"),
         (Shown(active="failed", result="start-limit-hit"), "too often"),

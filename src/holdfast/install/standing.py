@@ -74,8 +74,11 @@ def not_up(shown: Shown, status: Mapping[str, Any] | None, *, lives: bool, answe
     return None
 
 
-# Exit codes of the supervisor itself, from before our program runs.
-BEFORE_US = {
+ENDS = {
+    exits.HELD: "another process has its home folder, its port or its address for now, exit code 69",
+    exits.AGAIN: "it was stopped by a signal and comes back with the service, exit code 75",
+    exits.CONFIG: "it refused to start as it is configured, exit code 78",
+    # Of the supervisor itself, from before our program runs.
     200: "its folder cannot be entered",
     203: "its interpreter cannot be run",
     216: "its group is not known",
@@ -94,9 +97,7 @@ RESULTS = {
 def explained(shown: Shown) -> str:
     """Why a service is not up, in words."""
     if shown.result == "exit-code" or (shown.result == "success" and shown.exit_status):
-        if shown.exit_status == exits.CONFIG:
-            return "it refused to start as it is configured, exit code 78"
-        return BEFORE_US.get(shown.exit_status, f"it ended with exit code {shown.exit_status}")
+        return ENDS.get(shown.exit_status, f"it ended with exit code {shown.exit_status}")
     if shown.result == "success":
         return "it is starting" if shown.active == "activating" else "nobody started it, or it was stopped"
     return RESULTS.get(shown.result, shown.result)
