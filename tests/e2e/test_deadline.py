@@ -61,6 +61,22 @@ def test_a_signal_ends_a_process_in_time_whose_event_loop_is_blocked(tmp_path: P
         wait_until(lambda: "has not answered" in serving.output())
         assert serving.stop(number, timeout_s=30) == 75
         assert "did not end in time" in serving.output() and "in _stay" in serving.output()
+        assert (serving.written["gateway_state"], serving.written["why"]) == ("running", signal.Signals(number).name)
+        wait_until(lambda: ended(tool))
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_an_announced_stop_of_a_process_whose_event_loop_is_blocked_stays_one(tmp_path: Path, writable: bool) -> None:
+    """C18, C23, C26, D9: by the marker, or by the signal that needs none; it ends itself, and nobody has to kill it."""
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="2") as serving:
+        _, tool = with_a_tool(serving, "block")
+        (serving.home / "stumble").write_text("block")
+        wait_until(lambda: "has not answered" in serving.output())
+        if not writable:
+            (serving.home / "planned-stop.json").mkdir()
+        process = serving.reaped()
+        assert holdfast(serving.home, "stop").code == 0
+        assert process.wait(30) == 0 and serving.written["gateway_state"] == "stopped"
         wait_until(lambda: ended(tool))
 
 
