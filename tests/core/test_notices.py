@@ -138,6 +138,18 @@ def test_a_session_that_is_stuck_says_how_often_it_was_interrupted_and_continues
     )
 
 
+def test_one_that_was_interrupted_too_often_in_all_is_suspended_too_and_operators_are_told_how_to_continue_it() -> None:
+    """A17"""
+    assert notices.stuck(10, in_a_row=False) == (
+        "10 restarts interrupted this conversation, so it is suspended. "
+        "Send /resume to continue it, or a message to start a new conversation."
+    )
+    assert notices.suspended_elsewhere(session(title="Bridges")) == (
+        "The conversation “Bridges” (k) is suspended: Holdfast was interrupted again and again while working on it. "
+        "The log says more. To continue it: holdfast resume s"
+    )
+
+
 def test_what_is_said_before_and_after_a_restart() -> None:
     """C10, C11: it promises an attempt and no more."""
     assert notices.restarting() == "Holdfast is restarting."

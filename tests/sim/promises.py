@@ -201,6 +201,23 @@ def one_request_is_one_change(found: Evidence) -> None:
     assert not twice, f"A22: {twice} were carried out more than once"
 
 
+def a_question_is_answered_only_once_it_was_asked(found: Evidence) -> None:
+    """A27: a message of a chat is an answer only if the question had been delivered there when the message was accepted."""
+    for session in found.sessions.values():
+        if not session.chats:
+            continue
+        accepted = {event.message_id: item.seq for item, event in session.log.of(e.MessageAccepted)}
+        arrived: dict[str, int] = {}
+        for item, changed in session.log.of(e.DeliveryChanged):
+            if changed.state == DeliveryState.SENT:
+                arrived.setdefault(changed.delivery_id, item.seq)
+        for _, answered in session.log.of(e.QuestionAnswered):
+            if answered.message_id is None:
+                continue  # At its own address: whoever did it had read it.
+            told = min((seq for name, seq in arrived.items() if name.startswith(f"{answered.question_id}.asked")), default=None)
+            assert told is not None and told < accepted[answered.message_id], f"A27: {answered} answers what had not been asked"
+
+
 def p8_a_stop_wins(found: Evidence) -> None:
     """P8, A21: a stop that was acknowledged is on record, its turn ends as cancelled, and is never brought back to life."""
     for turn in found.turns:
@@ -393,6 +410,7 @@ PROMISES = (
     p6_no_phantom_turns,
     p7_what_you_saw_is_what_is_stored,
     p8_a_stop_wins,
+    a_question_is_answered_only_once_it_was_asked,
     one_request_is_one_change,
     a_page_that_loads_late_shows_the_same,
     answers_are_whole,

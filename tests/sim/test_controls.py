@@ -56,6 +56,13 @@ class ForgetsOpenCalls(_Lying):
         return await self._store.take_turn(session_id, events=kept, **named)
 
 
+class TakesWhateverComesForAnAnswer(_Lying):
+    """Does not ask whether a question has reached its chat."""
+
+    async def accept(self, session_id: str, *, message_id: str, **named: Any) -> Accepted:
+        return await self._store.accept(session_id, message_id=message_id, **named | {"on_page": True})
+
+
 class OverlooksStops(_Lying):
     """Does not say of a cut turn that it was stopped."""
 
@@ -101,6 +108,21 @@ def test_a_fault_that_was_put_in_is_found(fault: dict[str, Any], breach: str) ->
         **fault,
     )
     with pytest.raises(AssertionError, match=breach):
+        raise AssertionError(found)
+
+
+def test_an_answer_to_a_question_that_nobody_had_seen_is_found() -> None:
+    """A27"""
+
+    def tell(world: World) -> None:
+        world.server.takes_s = 5.0  # Long enough to write before the question is there.
+        world.person("ann", Say("ask:why?|say:two"), Say("because", once=("question.asked", 1)), chats=True)
+
+    found = _first_breach(
+        tell,
+        wrap=lambda store: cast(Store, TakesWhateverComesForAnAnswer(store)),
+    )
+    with pytest.raises(AssertionError, match=r"A27: .* answers what had not been asked"):
         raise AssertionError(found)
 
 
