@@ -391,3 +391,5 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:  # A full disk, a file in the way, a folder that is not ours: the system's own words say which.
+        fail(f"Could not start: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}. Fix that, and run this again.")

@@ -33,7 +33,7 @@ from holdfast.core.restarts import By
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Owner
-from holdfast.process import handover, logs, orders, system
+from holdfast.process import handover, leftovers, logs, orders, system
 from holdfast.process.console import Console
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.process.report import Report
@@ -143,7 +143,7 @@ async def _build(
     name = report.owner = ids.new("o")
     owner_lock = OwnerLock(config.home, name, report.life, after=heir.estate.owner if heir else None)
     closing.callback(owner_lock.release)
-    locks.sweep()
+    leftovers.sweep(config.home, locks, now=clock.now())
     if heir is not None:
         check_beside(heir.estate.schema)
     store = await open_store(config.home, now=clock.now, expected=heir.estate.database if heir else None)

@@ -44,11 +44,9 @@ def test_a_marker_that_names_the_process_stops_it_once(tmp_path: Path) -> None:
 
 
 def test_a_marker_for_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    """D2, D8, D4: another process, an earlier life of this one, one that was written too long ago; also at the next start."""
+    """D2, D8, D4: another process, an earlier life of this one; also at the next start."""
     with Serving(tmp_path / "home") as serving:
         for marker in (
-            marker_for(serving.pid, older_ms=61_000),
-            marker_for(serving.pid, older_ms=-3_600_000),
             marker_for(serving.pid, started_ms=-60_000),
             marker_for(psutil.Process().pid),
         ):
@@ -62,6 +60,21 @@ def test_a_marker_for_somebody_else_is_left_alone(tmp_path: Path) -> None:
         assert place.exists()
         serving.start()
         assert serving.new_session() and place.exists()
+
+
+@pytest.mark.parametrize("older_ms", [61_000, -3_600_000], ids=["old", "from the future"])
+def test_a_marker_that_counts_for_nobody_is_removed_by_whichever_process_finds_it_and_stops_nobody(tmp_path: Path, older_ms: int) -> None:
+    """D8: while it serves, and at a start; whomever it names."""
+    with Serving(tmp_path / "home") as serving:
+        place = serving.home / "planned-stop.json"
+        for pid in (serving.pid, psutil.Process().pid):
+            put(serving, marker_for(pid, older_ms=older_ms))
+            wait_until(lambda: not place.exists())
+        assert serving.new_session()
+        serving.kill()
+        put(serving, marker_for(psutil.Process().pid, older_ms=older_ms))
+        serving.start()
+        assert not place.exists() and serving.new_session()
 
 
 def test_a_marker_that_does_not_read_is_survived_and_obeyed_once_it_does(tmp_path: Path) -> None:

@@ -271,11 +271,17 @@ def test_on_a_full_disk_nothing_is_acknowledged_and_it_goes_on_by_itself_when_th
                 assert answer.status_code in (202, 429), answer.text
                 acknowledged += answer.status_code == 202
             assert refused is not None and refused.json()["error"]["code"] == "store_full"
-            assert client.get("/api/status").json()["degraded"]
+            fill(small_disk)  # Whatever the reserve gave up is taken, too: there is no room for one more file.
+            told = client.get("/api/status").json()["degraded"]
+            assert told == "the disk is full"
+            wait_until(lambda: serving.written["degraded"] == told)
+            assert client.get("/healthz").text == "not ok\n"
             ballast.unlink()
             deadline = time.monotonic() + 60
             while client.get("/api/status").json()["degraded"] and time.monotonic() < deadline:
                 time.sleep(0.1)
+            wait_until(lambda: serving.written["degraded"] is None)
+            assert client.get("/healthz").text == "ok\n"
             assert client.post(f"/api/sessions/{session_id}/messages", json={"text": "after"}).status_code in (202, 429)
         session = serving.wait_for(session_id)
         users = [message for message in session["messages"] if message["role"] == "user"]
@@ -288,6 +294,7 @@ def test_on_a_full_disk_nothing_is_acknowledged_and_it_goes_on_by_itself_when_th
 def test_the_printed_address_signs_in_once(tmp_path: Path) -> None:
     """The code is used up by its first use; the cookie outlives a restart."""
     with Serving(tmp_path / "home") as serving:
+        wait_until(lambda: "#code=" in serving.output())  # It answers a moment before it says so.
         code = serving.output().split("#code=")[1].split()[0]
         with httpx.Client(base_url=serving.url) as browser:
             assert browser.get("/api/sessions").status_code == 401

@@ -16,5 +16,12 @@ def names(marker: dict[str, Any] | None, life: Life, *, now: int) -> bool:
     """Whether a marker asks this life to stop, and is young enough to count."""
     if marker is None or life_in(marker) != life:
         return False
+    return not stale(marker, now=now)
+
+
+def stale(marker: dict[str, Any] | None, *, now: int) -> bool:
+    """Whether a marker counts for nobody any more. One from the future is of a clock that was wrong: it must not count later."""
+    if marker is None:
+        return False
     written = marker.get("written_at")
-    return isinstance(written, int) and abs(now - written) <= COUNTS_FOR_MS
+    return not isinstance(written, int) or abs(now - written) > COUNTS_FOR_MS

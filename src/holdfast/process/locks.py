@@ -102,6 +102,6 @@ class OwnerLocks:
     def sweep(self) -> None:
         """Removes the files of owners that are gone."""
         with contextlib.suppress(OSError):
-            for path in self._folder.glob("*"):
+            for path in self._folder.glob("[!.]*"):  # One with a dot is about to be locked.
                 if not self.alive(path.name):
                     path.unlink(missing_ok=True)

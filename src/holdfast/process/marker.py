@@ -10,6 +10,7 @@ from holdfast import files
 from holdfast.core import planned_stop
 from holdfast.core.lives import Life, life_in
 from holdfast.core.planned_stop import NAME
+from holdfast.process.leftovers import remove_stale_marker
 
 POLL_S = 0.5
 
@@ -44,8 +45,10 @@ async def watch(home: Path, life: Life, *, now: Callable[[], int], obeys: Callab
                 stop()
                 return
             trouble = ""
+            remove_stale_marker(home, now=now())
         except (OSError, ValueError) as error:
             if str(error) != trouble:
                 trouble = str(error)
                 log.warning("the stop marker cannot be read", error=trouble)
+            remove_stale_marker(home, now=now())
         await asyncio.sleep(POLL_S)

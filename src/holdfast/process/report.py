@@ -50,9 +50,9 @@ class Report:
         self._state = GatewayState.STARTING
 
     async def status(self) -> dict[str, Any]:
-        """Also while the store cannot be read: then with the counts that were known last, and why in `degraded`."""
+        """Also while the store cannot be read, or no descriptor is left to ask who lives: then with what was known last."""
         if self.gateway is not None:
-            with contextlib.suppress(Unavailable):
+            with contextlib.suppress(Unavailable, OSError):
                 counts = await self.gateway.counts()
                 self._counts = {name: getattr(counts, name) for name in COUNTED}
                 self._retiring = await self._others()
@@ -62,7 +62,7 @@ class Report:
         """Keeps the file true about the store, and about those who retire beside this process, while it serves."""
         degraded = None
         while not self.silent and self._state in (GatewayState.RUNNING, GatewayState.PAUSED, GatewayState.HANDING_OVER):
-            with contextlib.suppress(Unavailable):
+            with contextlib.suppress(Unavailable, OSError):
                 self._retiring = await self._others()
             shown = self.snapshot()
             if shown["degraded"] != degraded:

@@ -23,9 +23,12 @@ class RestartNote:
         try:
             found: dict[str, Any] = files.read(self._path) or {}
             return msgspec.convert(found.get("requests", []), list[Request])
-        except (OSError, ValueError) as error:
+        except OSError as error:
             log.warning("the restart note cannot be read", error=str(error))
-            return []
+        except ValueError as error:
+            log.warning("the restart note is damaged, and removed", error=str(error))
+            self.keep([])
+        return []
 
     def keep(self, requests: Sequence[Request]) -> None:
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast import files
 
 STATUS = "status.json"
+MAKING = "status.making"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -27,7 +28,7 @@ class StatusFile:
                 if error.errno not in FULL:
                     raise
         text = json.dumps(status, indent=1) + "\n"
-        making = self._path.with_suffix(".making")
+        making = self._path.with_name(MAKING)
         try:
             making.write_text(text)
             os.chmod(making, 0o600)

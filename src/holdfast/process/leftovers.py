@@ -1,0 +1,81 @@
+"""What processes that died left in the home folder: files that were never finished, sockets and locks without an owner, markers that no
+longer count. Whichever process finds one removes it.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+import structlog
+
+from holdfast import files
+from holdfast.core import planned_stop, restarts
+from holdfast.process.locks import OwnerLocks
+from holdfast.process.status import MAKING
+
+# Names under which files are made before they get their own. That takes milliseconds.
+UNFINISHED = (f".{planned_stop.NAME}.*", f".{restarts.NOTE}.*", MAKING, ".token", ".writable", "owners/.*")
+MADE_WITHIN_S = 60.0
+
+log = structlog.get_logger()
+
+
+def sweep(home: Path, locks: OwnerLocks, *, now: int) -> None:
+    """At a start, before anything of this process lies there."""
+    locks.sweep()
+    for pattern in UNFINISHED:
+        for path in _found(home, pattern):
+            if _older_than(path, MADE_WITHIN_S, now):
+                _remove(path)
+    for path in _found(home / "run", "*.sock"):
+        if not locks.alive(path.stem):
+            _remove(path)
+    remove_stale_marker(home, now=now)
+
+
+def remove_stale_marker(home: Path, *, now: int) -> None:
+    """A marker that counts for nobody any more, or was never one. It is taken aside first: a new one may come in the same moment."""
+    path = home / planned_stop.NAME
+    if not _is_stale(path, now):
+        return
+    aside = home / f".{planned_stop.NAME}.{os.getpid()}.old"
+    with contextlib.suppress(OSError):
+        os.rename(path, aside)
+        if _is_stale(aside, now):
+            aside.unlink()
+            log.info("a stop marker that no longer counts was removed")
+        else:
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, path)
+            aside.unlink()
+
+
+def _is_stale(path: Path, now: int) -> bool:
+    try:
+        return planned_stop.stale(files.read(path), now=now)
+    except ValueError:
+        return _older_than(path, planned_stop.COUNTS_FOR_MS / 1000, now)
+    except OSError:
+        return False
+
+
+def _found(folder: Path, pattern: str) -> list[Path]:
+    try:
+        return list(folder.glob(pattern))
+    except OSError:
+        return []
+
+
+def _older_than(path: Path, seconds: float, now: int) -> bool:
+    try:
+        return now / 1000 - path.stat().st_mtime > seconds
+    except OSError:
+        return False
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+        log.info("a leftover was removed", file=path.name)
+    except OSError as error:
+        log.warning("a leftover cannot be removed", file=path.name, error=str(error))
