@@ -46,6 +46,8 @@ def test_a_stop_ends_in_time_though_the_agent_does_not_let_go(tmp_path: Path, wo
         said = serving.output()
         assert re.search(r"the stop did not end in time, at the step '[a-z ]+'", said) and "most recent call first" in said
         assert word == "deaf" or "in _stay" in said, "the stack of what blocks"
+        kept = (serving.home / "holdfast.log").read_text()
+        assert "did not end in time, at the step" in kept and "most recent call first" in kept
         wait_until(lambda: ended(tool))
         serving.start()
         session = serving.session(session_id)

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from holdfast import __version__, marks, processes
+from holdfast.config import LOG
 from holdfast.core import exits
 from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, Unavailable
 from holdfast.core.exits import End
@@ -73,7 +74,14 @@ class Tenure:
         self.front_reader: int | None = None
         self.front: front.Front | None = None
         loop = asyncio.get_running_loop()
-        self._watchdog = Watchdog(loop, supervisor, home / processes.OWNERS / (report.owner or ""), self._last_words, self._code)
+        self._watchdog = Watchdog(
+            loop,
+            supervisor,
+            beats=home / processes.OWNERS / (report.owner or ""),
+            log=home / LOG,
+            last_words=self._last_words,
+            code=self._code,
+        )
         gateway.life.step = self._watchdog.step
         self.orders = Orders(
             home=home,

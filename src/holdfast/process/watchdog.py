@@ -1,6 +1,7 @@
 """A thread that no tool and no blocked event loop can hold up: it notices a loop that hangs, and ends a stop that does not."""
 
 import asyncio
+import contextlib
 import faulthandler
 import os
 import sys
@@ -8,8 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-import structlog
+from typing import TextIO
 
 from holdfast.core.lifecycle import HUNG_AFTER_S
 from holdfast.process.supervisor import Supervisor
@@ -17,18 +17,23 @@ from holdfast.process.supervisor import Supervisor
 BEAT_S = 1.0
 LAST_WORDS_S = 2.0
 
-log = structlog.get_logger()
-
 
 class Watchdog:
     """While the loop answers, the file `beats` is touched and the service manager is told. `arm` sets the time by which the process must
-    have ended; past it everyone's stack is printed and the process ends with `code`, whatever it is doing.
+    have ended; past it everyone's stack is printed, to `log` as well, and the process ends with `code`, whatever it is doing.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, supervisor: Supervisor, beats: Path, last_words: Callable[[], None], code: Callable[[], int]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        supervisor: Supervisor,
+        *,
+        beats: Path,
+        log: Path,
+        last_words: Callable[[], None],
+        code: Callable[[], int],
     ) -> None:
-        self._loop, self._supervisor, self._beats = loop, supervisor, beats
+        self._loop, self._supervisor, self._beats, self._log = loop, supervisor, beats, log
         self._last_words, self._code = last_words, code
         self._answered = time.monotonic()
         self._told = 0.0
@@ -99,11 +104,21 @@ class Watchdog:
                 self._supervisor.alive()
         elif not self._hung:
             self._hung = True
-            print(f"holdfast: the event loop has not answered for {silent_s:.0f} s; this is where it stands:", file=sys.stderr, flush=True)
-            faulthandler.dump_traceback(file=sys.stderr)
+            self._show(f"the event loop has not answered for {silent_s:.0f} s")
 
     def _end(self) -> None:
         """What it leaves undone when it hangs itself is lost: what matters most comes first."""
         self._last_words()
-        print(f"holdfast: the stop did not end in time, at the step {self._step!r}; this is where it stands:", file=sys.stderr, flush=True)
-        faulthandler.dump_traceback(file=sys.stderr)
+        self._show(f"the stop did not end in time, at the step {self._step!r}")
+
+    def _show(self, what: str) -> None:
+        """Not through the log's own thread and locks, which may be what hangs."""
+        with contextlib.suppress(OSError):
+            _show(what, sys.stderr)
+        with contextlib.suppress(OSError), self._log.open("a") as file:
+            _show(what, file)
+
+
+def _show(what: str, file: TextIO) -> None:
+    print(f"holdfast: {what}; this is where it stands:", file=file, flush=True)
+    faulthandler.dump_traceback(file=file)
