@@ -101,6 +101,14 @@ class Deletion(msgspec.Struct, frozen=True):
     undo_until: int
 
 
+class Usage(msgspec.Struct, frozen=True):
+    """What the store takes up, how many sessions there are, and of how many deleted ones the content is still to be removed."""
+
+    bytes: int
+    sessions: int
+    removing: int
+
+
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
     """Words to the gateway itself, in a conversation. They start no turn."""
 
@@ -268,6 +276,13 @@ class Store(Protocol):
         write-ahead log. What stays of one is its id, its key, when and by whom it was deleted, and digests of its dedup keys. At
         most `steps` small transactions; killed after any of them, the next call continues. Gives whether there is more to do at once.
         """
+
+    async def remove_oldest(self, *, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
+        """Deletes, by "retention", up to `limit` sessions whose last sign of life was before a time, the oldest first. Never one that is
+        pinned, pending or queued, has an open turn, or owes a reply. Gives their ids.
+        """
+
+    async def usage(self) -> Usage: ...
 
     # reading the log
 

@@ -59,6 +59,7 @@ class SessionDeleted(Event, frozen=True):
     kind = "session.deleted"
     by: str
     purge_at: int
+    why: str | None = None
 
 
 class SessionUndeleted(Event, frozen=True):
@@ -76,6 +77,7 @@ class SessionPurged(Event, frozen=True):
     generation: int
     deleted_at: int
     by: str
+    why: str | None = None
     current: bool = False
 
 

@@ -12,6 +12,7 @@ from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.resets import Policy
 from holdfast.core.restarts import By
+from holdfast.core.retention import Limits
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.gateway.acceptance import Acceptance, Said
@@ -44,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     resets: dict[str, Policy] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
     undo_delete_s: float = 600.0
+    retention: Limits = Limits()
     home_channels: tuple[str, ...] = ()
 
 
@@ -138,7 +140,14 @@ class Gateway:
             intake=intake,
             deliveries=Deliveries(store=store, clock=clock, platforms=platforms, tasks=tasks),
             housekeeping=Housekeeping(
-                store=store, clock=clock, liveness=liveness, owner=owner, lanes=self.lanes, keep_streams_s=self.settings.keep_streams_s
+                store=store,
+                clock=clock,
+                liveness=liveness,
+                owner=owner,
+                lanes=self.lanes,
+                keep_streams_s=self.settings.keep_streams_s,
+                retention=self.settings.retention,
+                undo_delete_s=self.settings.undo_delete_s,
             ),
             announcements=self.announcements,
             crash_policy=self.settings.crash_policy,
