@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.turns import TurnState
 from tests.fakes.platform import session_key
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
@@ -211,6 +212,19 @@ def test_a_turn_whose_answer_came_while_it_was_a_suspect_goes_on_on_trial(home: 
     life.write("eve", chat="bob", sender="bob")
     life.until(lambda: begun(home) == ["ann", "bob", "bob"])
     assert life.session("bob").on_trial and not life.session("ann").on_trial
+
+
+@pytest.mark.parametrize("ends", ("say:all|sleep:2", "sleep:2|fail", "stopped", "sleep:2|nothing"))
+def test_a_trial_is_passed_by_any_end_that_its_process_survives(home: Home, ends: str) -> None:
+    """A25: completed, failed, cancelled, or without an answer (R4)."""
+    suspects(home, ["ann", "bob"], "hang" if ends == "stopped" else ends)
+    life = home.start()
+    life.until(lambda: begun(home) == ["bob"])
+    if ends == "stopped":
+        life.write("/stop", chat="bob", sender="bob")
+    life.until(lambda: life.session("bob").turn_state is TurnState.ENDED, within_s=10)
+    assert count(life, "bob") == 0 and not life.session("bob").on_trial
+    life.until(lambda: begun(home) == ["bob", "ann"], within_s=5)
 
 
 def test_a_trial_is_passed_by_living_on_and_the_next_begins_then(home: Home) -> None:

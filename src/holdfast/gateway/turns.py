@@ -230,7 +230,7 @@ class Attempt:
 
     def _interruption(self, reason: str, end: End) -> Interruption:
         lived_ms = int(1000 * (self._clock.monotonic() - self._began))
-        progressed = blame.made_progress(spoke=self._log.spoke, lived_ms=lived_ms)
+        progressed = blame.made_progress(spoke=False, lived_ms=lived_ms)  # Whether it spoke is known where this is written.
         return Interruption(reason=reason, end=end, progressed=progressed, lived_ms=lived_ms, written=len(self._so_far))
 
     async def run(self) -> None:
