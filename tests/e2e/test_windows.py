@@ -255,6 +255,20 @@ def test_a_stop_of_a_home_that_nobody_serves_ends_what_retires_there(serving: Se
     is_interrupted_once(serving, session_id)
 
 
+def test_a_stop_reaches_the_others_also_when_it_cannot_be_recorded(tmp_path: Path) -> None:
+    """C30, C23: the disk hangs, so they are signalled, and each ends by its deadline."""
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="4") as serving:
+        retiring = serving.pid
+        running(serving, "tick")
+        hand_over(serving)
+        (serving.home / "stumble").write_text("disk hang")
+        wait_until((serving.home / "hung").exists)
+        front = serving.reaped()
+        os.kill(retiring, signal.SIGTERM)
+        wait_until(lambda: gone(serving), 60)
+        assert front.wait(10) == 75 and serving.written["gateway_state"] == "running"
+
+
 def test_an_operators_stop_during_an_unplanned_drain_stays(tmp_path: Path) -> None:
     """C28, C18: by HTTP, after a bare signal; beside a process that retires."""
     with Serving(tmp_path / "home", module=STUMBLING, drain_timeout_s="60") as serving:
