@@ -1,5 +1,5 @@
 """The mark in the environment of every process that a tool starts: which home it belongs to, which life of the gateway started it, and for
-which turn and call.
+which session, turn and call.
 
 A command may leave its process group and outlive its parent, but it passes its environment on. So whatever a gateway leaves running is
 found by this mark: by the gateway itself, and by whoever ended it from outside.
@@ -15,6 +15,7 @@ from holdfast import processes
 from holdfast.core.lives import Life
 
 VARIABLE = "HOLDFAST_OWNER"
+SESSION = "HOLDFAST_SESSION_ID"
 TURN = "HOLDFAST_TURN_ID"
 CALL = "HOLDFAST_CALL"
 # What is killed may have started more while it was being looked for.

@@ -579,6 +579,7 @@ class Agent(Protocol):
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`)."""
 
+    session_id: str
     session_key: str
     generation: int
     turn_id: str
@@ -595,6 +596,9 @@ class Tool(Protocol):
 
     async def stop(self, turn_id: str) -> int:
         """Kills what calls of this turn, run here, left running after they had returned: the turn was stopped. Gives how many."""
+
+    async def end_session(self, session_id: str) -> int:
+        """Kills what calls of this session left running, whichever process of this home started them. Gives how many."""
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Cancelled means: whatever it started is dead when this has returned. What goes on after a call that returned is named in its

@@ -35,6 +35,7 @@ def test_deleting_stops_the_turn_and_drops_what_it_would_have_said(tmp_path: Pat
         life = here.start()
         session = life.under_way("say:half|call:stubborn")
         delete(life, session.session_id)
+        assert here.edge.count(f"deed of {session.session_id} ended") == 1
         life.until(lambda: life.session(session.session_id).turn_state is TurnState.ENDED, within_s=5.0)
         assert life.do(life.store.session(session.session_id)).deleted
         life.pass_s(30)
@@ -242,6 +243,7 @@ def test_what_is_kept_too_long_is_removed_on_record_and_can_be_brought_back(tmp_
         life.pass_s(864 + 60)
         assert life.do(life.store.session(old)).deleted
         [entry] = here.logged("session removed by retention")
+        assert here.edge.count(f"deed of {old} ended") == 1
         assert (entry["session"], entry["why"]) == (old, "nothing was said in it for 0.01 days")
         life.do(life.gateway.undelete_session(old, by="owner"))
         life.pass_s(300)

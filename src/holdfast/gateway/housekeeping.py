@@ -2,6 +2,7 @@
 gone."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -34,9 +35,11 @@ class Housekeeping:
         keep_streams_s: float,
         retention: Limits,
         undo_delete_s: float,
+        on_removed: Callable[[str], Awaitable[None]],
     ) -> None:
         self._store, self._clock, self._liveness, self._owner, self._lanes = store, clock, liveness, owner, lanes
         self._keep_streams_s, self._retention, self._undo_delete_s = keep_streams_s, retention, undo_delete_s
+        self._on_removed = on_removed
 
     async def index(self) -> None:
         while True:
@@ -90,3 +93,4 @@ class Housekeeping:
         removed = await self._store.remove_oldest(before=removal.before, limit=removal.limit, why=removal.why, until=until, at=now)
         for session_id in removed:
             log.info("session removed by retention", session=session_id, why=removal.why)
+            await self._on_removed(session_id)

@@ -104,6 +104,7 @@ class Face:
             await self._log.output(call.call_id, text)
 
         context = ToolContext(
+            session_id=self._log.lease.session_id,
             session_key=self._request.session_key,
             generation=self._request.generation,
             turn_id=self._request.turn_id,
