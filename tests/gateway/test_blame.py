@@ -291,6 +291,20 @@ def test_a_human_who_resumes_a_suspect_ends_the_suspicion(home: Home) -> None:
     assert count(life, "ann") == 0 and not life.session("ann").on_trial
 
 
+def test_whoever_asks_is_told_why_a_suspect_waits(home: Home) -> None:
+    """A25, A26: what is shown is true, and says what it waits for."""
+    suspects(home, ["ann", "bob"], "hang")
+    life = home.start()
+    life.until(lambda: begun(home) == ["bob"])
+    life.write("/status", chat="ann", sender="ann")
+    life.until(lambda: home.told("ann"))
+    assert home.told("ann")[0].splitlines()[:3] == [
+        "This conversation is interrupted.",
+        "Its last work was interrupted by a crash.",
+        "2 restarts in a row interrupted it. Holdfast continues such conversations one at a time, so its work may wait for some minutes.",
+    ]
+
+
 def test_a_stop_while_it_waits_for_its_trial_ends_it_at_once(home: Home) -> None:
     """A21, R0"""
     suspects(home, ["ann", "bob"], "hang")
