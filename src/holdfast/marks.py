@@ -8,6 +8,7 @@ found by this mark: by the gateway itself, and by whoever ended it from outside.
 import hashlib
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ TURN = "HOLDFAST_TURN_ID"
 CALL = "HOLDFAST_CALL"
 # What is killed may have started more while it was being looked for.
 PASSES = 10
+DYING_S = 0.01
 
 Environment = Mapping[str, str]
 
@@ -37,20 +39,23 @@ def kill(home: Path, is_over: Callable[[str], bool]) -> int:
 
 def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
     """Kills the processes of this home's tools with such an environment, and what they start meanwhile; gives how many it killed."""
-    killed = 0
+    killed: set[Life] = set()
     for _ in range(PASSES):
         found = send_chosen(home, chosen, signal.SIGKILL)
-        killed += found
         if not found:
             break
-    return killed
+        if found <= killed:  # Nothing new: the system has not let them die yet.
+            time.sleep(DYING_S)
+        killed |= found
+    return len(killed)
 
 
-def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> int:
-    reached = 0
+def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> set[Life]:
+    reached = set()
     for life, environment in running(home):
         try:
-            reached += chosen(environment) and processes.send(life, number)
+            if chosen(environment) and processes.send(life, number):
+                reached.add(life)
         except PermissionError:
             continue  # It runs as somebody else by now.
     return reached

@@ -65,7 +65,7 @@ def test_a_deleted_conversation_is_gone_from_every_file_of_the_home_after_its_ti
         wait_until(lambda: "holdfast.db" in "".join(holds(serving.home, "zanzibar")))
         with serving.client() as client:
             assert client.delete(f"/api/sessions/{session_id}").status_code == 200
-        assert not [life for life in background if processes.lives(life)]
+        wait_until(lambda: not any(processes.lives(life) for life in background), 10)
         wait_until(lambda: not left_behind(serving), 10)
         wait_until(lambda: not holds(serving.home, "zanzibar") and not holds(serving.home, "zan23zibar"), 60)
         assert holds(serving.home, "quicksilver")
