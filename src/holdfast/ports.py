@@ -386,9 +386,10 @@ class Store(Protocol):
         self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event | Interruption], at: int
     ) -> int:
         """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
-        `TurnResumed` among the events begins the next attempt; it is refused with `StaleEpoch` once a stop is on record. `TurnEnded`,
-        `TurnLeft` and `QuestionAsked` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has
-        in this transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
+        `TurnResumed` among the events begins the next attempt. Once a stop is on record it is refused with `StaleEpoch`, and so is every
+        end of an interrupted turn but `cancelled`; a running turn that ends by itself then ends as cancelled. `TurnEnded`, `TurnLeft`
+        and `QuestionAsked` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has in this
+        transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
         wait in it, and their senders are told once.
         """
 
