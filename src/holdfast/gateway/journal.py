@@ -63,6 +63,7 @@ class TurnLog:
         self._room = asyncio.Event()
         self._room.set()
         self._closed = False
+        self.interrupted = False  # Its interruption is on record.
         # What counts against the idle limit, and what a heartbeat adds to: the last thing this attempt did, and the last it wrote.
         self.last_sign = self.last_written = journal.clock.monotonic()
         self.signed = asyncio.Event()  # Something of this attempt is on record.
@@ -164,6 +165,7 @@ class TurnLog:
                 raise
             if any(isinstance(event, ENDS) for event in events):
                 self._close()
+            self.interrupted = self.interrupted or any(isinstance(event, Interruption) for event in events)
 
     def _judged(self, event: Event | Interruption) -> Event | Interruption:
         """What an attempt has to show counts up to the moment in which its interruption is written (A17)."""

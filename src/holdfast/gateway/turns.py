@@ -291,7 +291,7 @@ class Attempt:
                 await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long, so the turn was ended."))
             case Cut.UNSTORABLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, self._words))
-            case Cut.STORE | Cut.SUSPENDED:  # No restart is to blame.
+            case Cut.STORE | Cut.SUSPENDED if not self._log.interrupted:  # No restart is to blame.
                 interrupted = self._interruption("suspended" if self._cut is Cut.SUSPENDED else self._reason, End.HARMLESS)
                 await self._insist(lambda: self._log.record(interrupted))
             case _:
