@@ -1,6 +1,6 @@
 /** The requests of the page, each once, and what can become of them. Retrying is for the caller to decide. */
 
-import type { Session, SessionPage, Status, Summary } from "./types";
+import type { MessagePage, Session, SessionPage, Status, Summary } from "./types";
 
 /** Nobody answered, or the one who did cannot serve now: try again. */
 export class Unavailable extends Error {
@@ -81,6 +81,11 @@ export class Api {
 
   async session(id: string): Promise<Session> {
     return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}`)) as Session;
+  }
+
+  /** The messages before one that is there already. */
+  async earlier(id: string, before: string): Promise<MessagePage> {
+    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}/messages?${new URLSearchParams({ before, limit: "300" })}`)) as MessagePage;
   }
 
   async create(title: string): Promise<{ session_id: string }> {

@@ -5,7 +5,7 @@ import { type Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
 import { delayMs } from "./backoff";
 import type { Connection } from "./connection";
 import { randomId } from "./ids";
-import { apply, isForeign, type LogEvent, liveTurn, openTurn, type View, viewOf } from "./log";
+import { apply, isForeign, type LogEvent, liveTurn, openTurn, prepend, type View, viewOf } from "./log";
 import { Pause } from "./pause";
 import { follow } from "./stream";
 
@@ -75,6 +75,20 @@ export class Conversation {
     if (!is_visible) this.#hidden = setTimeout(() => this.#unwatch(), HIDDEN_MS);
     else if (this.#watching === null && this.#session !== null && !this.#missing.value) this.#watch(this.#session);
     else this.wake();
+  }
+
+  /** Fetches the page of messages before those that are here. Nothing changes where it cannot be had: the button stays. */
+  async earlier(): Promise<void> {
+    const session = this.#session;
+    const before = this.#view.value?.session.earlier;
+    if (session === null || !before) return;
+    try {
+      const page = await this.api.earlier(session, before);
+      const view = this.#view.value;
+      if (this.#session === session && view !== null) this.#show(prepend(view, page, before));
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+    }
   }
 
   firstWords(session: string): string | null {

@@ -7,8 +7,8 @@
  */
 
 import { type Counted, counted, splice } from "./codepoints";
-import { cutText } from "./words";
-import type { Message, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
+import { cutText, leftOut } from "./words";
+import type { Message, MessagePage, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
 export interface View {
   session: Session;
@@ -38,6 +38,19 @@ export function parseCursor(id: string): Cursor | null {
 
 export function viewOf(session: Session): View {
   return { session, writing: null, stopping: null, reasoning: null };
+}
+
+/** The view with a page of earlier messages above those it has. One that does not lead up to them changes nothing. */
+export function prepend(view: View, page: MessagePage, before: string): View {
+  const { session } = view;
+  if (session.earlier !== before) return view;
+  const known = new Set(session.messages.map((message) => message.id));
+  const turns = new Set(session.turns.map((turn) => turn.id));
+  return change(view, {
+    messages: [...page.messages.filter((message) => !known.has(message.id)), ...session.messages],
+    turns: [...page.turns.filter((turn) => !turns.has(turn.id)), ...session.turns],
+    earlier: page.earlier,
+  });
 }
 
 /** True for an event this view contains already. */
@@ -191,7 +204,11 @@ const STEPS: Record<string, Step> = {
     });
   },
 
-  "tool.output": (view, data) => updateCall(view, data, (call) => ({ ...call, output: (call.output ?? "") + (text(data.text) ?? "") })),
+  "tool.output": (view, data) => {
+    const omitted = number(data.omitted) ?? 0;
+    const piece = (omitted > 0 ? leftOut(omitted) : "") + (text(data.text) ?? "");
+    return updateCall(view, data, (call) => ({ ...call, output: (call.output ?? "") + piece }));
+  },
 
   "tool.finished": (view, data) =>
     updateCall(view, data, (call) => ({ ...call, outcome: (text(data.outcome) as ToolOutcome | null) ?? "unknown", result: data.result ?? null })),

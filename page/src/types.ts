@@ -85,10 +85,15 @@ export interface Question {
   expires_at: string | null;
 }
 
-export interface Session extends Summary {
-  cursor: string;
+/** A page of a conversation. `earlier`: null, or what leads to the page before it. */
+export interface MessagePage {
   messages: Message[];
+  earlier: string | null;
   turns: Turn[];
+}
+
+export interface Session extends Summary, MessagePage {
+  cursor: string;
   question: Question | null;
 }
 

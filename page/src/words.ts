@@ -8,6 +8,11 @@ function cutBy(reason: string | null | undefined): string {
   return CUTS[reason ?? ""] ?? "an interruption";
 }
 
+/** Stands in a text where characters are missing, in the server's words. */
+export function leftOut(count: number): string {
+  return `\n[... ${count.toLocaleString("en")} characters left out ...]\n`;
+}
+
 /** What an interruption row says before anything is decided, in the server's words. */
 export function cutText(reason: string, written: boolean, worked: boolean): string {
   if (written) return `Interrupted by ${cutBy(reason)}. What had been written is kept.`;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { apply, isForeign, type LogEvent, liveTurn, openTurn, reading, type View, viewOf } from "../src/log";
+import { apply, isForeign, type LogEvent, liveTurn, openTurn, prepend, reading, type View, viewOf } from "../src/log";
 import type { Session } from "../src/types";
 import { interruption, standing } from "../src/words";
 
@@ -7,7 +7,7 @@ function session(): Session {
   return {
     session_id: "s1", session_key: "agent:main:web:dm:1", title: "A title", created_at: "t0", updated_at: "t0", state: "idle", generation: 0,
     suspended: false, resume_pending: false, resume_reason: null, last_resume_marked_at: null, was_auto_reset: false, auto_reset_reason: null,
-    interrupted_restarts: 0, current: true, left: false, rule: null, why: null, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], turns: [], question: null,
+    interrupted_restarts: 0, current: true, left: false, rule: null, why: null, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], earlier: null, turns: [], question: null,
   };
 }
 
@@ -39,6 +39,7 @@ class Log {
   }
 }
 
+const started = () => new Log().message("m1", "a").start("t1", "m1", "a");
 const shown = (view: View) => view.session.messages.map((message) => `${message.role}:${message.text}`);
 
 describe("the fold over the log", () => {
@@ -198,6 +199,24 @@ describe("the fold over the log", () => {
     const marked = new Log().add("session.changed", { resume_pending: true }).add("turn.alive", { turn_id: "t1" });
     expect(marked.view().session).toMatchObject({ resume_pending: true, resume_reason: "restart_timeout", last_resume_marked_at: "t2", messages: [], cursor: "L.3" });
     expect(marked.add("session.changed", { resume_pending: false }).view().session).toMatchObject({ resume_pending: false, resume_reason: null, last_resume_marked_at: null });
+  });
+
+  test("what is missing of an output is counted where it is missing", () => {
+    const log = started().add("tool.started", { turn_id: "t1", call_id: "c1", name: "terminal", arguments: {}, effect: "unsafe" })
+      .add("tool.output", { turn_id: "t1", call_id: "c1", text: "begin" })
+      .add("tool.output", { turn_id: "t1", call_id: "c1", text: "end", omitted: 1234567 });
+    expect(log.view().session.messages[1]!.tool_calls![0]!.output).toBe("begin\n[... 1,234,567 characters left out ...]\nend");
+  });
+
+  test("earlier messages come above those that are there, each once, and only where they lead up to them", () => {
+    const now = started().view();
+    const later = { ...now, session: { ...now.session, earlier: "m1" } };
+    const old = { ...now.session.messages[0]!, id: "m0", turn_id: "t0" };
+    const page = { messages: [old, now.session.messages[0]!], earlier: "m0", turns: [{ ...now.session.turns[0]!, id: "t0" }] };
+    const whole = prepend(later, page, "m1").session;
+    expect(whole.messages.map((message) => message.id)).toEqual(["m0", ...now.session.messages.map((message) => message.id)]);
+    expect([whole.turns.map((turn) => turn.id), whole.earlier]).toEqual([["t0", "t1"], "m0"]);
+    expect(prepend(later, page, "m9")).toBe(later);
   });
 
   test("tool calls of one name keep their own output, and one that is made again begins anew", () => {

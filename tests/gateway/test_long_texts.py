@@ -12,11 +12,11 @@ import pytest
 from starlette.types import Message
 
 from holdfast.core import events as e
-from holdfast.core.effects import Effect
+from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.output import RECORDED_HEAD, RECORDED_TAIL, SAMPLE
 from holdfast.ports import Store
 from holdfast.store import open_store
-from tests.conformance.steps import NOW, append, new_owner, new_session, running, say, start, whole_log
+from tests.conformance.steps import ENDED, NOW, append, new_owner, new_session, running, say, start, whole_log
 from tests.gateway.web import TOKEN, Hands, World, eventually, world
 
 T = TypeVar("T")
@@ -187,3 +187,58 @@ async def test_a_session_of_a_hundred_thousand_events_holds_up_nobody(tmp_path: 
         sent = await unhurt(streamed(made, "s1", after="0", until=f"id: {view['cursor']}\n"))
         assert sent.count(b"\nevent: text\n") == 100_000
         await unhurt(made.say("s1", "hello"))
+
+
+async def test_a_long_conversation_comes_in_pages_and_nothing_of_it_is_missing(tmp_path: Path) -> None:
+    """P8: an answer has a page of messages, with their turns, and says where the page before it is."""
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    owner = await new_owner(store)
+    await new_session(store)
+    for number in range(700):
+        await say(store, text=f"said {number}", message_id=f"m{number}")
+        turn = await start(store, "s1", f"t{number}", owner=owner)
+        await append(store, turn, e.MessageWritten(message_id=f"t{number}.answer", role="assistant", text=f"answer {number}"), ENDED)
+    await store.aclose()
+    async with world(tmp_path) as made:
+        view = await made.view("s1")
+        pages = [view]
+        while pages[-1]["earlier"] is not None:
+            before = pages[-1]["earlier"]
+            answer = await made.client.get("/api/sessions/s1/messages", params={"before": before, "limit": 300})
+            assert answer.status_code == 200
+            pages.append(answer.json())
+        assert [len(page["messages"]) for page in pages] == [500, 300, 300, 300]
+        assert [len(page["turns"]) for page in pages] == [250, 150, 150, 150]
+        shown = [message["text"] for page in reversed(pages) for message in page["messages"]]
+        assert shown == [text for number in range(700) for text in (f"said {number}", f"answer {number}")]
+        newest = (await made.client.get("/api/sessions/s1/messages", params={"limit": 2})).json()
+        assert [message["text"] for message in newest["messages"]] == ["said 699", "answer 699"]
+        wrong = await made.client.get("/api/sessions/s1/messages", params={"before": "no"})
+        assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "bad_input")
+
+
+async def test_a_page_of_many_long_messages_and_calls_stays_a_page(tmp_path: Path) -> None:
+    """P8: a hundred huge messages that wait, and a turn of two thousand calls with long results."""
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    turn = await running(store)
+    for number in range(0, 2000, 100):
+        calls: list[e.Event] = []
+        for each in range(number, number + 100):
+            arguments = {"command": "c" * 20_000}
+            calls.append(e.ToolStarted(call_id=f"c{each}", name="terminal", arguments=arguments, effect=Effect.UNSAFE))
+            calls.append(e.ToolFinished(call_id=f"c{each}", outcome=ToolOutcome.DONE, result="r" * 60_000))
+        turn = await append(store, turn, *calls)
+    await append(store, turn, ENDED)
+    await store.aclose()
+    async with world(tmp_path) as made:
+        answer = await unhurt(made.client.get("/api/sessions/s1"))
+        assert len(answer.content) < MOST_BYTES
+        shown = answer.json()["messages"][1]
+        assert (len(shown["tool_calls"]), shown["tool_calls_omitted"]) == (200, 1800)
+        assert shown["tool_calls"][-1]["call_id"] == "c1999" and shown["tool_calls"][-1]["result_omitted"] == 60_000 - 16 * 1024
+        await made.post("s1", "hold")
+        await made.until_state("s1", "running")
+        for _ in range(20):
+            await made.post("s1", "long " * 1_000_000)
+        answer = await unhurt(made.client.get("/api/sessions/s1"))
+        assert len(answer.content) < MOST_BYTES and answer.json()["earlier"] is not None

@@ -40,7 +40,8 @@ function Rows(props: { view: View }): VNode {
   const { session, reasoning } = props.view;
   const [shown, setShown] = useState(SHOWN);
   const { settled, waiting } = reading(session.messages);
-  const away = useApp().connection.away.value;
+  const app = useApp();
+  const away = app.connection.away.value;
   const hidden = Math.max(0, settled.length - shown);
   const open = openTurn(session);
   const last = settled[settled.length - 1];
@@ -49,7 +50,8 @@ function Rows(props: { view: View }): VNode {
   const works = liveTurn(session) !== null && session.question === null && !writes;
   return (
     <>
-      {hidden > 0 && <button type="button" class="small-button earlier" onClick={() => setShown(shown + SHOWN)}>Show earlier messages ({hidden})</button>}
+      {hidden > 0 && <button type="button" class="small-button earlier" onClick={() => setShown(shown + SHOWN)}>Show earlier messages ({hidden}{session.earlier ? " and more" : ""})</button>}
+      {hidden === 0 && session.earlier && <button type="button" class="small-button earlier" data-testid="earlier" onClick={() => void app.conversation.earlier().then(() => setShown(shown + SHOWN))}>Show earlier messages</button>}
       {rows(settled.slice(hidden), session.turns).map((row) => {
         if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} />;
         const { message } = row;

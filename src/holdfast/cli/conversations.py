@@ -26,8 +26,11 @@ def page(home: Path, *, query: str, archived: bool, state: str | None, limit: in
 
 
 def view(home: Path, key_or_id: str) -> dict[str, Any]:
-    """A session, whole."""
-    return _either(home, lambda client: client.session(session_id(home, key_or_id)), lambda store: offline.view(store, key_or_id))
+    """A session, whole. The gateway gives the newest page of a long conversation; the store has all of it."""
+    found = _either(home, lambda client: client.session(session_id(home, key_or_id)), lambda store: offline.view(store, key_or_id))
+    if found["earlier"] is None:
+        return found
+    return offline.read(home, lambda store, _: offline.view(store, key_or_id))
 
 
 def events(home: Path, key_or_id: str) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S, SAMPLES_EACH = 1.0, 30.0, 16
 RESULT_HEAD, RESULT_TAIL = 32 * 1024, 32 * 1024
 # Of one output, result or argument, and of one message, in an answer over HTTP.
 SHOWN_HEAD, SHOWN_TAIL = 4 * 1024, 12 * 1024
+GLIMPSE = 256
 MESSAGE_HEAD, MESSAGE_TAIL = 192 * 1024, 64 * 1024
 # A text that is longer by no more than this is left whole: one that was shortened before is not shortened again for its own marks.
 SLACK = 1024
@@ -51,6 +52,11 @@ def result(text: str) -> str:
 def shown(text: str) -> Piece:
     """An output, a result or an argument as one answer over HTTP has it."""
     return shortened(text, SHOWN_HEAD, SHOWN_TAIL)
+
+
+def glimpse(text: str) -> Piece:
+    """The same, where many of them stand together."""
+    return shortened(text, GLIMPSE, GLIMPSE)
 
 
 def shown_message(text: str) -> Piece:

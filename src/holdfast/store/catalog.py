@@ -18,7 +18,6 @@ DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "
 LIVELY = {
     "session.created",
     "session.resumed",
-    "session.undeleted",
     "message.accepted",
     "message.written",
     "turn.started",

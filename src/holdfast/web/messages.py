@@ -1,18 +1,21 @@
 """Messages over HTTP: answered only once they are on disk (P1)."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull, NotFound
 from holdfast.gateway.gateway import Gateway
-from holdfast.web.bodies import Body
+from holdfast.web import conversation
+from holdfast.web.bodies import Body, Query
 from holdfast.web.errors import NotYet
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import answer
 from holdfast.web.sessions import ClientId
+from holdfast.web.views import MessagePageView
 
 
 class NewMessage(Body, frozen=True):
@@ -22,6 +25,13 @@ class NewMessage(Body, frozen=True):
     client_id: ClientId | None = None
     mode: Literal["queue", "steer", "interrupt", "reject"] = "queue"
     attachments: tuple[Any, ...] = ()
+
+
+class MessagesQuery(Query, frozen=True):
+    """`before` is the `earlier` of the page that is there already; without it, the newest page."""
+
+    before: Annotated[str, Meta(max_length=500)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=conversation.MOST_MESSAGES)] = 100
 
 
 class AcceptedMessage(msgspec.Struct):
@@ -47,6 +57,21 @@ class Messages:
             answers={202: AcceptedMessage, 200: AcceptedMessage},
             refusals=(NotFound, Deleted, LaneFull, DuplicateOtherContent, NotYet),
         )
+
+        yield Operation(
+            method="GET",
+            path="/api/sessions/{id}/messages",
+            handle=self.earlier,
+            summary="A page of a conversation, before one of its messages",
+            query=MessagesQuery,
+            answers={200: MessagePageView},
+            refusals=(NotFound, Deleted),
+        )
+
+    async def earlier(self, call: Call) -> ASGIApp:
+        asked: MessagesQuery = call.query
+        session, transcript = await self._gateway.view(call.params["id"])
+        return answer(200, conversation.page(session, transcript, asked.before, asked.limit))
 
     async def post(self, call: Call) -> ASGIApp:
         message: NewMessage = call.body

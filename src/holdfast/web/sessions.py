@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
 from holdfast.gateway.gateway import Gateway
-from holdfast.web import views
+from holdfast.web import conversation, views
 from holdfast.web.bodies import Body, Nothing, Query
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import answer
@@ -99,7 +99,7 @@ class Sessions:
             method="GET",
             path=one,
             handle=self.read,
-            summary="A session, whole",
+            summary="A session and the newest page of its conversation",
             answers={200: views.SessionView},
             refusals=(NotFound, Deleted),
         )
@@ -202,7 +202,7 @@ class Sessions:
 
     async def read(self, call: Call) -> ASGIApp:
         session, transcript = await self._gateway.view(call.params["id"])
-        return answer(200, views.whole(session, transcript))
+        return answer(200, conversation.session(session, transcript))
 
     async def change(self, call: Call) -> ASGIApp:
         wanted: SessionChange = call.body

@@ -16,7 +16,7 @@ from holdfast.core.sessions import Session
 from holdfast.gateway.feed import DELETED, Frame, Watcher
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
-from holdfast.web import frames, views
+from holdfast.web import conversation, frames
 from holdfast.web.access import Access, Grant
 from holdfast.web.bodies import Query
 from holdfast.web.operations import Call, Operation
@@ -185,7 +185,7 @@ class Reader:
 
     async def _snapshot(self, because: str) -> None:
         session, transcript = await self._gateway.view(self._session.session_id)
-        view = views.snapshot(session, transcript, because)
+        view = conversation.snapshot(session, transcript, because)
         await self._put(frames.snapshot(session.log, transcript.seq, view))
         self._seq = transcript.seq
 

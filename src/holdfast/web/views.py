@@ -5,10 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.core import output
-from holdfast.core import transcript as t
 from holdfast.core.sessions import Session
-from holdfast.core.turns import shown
 from holdfast.web.times import rfc3339, rfc3339_or_none
 
 
@@ -57,7 +54,8 @@ class ToolCallView(msgspec.Struct, kw_only=True):
 
 
 class MessageView(msgspec.Struct, kw_only=True):
-    """`tool_calls` is there on assistant messages, `state` to `attempt` on interruptions. `text_omitted`, where it is there: how many
+    """`tool_calls` is there on assistant messages, `state` to `attempt` on interruptions. `tool_calls_omitted`, where it is there: how many
+    earlier calls of the turn are not shown. `text_omitted`, where it is there: how many
     characters of the text were left out, of the middle; the event behind `whole_after` has it whole.
     """
 
@@ -73,6 +71,7 @@ class MessageView(msgspec.Struct, kw_only=True):
     rule: str | UnsetType | None = UNSET
     decision: str | UnsetType | None = UNSET
     attempt: int | UnsetType | None = UNSET
+    tool_calls_omitted: int | UnsetType = UNSET
     text_omitted: int | UnsetType = UNSET
     whole_after: str | UnsetType = UNSET
 
@@ -100,12 +99,23 @@ class QuestionView(msgspec.Struct, kw_only=True):
 
 
 class SessionView(SummaryView, kw_only=True):
-    """The whole session. `cursor` is the event id this view is as of."""
+    """A session and the newest page of its conversation. `cursor` is the event id this view is as of. `earlier`: null, or what to give as
+    `before` to get the page before this one. `turns` are those of the messages here.
+    """
 
     cursor: str
     messages: list[MessageView]
+    earlier: str | None
     turns: list[TurnView]
     question: QuestionView | None
+
+
+class MessagePageView(msgspec.Struct, kw_only=True):
+    """A page of a conversation, oldest message first. `earlier` as in a session."""
+
+    messages: list[MessageView]
+    earlier: str | None
+    turns: list[TurnView]
 
 
 class SnapshotView(SessionView, kw_only=True):
@@ -120,27 +130,10 @@ class SessionPageView(msgspec.Struct, kw_only=True):
 
 
 def summary(session: Session) -> SummaryView:
-    return SummaryView(**_summary(session))
+    return SummaryView(**fields(session))
 
 
-def whole(session: Session, transcript: t.Transcript) -> SessionView:
-    return SessionView(**_summary(session), **_conversation(session, transcript))
-
-
-def snapshot(session: Session, transcript: t.Transcript, because: str) -> SnapshotView:
-    return SnapshotView(**_summary(session), **_conversation(session, transcript), because=because)
-
-
-def _conversation(session: Session, transcript: t.Transcript) -> dict[str, Any]:
-    return {
-        "cursor": f"{session.log}.{transcript.seq}",
-        "messages": [_message(message, session.log) for message in (*transcript.messages, *transcript.queued.values())],
-        "turns": [_turn(turn) for turn in transcript.turns],
-        "question": _question(transcript.question) if transcript.question else None,
-    }
-
-
-def _summary(session: Session) -> dict[str, Any]:
+def fields(session: Session) -> dict[str, Any]:
     return {
         "session_id": session.session_id,
         "session_key": session.session_key,
@@ -164,68 +157,3 @@ def _summary(session: Session) -> dict[str, Any]:
         "rule": session.rule,
         "why": session.why,
     }
-
-
-def _message(message: t.Message, log: str) -> MessageView:
-    text, omitted = output.shown_message(message.text)
-    view = MessageView(
-        id=message.id,
-        role=message.role,
-        text=text,
-        turn_id=message.turn_id,
-        created_at=rfc3339(message.created_at),
-        status=message.status,
-    )
-    if omitted:
-        view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
-    if message.role == "assistant":
-        view.tool_calls = [_call(call, log) for call in message.tool_calls]
-    elif message.role == "interruption":
-        view.state, view.reason = message.state or "neutral", message.reason
-        view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
-    return view
-
-
-def _call(call: t.ToolCall, log: str) -> ToolCallView:
-    said = output.shown(call.result or "")
-    view = ToolCallView(
-        call_id=call.call_id,
-        name=call.name,
-        arguments=output.shown_value(call.arguments),
-        outcome=call.outcome,
-        result=None if call.result is None else said.text,
-        output=call.output,
-    )
-    if said.omitted:
-        view.result_omitted = said.omitted
-    if call.output_omitted:
-        view.output_omitted = call.output_omitted
-    if said.omitted or call.output_omitted:
-        view.whole_after = f"{log}.{max(0, call.seq - 1)}"
-    return view
-
-
-def _turn(turn: t.Turn) -> TurnView:
-    return TurnView(
-        id=turn.id,
-        generation=turn.generation,
-        attempt=turn.attempt,
-        cause=turn.cause,
-        state=shown(turn.state),
-        outcome=turn.outcome,
-        rule=turn.rule,
-        started_at=rfc3339(turn.started_at),
-        ended_at=rfc3339_or_none(turn.ended_at),
-        error=turn.error,
-    )
-
-
-def _question(question: t.Question) -> QuestionView:
-    return QuestionView(
-        question_id=question.question_id,
-        turn_id=question.turn_id,
-        call_id=question.call_id,
-        text=question.text,
-        asked_at=rfc3339(question.asked_at),
-        expires_at=rfc3339(question.expires_at),
-    )
