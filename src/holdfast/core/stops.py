@@ -28,7 +28,7 @@ def named(session: Session, *, turn_id: str | None, saw: str | None, last: LastS
     """
     if turn_id is not None:
         return turn_id
-    if last is not None and last.waited and 0 <= now - last.at <= _not_heard_ms(last.reply):
+    if last is not None and last.waited and abs(now - last.at) <= _not_heard_ms(last.reply):
         return last.turn_id
     if saw is not None:
         return saw

@@ -247,6 +247,7 @@ class Gateway:
 
     async def stop_turn(self, session_id: str, *, by: str, client_id: str | None, turn_id: str | None = None) -> Stopped:
         """Stops the turn of that id or, without one, the turn that is open when this is called; never a later one (A21)."""
+        accepted_at = self._clock.now()
         session = await self.store.session(session_id)
         stopped = await self.store.request_stop(
             session_id,
@@ -254,7 +255,7 @@ class Gateway:
             turn_id=turn_id,
             saw=session.turn_id if session.open_turn else None,
             dedup_key=f"stop|{session_id}|{client_id}" if client_id else None,
-            at=self._clock.now(),
+            at=accepted_at,
         )
         if stopped.turn_id is None:
             raise NothingToStop(session_id, turn_id)
