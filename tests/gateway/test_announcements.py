@@ -179,6 +179,19 @@ def test_where_nobody_can_restart_the_process_that_is_said(world: World) -> None
     assert world.home.told() == [words.CANNOT_RESTART]
 
 
+def test_a_restart_that_is_asked_for_in_the_first_moments_of_a_process_is_not_taken_for_the_one_that_started_it(world: World) -> None:
+    """C9, C17: its note must still be there when the process has ended, or a container would stay down."""
+    note = world.restarted_by(cuts=True)
+    life = world.home.start()
+    asked = life.gateway.announcements.request(By.OPERATOR)
+    life.do(life.gateway.announcements.back())  # The process has only now come to look at the note.
+    assert [one.id for one in note.note()] == [asked.id]
+    life.die()
+    life = world.home.start()
+    life.pass_s(1)
+    assert note.note() == []
+
+
 def test_a_page_may_ask_and_is_told_in_its_conversation(world: World) -> None:
     """C10, C11"""
     life = world.home.start()
@@ -322,7 +335,7 @@ def test_a_note_that_cannot_be_read_keeps_nobody_from_serving(world: World) -> N
     life = world.next()
     life.say("hello")
     assert world.home.told() == ["re: hello"]
-    assert world.home.logged("the restart note cannot be read")
+    assert world.home.logged("the restart note is damaged, and removed")
     world.ask(life)
     world.restart(life)
     assert world.home.told()[1:] == [words.RESTARTING, words.BACK]

@@ -40,6 +40,7 @@ class Announcements:
         self._store, self._clock, self._ids, self._liveness, self._owner = store, clock, ids, liveness, owner
         self._platforms, self._lanes, self._tasks, self._restarts = platforms, lanes, tasks, restarts
         self._homes, self._window_s, self._state = homes, window_s, state
+        self._made: set[str] = set()  # Requests of this life.
 
     # a restart that is asked for
 
@@ -62,6 +63,7 @@ class Announcements:
     def request(self, by: By, *, chat: Chat | None = None, id: str | None = None) -> Request:
         """On the note, so that the process that comes after a restart knows whom to tell."""
         made = restarts.request(id or self._ids.new("r"), by, chat=chat, homes=self._homes)
+        self._made.add(made.id)
         if self._restarts is not None:
             self._restarts.keep([*self._restarts.note(), made])
         return made
@@ -123,9 +125,9 @@ class Announcements:
 
     async def back(self) -> None:
         """A process serves: whoever waits for a restart is told, and the note is done with. Killed in between, the next one goes on, and
-        tells nobody twice.
+        tells nobody twice. What this process itself was asked for in its first moments is still to come.
         """
-        noted = list(self._restarts.note()) if self._restarts is not None else []
+        noted = [one for one in self._restarts.note() if one.id not in self._made] if self._restarts is not None else []
         for notice in restarts.after([one for one in noted if await self._on_record(one)]):
             await self._tell(notice)
         self.withdraw(*noted)
