@@ -44,7 +44,6 @@ class Account:
         self.said: dict[str, Said] = {}
         self.orders: list[Order] = []
         self.sessions: set[str] = set()  # Every session that an answer named.
-        self.asked_for_sessions = 0
         self.blows: list[str] = []
         self.faults: list[str] = []
 

@@ -148,7 +148,7 @@ def _ends(account: Account, logs: Logs, turns: dict[str, Turn]) -> Iterator[str]
             yield f"a stop of {turn_id} was acknowledged, and it ended as {turns[turn_id].outcome}"
     named = {event.turn_id for log in logs.values() for event in log if event.name == "stop.requested"}
     unnamed = sum(order.what == "stop" and (order.said is None or "turn_id" not in order.said) for order in account.orders)
-    spare = unnamed + account.tried("reset", "resume")
+    spare = unnamed + account.tried("reset", "resume", "delete")
     for turn_id in named - stopped:
         spare -= 1
         if spare < 0:

@@ -16,7 +16,20 @@ RETRY_S = 0.1
 FAILURES = (OSError, EOFError, TimeoutError)
 # Out of a hundred messages, this many are sent once only, whether anybody acknowledges them or not.
 IMPATIENT = 0.15
-ACTS = {"say": 50, "stop": 12, "stop at once": 4, "answer": 14, "reset": 6, "resume": 4, "suspend": 2, "rename": 2, "command": 6}
+DELETED = 410
+ACTS = {
+    "say": 50,
+    "stop": 12,
+    "stop at once": 4,
+    "answer": 14,
+    "reset": 6,
+    "resume": 4,
+    "suspend": 2,
+    "rename": 2,
+    "command": 6,
+    "delete": 4,
+    "undelete": 3,
+}
 
 
 class Person:
@@ -32,15 +45,19 @@ class Person:
 
     async def run(self, address: Address) -> None:
         async with Api(address) as api:
-            while not self._session and not self.closing:
-                self._account.asked_for_sessions += 1
-                answer = await self._once(api, "POST", "/api/sessions", {})
-                if isinstance(answer, dict):
-                    self._moved(str(answer["session_id"]))
+            await self._begin(api)
             while not self.closing:
                 await asyncio.sleep(self._chance.expovariate(2.5))
                 act = self._chance.choices(list(ACTS), list(ACTS.values()))[0]
                 await self._act(api, act)
+
+    async def _begin(self, api: Api) -> None:
+        """A conversation of its own, which nobody else knows."""
+        answer = None
+        while not isinstance(answer, dict) and not self.closing:
+            answer = await self._once(api, "POST", "/api/sessions", {})
+        if isinstance(answer, dict):
+            self._moved(str(answer["session_id"]))
 
     async def _act(self, api: Api, act: str) -> None:
         session = self._session
@@ -60,6 +77,12 @@ class Person:
                 await self._order(api, "resume", back, f"/api/sessions/{back}/resume")
             case "suspend":
                 await self._order(api, "suspend", session, f"/api/sessions/{session}/suspend", named=False)
+            case "delete":
+                self._account.orders.append(Order("delete", session))
+                if await self._once(api, "DELETE", f"/api/sessions/{session}") is not None:
+                    await self._begin(api)
+            case "undelete" if self._earlier:
+                await self._once(api, "POST", f"/api/sessions/{self._chance.choice(self._earlier)}/undelete", {})
             case "rename":
                 await self._once(api, "PATCH", f"/api/sessions/{session}", {"title": f"title {self._chance.random()}"})
             case "command":
@@ -93,6 +116,8 @@ class Person:
                 said.message_id, said.session_id = str(answer["message_id"]), str(answer["session_id"])
                 self._moved(said.session_id)
                 return
+            if answer == DELETED:
+                return await self._begin(api)
             if answer is not None and answer not in (500, 503, 507):
                 self._account.faults.append(f"{said.name} was refused with {answer}")
                 return
@@ -137,6 +162,9 @@ class Person:
             if isinstance(answer, dict):
                 order.said = answer
                 self._moved(str(answer["session_id"]))
+                return
+            if answer is not None and answer < 500:
+                order.refused = str(answer)
                 return
 
     def _moved(self, session: str) -> None:

@@ -129,6 +129,8 @@ async def _look(gateway: Gateway, account: Account, notes: Notebook) -> list[str
     if (await gateway.status())["safe_mode"]:
         await gateway.ask("POST", "/api/admin/resume")
     restless = []
+    for session in await _sessions(gateway, "&state=deleted"):  # Brought back, so that what became of it can be read.
+        await gateway.ask("POST", f"/api/sessions/{session['session_id']}/undelete", {})
     for session in await _sessions(gateway):
         name = session["session_id"]
         account.sessions.add(name)
@@ -153,11 +155,11 @@ async def _end(gateway: Gateway, account: Account, session: dict[str, Any]) -> N
         order.said = await gateway.ask("POST", f"/api/sessions/{name}/stop", {})
 
 
-async def _sessions(gateway: Gateway) -> list[dict[str, Any]]:
+async def _sessions(gateway: Gateway, state: str = "") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     before = ""
     while True:
-        page = await gateway.ask("GET", f"/api/sessions?limit=100{before}")
+        page = await gateway.ask("GET", f"/api/sessions?limit=100{state}{before}")
         found += page["sessions"]
         if page["next"] is None:
             return found

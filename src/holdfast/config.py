@@ -26,6 +26,8 @@ DEFAULT = "default"
 # What a stop may take behind the drain where nobody sets a deadline, and the least it needs where somebody does.
 CLOSING_S, LEAST_CLOSING_S = 30.0, 8.0
 
+MAY_BE_ZERO = ("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s", "retention_days", "retention_max_mb")
+
 
 class BadConfig(Refused):
     """What the operator must mend; the exit code is 78."""
@@ -56,6 +58,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     resets: dict[str, str] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
     undo_delete_s: float = 600.0
+    retention_days: float = 0.0
+    retention_max_mb: float = 0.0
     home_channels: tuple[str, ...] = ()
     log_format: str = "text"
     log_level: str = "info"
@@ -210,8 +214,10 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         "crash_window_s",
         "keep_streams_s",
         "undo_delete_s",
+        "retention_days",
+        "retention_max_mb",
     ):
-        least = 0 if name in ("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s") else 1
+        least = 0 if name in MAY_BE_ZERO else 1
         if not least <= getattr(config, name) < math.inf:
             raise BadConfig(f"{name} is {getattr(config, name)}; it must be a number from {least} up.")
     if math.isnan(config.resume_window_s):

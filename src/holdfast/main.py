@@ -30,6 +30,7 @@ from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By
+from holdfast.core.retention import Limits
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Owner
@@ -272,5 +273,6 @@ def _settings(config: Config) -> Settings:
         resets=reset_policies(config),
         keep_streams_s=config.keep_streams_s,
         undo_delete_s=config.undo_delete_s,
+        retention=Limits(config.retention_days, config.retention_max_mb),
         home_channels=config.home_channels,
     )

@@ -1,26 +1,33 @@
 """The mark in the environment of every process that a tool starts: which home it belongs to, which life of the gateway started it, and for
-which turn and call.
+which session, turn and call.
 
 A command may leave its process group and outlive its parent, but it passes its environment on. So whatever a gateway leaves running is
 found by this mark: by the gateway itself, and by whoever ended it from outside.
 """
 
+import errno
 import hashlib
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from holdfast import processes
 from holdfast.core.lives import Life
 
 VARIABLE = "HOLDFAST_OWNER"
+SESSION = "HOLDFAST_SESSION_ID"
 TURN = "HOLDFAST_TURN_ID"
 CALL = "HOLDFAST_CALL"
 # What is killed may have started more while it was being looked for.
 PASSES = 10
+DYING_S = 0.01
+LOOKS, LOOK_AGAIN_S = 100, 0.05
 
 Environment = Mapping[str, str]
+T = TypeVar("T")
 
 
 def mark(home: Path, owner: str) -> str:
@@ -36,20 +43,23 @@ def kill(home: Path, is_over: Callable[[str], bool]) -> int:
 
 def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
     """Kills the processes of this home's tools with such an environment, and what they start meanwhile; gives how many it killed."""
-    killed = 0
+    killed: set[Life] = set()
     for _ in range(PASSES):
         found = send_chosen(home, chosen, signal.SIGKILL)
-        killed += found
         if not found:
             break
-    return killed
+        if found <= killed:  # Nothing new: the system has not let them die yet.
+            time.sleep(DYING_S)
+        killed |= found
+    return len(killed)
 
 
-def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> int:
-    reached = 0
+def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> set[Life]:
+    reached = set()
     for life, environment in running(home):
         try:
-            reached += chosen(environment) and processes.send(life, number)
+            if chosen(environment) and processes.send(life, number):
+                reached.add(life)
         except PermissionError:
             continue  # It runs as somebody else by now.
     return reached
@@ -78,7 +88,7 @@ def name(life: Life) -> str:
 
 def _numbers() -> list[int]:
     if processes.boot_id():
-        return [int(entry) for entry in os.listdir(processes.PROC) if entry.isdigit()]
+        return [int(entry) for entry in _patiently(lambda: os.listdir(processes.PROC)) if entry.isdigit()]
     import psutil
 
     return list(psutil.pids())
@@ -89,13 +99,27 @@ def _environment(pid: int) -> dict[str, str]:
     if not processes.boot_id():
         return _asked_environment(pid)
     try:
-        content = (processes.PROC / str(pid) / "environ").read_bytes()
+        content = _patiently((processes.PROC / str(pid) / "environ").read_bytes)
     except OSError:
         return {}
     if VARIABLE.encode() not in content:
         return {}
     pairs = (entry.partition("=") for entry in os.fsdecode(content).split("\0"))
     return {name: value for name, _, value in pairs}
+
+
+def _patiently(look: Callable[[], T]) -> T:
+    """Looks again for a while where no descriptor is left to look with: what is not seen is not killed, and would run beside its turn's
+    next attempt. Not for the event loop.
+    """
+    for _ in range(LOOKS):
+        try:
+            return look()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            time.sleep(LOOK_AGAIN_S)
+    return look()
 
 
 def _asked_environment(pid: int) -> dict[str, str]:

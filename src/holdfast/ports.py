@@ -101,6 +101,14 @@ class Deletion(msgspec.Struct, frozen=True):
     undo_until: int
 
 
+class Usage(msgspec.Struct, frozen=True):
+    """What the store takes up, how many sessions there are, and of how many deleted ones the content is still to be removed."""
+
+    bytes: int
+    sessions: int
+    removing: int
+
+
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
     """Words to the gateway itself, in a conversation. They start no turn."""
 
@@ -269,6 +277,13 @@ class Store(Protocol):
         most `steps` small transactions; killed after any of them, the next call continues. Gives whether there is more to do at once.
         """
 
+    async def remove_oldest(self, *, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
+        """Deletes, by "retention", up to `limit` sessions whose last sign of life was before a time, the oldest first. Never one that is
+        pinned, pending or queued, has an open turn, or owes a reply. Gives their ids.
+        """
+
+    async def usage(self) -> Usage: ...
+
     # reading the log
 
     async def events(self, session_id: str, *, after: int, limit: int, make: Make | None = None) -> Page:
@@ -371,9 +386,10 @@ class Store(Protocol):
         self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event | Interruption], at: int
     ) -> int:
         """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
-        `TurnResumed` among the events begins the next attempt; it is refused with `StaleEpoch` once a stop is on record. `TurnEnded`,
-        `TurnLeft` and `QuestionAsked` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has
-        in this transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
+        `TurnResumed` among the events begins the next attempt. Once a stop is on record it is refused with `StaleEpoch`, and so is every
+        end of an interrupted turn but `cancelled`; a running turn that ends by itself then ends as cancelled. `TurnEnded`, `TurnLeft`
+        and `QuestionAsked` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has in this
+        transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
         wait in it, and their senders are told once.
         """
 
@@ -564,6 +580,7 @@ class Agent(Protocol):
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`)."""
 
+    session_id: str
     session_key: str
     generation: int
     turn_id: str
@@ -580,6 +597,9 @@ class Tool(Protocol):
 
     async def stop(self, turn_id: str) -> int:
         """Kills what calls of this turn, run here, left running after they had returned: the turn was stopped. Gives how many."""
+
+    async def end_session(self, session_id: str) -> int:
+        """Kills what calls of this session left running, whichever process of this home started them. Gives how many."""
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Cancelled means: whatever it started is dead when this has returned. What goes on after a call that returned is named in its

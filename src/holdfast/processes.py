@@ -94,8 +94,22 @@ class Living(NamedTuple):
 
 
 def living(home: Path) -> list[Living]:
-    """Everything that lives on a home: it serves, retires, is about to take over, or waits in front of the others."""
-    return [_read(path) for path in sorted((home / OWNERS).glob("[!.]*")) if is_held(path)]
+    """Everything that lives on a home: it serves, retires, is about to take over, or waits in front of the others. What cannot be asked
+    now counts as living, as far as it is known.
+    """
+    try:
+        names = sorted(name for name in os.listdir(home / OWNERS) if not name.startswith("."))
+    except OSError:
+        return []
+    return [_read(home / OWNERS / name) for name in names if may_be_held(home / OWNERS / name)]
+
+
+def may_be_held(path: Path) -> bool:
+    """As `is_held`; what cannot be asked now (no descriptors left, no permission) counts as held."""
+    try:
+        return is_held(path)
+    except OSError:
+        return True
 
 
 def is_held(path: Path) -> bool:

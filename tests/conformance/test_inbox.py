@@ -390,13 +390,27 @@ async def test_a_stopped_turn_that_was_cut_waits_for_whoever_decides_upon_it(sto
     assert session.stop_requested
 
 
-@pytest.mark.parametrize(("rule", "recorded"), [("R6", "R0"), (None, None)])
-async def test_a_stop_on_record_decides_whatever_was_about_to_be_decided(store: Store, rule: str | None, recorded: str | None) -> None:
-    """R0: and the record names the rule that did."""
-    turn = await append(store, await running(store), e.TurnInterrupted(reason="crash", restarts=1))
+@pytest.mark.parametrize(("rule", "recorded"), [("R4", "R0"), (None, None)])
+async def test_a_stop_on_record_wins_over_an_end_that_comes_later(store: Store, rule: str | None, recorded: str | None) -> None:
+    """R0: and the record names the rule that decided."""
+    turn = await running(store)
     await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
-    await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule=rule, why="w"))
+    await append(store, turn, e.TurnEnded(outcome=Outcome.FAILED, rule=rule, why="w"))
     assert (await bodies(store))[-1] == e.TurnEnded(outcome=Outcome.CANCELLED, rule=recorded)
+
+
+async def test_what_was_decided_before_a_stop_is_decided_again(store: Store) -> None:
+    """R0, A21: otherwise the session would be suspended, and what waits in it refused, though people only stopped its turn."""
+    turn = await append(store, await running(store), e.TurnInterrupted(reason="crash", restarts=3))
+    await say(store)
+    await store.request_stop("s1", by="owner", dedup_key=None, at=NOW)
+    before = await store.last_id()
+    with pytest.raises(StaleEpoch):
+        await append(store, turn, e.SessionChanged(suspended=True), e.TurnEnded(outcome=Outcome.SET_ASIDE, rule="R2", why="w"))
+    assert await store.last_id() == before
+    await append(store, turn, e.TurnEnded(outcome=Outcome.CANCELLED, rule="R0"))
+    session = await store.session("s1")
+    assert (session.suspended, session.queued, session.rule) == (False, 1, "R0")
 
 
 async def test_a_stop_of_one_turn_does_not_stop_the_next(store: Store) -> None:

@@ -7,6 +7,7 @@ def test_a_hint_names_what_was_typed_and_the_folder_that_was_chosen() -> None:
     told = "Start it with `holdfast serve`, or see `holdfast`."
     assert rewrite(told, program="holdfast") == told
     assert rewrite(told, program="./run") == "Start it with `./run serve`, or see `./run`."
+    assert rewrite("`sudo holdfast service install`", program="./run") == "`sudo ./run service install`"
     assert rewrite("`holdfast serve`", program="holdfast", home="/my home") == "`holdfast serve --home '/my home'`"
 
 

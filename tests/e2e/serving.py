@@ -266,6 +266,21 @@ def complete_a_turn(serving: Serving) -> None:
     serving.wait_for(session_id)
 
 
+def running(serving: Serving, text: str) -> str:
+    """A new session in which a turn runs."""
+    session_id = serving.new_session()
+    serving.post(session_id, text)
+    serving.wait_for(session_id, state="running")
+    return session_id
+
+
+def hand_over(serving: Serving) -> int:
+    """The pid of the process that serves from now on."""
+    pid = int(serving.order("/api/admin/restart")["pid"])
+    wait_until(lambda: serving.pid == pid)
+    return pid
+
+
 class Seen:
     def __init__(self, id_: str, event: str, data: str) -> None:
         self.id, self.event, self.data = id_, event, data

@@ -20,24 +20,9 @@ import psutil
 import pytest
 
 from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, life_fields, write_status
-from tests.e2e.serving import NO_CERTIFICATES, Reader, Serving, complete_a_turn, wait_until
+from tests.e2e.serving import NO_CERTIFICATES, Reader, Serving, complete_a_turn, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
-
-
-def restarted(serving: Serving) -> int:
-    """The pid of the process that serves from now on."""
-    pid = int(serving.order("/api/admin/restart")["pid"])
-    wait_until(lambda: serving.pid == pid)
-    return pid
-
-
-def running(serving: Serving, text: str) -> str:
-    """A new session in which a turn runs."""
-    session_id = serving.new_session()
-    serving.post(session_id, text)
-    serving.wait_for(session_id, state="running")
-    return session_id
 
 
 def answers(session: dict[str, Any]) -> list[str]:
@@ -120,7 +105,7 @@ def test_stops_and_answers_reach_a_turn_in_a_retiring_process(tmp_path: Path, wo
         serving.post(asked, "ask What is your name?")
         serving.wait_for(asked, state="waiting")
         asks_later = running(serving, "wonder")
-        restarted(serving)
+        hand_over(serving)
         if not woken:
             for path in (serving.home / "run").glob("*.sock"):
                 path.unlink()
@@ -154,7 +139,7 @@ def test_a_stop_ends_every_process_within_one_deadline(tmp_path: Path) -> None:
         for _ in range(3):
             retiring.append(serving.pid)
             sessions.append(running(serving, "hang"))
-            restarted(serving)
+            hand_over(serving)
         wait_until(lambda: {other["pid"]: other["running_turns"] for other in serving.status()["retiring"]} == dict.fromkeys(retiring, 1))
         assert answers_people(serving)
         front = serving.reaped()
@@ -197,7 +182,7 @@ def test_no_request_is_refused_over_many_hand_overs(tmp_path: Path) -> None:
         reader = Reader(serving, session_id).start()
         try:
             for number in range(5):
-                restarted(serving)
+                hand_over(serving)
                 serving.post(session_id, f"count {number + 2} 0")
             wait_until(lambda: len(answers(serving.wait_for(session_id))) == 5)
         finally:
@@ -216,7 +201,7 @@ def test_no_request_is_refused_over_many_hand_overs(tmp_path: Path) -> None:
 def test_a_second_gateway_is_refused_also_after_a_hand_over(tmp_path: Path) -> None:
     """C20: the lock went over to the successor, and says so."""
     with Serving(tmp_path / "home") as serving:
-        new = restarted(serving)
+        new = hand_over(serving)
         said = holdfast(serving.home, "serve", "--port", "0")
         assert said.code == 69 and is_one_sentence(said.err)
         assert f"process {new} already serves {serving.home}" in said.err and "holdfast stop" in said.err
@@ -227,7 +212,7 @@ def test_after_the_death_of_a_successor_a_new_start_serves_beside_the_retiring_o
     with Serving(tmp_path / "home", module=STUMBLING) as serving:
         session_id = running(serving, "tick")
         old = serving.pid
-        os.kill(restarted(serving), signal.SIGKILL)
+        os.kill(hand_over(serving), signal.SIGKILL)
         front = serving.process
         assert front is not None
         serving.start()
@@ -243,7 +228,7 @@ def test_the_turn_of_a_retiring_process_that_is_killed_goes_on_in_the_new_one(tm
     """C20, C24, R9."""
     with Serving(tmp_path / "home", module=STUMBLING) as serving:
         session_id = running(serving, "tick")
-        restarted(serving)
+        hand_over(serving)
         serving.kill()
         wait_until(lambda: serving.session(session_id)["turns"][0]["attempt"] == 2)
         (serving.home / "enough").touch()
@@ -300,7 +285,7 @@ def test_a_successor_that_cannot_read_its_settings_leaves_the_old_process_servin
         is_refused(serving, "Invalid max_waiting 'many'")
         (serving.home / "config.toml").unlink()
         assert is_whole(serving, session_id)
-        assert restarted(serving)
+        assert hand_over(serving)
 
 
 def test_a_successor_that_does_not_know_the_database_leaves_the_old_process_serving(tmp_path: Path) -> None:
@@ -315,7 +300,7 @@ def test_a_successor_that_does_not_know_the_database_leaves_the_old_process_serv
         db.execute(f"PRAGMA user_version = {version}")
         db.close()
         assert is_whole(serving, session_id)
-        assert restarted(serving)
+        assert hand_over(serving)
 
 
 @pytest.mark.parametrize(("how", "patience_s", "words"), [("die", "30", "exited before it was"), ("hang", "2", "within 2 s")])
@@ -330,7 +315,7 @@ def test_a_successor_that_dies_or_hangs_on_its_way_leaves_the_old_process_servin
             is_refused(serving, words)
         (serving.home / "stumble").unlink()
         if how == "die":
-            restarted(serving)
+            hand_over(serving)
         assert is_whole(serving, session_id)
 
 
@@ -358,8 +343,8 @@ def test_a_stop_in_the_middle_of_a_hand_over_stops_the_successor_too(tmp_path: P
 def test_the_process_in_front_passes_signals_on_and_ends_as_its_successor_does(tmp_path: Path, number: int) -> None:
     """C24, C17, C26: after two hand-overs, with a turn that runs in the one that serves."""
     with Serving(tmp_path / "home") as serving:
-        restarted(serving)
-        restarted(serving)
+        hand_over(serving)
+        hand_over(serving)
         session_id = running(serving, "hang")
         assert serving.process is not None
         wait_until(lambda: len(serving.processes()) == 2)
@@ -373,7 +358,7 @@ def test_a_signal_to_the_process_in_front_stops_the_service_also_while_its_own_t
     """C24: whoever started it knows only that one."""
     with Serving(tmp_path / "home") as serving:
         running(serving, "hang")
-        new = restarted(serving)
+        new = hand_over(serving)
         serving.stop()
         wait_until(lambda: gone(new), 10)
         assert serving.processes() == []
@@ -382,10 +367,10 @@ def test_a_signal_to_the_process_in_front_stops_the_service_also_while_its_own_t
 def test_the_service_outlives_the_process_in_front(tmp_path: Path) -> None:
     """C24."""
     with Serving(tmp_path / "home") as serving:
-        new = restarted(serving)
+        new = hand_over(serving)
         serving.kill()
         assert answers_people(serving) and serving.pid == new
-        assert restarted(serving) != new
+        assert hand_over(serving) != new
         assert holdfast(serving.home, "stop").code == 0
         assert serving.processes() == []
 
@@ -491,7 +476,7 @@ def test_a_service_manager_is_told_who_serves_and_when_it_ends(tmp_path: Path, a
         old = serving.process.pid
         assert told.hear() == (old, {"READY": "1", "MAINPID": str(old)})
         assert "#code=" not in serving.output(), "what a service manager keeps is read by others"
-        new = restarted(serving)
+        new = hand_over(serving)
         assert told.hear() == (old, {"MAINPID": str(new)})
         assert told.hear() == (new, {"READY": "1", "MAINPID": str(new)})
         assert serving.process.wait(20) == 0, "the one before has ended, and nobody stays in front"

@@ -132,7 +132,21 @@ def test_a_stop_that_waits_for_answers_says_so(tmp_path: Path) -> None:
         wait_until(lambda: holdfast(home, "status", "--json").json["running_turns"] == 1)
         window.press("\x03")
         assert window.wait() == 0
-    assert window.text.endswith("\n\nStopping. Waiting up to 60 s for 1 answer that is being written.\nStopped.\n")
+    assert window.text.endswith("\n\nStopping. Waiting up to 60 s for 1 answer that is being written. Ctrl-C again stops now.\nStopped.\n")
+
+
+def test_a_second_press_waits_no_longer(tmp_path: Path) -> None:
+    """C28"""
+    home = tmp_path / "home"
+    with serve(home, HOLDFAST_DRAIN_TIMEOUT_S="600") as window:
+        window.wait_for("  kill  kill -9 ")
+        assert holdfast(home, "send", "new", "hang", "--no-wait").code == 0
+        wait_until(lambda: holdfast(home, "status", "--json").json["running_turns"] == 1)
+        window.press("\x03")
+        window.wait_for("Ctrl-C again stops now.")
+        window.press("\x03")
+        assert window.wait() == 0
+    assert window.text.endswith("Ctrl-C again stops now.\nStopped. 1 answer continues at the next start.\n")
 
 
 def test_after_a_hand_over_the_terminal_gets_the_same_sentence_once(tmp_path: Path) -> None:
@@ -142,7 +156,7 @@ def test_after_a_hand_over_the_terminal_gets_the_same_sentence_once(tmp_path: Pa
         window.wait_for("  kill  kill -9 ")
         assert holdfast(home, "restart").code == 0
         window.press("\x03")
-        window.wait()
+        assert window.wait() == 0
     assert window.text.count("Stopped.") == 1 and "[info" not in window.text, window.text
 
 

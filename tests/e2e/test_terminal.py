@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.serving import Serving, Terminal, wait_until
+from tests.e2e.serving import Serving, Terminal, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
 CTRL_C = "\x03"
@@ -18,19 +18,6 @@ CTRL_C = "\x03"
 def terminal() -> Iterator[Terminal]:
     with Terminal() as made:
         yield made
-
-
-def running(serving: Serving, text: str) -> str:
-    session_id = serving.new_session()
-    serving.post(session_id, text)
-    serving.wait_for(session_id, state="running")
-    return session_id
-
-
-def hand_over(serving: Serving) -> int:
-    pid = int(serving.order("/api/admin/restart")["pid"])
-    wait_until(lambda: serving.pid == pid)
-    return pid
 
 
 @pytest.mark.parametrize("hand_overs", [0, 1, 2])

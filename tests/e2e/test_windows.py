@@ -16,7 +16,7 @@ import pytest
 from holdfast.core.shutdowns import Shutdown
 from holdfast.store import SqliteStore
 from tests.e2e.command_line import command, environment, holdfast, life_fields
-from tests.e2e.serving import Serving, now, wait_until
+from tests.e2e.serving import Serving, hand_over, now, running, wait_until
 from tests.e2e.test_marker import put
 
 STUMBLING = "tests.e2e.stumbling"
@@ -45,20 +45,6 @@ def held(serving: Serving, place: str) -> Iterator[int]:
 
 def let_go(serving: Serving) -> None:
     (serving.home / "stumble").unlink(missing_ok=True)
-
-
-def running(serving: Serving, text: str = "tick") -> str:
-    session_id = serving.new_session()
-    serving.post(session_id, text)
-    serving.wait_for(session_id, state="running")
-    return session_id
-
-
-def hand_over(serving: Serving) -> int:
-    """The process that serves from now on."""
-    pid = int(serving.order("/api/admin/restart")["pid"])
-    wait_until(lambda: serving.pid == pid)
-    return pid
 
 
 def gone(serving: Serving) -> bool:
@@ -104,7 +90,7 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
 @pytest.mark.parametrize("place", [*NEW, *OLD])
 def test_a_stop_in_any_window_ends_both_processes_and_stays(serving: Serving, place: str) -> None:
     """C28, C18, D9: `stop` returns when nothing is left, and the successor has resumed nothing."""
-    front, session_id = serving.reaped(), running(serving)
+    front, session_id = serving.reaped(), running(serving, "tick")
     with (
         held(serving, place),
         subprocess.Popen(command(serving.home, "stop"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as stop,
@@ -123,7 +109,7 @@ def test_a_stop_in_any_window_ends_both_processes_and_stays(serving: Serving, pl
 @pytest.mark.parametrize("place", [*NEW, *OLD])
 def test_a_marker_alone_in_any_window_ends_both_processes_and_stays(serving: Serving, place: str) -> None:
     """C28, D1: written for the process that the status file names, whichever of the two acts on it."""
-    front, session_id = serving.reaped(), running(serving)
+    front, session_id = serving.reaped(), running(serving, "tick")
     with held(serving, place):
         put(serving, life_fields(serving.pid) | {"written_at": now()})
     wait_until(lambda: gone(serving))
@@ -134,7 +120,7 @@ def test_a_marker_alone_in_any_window_ends_both_processes_and_stays(serving: Ser
 @pytest.mark.parametrize("place", [*NEW, *OLD])
 def test_a_bare_signal_in_any_window_is_nobodys_word_and_ends_both_processes(serving: Serving, place: str) -> None:
     """C30, C26, C17: it comes back with its supervisor; the reason is the same for both."""
-    front, session_id = serving.reaped(), running(serving)
+    front, session_id = serving.reaped(), running(serving, "tick")
     with held(serving, place):
         front.send_signal(signal.SIGTERM)
     wait_until(lambda: gone(serving))
@@ -145,7 +131,7 @@ def test_a_bare_signal_in_any_window_is_nobodys_word_and_ends_both_processes(ser
 @pytest.mark.parametrize("place", ["ready", "told-to-go", "about-to-serve", "serving"])
 def test_a_bare_signal_to_the_new_process_is_a_stop_of_both(serving: Serving, place: str) -> None:
     """C30: whichever process of a chain is signalled."""
-    front, session_id = serving.reaped(), running(serving)
+    front, session_id = serving.reaped(), running(serving, "tick")
     with held(serving, place) as new:
         os.kill(new, signal.SIGTERM)
     wait_until(lambda: gone(serving))
@@ -161,7 +147,7 @@ def test_an_old_process_that_was_frozen_does_not_kill_the_one_that_serves(tmp_pa
     """C24, C20: its patience is over when it wakes, and what the new one said has long arrived."""
     with Serving(tmp_path / "home", module=STUMBLING, variables={"PATIENCE_S": "4"}) as serving:
         assert serving.process is not None
-        session_id, old = running(serving), serving.process
+        session_id, old = running(serving, "tick"), serving.process
         with held(serving, place) as new:
             old.send_signal(signal.SIGSTOP)
             let_go(serving)
@@ -178,7 +164,7 @@ def test_an_old_process_that_was_frozen_does_not_kill_the_one_that_serves(tmp_pa
 def test_after_the_death_of_the_old_process_in_any_window_the_new_one_serves(serving: Serving, place: str) -> None:
     """C20, C24, R9: a start at once is refused, because the lock is the successor's; and that one serves."""
     assert serving.process is not None
-    session_id, old = running(serving), serving.process.pid
+    session_id, old = running(serving, "tick"), serving.process.pid
     with held(serving, place):
         serving.kill()
         (new,) = others(serving, old)
@@ -211,7 +197,7 @@ def test_a_new_process_whose_predecessor_was_stopped_and_killed_does_not_serve(s
 def test_a_new_process_waits_for_its_turn_as_long_as_it_takes(tmp_path: Path) -> None:
     """C24: replies that are being sent may take longer than anybody would wait for a process to start."""
     with Serving(tmp_path / "home", module=STUMBLING, variables={"PATIENCE_S": "4"}) as serving:
-        session_id, old = running(serving), serving.pid
+        session_id, old = running(serving, "tick"), serving.pid
         with held(serving, "let-go"):
             time.sleep(5.0)  # Longer than a successor has to be ready.
         wait_until(lambda: serving.pid != old)
@@ -228,9 +214,9 @@ def test_a_signal_to_any_process_of_a_chain_is_one_stop_of_the_whole(serving: Se
     """C30, C28, C26: each turn is interrupted once, for the reason its user was told; the process in front ends last."""
     pids = {"front": serving.pid}
     pids["retiring"] = hand_over(serving)
-    sessions = [running(serving)]
+    sessions = [running(serving, "tick")]
     pids["serving"] = hand_over(serving)
-    sessions.append(running(serving))
+    sessions.append(running(serving, "tick"))
     wait_until(lambda: [other["pid"] for other in serving.status()["retiring"]] == [pids["retiring"]])
     front = serving.process
     assert front is not None and len(set(pids.values())) == 3
@@ -250,7 +236,7 @@ def test_a_marker_for_a_process_that_serves_no_more_stops_the_whole(serving: Ser
     pids = {"front": serving.pid}
     pids["retiring"] = hand_over(serving)
     wait_until(lambda: serving.status()["retiring"] == [])
-    session_id = running(serving)
+    session_id = running(serving, "tick")
     hand_over(serving)
     front = serving.reaped()
     put(serving, life_fields(pids[target]) | {"written_at": now()})
@@ -261,7 +247,7 @@ def test_a_marker_for_a_process_that_serves_no_more_stops_the_whole(serving: Ser
 
 def test_a_stop_of_a_home_that_nobody_serves_ends_what_retires_there(serving: Serving) -> None:
     """C28: the successor is dead, and a turn of the one before it still runs."""
-    session_id, front = running(serving), serving.reaped()
+    session_id, front = running(serving, "tick"), serving.reaped()
     os.kill(hand_over(serving), signal.SIGKILL)
     said = holdfast(serving.home, "stop")
     assert said.code == 0, said.err
@@ -269,13 +255,27 @@ def test_a_stop_of_a_home_that_nobody_serves_ends_what_retires_there(serving: Se
     is_interrupted_once(serving, session_id)
 
 
+def test_a_stop_reaches_the_others_also_when_it_cannot_be_recorded(tmp_path: Path) -> None:
+    """C30, C23: the disk hangs, so they are signalled, and each ends by its deadline."""
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="4") as serving:
+        retiring = serving.pid
+        running(serving, "tick")
+        hand_over(serving)
+        (serving.home / "stumble").write_text("disk hang")
+        wait_until((serving.home / "hung").exists)
+        front = serving.reaped()
+        os.kill(retiring, signal.SIGTERM)
+        wait_until(lambda: gone(serving), 60)
+        assert front.wait(10) == 75 and serving.written["gateway_state"] == "running"
+
+
 def test_an_operators_stop_during_an_unplanned_drain_stays(tmp_path: Path) -> None:
     """C28, C18: by HTTP, after a bare signal; beside a process that retires."""
     with Serving(tmp_path / "home", module=STUMBLING, drain_timeout_s="60") as serving:
-        sessions = [running(serving)]
+        sessions = [running(serving, "tick")]
         hand_over(serving)
         front = serving.reaped()
-        sessions.append(running(serving))
+        sessions.append(running(serving, "tick"))
         os.kill(serving.pid, signal.SIGTERM)
         wait_until(lambda: serving.written["gateway_state"] == "draining")
         with subprocess.Popen(command(serving.home, "stop"), stdout=subprocess.PIPE, env=environment()) as stop:
@@ -293,7 +293,7 @@ def test_an_operators_stop_during_an_unplanned_drain_stays(tmp_path: Path) -> No
 def test_an_operators_stop_while_it_ends_to_be_restarted_is_a_stop(tmp_path: Path) -> None:
     """C28, C9: no start-up takes the note of the restart for the wish to come back."""
     with Serving(tmp_path / "home", module=STUMBLING, supervisor="launchd", drain_timeout_s="60") as serving:
-        session_id, process = running(serving), serving.reaped()
+        session_id, process = running(serving, "tick"), serving.reaped()
         serving.order("/api/admin/restart")
         wait_until(lambda: serving.written["gateway_state"] == "draining")
         with subprocess.Popen(command(serving.home, "stop"), stdout=subprocess.PIPE, env=environment()) as stop:
@@ -327,7 +327,7 @@ def test_a_stop_of_a_start_that_hangs_ends_it_at_once(tmp_path: Path, number: in
 def test_ten_stops_at_ten_moments_of_a_hand_over_leave_nothing_behind(serving: Serving) -> None:
     """C28: no named places, any moment."""
     for number in range(10):
-        session_id, front = running(serving), serving.reaped()
+        session_id, front = running(serving, "tick"), serving.reaped()
         with subprocess.Popen(command(serving.home, "restart"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()):
             time.sleep(0.2 + number * 0.1)
             said = holdfast(serving.home, "stop")

@@ -78,5 +78,8 @@ class Printer:
     async def reap(self, lives: Callable[[str], bool]) -> int:
         return 0
 
+    async def end_session(self, session_id: str) -> int:
+        return 0
+
     async def stop(self, turn_id: str) -> int:
         return 0

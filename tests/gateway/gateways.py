@@ -128,6 +128,10 @@ class Deed:
         await self._edge.at(f"{self.name} reaped")
         return 0
 
+    async def end_session(self, session_id: str) -> int:
+        self._edge.saw(f"{self.name} of {session_id} ended")
+        return 0
+
     async def stop(self, turn_id: str) -> int:
         return 0
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import Deleted
+from holdfast.core.events import SessionChanged
+from holdfast.core.retention import Limits
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.gateway.gateway import Settings
 from tests.gateway import web
@@ -33,6 +35,7 @@ def test_deleting_stops_the_turn_and_drops_what_it_would_have_said(tmp_path: Pat
         life = here.start()
         session = life.under_way("say:half|call:stubborn")
         delete(life, session.session_id)
+        assert here.edge.count(f"deed of {session.session_id} ended") == 1
         life.until(lambda: life.session(session.session_id).turn_state is TurnState.ENDED, within_s=5.0)
         assert life.do(life.store.session(session.session_id)).deleted
         life.pass_s(30)
@@ -186,7 +189,7 @@ async def test_readers_of_a_deleted_session_are_told_and_their_streams_end(serve
             events = await one.until("end")
             assert [event.name for event in events][-2:] == ["session.deleted", "end"]
             assert events[-1].data == {"reason": "deleted"}
-            assert events[-2].data == {"at": "2027-01-15T08:00:00.123Z", "by": "owner", "purge_at": "2027-01-15T08:10:00.123Z"}
+            assert events[-2].data == {"at": "2027-01-15T08:00:00.123Z", "by": "owner", "purge_at": "2027-01-15T08:10:00.123Z", "why": None}
             assert await one.next() is None
 
 
@@ -227,3 +230,33 @@ async def test_a_purge_lets_others_write_between_its_steps(tmp_path: Path) -> No
             assert (await world.post(other, "hello")).status_code in (202, 429)
             said += 1
         assert await purging > 5 and said > 2
+
+
+def test_what_is_kept_too_long_is_removed_on_record_and_can_be_brought_back(tmp_path: Path) -> None:
+    with home(tmp_path) as here:
+        life = here.start(retention=Limits(days=0.01), undo_delete_s=120.0)
+        old = life.say("old words").session_id
+        life.do(life.store.change_session(life.say("precious", chat="bob").session_id, SessionChanged(pinned=True), at=0))
+        life.pass_s(800)
+        fresh = life.say("hello").session_id
+        assert fresh == old  # It was used again before its time.
+        life.pass_s(864 + 60)
+        assert life.do(life.store.session(old)).deleted
+        [entry] = here.logged("session removed by retention")
+        assert here.edge.count(f"deed of {old} ended") == 1
+        assert (entry["session"], entry["why"]) == (old, "nothing was said in it for 0.01 days")
+        life.do(life.gateway.undelete_session(old, by="owner"))
+        life.pass_s(300)
+        assert life.answers(old) == ["re: old words", "re: hello"]
+        assert life.session("bob").state == "idle"
+
+
+def test_without_a_limit_nothing_is_removed(tmp_path: Path) -> None:
+    with home(tmp_path) as here:
+        life = here.start()
+        old = life.say("old words").session_id
+        life.stop()
+        here.later(400 * 24 * 3600)
+        life = here.start()
+        life.pass_s(130)
+        assert life.session().session_id == old and not here.logged("session removed by retention")

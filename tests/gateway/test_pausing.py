@@ -232,6 +232,20 @@ def test_who_writes_while_paused_is_told_once_a_pause(home: Home) -> None:
     assert home.told(BOB).count(words.KEPT) == 2
 
 
+def test_a_message_that_is_delivered_again_is_not_said_to_wait(home: Home) -> None:
+    """C22, P1: it was answered long ago."""
+    life = home.start()
+    life.write("say:answered", chat=BOB, sender=BOB)
+    life.rest(BOB)
+    pause(life)
+    life.die()
+    home.server.confirmed.clear()
+    life = home.start()
+    life.until(lambda: home.server.updates[0].dedup_key in home.server.confirmed)
+    life.pass_s(5)
+    assert home.told(BOB) == ["answered"] and len(home.heard) == 1
+
+
 def test_an_answer_to_a_question_is_kept_and_told_too_while_paused(home: Home) -> None:
     """C22"""
     life = home.start()

@@ -485,6 +485,18 @@ def test_a_tool_that_does_not_let_go_does_not_hold_up_the_stop_and_is_named(home
     assert home.server.disconnected == 1
 
 
+def test_a_turn_that_a_suspension_is_ending_when_the_stop_marks_it_is_interrupted_once(home: Home) -> None:
+    """P3: whichever comes first stands; the other one has nothing left to write."""
+    life = home.start()
+    session = life.under_way("call:stubborn")
+    life.do(life.gateway.suspend(session.session_id))
+    life.pass_s(0.5)
+    life.stop()
+    assert home.logged("task failed") == []
+    interruptions = [message for message in home.start().transcript().messages if message.role == "interruption"]
+    assert len(interruptions) == 1
+
+
 def test_a_send_that_hangs_does_not_hold_up_the_stop_and_is_sent_once_in_the_end(home: Home) -> None:
     """C23, P4"""
     life = home.start()

@@ -36,13 +36,13 @@ class Bench:
         self.out = ""
         self.calls = 0
 
-    async def run(self, command: str, *, turn: str = "t1") -> ToolResult:
+    async def run(self, command: str, *, turn: str = "t1", session: str = "s1") -> ToolResult:
         self.calls += 1
 
         async def output(text: str) -> None:
             self.out += text
 
-        context = ToolContext(session_key="k", generation=1, turn_id=turn, call_id=f"c{self.calls}", output=output)
+        context = ToolContext(session_id=session, session_key="k", generation=1, turn_id=turn, call_id=f"c{self.calls}", output=output)
         async with asyncio.timeout(WITHIN_S):
             return await self.terminal.run({"command": command}, context)
 
@@ -231,3 +231,13 @@ async def test_a_command_that_cannot_be_started_says_why(bench: Bench) -> None:
     bench.folder.joinpath("gone").rmdir()
     result = await gone.run("true")
     assert result.outcome is ToolOutcome.FAILED and result.text.startswith("The command could not be started: ")
+
+
+async def test_what_a_session_left_in_the_background_ends_with_it_and_nothing_else_does(bench: Bench) -> None:
+    """A28"""
+    for session in ("s1", "s2"):
+        await bench.run(f"sleep 600 >/dev/null 2>&1 & echo $! > {session}", turn=f"t.{session}", session=session)
+    other = await bench.pid("s2")
+    assert await bench.terminal.end_session("s1") == 1
+    await bench.until(lambda: [life.pid for life in bench.running()] == [other])
+    assert await bench.terminal.end_session("s2") == 1

@@ -99,7 +99,8 @@ def _read_turns(session: SessionRecord) -> None:
             session.turns.append(TurnRecord(session, item, event))
         turn = session.turns[-1] if session.turns else None
         if isinstance(event, e.StopRequested) and turn is not None and turn.stopped_at is None:
-            turn.stopped_at = item.seq
+            if event.turn_id == turn.id and turn.end is None:  # One that comes after the end stops nothing.
+                turn.stopped_at = item.seq
         if item.turn_id is None or turn is None:
             continue
         turn.log.append(Entry(item, event))

@@ -31,6 +31,7 @@ UNTOLD = ("R8",)
 KEEPS_IDLE = (e.DeliveryChanged, e.SessionChanged, e.JournalPruned)
 # What people do to it.
 BY_PEOPLE = (
+    e.StopRequested,  # One that came too late for its turn.
     e.SessionDeleted,
     e.SessionUndeleted,
     e.SessionCreated,

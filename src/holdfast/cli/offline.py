@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from holdfast import processes
 from holdfast.cli.display import cut, one_line
 from holdfast.core import turns
 from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
-from holdfast.core.events import Logged
+from holdfast.core.events import Logged, public
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Question, ToolCall, Turn
 from holdfast.core.turns import TurnState
@@ -49,7 +49,6 @@ LAST = "last"
 PREFIX = "s_"
 CANDIDATES = 4
 TITLE = 30
-HIDDEN = ("dedup_key", "log", "owner", "epoch", "attempt")
 
 
 class NothingHere(Refused):
@@ -250,10 +249,8 @@ def _data(item: Logged) -> Iterator[tuple[str, Any]]:
     if event.stream:  # The stream gives these as they are stored, without what is at its default.
         yield from to_builtins(event).items()
         return
-    for name in event.__struct_fields__:
-        value = getattr(event, name)
-        if name not in HIDDEN and value is not UNSET:
-            yield name, (_time(value) if value else None) if name.endswith("_at") else value
+    for name, value in public(event, in_turn=item.turn_id is not None):
+        yield name, (_time(value) if value else None) if name.endswith("_at") else value
 
 
 def _summary(session: Session, living: set[int]) -> dict[str, Any]:

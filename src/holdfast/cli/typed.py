@@ -9,11 +9,11 @@ NAME = "holdfast"
 # `./run` says by these how it was called, and which words are its own.
 COMMAND, OWN_WORDS = "HOLDFAST_COMMAND", "HOLDFAST_OWN_WORDS"
 
-_NAMED = re.compile(rf"`{NAME}((?: [^`]*)?)`")
+_NAMED = re.compile(rf"`(sudo )?{NAME}((?: [^`]*)?)`")
 
 
 def program() -> str:
-    return os.environ.get(COMMAND) or NAME
+    return shlex.quote(os.environ.get(COMMAND) or NAME)
 
 
 def own_words() -> dict[str, str]:
@@ -33,7 +33,7 @@ def rewrite(text: str, *, program: str, home: str | None = None) -> str:
     folder = f" --home {shlex.quote(home)}" if home else ""
 
     def typed(found: re.Match[str]) -> str:
-        words = found[1]
-        return f"`{program}{words}{'' if '--home' in words else folder}`"
+        words = found[2]
+        return f"`{found[1] or ''}{program}{words}{'' if '--home' in words else folder}`"
 
     return _NAMED.sub(typed, text)

@@ -4,13 +4,16 @@ Records are facts that stay; stream events are the pieces a turn shows on its wa
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
 
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
+
+# Fields of records that are the store's own affair, and those that the place of the event in the log already says.
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for"})
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,6 +62,7 @@ class SessionDeleted(Event, frozen=True):
     kind = "session.deleted"
     by: str
     purge_at: int
+    why: str | None = None
 
 
 class SessionUndeleted(Event, frozen=True):
@@ -76,6 +80,7 @@ class SessionPurged(Event, frozen=True):
     generation: int
     deleted_at: int
     by: str
+    why: str | None = None
     current: bool = False
 
 
@@ -372,6 +377,14 @@ class Logged(msgspec.Struct, frozen=True):
     @property
     def event(self) -> Event:
         return decode(self.kind, self.body)
+
+
+def public(event: Event, *, in_turn: bool) -> Iterator[tuple[str, Any]]:
+    """The fields of an event that readers get, with their values. `in_turn`: its place already names the turn."""
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name not in HIDDEN and value is not msgspec.UNSET and not (in_turn and name == "turn_id"):
+            yield name, value
 
 
 # A page of events ends once the bodies in it make up this much: what is done with a page takes a few milliseconds, whatever is in it.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from holdfast.core.blame import is_suspect
 from holdfast.core.commands import COMMANDS
 from holdfast.core.resume import Staleness
 from holdfast.core.sessions import Session
@@ -241,6 +242,11 @@ def status(session: Session, *, safe_mode: bool) -> str:
         lines.append(f"{session.queued} {'message is' if session.queued == 1 else 'messages are'} waiting.")
     if session.resume_pending and session.resume_reason:
         lines.append(f"Its last work was interrupted by {cut_by(session.resume_reason)}.")
+    if is_suspect(session.interrupted_restarts) and not session.suspended:
+        lines.append(
+            f"{session.interrupted_restarts} restarts in a row interrupted it. Holdfast continues such conversations one at a time, "
+            "so its work may wait for some minutes."
+        )
     if session.rule and session.why:
         lines.append(f"Last decision: {decision(session.rule, session.why)}.")
     if safe_mode:

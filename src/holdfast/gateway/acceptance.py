@@ -56,7 +56,8 @@ class Acceptance:
         text = said.text if command is None else command.argument
         accepted = await self._accept(session, said, text, answers=command is None)
         self._lanes.look(accepted.session_id)
-        await self.tell_that_it_waits(accepted.session_id, said.anchor)
+        if not accepted.duplicate:  # A message that is delivered again may have been answered long ago.
+            await self.tell_that_it_waits(accepted.session_id, said.anchor)
         return accepted
 
     async def tell_that_it_waits(self, session_id: str, anchor: str | None = None) -> None:

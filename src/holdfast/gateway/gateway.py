@@ -12,6 +12,7 @@ from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.resets import Policy
 from holdfast.core.restarts import By
+from holdfast.core.retention import Limits
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.gateway.acceptance import Acceptance, Said
@@ -44,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     resets: dict[str, Policy] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
     undo_delete_s: float = 600.0
+    retention: Limits = Limits()
     home_channels: tuple[str, ...] = ()
 
 
@@ -68,7 +70,7 @@ class Gateway:
         on_state: Callable[[GatewayState], None] = lambda state: None,
     ) -> None:
         self.settings = settings or Settings()
-        self.store, self.agent, self.platforms = store, agent, platforms
+        self.store, self.agent, self.platforms, self._tools = store, agent, platforms, tools
         self._clock, self._ids = clock, ids
         tasks = Tasks()
         self.feed = Feed(store, encode)
@@ -138,7 +140,15 @@ class Gateway:
             intake=intake,
             deliveries=Deliveries(store=store, clock=clock, platforms=platforms, tasks=tasks),
             housekeeping=Housekeeping(
-                store=store, clock=clock, liveness=liveness, owner=owner, lanes=self.lanes, keep_streams_s=self.settings.keep_streams_s
+                store=store,
+                clock=clock,
+                liveness=liveness,
+                owner=owner,
+                lanes=self.lanes,
+                keep_streams_s=self.settings.keep_streams_s,
+                retention=self.settings.retention,
+                undo_delete_s=self.settings.undo_delete_s,
+                on_removed=self._end_processes,
             ),
             announcements=self.announcements,
             crash_policy=self.settings.crash_policy,
@@ -200,7 +210,13 @@ class Gateway:
         now = self._clock.now()
         deletion = await self.store.delete_session(session_id, by=by, until=now + int(1000 * self.settings.undo_delete_s), at=now)
         self.lanes.look(session_id)
+        await self._end_processes(session_id)
         return deletion
+
+    async def _end_processes(self, session_id: str) -> None:
+        """What its tools left in the background. A call that still runs is ended by the stop of its turn."""
+        for tool in self._tools.values():
+            await tool.end_session(session_id)
 
     async def undelete_session(self, session_id: str, *, by: str) -> Session:
         await self.store.undelete_session(session_id, by=by, at=self._clock.now())

@@ -2,10 +2,13 @@
 gone."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 
+from holdfast.core import retention
 from holdfast.core.errors import Unavailable
+from holdfast.core.retention import Limits, Removal
 from holdfast.gateway.lanes import Lanes
 from holdfast.ports import Clock, Liveness, Store
 
@@ -21,9 +24,22 @@ log = structlog.get_logger()
 
 
 class Housekeeping:
-    def __init__(self, *, store: Store, clock: Clock, liveness: Liveness, owner: int, lanes: Lanes, keep_streams_s: float) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        liveness: Liveness,
+        owner: int,
+        lanes: Lanes,
+        keep_streams_s: float,
+        retention: Limits,
+        undo_delete_s: float,
+        on_removed: Callable[[str], Awaitable[None]],
+    ) -> None:
         self._store, self._clock, self._liveness, self._owner, self._lanes = store, clock, liveness, owner, lanes
-        self._keep_streams_s = keep_streams_s
+        self._keep_streams_s, self._retention, self._undo_delete_s = keep_streams_s, retention, undo_delete_s
+        self._on_removed = on_removed
 
     async def index(self) -> None:
         while True:
@@ -57,6 +73,24 @@ class Housekeeping:
         for session_id in await self._store.expire_questions(now=now):
             self._lanes.look(session_id)
         await self._store.prune_streams(before=now - int(self._keep_streams_s * 1000), at=now, limit=PRUNED_AT_ONCE)
+        await self._retain(now)
         for owner in await self._store.owners():
             if owner.id != self._owner and not self._liveness.alive(owner.name):
                 await self._store.forget_owner(owner.id)
+
+    async def _retain(self, now: int) -> None:
+        """What is kept too long, or takes too much room, is deleted as if somebody had: it can be brought back for a while."""
+        if removal := retention.by_age(self._retention, now=now):
+            await self._remove(removal, now)
+        if self._retention.max_mb:
+            usage = await self._store.usage()
+            removal = retention.by_size(self._retention, used_bytes=usage.bytes, sessions=usage.sessions, removing=usage.removing, now=now)
+            if removal:
+                await self._remove(removal, now)
+
+    async def _remove(self, removal: Removal, now: int) -> None:
+        until = now + int(1000 * self._undo_delete_s)
+        removed = await self._store.remove_oldest(before=removal.before, limit=removal.limit, why=removal.why, until=until, at=now)
+        for session_id in removed:
+            log.info("session removed by retention", session=session_id, why=removal.why)
+            await self._on_removed(session_id)

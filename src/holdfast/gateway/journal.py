@@ -6,6 +6,7 @@ Nothing is shown before it is here and durable (P7): readers read the log, never
 import asyncio
 from collections.abc import Callable, Sequence
 
+import msgspec
 import structlog
 
 from holdfast.core.blame import Interruption
@@ -62,6 +63,7 @@ class TurnLog:
         self._room = asyncio.Event()
         self._room.set()
         self._closed = False
+        self.interrupted = False  # Its interruption is on record.
         # What counts against the idle limit, and what a heartbeat adds to: the last thing this attempt did, and the last it wrote.
         self.last_sign = self.last_written = journal.clock.monotonic()
         self.signed = asyncio.Event()  # Something of this attempt is on record.
@@ -155,7 +157,7 @@ class TurnLog:
                 raise StaleEpoch(self.lease.session_id, self.lease.epoch)
             pieces = [*self._take(), *self._last_outputs(events)]
             try:
-                await self._append([*pieces, *events])
+                await self._append([*pieces, *map(self._judged, events)])
             except HoldfastError as error:
                 if not isinstance(error, Refused):  # What was refused for its content would be refused again.
                     self._give_back(pieces)
@@ -163,6 +165,13 @@ class TurnLog:
                 raise
             if any(isinstance(event, ENDS) for event in events):
                 self._close()
+            self.interrupted = self.interrupted or any(isinstance(event, Interruption) for event in events)
+
+    def _judged(self, event: Event | Interruption) -> Event | Interruption:
+        """What an attempt has to show counts up to the moment in which its interruption is written (A17)."""
+        if isinstance(event, Interruption) and self.spoke:
+            return msgspec.structs.replace(event, progressed=True)
+        return event
 
     async def _append(self, events: list[Event | Interruption]) -> None:
         journal = self._journal

@@ -104,6 +104,7 @@ class Face:
             await self._log.output(call.call_id, text)
 
         context = ToolContext(
+            session_id=self._log.lease.session_id,
             session_key=self._request.session_key,
             generation=self._request.generation,
             turn_id=self._request.turn_id,
@@ -230,7 +231,7 @@ class Attempt:
 
     def _interruption(self, reason: str, end: End) -> Interruption:
         lived_ms = int(1000 * (self._clock.monotonic() - self._began))
-        progressed = blame.made_progress(spoke=self._log.spoke, lived_ms=lived_ms)
+        progressed = blame.made_progress(spoke=False, lived_ms=lived_ms)  # Whether it spoke is known where this is written.
         return Interruption(reason=reason, end=end, progressed=progressed, lived_ms=lived_ms, written=len(self._so_far))
 
     async def run(self) -> None:
@@ -290,7 +291,7 @@ class Attempt:
                 await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long, so the turn was ended."))
             case Cut.UNSTORABLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, self._words))
-            case Cut.STORE | Cut.SUSPENDED:  # No restart is to blame.
+            case Cut.STORE | Cut.SUSPENDED if not self._log.interrupted:  # No restart is to blame.
                 interrupted = self._interruption("suspended" if self._cut is Cut.SUSPENDED else self._reason, End.HARMLESS)
                 await self._insist(lambda: self._log.record(interrupted))
             case _:

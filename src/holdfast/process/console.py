@@ -37,7 +37,9 @@ class Console:
         if self.watched and answers and window_s > 0 and not self._draining:
             self._draining = True
             what = "1 answer that is" if answers == 1 else f"{answers} answers that are"
-            print(f"\rStopping. Waiting up to {window_s:.0f} s for {what} being written.", file=sys.stderr, flush=True)
+            print(
+                f"\rStopping. Waiting up to {window_s:.0f} s for {what} being written. Ctrl-C again stops now.", file=sys.stderr, flush=True
+            )
 
     def stopped(self, *, answers: int, messages: int, resumes: bool) -> None:
         """Over the ^C that the terminal shows."""

@@ -41,8 +41,8 @@ SERVING_S = 15.0
 LOOK_S = 0.2
 GONE_S, GONE_LOOK_S = 2.0, 0.01
 ASKED_TO_STOP = "this process was asked to stop instead."
-# Forks again and becomes the new program: whoever started it is not its parent, and no terminal is
-# its own. It tells the new program's pid, or what failed.
+# Forks again and becomes the new program: whoever started it is not its parent, and no terminal is its own. It tells the new program's
+# pid, or what failed.
 LAUNCH = """
 import os, sys
 tell = int(sys.argv[1])
@@ -117,7 +117,8 @@ async def hand_over(
         try:
             successor = msgspec.convert(await _hear(reader, "ready", READY_S, given_up), Successor)
             await let_go()
-            _say(door, {"go": True})
+            with contextlib.suppress(OSError):  # One that is gone says nothing more, and that is noticed next.
+                _say(door, {"go": True})
             await _hear_serving(reader, door, given_up)
         except BaseException as error:
             # Whatever it hangs at, and whoever gave it up: it must not keep the lock and the listener that it was given.
@@ -139,9 +140,17 @@ async def _hear_serving(reader: asyncio.StreamReader, door: socket.socket, given
         await _hear(reader, "serving", SERVING_S, given_up)
     except HandOverFailed:
         # This process may have been frozen, or busy, while it was said. After this nothing more can be said, and all that was is read.
-        door.shutdown(socket.SHUT_RD)
-        if not any("serving" in said for said in _understood(await reader.read())):
+        with contextlib.suppress(OSError):
+            door.shutdown(socket.SHUT_RD)
+        if not any(isinstance(said, dict) and "serving" in said for said in _understood(await _rest(reader))):
             raise
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except OSError:
+        return b""
 
 
 def _end(launched: Life | None) -> None:
@@ -198,8 +207,8 @@ async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_
 async def _next(reader: asyncio.StreamReader, what: str) -> Any:
     try:
         line = await reader.readline()
-    except OSError as error:
-        raise HandOverFailed(f"it cannot be heard ({error.strerror}).") from error
+    except OSError:  # It died and left something unread.
+        line = b""
     if not line:
         raise HandOverFailed(f"it exited before it was {what}; see the log.")
     said = _understood(line)

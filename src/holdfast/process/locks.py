@@ -94,10 +94,7 @@ class OwnerLocks:
         """An owner counts as living until the system says otherwise: where it cannot be asked now (no descriptors left, no permission),
         nothing is taken from it.
         """
-        try:
-            return processes.is_held(self._folder / name)
-        except OSError:
-            return True
+        return processes.may_be_held(self._folder / name)
 
     def sweep(self) -> None:
         """Removes the files of owners that are gone."""

@@ -36,19 +36,21 @@ def names(home: Path, life: Life, *, now: int) -> bool:
 
 
 async def watch(home: Path, life: Life, *, now: Callable[[], int], obeys: Callable[[], bool], stop: Callable[[], None]) -> None:
-    """Calls `stop` once when a marker names this life while it `obeys`, and ends. What cannot be read is logged once, and read again."""
+    """Calls `stop` once when a marker names this life while it `obeys`, and ends. What cannot be read is logged once, and read again; what
+    counts for nobody any more is removed.
+    """
     trouble = ""
     while True:
+        at = now()
         try:
-            if planned_stop.names(files.read(home / NAME), life, now=now()) and obeys():
+            if planned_stop.names(files.read(home / NAME), life, now=at) and obeys():
                 log.info("planned stop", because=NAME, signal="none")
                 stop()
                 return
             trouble = ""
-            remove_stale_marker(home, now=now())
         except (OSError, ValueError) as error:
             if str(error) != trouble:
                 trouble = str(error)
                 log.warning("the stop marker cannot be read", error=trouble)
-            remove_stale_marker(home, now=now())
+        remove_stale_marker(home, now=at)
         await asyncio.sleep(POLL_S)

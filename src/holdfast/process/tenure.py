@@ -113,7 +113,8 @@ class Tenure:
     def _end(self) -> End:
         """The operator's word wins over every other reason (C28)."""
         shutdown = self.orders.shutdown
-        if self.succeeded_by is not None:
+        # Whoever waits for the process in front waits for the whole, also when this process has to be ended by its deadline.
+        if self.succeeded_by is not None and (shutdown is None or self.front_reader is None):
             return End.RETIRED
         if shutdown is not None and shutdown.planned:
             return End.STOP

@@ -18,6 +18,7 @@ DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "
 LIVELY = {
     "session.created",
     "session.resumed",
+    "session.undeleted",
     "message.accepted",
     "message.written",
     "turn.started",

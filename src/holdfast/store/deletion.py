@@ -13,7 +13,7 @@ import apsw
 from holdfast.core import events as e
 from holdfast.core import notices, replies
 from holdfast.core.turns import TurnState
-from holdfast.ports import Deletion
+from holdfast.ports import Deletion, Usage
 from holdfast.store import reads
 from holdfast.store.catalog import append, digest
 from holdfast.store.connection import connect, fetch
@@ -27,16 +27,17 @@ PAGE_BYTES = 1024 * 1024
 MERGED_PAGES = 16
 # A turn that was told to stop has this long to end before its session is purged from under it.
 LAST_WORDS_MS = 60_000
+RETENTION = "retention"
 # The stages of the scrub: whatever was purged since is still in the search index, or still in the write-ahead log.
 CLEAN, TO_MERGE, MERGING, TO_TRUNCATE = range(4)
 
 
-def delete_session(db: apsw.Connection, session_id: str, by: str, until: int, at: int) -> Deletion:
+def delete_session(db: apsw.Connection, session_id: str, by: str, until: int, at: int, why: str | None = None) -> Deletion:
     session = reads.session(db, session_id)
     if session.deleted:
         return Deletion(session_id, session.deleted_at or at, session.undo_until or at)
     head = load_head(db, number(db, session_id))
-    append(db, head, e.SessionDeleted(by=by, purge_at=until), at, in_turn=False)
+    append(db, head, e.SessionDeleted(by=by, purge_at=until, why=why), at, in_turn=False)
     if session.open_turn:
         stop_turn(db, head, session.turn_id, by, at)
     refuse_waiting(db, head, "the conversation was deleted first", at)
@@ -51,6 +52,32 @@ def undelete_session(db: apsw.Connection, session_id: str, by: str, at: int) -> 
     append(db, head, e.SessionUndeleted(by=by), at, in_turn=False)
     save_head(db, head)
     return True
+
+
+def remove_oldest(db: apsw.Connection, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
+    found: list[tuple[int, str]] = []
+    for archived in (0, 1):  # Each is a walk along the index; together they would be sorted.
+        found += fetch(
+            db,
+            "SELECT h.updated_at, s.session_id FROM head h JOIN session s ON s.id = h.session"
+            " WHERE h.deleted = 0 AND h.archived = ? AND h.updated_at < ? AND h.state IN ('none', 'ended') AND s.pinned = 0"
+            " AND s.resume_pending = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session)"
+            " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state NOT IN ('sent', 'dead') AND o.session = h.session)"
+            " ORDER BY h.updated_at LIMIT ?",
+            (archived, before, limit),
+        )
+    removed = [session_id for _, session_id in sorted(found)[:limit]]
+    for session_id in removed:
+        delete_session(db, session_id, RETENTION, until, at, why)
+    return removed
+
+
+def usage(db: apsw.Connection) -> Usage:
+    used = (db.pragma("page_count") - db.pragma("freelist_count")) * db.pragma("page_size")
+    sessions, removing = fetch(
+        db, "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM session WHERE purge_at IS NOT NULL)"
+    )[0]
+    return Usage(used, sessions, removing)
 
 
 def due(db: apsw.Connection, now: int, limit: int) -> list[int]:
@@ -76,6 +103,7 @@ def _begin(db: apsw.Connection, head: Head, waited_ms: int, at: int) -> bool:
     if head.state not in (TurnState.NONE, TurnState.ENDED) and waited_ms < LAST_WORDS_MS:
         return False
     session = reads.session(db, reads.name(db, head.session))
+    deleted = reads.event_at(db, head.session, head.deleted)
     by, lane = fetch(db, "SELECT s.deleted_by, l.session FROM session s JOIN lane l USING (session_key) WHERE s.id = ?", (head.session,))[0]
     # Whoever was to be told that their message was refused, and has not been, is told so without the words.
     untold = fetch(
@@ -91,6 +119,7 @@ def _begin(db: apsw.Connection, head: Head, waited_ms: int, at: int) -> bool:
         current=lane == head.session,
         deleted_at=session.deleted_at or at,
         by=by,
+        why=deleted.why if isinstance(deleted, e.SessionDeleted) else None,
     )
     append(db, head, purged, at, in_turn=False)
     if untold:

@@ -142,9 +142,13 @@ def _decided(db: apsw.Connection, head: Head, lease: Lease, events: Sequence[e.E
         raise ToldToStop(lease.session_id)
     if not head.stop:
         return written
-    if resumes:
-        raise StaleEpoch(lease.session_id, lease.epoch)
+    if resumes or (head.state is TurnState.INTERRUPTED and any(_decides_otherwise(event) for event in written)):
+        raise StaleEpoch(lease.session_id, lease.epoch)  # Decided without the stop: it has to be decided again (R0).
     return [_stopped(event) for event in written]  # People were told: whatever comes too late ends as the stop says.
+
+
+def _decides_otherwise(event: e.Event) -> bool:
+    return isinstance(event, e.TurnEnded) and event.outcome is not Outcome.CANCELLED
 
 
 def _standing(db: apsw.Connection, head: Head) -> Standing:
@@ -181,11 +185,9 @@ def await_trial(db: apsw.Connection, session_id: str, turn_id: str, aged_ms: int
 
 def _stopped(event: e.Event) -> e.Event:
     """The end of a turn for which a stop was recorded earlier: whatever rule was about to decide, the stop did."""
-    return (
-        e.TurnEnded(outcome=Outcome.CANCELLED, rule=resume.stopped().label if event.rule else None)
-        if isinstance(event, e.TurnEnded) and event.outcome is not Outcome.CANCELLED
-        else event
-    )
+    if not isinstance(event, e.TurnEnded) or not _decides_otherwise(event):
+        return event
+    return e.TurnEnded(outcome=Outcome.CANCELLED, rule=resume.stopped().label if event.rule else None)
 
 
 def append_stream(db: apsw.Connection, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:

@@ -32,6 +32,7 @@ from holdfast.ports import (
     Stop,
     Stopped,
     StreamItem,
+    Usage,
 )
 from holdfast.store import deletion, operations, reads, reserve, sessions, upkeep
 from holdfast.store.catalog import rebuild
@@ -103,6 +104,12 @@ class SqliteStore:
 
     async def undelete_session(self, session_id: str, *, by: str, at: int) -> bool:
         return await self._lines.write(deletion.undelete_session, session_id, by, at)
+
+    async def remove_oldest(self, *, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
+        return await self._lines.write(deletion.remove_oldest, before, limit, why, until, at)
+
+    async def usage(self) -> Usage:
+        return await self._lines.read(deletion.usage)
 
     async def purge(self, *, now: int, steps: int) -> bool:
         failure: Unavailable | None = None

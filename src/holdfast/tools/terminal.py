@@ -64,6 +64,7 @@ class Terminal:
 
     def _context(self, context: ToolContext, call: str) -> dict[str, str]:
         return {
+            marks.SESSION: context.session_id,
             "HOLDFAST_SESSION_KEY": context.session_key,
             "HOLDFAST_GENERATION": str(context.generation),
             marks.TURN: context.turn_id,
@@ -110,6 +111,9 @@ class Terminal:
             self._home,
             lambda environment: environment.get(marks.TURN) == turn_id and environment[marks.VARIABLE] == self._mark,
         )
+
+    async def end_session(self, session_id: str) -> int:
+        return await asyncio.to_thread(marks.kill_chosen, self._home, lambda environment: environment.get(marks.SESSION) == session_id)
 
     async def reap(self, lives: Callable[[str], bool]) -> int:
         killed = await asyncio.to_thread(marks.kill, self._home, lambda owner: not lives(owner))

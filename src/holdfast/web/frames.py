@@ -9,12 +9,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.events import KINDS, Event, Logged
+from holdfast.core.events import KINDS, Event, Logged, public
 from holdfast.web.times import rfc3339
 
 HEARTBEAT = b":\n\n"
-# Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for"})
 _STREAM = frozenset(kind for kind, event in KINDS.items() if event.stream)
 _to_json = msgspec.json.Encoder().encode
 
@@ -54,15 +52,10 @@ def _place(logged: Logged) -> bytes:
 
 
 def _public(event: Event, logged: Logged) -> dict[str, Any]:
-    shown = {}
-    for name in event.__struct_fields__:
-        value = getattr(event, name)
-        if name in HIDDEN or value is msgspec.UNSET or (name == "turn_id" and logged.turn_id is not None):
-            continue
-        if name.endswith("_at"):
-            value = rfc3339(value) if value else None
-        shown[name] = value
-    return shown
+    return {
+        name: (rfc3339(value) if value else None) if name.endswith("_at") else value
+        for name, value in public(event, in_turn=logged.turn_id is not None)
+    }
 
 
 def _one_line(data: bytes) -> bytes:

@@ -16,6 +16,7 @@ PATH = "/api/openapi.json"
 REF = "#/components/schemas/{name}"
 ABOUT = (
     "A gateway for AI agents whose conversations hold. HEAD works wherever GET does, apart from the event stream. "
+    "Any request may be answered with 503 `too_many_connections` when the server has as many connections as it can serve. "
     "Events, their names and their order are described in docs/http-api.md."
 )
 
