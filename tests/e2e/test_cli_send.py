@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -206,3 +207,16 @@ def test_an_answer_that_goes_on_after_a_question_prints_only_what_is_new() -> No
     following = Following("m_1", {"t": "before "})
     events = [("question.answered", {"turn_id": "t", "message_id": "m_1"}), text(7, "after"), written("before after")]
     assert [piece for event, data in events for piece in following.apply(event, data)] == [Text("after")]
+
+
+def test_an_answer_of_very_many_pieces_is_printed_as_it_comes() -> None:
+    """P8: each piece costs its own length. Where each copied the whole answer, this took minutes."""
+    following = Following("m_1")
+    following.apply(*STARTED)
+    began = time.process_time()
+    printed = 0
+    for number in range(100_000):
+        [piece] = following.apply("text", {"turn_id": "t", "offset": 500 * number, "text": "x" * 500})
+        printed += len(piece.text)
+    assert time.process_time() - began < 10
+    assert (printed, len(following.answer)) == (50_000_000, 50_000_000)

@@ -4,6 +4,7 @@ be tried."""
 from typing import Any, NamedTuple
 
 from holdfast.core import notices
+from holdfast.core.texts import Growing
 
 
 class Text(NamedTuple):
@@ -36,7 +37,7 @@ STARTS_OVER = "The answer starts over:"
 
 
 class Following:
-    """`shown` is what was printed of the answer, `answer` what the log says it is. `known` are answers of turns that were open before the
+    """`answer` is what the log says it is; what was printed of it may be older. `known` are answers of turns that were open before the
     message was sent: it may continue one of them. `left`: why the turn was interrupted and does not continue by itself. `told`: the
     sender knows already that the message waits.
     """
@@ -45,12 +46,17 @@ class Following:
         self.message_id, self._told = message_id, told
         self._accepted = False
         self.turn_id: str | None = None
-        self.answer = self.shown = ""
+        self._answer = Growing()
+        self._shown: str | None = None  # What was printed, where it is not the answer as it is.
         self.question: dict[str, Any] | None = None
         self.left: str | None = None
         self.outcome: str | None = None
         self.error: str | None = None
         self._known = known or {}
+
+    @property
+    def answer(self) -> str:
+        return self._answer.read()
 
     @property
     def over(self) -> bool:
@@ -67,11 +73,9 @@ class Following:
             return []
         match event:
             case "text":
-                self.answer = self.answer[: data["offset"]] + data["text"]
-                return self._print(final=False)
+                return self._grow(data["offset"], data["text"])
             case "message.written" if data["role"] == "assistant":
-                self.answer = data["text"]
-                return self._print(final=True)
+                return self._becomes(data["text"], final=True)
             case "message.written" if data["role"] == "notice":
                 return [Note(data["text"])]
             case "tool.started" if data["name"] != ASK:
@@ -102,15 +106,16 @@ class Following:
         if message["turn_id"] is None:
             return self._see_without_turn(message, view)
         self.turn_id = message["turn_id"]
+        answer = self.answer
         for each in view["messages"]:
             if each["turn_id"] == self.turn_id and each["role"] == "assistant":
-                self.answer = each["text"]
+                answer = each["text"]
         if view["question"] and view["question"]["turn_id"] == self.turn_id:
             self.question = view["question"]
         for turn in view["turns"]:
             if turn["id"] == self.turn_id:
                 self.outcome, self.error = turn["outcome"], turn["error"]
-        return self._print(final=self.over)
+        return self._becomes(answer, final=self.over)
 
     def _see_without_turn(self, message: dict[str, Any], view: dict[str, Any]) -> list[Piece]:
         if message["status"] == "refused":
@@ -124,8 +129,8 @@ class Following:
         return self.message_id + REPLY
 
     def _replied(self, text: str) -> list[Piece]:
-        self.answer, self.outcome = text, "command"
-        return self._print(final=True)
+        self.outcome = "command"
+        return self._becomes(text, final=True)
 
     def _notice(self, data: dict[str, Any]) -> list[Piece]:
         """What the gateway says in the conversation: to our command, or about what happens to our message."""
@@ -148,15 +153,22 @@ class Following:
             self.turn_id = data["turn_id"]
         elif event == "question.answered" and data.get("message_id") == self.message_id:
             self.turn_id = data["turn_id"]
-            self.answer = self.shown = self._known.get(data["turn_id"], "")
+            self._answer, self._shown = Growing(self._known.get(data["turn_id"], "")), None
         return []
 
-    def _print(self, *, final: bool) -> list[Piece]:
+    def _grow(self, offset: int, text: str) -> list[Piece]:
+        if self._shown is None and offset == self._answer.length:  # As nearly always: a piece costs its own length, not the answer's.
+            self._answer.add(text)
+            return [Text(text)] if text else []
+        return self._becomes(self.answer[:offset] + text, final=False)
+
+    def _becomes(self, answer: str, *, final: bool) -> list[Piece]:
         """What of the answer is not on the screen yet. A new attempt may write the same again: that is not printed twice."""
-        if self.answer.startswith(self.shown):
-            piece, self.shown = self.answer[len(self.shown) :], self.answer
-            return [Text(piece)] if piece else []
-        if self.shown.startswith(self.answer) and not final:
+        shown = self.answer if self._shown is None else self._shown
+        self._answer, self._shown = Growing(answer), None
+        if answer.startswith(shown):
+            return [Text(answer[len(shown) :])] if len(answer) > len(shown) else []
+        if shown.startswith(answer) and not final:
+            self._shown = shown
             return []
-        self.shown = self.answer
-        return [Note(STARTS_OVER), Text(self.answer)]
+        return [Note(STARTS_OVER), Text(answer)]
