@@ -219,3 +219,53 @@ async def test_reading_an_open_turns_journal_costs_one_page_whatever_lies_before
     assert session.seq == 4 + 2700
     last = await store.events("s1", after=session.seq - 10, limit=1000)
     assert [item.seq for item in last] == list(range(session.seq - 9, session.seq + 1))
+
+
+async def test_a_page_ends_once_it_is_large_and_the_next_one_continues_behind_it(store: Store) -> None:
+    """P8: what is done with a page takes a few milliseconds, whatever is in it."""
+    turn = await running(store)
+    await append(store, turn, *(e.ToolOutput(call_id="c", text=str(number) * 100_000) for number in range(8)))
+    last = (await store.session("s1")).seq
+    seen: list[Logged] = []
+    page = await store.events("s1", after=0, limit=1000)
+    while page.more:
+        assert 0 < sum(len(item.body) for item in page) <= e.PAGE_BYTES + 100_100
+        seen += page
+        page = await store.events("s1", after=page[-1].seq, limit=1000)
+    assert [item.seq for item in (*seen, *page)] == list(range(1, last + 1))
+    assert [item.id for item in await whole_tail(store)] == [item.id for item in (*seen, *page)]
+
+
+async def whole_tail(store: Store) -> list[Logged]:
+    found = await store.tail(after_id=0, limit=1000)
+    seen = list(found)
+    while found.more:
+        found = await store.tail(after_id=seen[-1].id, limit=1000)
+        seen += found
+    return seen
+
+
+async def test_large_events_are_made_ready_where_they_are_read_and_small_ones_are_not(store: Store) -> None:
+    turn = await running(store)
+    await append(store, turn, e.Text(offset=0, text="x" * 100_000), e.Text(offset=100_000, text="y"))
+    for page in (await store.events("s1", after=0, limit=100, make=_made), await store.tail(after_id=0, limit=100, make=_made)):
+        [large] = [item for item in page if len(item.body) > 100_000]
+        assert page.made == {large.id: b"made of %d" % large.seq}
+
+
+def _made(item: Logged) -> bytes:
+    return b"made of %d" % item.seq
+
+
+async def test_a_transcript_is_the_records_of_what_is_over_and_every_event_of_what_is_open(store: Store) -> None:
+    """However many pages it takes."""
+    turn = await running(store)
+    answer = e.MessageWritten(message_id="t1.answer", role="assistant", text="one")
+    await append(store, turn, *(e.Text(offset=number, text="-") for number in range(1500)), answer, ENDED)
+    await say(store)
+    turn = await start(store, "s1", "t2", owner=turn.lease.owner)
+    await append(store, turn, *(e.Text(offset=1000 * number, text="+" * 1000) for number in range(1200)))
+    session = await store.session("s1")
+    found = await store.transcript(session)
+    assert [message.text for message in found.messages] == ["hello", "one", "hello", "+" * 1_200_000]
+    assert found.seq == session.seq

@@ -200,6 +200,18 @@ async def test_a_stop_ends_whatever_the_command_started(bench: Bench, command: s
     assert processes.life_of(await bench.pid("pid")) is None
 
 
+async def test_a_hundred_commands_are_stopped_in_the_time_of_one(bench: Bench) -> None:
+    """A21: a gateway that stops ends all of its commands at once."""
+    tasks = [asyncio.ensure_future(bench.run("trap '' TERM; sleep 600; sleep 600")) for _ in range(100)]
+    await bench.until(lambda: len(bench.running()) == 200)
+    began = time.monotonic()
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert time.monotonic() - began < 5
+    assert bench.running() == []
+
+
 async def test_a_stop_asks_before_it_kills(bench: Bench) -> None:
     command = "trap 'echo asked > asked; exit' TERM; echo $$ > pid; while true; do sleep 0.05; done"
     await bench.stopped(command, when=lambda: (bench.folder / "pid").exists())

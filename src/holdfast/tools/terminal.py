@@ -6,6 +6,7 @@ and so does the end of the gateway that started it.
 
 import asyncio
 import codecs
+import contextlib
 import hashlib
 import signal
 from collections.abc import Awaitable, Callable
@@ -92,14 +93,23 @@ class Terminal:
 
     async def _end(self, shell: Shell, call: str) -> None:
         """Everything that the command started, wherever it went: asked to end, and killed after half a second."""
-        chosen = _of_call(call)
         shell.signal_group(signal.SIGTERM)
-        await asyncio.to_thread(marks.send_chosen, self._home, chosen, signal.SIGTERM)
+        await self._signal(call, signal.SIGTERM)
         await _within(TERM_GRACE_S, self._gone(call))
         shell.signal_group(signal.SIGKILL)
-        await asyncio.to_thread(marks.kill_chosen, self._home, chosen)
+        for _ in range(marks.PASSES):
+            if not await self._signal(call, signal.SIGKILL):
+                break
         await _within(KILL_S, shell.exited.wait())  # Where the system does not let it die yet, nobody waits for it.
         shell.close()
+
+    async def _signal(self, call: str, number: int) -> bool:
+        """Reaches every process of the call that is there; false when there is none. Many calls that end at once share their looking."""
+        found = await self._census.running(call)
+        for life in found:
+            with contextlib.suppress(PermissionError):  # It runs as somebody else by now.
+                processes.send(life, number)
+        return bool(found)
 
     async def _gone(self, call: str) -> None:
         while await self._census.running(call):  # noqa: ASYNC110 - processes that are not our children tell nobody.
@@ -159,10 +169,6 @@ async def _within(timeout_s: float, work: Awaitable[object]) -> None:
 def _call_mark(context: ToolContext) -> str:
     """Names a call of a turn in an environment, whatever characters its id has."""
     return hashlib.sha256(f"{context.turn_id}\0{context.call_id}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _of_call(call: str) -> Callable[[marks.Environment], bool]:
-    return lambda environment: environment.get(marks.CALL) == call
 
 
 async def _read(shell: Shell, context: ToolContext) -> str:
