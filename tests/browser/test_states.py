@@ -103,7 +103,7 @@ def test_escape_closes_the_list_of_commands_and_leaves_the_turn_alone(page: Page
 
 
 def test_safe_mode_holds_what_was_cut_until_resume_all_and_a_stuck_conversation_stays_suspended(own_page: Page, serving: Serving) -> None:
-    """B14, A17, R2, R7: three starts in a row died without a completed turn. One conversation was cut by all of them, one by the last."""
+    """B14, A17, R2, R7: three starts in a row died without a completed turn, and one more, for which a conversation was suspended."""
     send(own_page, "count 4000 0.05")
     expect(answers(own_page).first).to_contain_text("1 2", timeout=WAIT_MS)
     stuck, decisions = open_session(own_page), own_page.get_by_test_id("decision")
@@ -112,6 +112,9 @@ def test_safe_mode_holds_what_was_cut_until_resume_all_and_a_stuck_conversation_
         serving.start()
         expect(decisions).to_have_count(cuts, timeout=WAIT_MS)
         expect(decisions.last).to_contain_text("resumed: rule R9", timeout=WAIT_MS)
+    serving.kill()
+    serving.start()
+    expect(decisions.last).to_contain_text("set aside: rule R2", timeout=WAIT_MS)
     own_page.get_by_test_id("new-conversation").click()
     send(own_page, "count 40 0.05")
     expect(answers(own_page).first).to_contain_text("1 2", timeout=WAIT_MS)
