@@ -218,6 +218,17 @@ def test_a_turn_that_failed_does_not_end_it(home: Home) -> None:
     assert life.gateway.safe_mode
 
 
+def test_a_turn_that_was_stopped_before_its_answer_came_does_not_end_it(home: Home) -> None:
+    """B14, A21: its end on record is cancelled, whatever its agent believes."""
+    life = in_safe_mode(home, "ann")
+    session = life.write("sleep:0.4|say:too late")
+    life.until(lambda: home.texts[-1] == "sleep:0.4|say:too late")
+    life.do(life.store.request_stop(session.session_id, by="operator", dedup_key=None, at=life.clock.now()))
+    life.until(lambda: life.turn().outcome is not None, within_s=5)
+    life.pass_s(2)
+    assert (life.turn().outcome, life.gateway.safe_mode) == ("cancelled", True)
+
+
 def test_ten_healthy_minutes_end_it(home: Home) -> None:
     """B14"""
     life = in_safe_mode(home, "ann")
@@ -246,6 +257,19 @@ def test_an_operators_word_ends_it_and_what_is_pending_is_resumed_one_at_a_time(
     assert max(at_once) == 1
     assert [request.session_key.rpartition(":")[2] for request in home.heard[4:]] == list(chats)
     life.until(lambda: all(home.told(chat)[-1] == "done" for chat in chats))
+
+
+def test_work_that_was_about_to_be_left_when_it_ended_is_decided_again(home: Home) -> None:
+    """B14: whatever the moment in which the operator says so."""
+    three_that_died(home, "ann")
+    life = home.start()
+    assert life.gateway.safe_mode
+    session_id = life.session().session_id
+    while not home.rules(session_id):
+        life.pass_s(0.0001)
+    assert home.rules(session_id) == ["R7"] and not home.on_disk(session_id).left
+    life.resume_all()
+    life.until(lambda: home.replies() == ["done"])
 
 
 @pytest.mark.parametrize("way", ("ten healthy minutes", "a turn that completed"))

@@ -431,7 +431,8 @@ class Life:
             f"  AND NOT (h.left = 1 AND h.state = 'interrupted' AND s.rule IN ({self._lasting}))),"
             " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')),"
             " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE"
-            "  (SELECT max(id) FROM event e WHERE e.session = h.session AND kind IN ('question.asked', 'turn.ended')) <= ?"
+            "  (SELECT max(id) FROM event e WHERE e.session = h.session"
+            "   AND kind IN ('question.asked', 'turn.ended', 'session.resumed')) <= ?"
             "  AND (h.state = 'waiting' AND h.left = 0 OR s.resume_pending AND h.state IN ('none', 'ended')))",
             (self.span.after_id,),
         )[0]

@@ -186,6 +186,11 @@ class Lanes:
         """After several crashes: nothing is resumed for this long. Decisions are made, and messages answered, at once."""
         self._admissions.resume_after(seconds)
 
+    async def decide_again(self) -> None:
+        """When nothing is held any more: also what is being decided in this moment by what held before."""
+        self._look_again()
+        await self.settle()
+
     async def settle(self) -> None:
         """What was left, or only marked, is decided again: at a start, and when nothing is held any more."""
         for session in await self._store.unsettled():
@@ -417,8 +422,13 @@ class Lanes:
             for task in beside:
                 task.cancel()
             self._changed.set()
-        if session.resume_pending and attempt.outcome is Outcome.COMPLETED:
+        if session.resume_pending and attempt.outcome is Outcome.COMPLETED and await self._completed(session.session_id):
             self._on_recovered()
+
+    async def _completed(self, session_id: str) -> bool:
+        """By the record: where a stop had been stored first, an answer that came too late ended as cancelled."""
+        _, transcript = await self._read(session_id)
+        return transcript.turns[-1].outcome is Outcome.COMPLETED
 
     async def _read(self, session_id: str) -> tuple[Session, Transcript]:
         """What a turn that is already on record begins with. A store that fails to answer has not cut it."""

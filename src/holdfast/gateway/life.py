@@ -189,7 +189,7 @@ class Life:
             log.info("safe mode ends", because=because)
             self._recovery.safe_mode = False
             self._on_state(self.state)
-            self._tasks.spawn(self._insist(self._lanes.settle), name="settle")
+            self._tasks.spawn(self._insist(self._lanes.decide_again), name="decide again")
 
     async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
