@@ -220,9 +220,9 @@ class Attempt:
         try:
             await self._log.record(self._interruption(reason, End.PLANNED))
         except Conflict:
-            log.info("turn ended before it was cut", turn=self.turn_id, session=self.session.session_id)
+            log.info("turn ended before it was interrupted", turn=self.turn_id, session=self.session.session_id)
         except Unavailable as error:  # The next start finds it without a mark, and takes it for a crash.
-            log.warning("turn is cut without a mark", turn=self.turn_id, error=str(error))
+            log.warning("turn is interrupted without a mark", turn=self.turn_id, error=str(error))
 
     @property
     def _so_far(self) -> str:

@@ -48,7 +48,7 @@ class Login:
             method="POST",
             path="/api/login/codes",
             handle=self.new_code,
-            summary="A fresh one-time code, for whoever has the token",
+            summary="A fresh one-time code, for a holder of the token",
             body=Nothing,
             body_optional=True,
             answers={201: NewCode},
