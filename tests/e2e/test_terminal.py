@@ -12,6 +12,7 @@ from tests.e2e.serving import Serving, Terminal, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
 CTRL_C = "\x03"
+FORCED = "Stopped by force. What was accepted is on disk, and interrupted answers continue at the next start."
 
 
 @pytest.fixture
@@ -81,6 +82,7 @@ def test_a_third_ctrl_c_ends_a_process_that_hangs(tmp_path: Path, terminal: Term
             time.sleep(0.5)  # A person's fingers; signals that come at once are one.
         assert front.wait(60) == 0 and serving.processes() == []
         assert serving.written["gateway_state"] == "stopped"
+        assert serving.output().splitlines()[-1] == FORCED
 
 
 @pytest.mark.parametrize("text", ["tick", ""], ids=["its own turn runs", "it only waits"])
@@ -100,6 +102,7 @@ def test_a_third_ctrl_c_ends_a_successor_that_hangs(tmp_path: Path, terminal: Te
             time.sleep(0.5)  # A person's fingers; signals that come at once are one.
         assert front.wait(60) == 0 and serving.processes() == []
         assert serving.written["gateway_state"] == "stopped"
+        assert serving.output().splitlines()[-1] == FORCED
 
 
 def test_a_terminal_that_is_closed_after_a_hand_over_stops_everything_and_it_may_come_back(tmp_path: Path, terminal: Terminal) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ LOOK_S = 0.25
 TELL_S = 2.0
 # The first Ctrl-C stops, the second gives running turns no more time, the third ends everything by force.
 HURRIES, FORCES = 2, 3
+FORCED = "Stopped by force. What was accepted is on disk, and interrupted answers continue at the next start."
 
 log = structlog.get_logger()
 
@@ -225,3 +227,5 @@ def end_by_force(home: Path, life: Life) -> None:
     marks.kill(home, lambda owner: True)
     with contextlib.suppress(OSError, ValueError):
         files.leave_stopped(home)
+    with contextlib.suppress(OSError):  # Over the ^C that the terminal shows.
+        print(f"\r{FORCED}", file=sys.stderr, flush=True)

@@ -40,6 +40,7 @@ class Watchdog:
         self._deadline: float | None = None
         self._step = "begin"
         self._hung = False
+        self._forced = False
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -53,8 +54,8 @@ class Watchdog:
             self._deadline = time.monotonic() + within_s
 
     def force(self) -> None:
-        """The process ends now."""
-        self._step = "the end by force"
+        """The process ends now, because somebody wants it so: no step is to blame."""
+        self._forced = True
         threading.Thread(target=self._end_now, name="force", daemon=True).start()
 
     def step(self, name: str) -> None:
@@ -109,7 +110,8 @@ class Watchdog:
     def _end(self) -> None:
         """What it leaves undone when it hangs itself is lost: what matters most comes first."""
         self._last_words()
-        self._show(f"the stop did not end in time, at the step {self._step!r}")
+        if not self._forced:
+            self._show(f"the stop did not end in time, at the step {self._step!r}")
 
     def _show(self, what: str) -> None:
         """Not through the log's own thread and locks, which may be what hangs."""
