@@ -73,6 +73,8 @@ async def test_a_restored_store_has_every_conversation_of_the_backup_and_what_wa
             assert kinds(await whole_log(store, session_id))[-1:] == ["session.restored"]
     assert await sessions_of(home) == {"s1", "s2"}
     assert await sessions_of(home / "replaced-then") == {"s1", "s2", "since"}
+    assert put_back(home, backup).aside == home / "replaced-then-2"
+    shutil.rmtree(home / "replaced-then-2")
     assert sorted(path.name for path in home.iterdir()) == ["holdfast.db", "replaced-then", "reserve"]
     assert oct((home / DATABASE).stat().st_mode)[-3:] == "600"
 
@@ -115,7 +117,6 @@ async def test_a_restored_database_is_not_taken_for_the_one_it_is_a_copy_of(home
     assert await token() == first
     put_back(home, backup)
     second = await token()
-    shutil.rmtree(home / "replaced-then")
     put_back(home, backup)
     assert len({first, second, await token()}) == 3
 

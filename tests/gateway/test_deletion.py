@@ -251,6 +251,23 @@ def test_what_is_kept_too_long_is_removed_on_record_and_can_be_brought_back(tmp_
         assert life.session("bob").state == "idle"
 
 
+def test_when_all_take_too_much_room_the_oldest_goes_and_the_room_is_free_again(tmp_path: Path) -> None:
+    with home(tmp_path) as here:
+        life = here.start()
+        for chat in ("ann", "bob", "cat"):
+            life.say("x" * 300_000, chat=chat)
+        used = life.do(life.store.usage()).bytes
+        oldest, others = life.session("ann").session_id, [life.session(chat).session_id for chat in ("bob", "cat")]
+        life.stop()
+        here.later(2 * 3600)
+        life = here.start(retention=Limits(max_mb=0.75 * used / 1e6), undo_delete_s=10.0)
+        life.until(lambda: gone(life, oldest), within_s=180)
+        life.pass_s(180)
+        assert not any(life.do(life.store.session(other)).deleted for other in others)
+        assert life.do(life.store.usage()).bytes < 0.75 * used
+        assert [entry["session"] for entry in here.logged("session removed by retention")] == [oldest]
+
+
 def test_without_a_limit_nothing_is_removed(tmp_path: Path) -> None:
     with home(tmp_path) as here:
         life = here.start()

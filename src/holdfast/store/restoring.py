@@ -68,7 +68,7 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
         except apsw.Error as error:
             raise NoBackup(backup, f"it is damaged or no database of Holdfast ({error})") from error
         _sync(making)
-        aside = _keep_aside(home, home / f"replaced-{stamp}")
+        aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"))
         os.replace(making, home / DATABASE)
         _sync(home)
     finally:
@@ -179,6 +179,14 @@ def _keep_aside(home: Path, aside: Path) -> Path | None:
     for beside in BESIDE[1:]:
         Path(f"{old}{beside}").unlink(missing_ok=True)
     return aside
+
+
+def _free_name(wanted: Path) -> Path:
+    name, number = wanted, 1
+    while name.exists():
+        number += 1
+        name = wanted.with_name(f"{wanted.name}-{number}")
+    return name
 
 
 def _come_to_rest(path: Path) -> None:
