@@ -119,9 +119,13 @@ class Announcements:
 
     async def before_retiring_stops(self) -> None:
         """A process that only lets its turns end stops with the whole: its own chats hear the reason that their turns will show (C30)."""
-        await self._lanes.settled()
-        for notice in restarts.before(What.STOP, [], self._running(), window_s=self._window_s):
-            await self._tell_if_it_can_be(notice)
+        try:
+            async with asyncio.timeout(TELL_S):
+                await self._lanes.settled()
+                for notice in restarts.before(What.STOP, [], self._running(), window_s=self._window_s):
+                    await self._tell_if_it_can_be(notice)
+        except TimeoutError:
+            log.warning("not everybody could be told of the end", error="no answer in time")
 
     async def back(self) -> None:
         """A process serves: whoever waits for a restart is told, and the note is done with. Killed in between, the next one goes on, and
