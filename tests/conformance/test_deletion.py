@@ -1,5 +1,6 @@
 """A deleted session is out of sight at once, comes back whole by an undo, and after that is really gone: from the bytes on disk, too."""
 
+import asyncio
 import itertools
 import random
 from collections.abc import Iterator
@@ -426,3 +427,26 @@ async def test_the_room_that_counts_shrinks_when_something_is_purged(store: Stor
     await delete(store)
     await purge(store)
     assert (await store.usage()).bytes < before - 400_000
+
+
+async def test_two_processes_that_purge_at_once_purge_once(tmp_path: Path) -> None:
+    """A28: a retiring process keeps house as well."""
+    backend, words = SqliteBackend(tmp_path), Words(3)
+    async with backend.opened() as store, backend.opened() as other:
+        owner = await new_owner(store)
+        for session_id in ("s1", "s2", "s3"):
+            turn = await running(store, session_id, f"t.{session_id}", owner=owner)
+            for _ in range(2):
+                turn = await append(store, turn, *(text(words.new(), piece) for piece in range(PAGE_ROWS)))
+            await append(store, turn, ENDED)
+            await say(store, session_id, words.new(), key=f"k.{session_id}")
+            await delete(store, session_id)
+        await asyncio.gather(purge(store), purge(other))
+        await purge(store)
+        assert words.left_in(tmp_path) == []
+        log = await store.tail(after_id=0, limit=1000)
+        assert sorted(kinds(log)) == ["session.forgotten"] * (len(log) - 3) + ["session.purged"] * 3
+        assert sum(item.event.done for item in log if isinstance(item.event, e.SessionForgotten)) == 3
+    catalog = backend.catalog()
+    backend.rebuild()
+    assert backend.catalog() == catalog
