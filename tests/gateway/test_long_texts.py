@@ -233,7 +233,7 @@ async def test_a_page_of_many_long_messages_and_calls_stays_a_page(tmp_path: Pat
     async with world(tmp_path) as made:
         answer = await unhurt(made.client.get("/api/sessions/s1"))
         assert len(answer.content) < MOST_BYTES
-        shown = answer.json()["messages"][1]
+        shown = answer.json()["messages"][-1]
         assert (len(shown["tool_calls"]), shown["tool_calls_omitted"]) == (200, 1800)
         assert shown["tool_calls"][-1]["call_id"] == "c1999" and shown["tool_calls"][-1]["result_omitted"] == 60_000 - 16 * 1024
         await made.post("s1", "hold")
@@ -241,4 +241,21 @@ async def test_a_page_of_many_long_messages_and_calls_stays_a_page(tmp_path: Pat
         for _ in range(20):
             await made.post("s1", "long " * 1_000_000)
         answer = await unhurt(made.client.get("/api/sessions/s1"))
+        assert len(answer.content) < MOST_BYTES and answer.json()["earlier"] is not None
+
+
+async def test_a_page_of_calls_with_long_arguments_stays_a_page(tmp_path: Path) -> None:
+    """P8"""
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    owner = await new_owner(store)
+    await new_session(store)
+    arguments = {name: "a" * 15_000 for name in ("one", "two", "three", "four")}
+    for number in range(30):
+        await say(store)
+        turn = await start(store, "s1", f"t{number}", owner=owner)
+        calls = (e.ToolStarted(call_id=f"c{each}", name="files", arguments=arguments, effect=Effect.PURE) for each in range(8))
+        await append(store, turn, *calls, ENDED)
+    await store.aclose()
+    async with world(tmp_path) as made:
+        answer = await made.client.get("/api/sessions/s1")
         assert len(answer.content) < MOST_BYTES and answer.json()["earlier"] is not None

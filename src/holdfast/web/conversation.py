@@ -73,8 +73,7 @@ def _page(found: Session, transcript: t.Transcript, messages: Sequence[t.Message
 
 
 def _size(view: views.MessageView) -> int:
-    calls = view.tool_calls or []
-    return len(view.text) + sum(len(call.result or "") + len(call.output) for call in calls)
+    return len(view.text) + (len(msgspec.json.encode(view.tool_calls)) if view.tool_calls else 0)
 
 
 def _message(message: t.Message, log: str) -> views.MessageView:
