@@ -155,7 +155,7 @@ async def test_a_wrong_method_is_told_which_are_right(world: World) -> None:
     session_id = await world.new_session()
     for path, allow in (
         ("/api/sessions", "GET, HEAD, POST"), (f"/api/sessions/{session_id}", "DELETE, GET, HEAD, PATCH"), ("/healthz", "GET, HEAD"),
-        (f"/api/sessions/{session_id}/messages", "POST"), (f"/api/sessions/{session_id}/events", "GET"), ("/", "GET, HEAD"),
+        (f"/api/sessions/{session_id}/messages", "GET, HEAD, POST"), (f"/api/sessions/{session_id}/events", "GET"), ("/", "GET, HEAD"),
     ):  # fmt: skip
         for method in ("PUT", "OPTIONS", "TRACE", "BREW", "get"):
             answer = await world.client.request(method.encode() if method == "get" else method, path)  # type: ignore[arg-type]
