@@ -204,7 +204,7 @@ def test_a_second_gateway_is_refused_also_after_a_hand_over(tmp_path: Path) -> N
         new = hand_over(serving)
         said = holdfast(serving.home, "serve", "--port", "0")
         assert said.code == 69 and is_one_sentence(said.err)
-        assert f"process {new} already serves {serving.home}" in said.err and "holdfast stop" in said.err
+        assert f"Process {new} already serves {serving.home}" in said.err and "holdfast stop" in said.err
 
 
 def test_after_the_death_of_a_successor_a_new_start_serves_beside_the_retiring_one(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ OTHERS = {
 }
 FOUND = NAMES | {name: found for name, (found, _) in OTHERS.items()}
 TOKEN = re.compile("|".join(f"(?P<{name}>{found})" for name, found in FOUND.items()), re.MULTILINE)
+# How far it had counted when something happened differs; that it counted to the end is looked at by itself.
+COUNTED, NOTHING = re.compile(r"^[\d ]+\n", re.MULTILINE), re.compile(r"(?!)")
 # These go on printing while the tour does something else.
 LASTING = re.compile(r"\./run(?: send .*)?")
 
@@ -58,7 +60,11 @@ class Tour:
         for command, printed in step.commands:
             if command is not None:
                 self.type(step.terminal, command)
-            self.compare(self.windows[step.terminal], printed, ends=command is None or not LASTING.fullmatch(command))
+            if command is None:
+                self.windows[step.terminal].wait()
+                self.compare(self.windows[step.terminal], COUNTED.sub("", printed), ends=True, without=COUNTED)
+            else:
+                self.compare(self.windows[step.terminal], printed, ends=not LASTING.fullmatch(command))
 
     def type(self, terminal: str, command: str) -> None:
         if before := self.windows.pop(terminal, None):
@@ -67,12 +73,15 @@ class Tour:
         typed = TOKEN.sub(lambda found: self.known.get(found[0], found[0]), command)
         self.windows[terminal] = Window(["sh", "-c", typed], cwd=ROOT, columns=250, variables=self._variables)
 
-    def compare(self, window: Window, printed: str, *, ends: bool) -> None:
-        """With all that it printed, or with the last paragraph; where it still runs, with the beginning."""
+    def compare(self, window: Window, printed: str, *, ends: bool, without: re.Pattern[str] = NOTHING) -> None:
+        """With all that it printed, or with the last paragraph; where it still runs, with the beginning. `without`: lines that may stand
+        anywhere between the others.
+        """
         wanted = re.compile("".join(self.patterns(printed)) + (r"\n?\Z" if ends else r"(?:\n|\Z)"), re.DOTALL)
 
         def found() -> re.Match[str] | None:
-            return wanted.match(window.text) or wanted.match(window.text.rpartition("\n\n")[2])
+            text = without.sub("", window.text)
+            return wanted.match(text) or wanted.match(text.rpartition("\n\n")[2])
 
         if ends:
             window.wait()

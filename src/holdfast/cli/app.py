@@ -18,7 +18,7 @@ import click
 
 from holdfast import __version__
 from holdfast.cli import typed
-from holdfast.cli.options import as_typed, home, home_option
+from holdfast.cli.options import as_typed, complain, home, home_option
 from holdfast.core.errors import HoldfastError
 
 DONE, FAILED, BAD_CONFIG = 0, 1, 78
@@ -203,7 +203,7 @@ def _failed(error: Exception, sentence: str) -> int:
 
     if os.environ.get("HOLDFAST_DEBUG"):
         traceback.print_exc()
-    click.echo(f"holdfast: {as_typed(sentence)}", err=True)
+    complain(sentence)
     return BAD_CONFIG if isinstance(error, BadConfig) else FAILED
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.display import clean, one_line
-from holdfast.cli.options import as_typed, home, home_option, json_option, note, print_json, say
+from holdfast.cli.options import complain, home, home_option, json_option, note, print_json, say
 from holdfast.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float 
         click.echo(clean(following.question["text"]))
         note(f"The agent asks. Answer with `holdfast send {sent.session_id} TEXT`.")
     elif not _is_well(following):
-        click.echo(f"holdfast: {as_typed(_what_went_wrong(following, sent.session_id))}", err=True)
+        complain(_what_went_wrong(following, sent.session_id))
     return 0 if _is_well(following) else 1
 
 

@@ -7,7 +7,7 @@ import click
 
 from holdfast.cli import typed
 from holdfast.cli.options import chosen_home, home, home_option
-from holdfast.core import exits
+from holdfast.core import exits, sentences
 
 SUCCESSION = "HOLDFAST_SUCCESSION"
 
@@ -56,7 +56,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     shows_log = sources["log_level"] != config.DEFAULT
     named, chosen = typed.program(), chosen_home()
     typed.forget(os.environ)
-    code = main.serve(settings, as_typed=lambda text: typed.rewrite(text, program=named, home=chosen), shows_log=shows_log)
+    code = main.serve(settings, as_typed=lambda text: sentences.rewrite(text, program=named, home=chosen), shows_log=shows_log)
     if code == exits.HELD and sys.stderr.isatty() and "HOLDFAST_SUPERVISOR" not in os.environ:
         _lead_to_the_one_that_serves()
     return code

@@ -94,7 +94,7 @@ def _lines(status: dict[str, Any]) -> list[str]:
     pairs += [("pending", count(status["pending"], "conversation"))] if status.get("pending") else []
     if status.get("paused_by"):
         until = short(moment(status["paused_until"]), now)
-        pairs.append(("paused", click.style(as_typed(f"by {status['paused_by']} until {until}; `holdfast unpause` ends it"), fg="yellow")))
+        pairs.append(("paused", click.style(f"by {status['paused_by']} until {until}", fg="yellow")))
     if status.get("safe_mode"):
         pairs.append(("safe mode", click.style("on", fg="red")))
     if status.get("degraded"):
@@ -105,6 +105,8 @@ def _lines(status: dict[str, Any]) -> list[str]:
 def _to_do(status: dict[str, Any]) -> list[str]:
     """What an operator may want to do; nothing for a healthy gateway."""
     lines = []
+    if status.get("paused_by"):
+        lines.append("No turn starts during the pause; messages are kept. `holdfast unpause` ends it now.")
     if status.get("safe_mode"):
         lines.append(
             "Safe mode: several starts in a row crashed, so nothing is resumed by itself. Messages are answered as usual. It ends by "

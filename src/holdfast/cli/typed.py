@@ -1,15 +1,13 @@
-"""Which command a person types here. Sentences name `holdfast WORDS`; whatever reaches a terminal names what can be copied and pasted."""
+"""Which command a person types here: sentences name `holdfast WORDS`, and at a terminal they name what can be copied and pasted."""
 
 import os
-import re
 import shlex
 from collections.abc import MutableMapping
 
-NAME = "holdfast"
+from holdfast.core.sentences import NAME
+
 # `./run` says by these how it was called, and which words are its own.
 COMMAND, OWN_WORDS = "HOLDFAST_COMMAND", "HOLDFAST_OWN_WORDS"
-
-_NAMED = re.compile(rf"`(sudo )?{NAME}((?: [^`]*)?)`")
 
 
 def program() -> str:
@@ -26,14 +24,3 @@ def forget(environment: MutableMapping[str, str]) -> None:
     """For a process that starts others: nobody types those."""
     for name in (COMMAND, OWN_WORDS):
         environment.pop(name, None)
-
-
-def rewrite(text: str, *, program: str, home: str | None = None) -> str:
-    """Each `holdfast WORDS` between backticks as it is typed here; `home` is the folder that was chosen on the command line."""
-    folder = f" --home {shlex.quote(home)}" if home else ""
-
-    def typed(found: re.Match[str]) -> str:
-        words = found[2]
-        return f"`{found[1] or ''}{program}{words}{'' if '--home' in words else folder}`"
-
-    return _NAMED.sub(typed, text)

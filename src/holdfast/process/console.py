@@ -1,11 +1,13 @@
 """What a person sees in the terminal where the gateway runs: where it serves, and how it ended. Everything else is in the log."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from holdfast import __version__
+from holdfast.core import sentences
 
 
 class Console:
@@ -30,26 +32,29 @@ class Console:
         sys.stdout.flush()
 
     def failed(self, error: Exception) -> None:
-        print(f"holdfast: {self._as_typed(str(error))}", file=sys.stderr, flush=True)
+        self._tell(f"{sentences.NAME}: {error}")
 
     def draining(self, *, answers: int, window_s: float) -> None:
         """Once. Without a window nothing is waited for."""
         if self.watched and answers and window_s > 0 and not self._draining:
             self._draining = True
             what = "1 answer that is" if answers == 1 else f"{answers} answers that are"
-            print(
-                f"\rStopping. Waiting up to {window_s:.0f} s for {what} being written. Ctrl-C again stops now.", file=sys.stderr, flush=True
-            )
+            self._tell(f"Stopping. Waiting up to {window_s:.0f} s for {what} being written. Ctrl-C again stops now.")
 
     def stopped(self, *, answers: int, messages: int, resumes: bool) -> None:
-        """Over the ^C that the terminal shows."""
         if self.watched:
-            print(f"\r{end(answers=answers, messages=messages, resumes=resumes)}", file=sys.stderr, flush=True)
+            self._tell(end(answers=answers, messages=messages, resumes=resumes))
 
     def broken(self) -> None:
         if self.watched:
-            told = "Holdfast stopped because a part of it failed. Nothing that was accepted is lost; `holdfast logs` says what failed."
-            print(f"\r{self._as_typed(told)}", file=sys.stderr, flush=True)
+            self._tell("Holdfast stopped because a part of it failed. Nothing that was accepted is lost; `holdfast logs` says what failed.")
+
+    def _tell(self, sentence: str) -> None:
+        """At a terminal in whole words, and over the ^C that it shows."""
+        text = self._as_typed(sentence)
+        if sys.stderr.isatty():
+            text = "\r" + sentences.fold(text, shutil.get_terminal_size().columns)
+        print(text, file=sys.stderr, flush=True)
 
     def _print(self, line: str) -> None:
         print(self._as_typed(line))

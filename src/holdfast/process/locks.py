@@ -16,7 +16,7 @@ class AlreadyServing(Held):
     code = "already_serving"
 
     def __init__(self, home: Path, by: dict[str, Any]) -> None:
-        who = f"process {by['pid']}" if "pid" in by else "another process"
+        who = f"Process {by['pid']}" if "pid" in by else "Another process"
         super().__init__(f"{who} already serves {home}. Stop it with `holdfast stop`, or choose another folder with --home.")
 
 

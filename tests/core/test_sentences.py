@@ -1,6 +1,6 @@
-"""Hints name the command that was typed."""
+"""Hints name the command that was typed, and stay whole where lines are broken."""
 
-from holdfast.cli.typed import rewrite
+from holdfast.core.sentences import fold, rewrite
 
 
 def test_a_hint_names_what_was_typed_and_the_folder_that_was_chosen() -> None:
@@ -18,3 +18,11 @@ def test_a_hint_that_names_a_folder_keeps_it() -> None:
 def test_what_is_no_command_stays() -> None:
     for words in ("holdfast serve", "`holdfastly serve`", "`kill -9 5`", "Holdfast is `paused`"):
         assert rewrite(words, program="./run", home="/b") == words
+
+
+def test_a_sentence_is_broken_between_words_and_never_within_a_command() -> None:
+    told = "Holdfast is paused until 15:57; `./run unpause --home /here` ends it."
+    assert fold(told, None) == fold(told, 200) == told
+    assert fold(told, 40) == "Holdfast is paused until 15:57;\n`./run unpause --home /here` ends it."
+    assert "\n`./run unpause --home /here`\n" in fold(told, 10)
+    assert fold("one\n\ntwo", 3) == "one\n\ntwo"
