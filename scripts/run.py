@@ -191,7 +191,7 @@ def install_packages(packages: Sequence[str], purpose: str) -> None:
 
 def check(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="./run check", description="Format, lint, types, imports and the built page.")
-    parser.add_argument("--fix", action="store_true", help="format, and mend what the linter can mend")
+    parser.add_argument("--fix", action="store_true", help="format, and fix what the linter can fix")
     fix = parser.parse_args(words).fix
     python = str(PYTHON)
     typed = [name for name in ("src", "tests", "scripts", "bench") if any((ROOT / name).rglob("*.py"))]

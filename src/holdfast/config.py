@@ -30,7 +30,7 @@ MAY_BE_ZERO = ("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_dele
 
 
 class BadConfig(Refused):
-    """What the operator must mend; the exit code is 78."""
+    """What the operator must fix; the exit code is 78."""
 
     code = "bad_config"
 
@@ -124,7 +124,7 @@ def stop_deadline_s(config: Config) -> float:
 
 
 def drain_window_s(config: Config) -> float:
-    """How long turns may go on when a stop is asked for: never so long that the deadline falls into it."""
+    """How long running turns may continue when a stop is asked for: it always ends before the deadline of the stop."""
     return max(0.0, min(config.drain_timeout_s, stop_deadline_s(config) - LEAST_CLOSING_S))
 
 

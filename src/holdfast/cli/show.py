@@ -70,7 +70,7 @@ def _message(message: dict[str, Any], now: datetime) -> list[str]:
     for call in message.get("tool_calls", ()):
         lines += _call(call)
     if message["text"]:
-        lines += wrap(message["text"])
+        lines += wrap(as_typed(message["text"]) if message["role"] == "notice" else message["text"])
     return lines
 
 

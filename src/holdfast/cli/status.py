@@ -98,7 +98,7 @@ def _lines(status: dict[str, Any]) -> list[str]:
     if status.get("safe_mode"):
         pairs.append(("safe mode", click.style("on", fg="red")))
     if status.get("degraded"):
-        pairs.append(("degraded", click.style(str(status["degraded"]), fg="red")))
+        pairs.append(("degraded", click.style(as_typed(str(status["degraded"])), fg="red")))
     return [f"Holdfast {status.get('version', '')} at {status['url']}", *fields(pairs), *_to_do(status)]
 
 

@@ -39,11 +39,11 @@ LOOK_S = 0.05
 def command(key_or_id: str | None, timeout_s: float | None) -> int:
     """Stop the running gateway and wait until it is gone, or stop the turn of one conversation.
 
-    Without KEY_OR_ID the gateway stops. A turn that is cut by this is resumed at the next start; messages that wait stay where they are.
-    Exit code 1 when no gateway runs, or when it is still there after the timeout.
+    Without KEY_OR_ID the gateway stops. A turn that is interrupted by this continues at the next start; messages that wait stay where they
+    are. Exit code 1 when no gateway runs, or when it is still there after the timeout.
 
-    With KEY_OR_ID, a session id or a session key, that conversation's turn ends as cancelled, for good. Messages that wait in it stay and
-    are answered next. Exit code 1 when nothing runs there.
+    With KEY_OR_ID (a session id, its beginning, `last`, or a session key) that conversation's turn ends as cancelled, for good. Messages
+    that wait in it stay and are answered next. Exit code 1 when nothing runs there.
     """
     if key_or_id is not None:
         _stop_turn(key_or_id, TURN_S if timeout_s is None else timeout_s)
