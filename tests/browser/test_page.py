@@ -126,6 +126,7 @@ def test_without_a_credential_the_page_says_what_to_type_and_takes_what_that_pri
 def test_what_you_say_comes_into_view_even_if_you_were_reading_further_up(page: Page) -> None:
     send(page, "run seq 300")
     expect(answers(page).first).to_contain_text("300", timeout=WAIT_MS)
+    expect(answers(page).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)  # The output alone does not fill the view.
     box = page.locator(".scroll")
     box.evaluate("box => { box.scrollTop = 0 }")
     expect(page.get_by_label("To the latest message")).to_be_visible()
