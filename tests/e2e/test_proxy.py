@@ -89,7 +89,7 @@ def sign_in(serving: Serving, proxy: Proxy, browser: httpx.Client) -> httpx.Resp
 
 def test_a_browser_signs_in_behind_a_proxy_with_a_secure_cookie_and_its_pages_alone_may_ask(behind: tuple[Serving, Proxy]) -> None:
     serving, proxy = behind
-    assert f"open  {proxy.url}/#code=" in serving.output()
+    wait_until(lambda: f"open  {proxy.url}/#code=" in serving.output())
     with proxy.browser() as browser:
         assert browser.get("/").status_code == 200 and browser.get("/api/sessions").status_code == 401
         answer = sign_in(serving, proxy, browser)
