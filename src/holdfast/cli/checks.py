@@ -37,7 +37,7 @@ OTHER_VARIABLES = (
     *("HOLDFAST_CALL", "HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", typed.COMMAND, typed.OWN_WORDS),
 )
 
-RESTORE = "Stop the gateway, keep the file and its -wal, and put the newest backup in its place."
+RESTORE = "Stop the gateway, and put the newest backup in its place with `holdfast restore PATH`. The damaged one is kept aside."
 
 
 class Finding(NamedTuple):

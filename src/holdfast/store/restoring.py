@@ -14,7 +14,7 @@ import apsw
 
 from holdfast.core import delivery
 from holdfast.core import events as e
-from holdfast.core.errors import Refused
+from holdfast.core.errors import Refused, StoreFull
 from holdfast.core.resume import FRESH_FOR_S
 from holdfast.core.turns import TurnState
 from holdfast.ports import Owner
@@ -65,6 +65,8 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
         _copy(backup, making)
         try:
             restored = _make_ready(making, backup, now=now, new_log=new_log, damage=damage)
+        except apsw.FullError as error:
+            raise StoreFull from error
         except apsw.Error as error:
             raise NoBackup(backup, f"it is damaged or no database of Holdfast ({error})") from error
         _sync(making)

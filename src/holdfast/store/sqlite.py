@@ -395,7 +395,9 @@ async def open_store(
         finally:
             first.close()
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise Refused(f"{path} is damaged or no database of Holdfast ({error}). Move it away, or put a backup in its place.") from error
+        raise Refused(
+            f"{path} is damaged or no database of Holdfast ({error}). `holdfast restore PATH` puts a backup in its place."
+        ) from error
     except apsw.FullError as error:
         raise StoreFull from error
     open_reader = reader(path)
