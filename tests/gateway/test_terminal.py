@@ -195,7 +195,7 @@ async def test_commands_that_run_at_the_same_time_inherit_nothing_of_each_other(
 async def test_a_stop_ends_whatever_the_command_started(bench: Bench, command: str) -> None:
     """A21: within the time a stop has, wherever it went, whatever it ignores."""
     took = await bench.stopped(command, when=lambda: (bench.folder / "pid").exists() and (bench.folder / "pid").read_text().strip())
-    assert took < 3
+    assert took < 5
     assert bench.running() == []
     assert processes.life_of(await bench.pid("pid")) is None
 
