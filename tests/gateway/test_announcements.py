@@ -329,13 +329,14 @@ def test_a_note_that_outlived_its_telling_tells_nobody_twice(world: World) -> No
     assert world.home.told(LOBBY) == [words.RESTARTING, words.BACK]
 
 
-def test_a_note_that_cannot_be_read_keeps_nobody_from_serving(world: World) -> None:
+def test_a_note_that_is_damaged_keeps_nobody_from_serving_and_is_removed(world: World) -> None:
     """C13"""
     (world.folder / "restart-pending.json").write_text('{"requests": [{"id"')
     life = world.next()
     life.say("hello")
     assert world.home.told() == ["re: hello"]
     assert world.home.logged("the restart note is damaged, and removed")
+    assert not (world.folder / "restart-pending.json").exists()
     world.ask(life)
     world.restart(life)
     assert world.home.told()[1:] == [words.RESTARTING, words.BACK]
