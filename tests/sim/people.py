@@ -3,11 +3,12 @@
 What they did and saw is remembered while the process is dead."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.core.errors import NotFound, Refused, Unavailable
+from holdfast.core.errors import NotFound, NotNow, Refused, Unavailable
 from holdfast.core.events import Logged, QuestionAsked, decode
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports import Accepted, Moved, Stopped, Update
@@ -91,6 +92,14 @@ class ResumeAll(NamedTuple):
     once: tuple[str, int] | None = None
 
 
+class Pause(NamedTuple):
+    """An operator holds the work back for some seconds."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    for_s: float = 5.0
+
+
 class Wait(NamedTuple):
     """Until this holds of the process that lives."""
 
@@ -99,7 +108,7 @@ class Wait(NamedTuple):
     once: tuple[str, int] | None = None
 
 
-Deed = Say | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Wait
+Deed = Say | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
 
 
 class Posted(NamedTuple):
@@ -268,6 +277,9 @@ class Person:
             case ResumeAll():
                 life.span.asked_to_leave = True
                 life.gateway.resume_all()
+            case Pause():
+                with contextlib.suppress(NotNow):  # It ends, or gives way, already.
+                    await life.gateway.life.pause(self.name, deed.for_s)
             case Wait():
                 await life.until(lambda: deed.until(life))
             case Restart():

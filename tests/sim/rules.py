@@ -301,6 +301,16 @@ def _completed(found: Evidence, span: Span) -> bool:
     )
 
 
+def a_pause_holds_back_starts_and_resumes(found: Evidence) -> None:
+    """A26, C21: nothing begins in it but what was already beginning."""
+    for item, event in found.log:
+        if not isinstance(event, e.TurnStarted | e.TurnResumed):
+            continue
+        when = found.world.when(item.id)
+        paused = [began for began, ended in found.span(item.id).pauses if began + LATE_S < when < ended]
+        assert not paused, f"A26: {item} begins {when - paused[-1]} s into a pause"
+
+
 def each_attempt_has_its_note(found: Evidence) -> None:
     """B1-B7: a resumed attempt is told what cut it, a message after a cut too, any other nothing; never two notes, and none in the text."""
     known_at = {session.session_id: known for session, known in histories(found)}
@@ -345,6 +355,7 @@ RULES = (
     every_decision_follows_from_the_record,
     restarts_are_counted_right,
     suspects_are_tried_one_at_a_time,
+    a_pause_holds_back_starts_and_resumes,
     safe_mode_comes_and_goes,
     each_attempt_has_its_note,
     a_running_turn_shows_signs_of_life,

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.resets import Policy
 from holdfast.gateway.gateway import Settings
 from tests.fakes.power import MODES
-from tests.sim.people import Answer, Deed, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
+from tests.sim.people import Answer, Deed, Pause, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked")
@@ -31,6 +31,10 @@ def world_of(seed: int) -> World:
     for number in range(chance.randint(1, 4)):
         chats = chance.random() < 0.5
         world.person(f"p{number}", *_deeds(chance, chats), chats=chats)
+    pauses = random.Random(f"{seed}|pauses")
+    if pauses.random() < 0.2:
+        breaks = [Pause(after_s=pauses.uniform(0, 3), for_s=pauses.choice((1.0, 5.0, 20.0))) for _ in range(pauses.randint(1, 3))]
+        world.person("operator", *breaks)
     return world
 
 

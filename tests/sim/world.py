@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from holdfast.core.effects import Effect
 from holdfast.core.errors import StoreFull, Unavailable
+from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.ports import AgentRequest, Owner, Store, Tool
 from holdfast.store import SqliteStore
@@ -34,6 +35,7 @@ from tests.sim.people import Person, as_shown
 
 SETTINGS = Settings(turn_idle_timeout_s=5.0)
 QUIET_S = 1.5
+NOT_YET = float("inf")
 SOON_S = 60.0
 # Safe mode lasts ten minutes, and a delivery that was asked to wait waits five at most; nothing else takes as long, unless it is told to.
 NEVER_QUIET_S = 3000.0
@@ -78,6 +80,7 @@ class Span:
         self.safe = False
         self.left_safe_mode: tuple[int, float] | None = None
         self.asked_to_leave = False
+        self.pauses: list[tuple[float, float]] = []  # From when until when.
 
 
 class Given(NamedTuple):
@@ -394,6 +397,10 @@ class Life:
         """Called when the gateway's state changes, and when it leaves safe mode."""
         if not span.ready:
             span.ready, span.ready_id = True, self.last_id()
+        if span.pauses and span.pauses[-1][1] == NOT_YET:
+            span.pauses[-1] = (span.pauses[-1][0], self.elapsed())
+        if gateway.state is GatewayState.PAUSED:
+            span.pauses.append((self.elapsed(), NOT_YET))
         if gateway.safe_mode:
             span.safe = True
         elif span.safe and span.left_safe_mode is None:
