@@ -109,7 +109,7 @@ def _environment(pid: int) -> dict[str, str]:
 
 
 def _patiently(look: Callable[[], T]) -> T:
-    """Looks again for a while where no descriptor is left to look with: what is not seen is not killed, and would run beside its turn's
+    """Looks again for a while where no descriptor is left to look with: what is not seen is not killed, and would run next to its turn's
     next attempt. Not for the event loop.
     """
     for _ in range(LOOKS):

@@ -154,7 +154,7 @@ def test_a_hand_over_for_which_there_are_no_descriptors_is_refused_and_changes_n
 
 
 def test_what_a_dead_gateway_left_running_is_found_also_where_descriptors_are_short_for_a_moment(tmp_path: Path) -> None:
-    """P5: a command that is not seen would run beside the next attempt of its turn."""
+    """P5: a command that is not seen would run next to the next attempt of its turn."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     left = subprocess.Popen(["sleep", "60"], env={marks.VARIABLE: marks.mark(tmp_path, "o_dead")})
     back = threading.Timer(0.3, resource.setrlimit, (resource.RLIMIT_NOFILE, limits))

@@ -128,7 +128,7 @@ async def test_a_head_that_drips_in_is_told_so_in_the_end_and_one_that_never_beg
             assert await dripping.closed() == await silent.closed() == b""
 
 
-async def test_the_time_for_a_head_begins_anew_with_each_request_of_a_connection(served: World) -> None:
+async def test_the_time_for_a_head_starts_over_with_each_request_of_a_connection(served: World) -> None:
     with patched(wire, HEAD_S=0.1):
         async with connected(served) as client:
             await client.request()
@@ -173,7 +173,7 @@ async def test_a_large_body_has_more_time_while_it_comes_at_a_fair_rate(served: 
             assert (await client.answer())[0] == 202
 
 
-async def test_whoever_is_refused_before_the_body_was_read_does_not_keep_the_connection_by_sending_on(served: World) -> None:
+async def test_a_client_refused_before_its_body_was_read_does_not_keep_the_connection_by_sending_more(served: World) -> None:
     with patched(wire, LINGER_S=0.2):
         async with connected(served) as client:
             await client.request("/api/sessions", "Content-Type: application/json", "Content-Length: 100000", method="POST")

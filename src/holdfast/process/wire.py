@@ -30,7 +30,7 @@ class Connections:
         self.idle: OrderedDict[Wire, None] = OrderedDict()
 
     def make_room(self) -> bool:
-        """Whether one more can be served. An idle connection gives way to a new one: whoever only holds connections keeps nobody out."""
+        """Whether one more can be served. An idle connection gives way to a new one, so holding connections keeps nobody out."""
         if self.served < self.most:
             return True
         if not self.idle:

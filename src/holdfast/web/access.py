@@ -198,7 +198,7 @@ class Access:
         return self._set_cookie(said + b"." + self._sign(said), COOKIE_LIFE_S, secure)
 
     def sign_out(self, ended: Iterable[SignIn], *, secure: bool) -> bytes:
-        """The Set-Cookie header that makes a browser forget. The sign-ins are over for whoever else has their cookies, too."""
+        """The Set-Cookie header that makes a browser forget. The sign-ins are over for anyone else who has their cookies, too."""
         self.end_sign_ins(sign_in.name for sign_in in ended)
         return self._set_cookie(b"", 0, secure)
 

@@ -162,7 +162,7 @@ class Admin:
         return answer(200, await self._status())
 
     async def health(self, call: Call) -> ASGIApp:
-        """No more than that: whoever asks need not be signed in."""
+        """No more than that: a client need not be signed in to ask."""
         return text(200, "ok\n") if self._gateway.store.degraded is None else text(503, "not ok\n")
 
     async def metrics(self, call: Call) -> ASGIApp:
