@@ -143,9 +143,8 @@ class AfterATool(Shape):
         (call,) = self.shown()["tool_calls"]
         assert (call["outcome"], call["result"].strip()) == ("done", "done") and self.lines.read_text() == "line\n"
         assert said(session) == [NUMBERS]
-        assert [cut.body["restarts"] for cut in self.happened("turn.interrupted")] == [
-            1
-        ]  # A death counts for every turn that ran, whatever it had done (A17).
+        # A17: a death counts for every turn that ran, whatever it had done.
+        assert [cut.body["restarts"] for cut in self.happened("turn.interrupted")] == [1]
 
 
 class WaitingForItsUser(Shape):
