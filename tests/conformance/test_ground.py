@@ -10,12 +10,13 @@ import anyio
 import apsw
 import pytest
 
-from holdfast.core.errors import StoreGone
-from holdfast.store import open_store, writer
-from holdfast.store.connection import connect, fetch
-from holdfast.store.ground import StrangeDatabase
+from holdfast.core.errors import StoreGone, Unavailable
+from holdfast.core.shutdowns import Shutdown
+from holdfast.store import open_store, tell_owners, writer
+from holdfast.store.connection import connect, fetch, reader, set_up
+from holdfast.store.ground import Ground, StrangeDatabase
 from holdfast.store.sqlite import SqliteStore
-from tests.conformance.backends import SqliteBackend, quick_place
+from tests.conformance.backends import CommitFaults, FailingConnection, SqliteBackend, quick_place
 from tests.conformance.steps import NOW, new_session, say
 
 pytestmark = pytest.mark.anyio
@@ -153,6 +154,51 @@ async def test_it_continues_by_itself_when_the_very_same_files_are_back(home: Pa
     await say(store, text="again", key="k1", message_id="m1")
     assert (await store.session("s1")).queued == 2
     await store.aclose()
+
+
+@pytest.mark.parametrize("blow", [renamed, renamed_and_begun_again], ids=lambda blow: blow.__name__)
+async def test_a_commit_that_fails_while_the_database_is_away_is_refused_and_it_continues_once_the_same_files_are_back(
+    home: Path, blow: Blow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: the connection it failed on is closed by then, and none can be opened before the files are back."""
+    monkeypatch.setattr(writer, "LOOK_S", 3600.0)
+    monkeypatch.setattr(writer, "REOPEN_WAIT_S", 0.02)
+    await (await opened(home)).aclose()
+    path, faults = home / "holdfast.db", CommitFaults()
+    ground = Ground(path)
+    first = connect(path)
+    ground.learn(first)
+    first.close()
+    open_reader = reader(path)
+    lines = writer.Threads(
+        open_writer=lambda: ground.hold(set_up(FailingConnection(faults, str(path), flags=apsw.SQLITE_OPEN_READWRITE))),
+        open_reader=lambda: ground.join(open_reader()),
+        reserve=None,
+        ground=ground,
+    )
+    store = SqliteStore(lines, now=lambda: NOW, ground=ground)
+    await say(store, text="the writer has its connection", key="k1", message_id="m1")
+    faults.next = ["lost"]
+    blow(home)
+    with pytest.raises(StoreGone):
+        await say(store, text="again", key="k2", message_id="m2")
+    assert store.degraded == WORDS.format(path=path)
+    shutil.rmtree(home, ignore_errors=True)
+    os.rename(home.with_name("away"), home)
+    with anyio.fail_after(10):
+        while store.degraded is not None:  # noqa: ASYNC110 - the store has no event for it
+            await anyio.sleep(0.005)
+    await say(store, text="again", key="k2", message_id="m2")
+    assert (await store.session("s1")).queued == 3
+    await store.aclose()
+
+
+async def test_a_stop_that_is_passed_on_without_a_database_is_refused_and_leaves_none_behind(home: Path) -> None:
+    """C28: whoever passes it on has to signal instead."""
+    os.makedirs(home)
+    with pytest.raises(Unavailable):
+        tell_owners(home, Shutdown(why="a test", planned=True))
+    assert os.listdir(home) == []
 
 
 @pytest.mark.parametrize("blow", [unlinked, replaced, replaced_by_its_copy, wal_replaced], ids=lambda blow: blow.__name__)

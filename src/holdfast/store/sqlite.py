@@ -413,7 +413,7 @@ async def open_store(
 def tell_owners(home: Path, stop: Shutdown) -> None:
     """For a process that has closed its store: passes a stop on to all owners of a home. Raises `Unavailable`."""
     try:
-        db = connect(home / DATABASE)
+        db = connect(home / DATABASE, create=False)
         try:
             with db:
                 upkeep.tell_owners(db, stop, None)

@@ -197,7 +197,7 @@ class Threads:
         if self._gone:
             leave(db)
         else:
-            db.close()
+            db.close(True)
 
     def _open(self) -> apsw.Connection:
         db = self._open_writer()
@@ -227,14 +227,17 @@ class Threads:
             return RESERVE_RETRY_S
         return LOOK_S if self._ground is not None else -1
 
-    def _look(self, db: apsw.Connection) -> None:
-        """Whether the database is still there: what is written into a file that nobody will find again must not be acknowledged."""
+    def _look(self, db: apsw.Connection | None) -> None:
+        """Whether the database is still there: what is written into a file that nobody will find again must not be acknowledged. `db`: the
+        writer's connection, if it has one.
+        """
         self._looked = time.monotonic()
         if self._ground is None or self._ground.stands():
             self._gone = None
         elif self._gone is None:
             self._gone = self._ground.gone()
-            checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)  # If only the WAL is lost, what was in it is safe now.
+            if db is not None:
+                checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)  # If only the WAL is lost, what was in it is safe now.
 
     def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
         """An answer for every operation of the batch, whatever happens to the disk. Nothing is acknowledged before the database has been
@@ -273,14 +276,18 @@ class Threads:
 
     def _reopen(self, db: apsw.Connection, lost: CommitLost) -> tuple[apsw.Connection, list[Result]]:
         """After a failed COMMIT nothing is believed: a new connection says whether the batch is there."""
+        self._look(db)
+        self._close(db)
         tries = 0
         while True:
+            opened: apsw.Connection | None = None
             try:
-                db.close(True)
-                db = self._open()
-                return db, read_back(db, lost)
+                opened = self._open()
+                return opened, read_back(opened, lost)
             except (apsw.Error, StoreGone) as error:
-                self._look(db)
+                self._look(opened)
+                if opened is not None:
+                    self._close(opened)
                 tries += 1
                 # Descriptors that ran out, and a database that was moved away, may come back. For the latter nobody has to wait.
                 lasting = self._gone is None and not isinstance(error, apsw.CantOpenError)
