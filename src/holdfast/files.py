@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+STATUS = "status.json"
+
 
 def replace(path: Path, content: dict[str, Any]) -> None:
     """Durable once it has returned."""
@@ -22,7 +24,7 @@ def replace(path: Path, content: dict[str, Any]) -> None:
     except OSError:
         making.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def remove(path: Path) -> None:
@@ -31,12 +33,12 @@ def remove(path: Path) -> None:
         path.unlink()
     except FileNotFoundError:
         return
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """A file's name is in its folder: without this the name may be lost, or come back, though the content is on disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync(path: Path) -> None:
+    """A file's content, or the names in a folder: without the latter a name may be lost, or come back, though the content is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -45,7 +47,7 @@ def sync_folder(folder: Path) -> None:
 
 def leave_stopped(home: Path) -> None:
     """What a process that was killed could not say itself: an operator stopped it, and no start-up script is to bring it back (C18)."""
-    place = home / "status.json"
+    place = home / STATUS
     if status := read(place):
         replace(place, status | {"gateway_state": "stopped", "running_turns": 0})
 

@@ -65,14 +65,8 @@ def _target(path: Path, force: bool) -> Path:
 
 def _settle(making: Path, target: Path) -> None:
     """On disk before it is promised: the bytes, then the name."""
-    _flush(making)
+    from holdfast import files
+
+    files.sync(making)
     os.replace(making, target)
-    _flush(target.parent)
-
-
-def _flush(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    files.sync(target.parent)

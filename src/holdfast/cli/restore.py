@@ -69,30 +69,17 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def _nobody_serving(place: Path) -> Iterator[None]:
-    """As a gateway does, by the operating system's locks: nothing serves this home, or finishes turns of it, and nothing starts to."""
+    """By the operating system's locks: nothing serves this home, or finishes turns of it, and nothing starts to."""
+    from holdfast import processes
+
     descriptor = os.open(place / "serving.lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        if not _free(descriptor) or any(not _is_free(file) for file in (place / "owners").glob("*")):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse(place) from None
+        if processes.living(place):
             raise InUse(place)
         yield
     finally:
         os.close(descriptor)
-
-
-def _is_free(file: Path) -> bool:
-    try:
-        descriptor = os.open(file, os.O_RDWR)
-    except FileNotFoundError:
-        return True
-    try:
-        return _free(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _free(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

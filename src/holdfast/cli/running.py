@@ -5,12 +5,10 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast import processes
+from holdfast import files, processes
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import HUNG_AFTER_S
 from holdfast.core.lives import Life, life_in
-
-STATUS = "status.json"
 
 
 class NotRunning(Unavailable):
@@ -30,7 +28,7 @@ class Found(NamedTuple):
 
 
 def find(home: Path) -> Found:
-    status = _read(home / STATUS)
+    status = _read(home / files.STATUS)
     if status is None or (life := life_in(status)) is None or not processes.lives(life):
         return Found(status, False)
     return Found(status, True, _silent_s(home, status))

@@ -6,17 +6,18 @@ service start` takes the stop back, and it goes on by itself.
 
 import contextlib
 import fcntl
-import json
 import os
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+from holdfast import files
 from holdfast.config import home_folder
+from holdfast.core import restarts
 from holdfast.install.container import held_down
 
-STATUS, RESTART_NOTE, WAITING = "status.json", "restart-pending.json", "waiting.lock"
+WAITING = "waiting.lock"
 LOOK_S = 0.5
 ENDS = {signal.SIGTERM, signal.SIGINT}
 
@@ -31,7 +32,7 @@ def main() -> int:
 
 
 def look(home: Path) -> str | None:
-    return held_down(read_status(home), restart_noted=(home / RESTART_NOTE).exists())
+    return held_down(read_status(home), restart_noted=(home / restarts.NOTE).exists())
 
 
 def wait(home: Path, why: str) -> bool:
@@ -66,15 +67,14 @@ def is_waiting(home: Path) -> bool:
 
 def take_back(home: Path) -> None:
     """Forgets the stop: what nobody remembers holds nothing down."""
-    (home / STATUS).unlink(missing_ok=True)
+    files.remove(home / files.STATUS)
 
 
 def read_status(home: Path) -> dict[str, Any] | None:
     try:
-        status = json.loads((home / STATUS).read_bytes())
+        return files.read(home / files.STATUS)
     except (OSError, ValueError):
         return None
-    return status if isinstance(status, dict) else None
 
 
 if __name__ == "__main__":

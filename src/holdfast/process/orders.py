@@ -24,7 +24,6 @@ from holdfast.gateway.tasks import Tasks
 from holdfast.ports import Store
 from holdfast.process import marker
 from holdfast.process.report import Report
-from holdfast.process.status import STATUS
 from holdfast.process.supervisor import at_terminal
 from holdfast.process.watchdog import Watchdog
 
@@ -193,7 +192,7 @@ def end_at_once_when_signalled(home: Path) -> None:
         ear.catch(number)
         planned = ear.understood(Signal(signal.Signals(number).name)).planned
         with contextlib.suppress(OSError, ValueError):
-            if planned and life_in(files.read(home / STATUS) or {}) == processes.this_life():
+            if planned and life_in(files.read(home / files.STATUS) or {}) == processes.this_life():
                 files.leave_stopped(home)
         os._exit(exits.code(exits.End.STOP, announced=planned))
 
@@ -210,7 +209,7 @@ def others(home: Path, life: Life) -> list[Life]:
 def signal_others(home: Path, life: Life, shutdown: Shutdown, *, now: int) -> None:
     """Where no record can be made. A planned stop is announced to the one that serves; the others leave no state behind."""
     with contextlib.suppress(OSError, ValueError):
-        serving = life_in(files.read(home / STATUS) or {})
+        serving = life_in(files.read(home / files.STATUS) or {})
         if shutdown.planned and serving is not None and serving != life:
             files.replace(home / planned_stop.NAME, planned_stop.marker(serving, at=now))
     for other in others(home, life):

@@ -8,14 +8,13 @@ from typing import Any
 
 from holdfast import files
 
-STATUS = "status.json"
 MAKING = "status.making"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StatusFile:
     def __init__(self, home: Path) -> None:
-        self._path = home / STATUS
+        self._path = home / files.STATUS
 
     def write(self, status: dict[str, Any], *, durable: bool) -> None:
         """Replaced as a whole: a reader sees the old one or the new one. On a full disk there is no room for a second file; then it is

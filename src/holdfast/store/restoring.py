@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import apsw
 
+from holdfast import files
 from holdfast.core import delivery
 from holdfast.core import events as e
 from holdfast.core.errors import Refused, StoreFull
@@ -69,10 +70,10 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
             raise StoreFull from error
         except apsw.Error as error:
             raise NoBackup(backup, f"it is damaged or no database of Holdfast ({error})") from error
-        _sync(making)
+        files.sync(making)
         aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"))
         os.replace(making, home / DATABASE)
-        _sync(home)
+        files.sync(home)
     finally:
         _remove(making)
     return restored._replace(aside=aside)
@@ -175,8 +176,8 @@ def _keep_aside(home: Path, aside: Path) -> Path | None:
         file = Path(f"{old}{beside}")
         if file.exists():
             _also(file, aside / file.name)
-    _sync(aside)
-    _sync(home)
+    files.sync(aside)
+    files.sync(home)
     # Only a database that could not be opened still has these. Left there, they would be taken for the new one's.
     for beside in BESIDE[1:]:
         Path(f"{old}{beside}").unlink(missing_ok=True)
@@ -209,17 +210,9 @@ def _also(file: Path, name: Path) -> None:
         os.link(file, name)
     except OSError:  # Not every file system can give a file two names.
         shutil.copy2(file, name)
-        _sync(name)
+        files.sync(name)
 
 
 def _remove(database: Path) -> None:
     for beside in BESIDE:
         Path(f"{database}{beside}").unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

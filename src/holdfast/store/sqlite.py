@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import apsw
 
+from holdfast import files
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
 from holdfast.core.delivery import DeliveryState
@@ -349,9 +350,9 @@ def _copy(db: apsw.Connection, path: str) -> None:
             raise StoreGone(db.filename)
         copier.execute("VACUUM INTO ?", (partial,))
         _give_identity(partial)
-        _sync(partial)
+        files.sync(Path(partial))
         os.replace(partial, path)
-        _sync(os.path.dirname(os.path.abspath(path)))
+        files.sync(Path(path).absolute().parent)
     finally:
         copier.close()
         with contextlib.suppress(FileNotFoundError):
@@ -365,14 +366,6 @@ def _give_identity(path: str) -> None:
         copy.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
     finally:
         copy.close()
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 async def open_store(
