@@ -14,7 +14,18 @@ def test_what_earlier_processes_left_behind_is_removed_by_the_next_start(tmp_pat
     home = tmp_path / "home"
     (home / "owners").mkdir(parents=True)
     (home / "run").mkdir()
-    unfinished = (".planned-stop.json.123", ".restart-pending.json.9", "status.making", ".token", ".writable", "owners/.o_making")
+    unfinished = (
+        *(
+            ".planned-stop.json.123",
+            ".restart-pending.json.9",
+            ".status.json.77",
+            "status.making",
+            ".token",
+            ".writable",
+            "owners/.o_making",
+        ),
+        *(".restoring.db", ".restoring.db-journal"),
+    )
     orphaned = ("owners/o_dead", "run/o_dead.sock")
     for name in (*unfinished, *orphaned):
         (home / name).touch()

@@ -10,11 +10,16 @@ import structlog
 
 from holdfast import files
 from holdfast.core import planned_stop, restarts
+from holdfast.process import status
 from holdfast.process.locks import OwnerLocks
-from holdfast.process.status import MAKING
+from holdfast.store import restoring
 
-# Names under which files are made before they get their own. That takes milliseconds.
-UNFINISHED = (f".{planned_stop.NAME}.*", f".{restarts.NOTE}.*", MAKING, ".token", ".writable", "owners/.*")
+# Names under which files are made before they get their own. That takes milliseconds, except for a restored database, and nothing starts
+# while one is made.
+UNFINISHED = (
+    *(f".{name}.*" for name in (planned_stop.NAME, restarts.NOTE, files.STATUS)),
+    *(status.MAKING, f"{restoring.MAKING}*", ".token", ".writable", "owners/.*"),
+)
 MADE_WITHIN_S = 60.0
 
 log = structlog.get_logger()
