@@ -87,9 +87,12 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("host = '0.0.0.0'", "allowed_hosts"),
         (
             "public_url = 'chat.example'",
-            "Invalid public_url: 'chat.example' is no address of a whole site, such as https://chat.example.org.",
+            "Invalid public_url: 'chat.example' is not the address of a whole site, such as https://chat.example.org.",
         ),
-        ("trusted_proxies = ['nginx']", "Invalid trusted_proxies: 'nginx' is no address and no network, such as 127.0.0.1 or 10.0.0.0/8."),
+        (
+            "trusted_proxies = ['nginx']",
+            "Invalid trusted_proxies: 'nginx' is neither an address nor a network, such as 127.0.0.1 or 10.0.0.0/8.",
+        ),
         ("undo_delete_s = -1", "undo_delete_s is -1.0; it must be a number from 0 up."),
     ],
 )

@@ -62,11 +62,11 @@ def test_a_public_url_is_the_address_of_a_whole_site(url: str, origin: str, host
     ],
 )
 def test_anything_else_is_refused(url: str) -> None:
-    with pytest.raises(BadInput, match=r"is no address of a whole site, such as https://chat\.example\.org\."):
+    with pytest.raises(BadInput, match=r"is not the address of a whole site, such as https://chat\.example\.org\."):
         forwarding.origin(url)
 
 
 @pytest.mark.parametrize("text", ["", "proxy.example", "10.0.0.0/99", "1.2.3"])
 def test_a_proxy_is_named_by_its_address(text: str) -> None:
-    with pytest.raises(BadInput, match="is no address and no network"):
+    with pytest.raises(BadInput, match="is neither an address nor a network"):
         forwarding.networks([text])

@@ -53,7 +53,7 @@ def test_a_backup_of_a_running_gateway_under_load_is_restored_and_goes_on(tmp_pa
 def test_restore_says_what_is_wrong_in_a_sentence(tmp_path: Path) -> None:
     home, nothing, text = tmp_path / "home", tmp_path / "nothing.db", tmp_path / "text.db"
     text.write_text("words")
-    for file, told in ((nothing, "There is no file"), (text, "it is damaged or no database of Holdfast")):
+    for file, told in ((nothing, "There is no file"), (text, "it is damaged or not a database of Holdfast")):
         said = holdfast(home, "restore", str(file))
         assert said.code == 1 and is_one_sentence(said.err) and told in said.err, said.err
     assert not (home / "holdfast.db").exists()

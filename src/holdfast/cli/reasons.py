@@ -14,6 +14,7 @@ BEGAN_BECAUSE = {
     "suspended": "the previous one was suspended",
     "idle": "nothing was said in the previous one for a while",
     "daily": "a new day had begun",
+    "deleted": "the previous one was deleted",
 }
 
 

@@ -387,7 +387,7 @@ def _write_untried(name: str) -> int:
     path = Path.home() / "Library" / "LaunchAgents" / f"{name}.plist"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(launchd.plist(service), encoding="utf-8")
-    click.echo(f"Wrote {path}. Nothing is started yet: this was never tried on such a system.")
+    click.echo(f"Wrote {path}. Nothing is started yet: this was never tried on macOS.")
     say(_by_hand(name))
     return 0
 

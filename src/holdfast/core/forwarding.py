@@ -19,7 +19,7 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
         try:
             found.append(ipaddress.ip_network(text.strip(), strict=False))
         except ValueError:
-            raise BadInput(f"{text!r} is no address and no network, such as 127.0.0.1 or 10.0.0.0/8.") from None
+            raise BadInput(f"{text!r} is neither an address nor a network, such as 127.0.0.1 or 10.0.0.0/8.") from None
     return tuple(found)
 
 
@@ -57,7 +57,7 @@ def origin(url: str) -> str:
     """The address of a whole site as browsers write it, with the port only if it is not the usual one. Raises `BadInput`."""
     parts = _SITE.fullmatch(url.strip().lower())
     if parts is None or not 0 < int(parts[3] or 1) <= 65535:
-        raise BadInput(f"{url!r} is no address of a whole site, such as https://chat.example.org.")
+        raise BadInput(f"{url!r} is not the address of a whole site, such as https://chat.example.org.")
     scheme, name, port = parts.groups()
     return f"{scheme}://{name}" if port in (None, USUAL[scheme]) else f"{scheme}://{name}:{port}"
 

@@ -1,8 +1,7 @@
-"""How many resumes may be getting under way at once, and whose turn it is. A place is given back once its turn has shown a sign of life."""
+"""How many of something may be under way at once, and who is next. What keeps a place, and for how long, `admission` decides."""
 
 import asyncio
 import heapq
-from types import TracebackType
 
 from holdfast.gateway.tasks import Tasks
 
@@ -10,7 +9,7 @@ Rank = tuple[int, int]
 
 
 class Place:
-    """Leaving gives it back, unless it was given back before."""
+    """Giving it back a second time does nothing."""
 
     def __init__(self, places: "Places") -> None:
         self._places: Places | None = places
@@ -19,12 +18,6 @@ class Place:
         if self._places is not None:
             self._places.free()
             self._places = None
-
-    def __enter__(self) -> "Place":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.give_back()
 
 
 class Places:
@@ -38,7 +31,7 @@ class Places:
         self._waiting: list[tuple[Rank, int, asyncio.Event]] = []
 
     async def take(self, rank: Rank, news: asyncio.Event) -> Place | None:
-        """A place, or None when there was news first: what was to be resumed may have been stopped meanwhile."""
+        """A place, or None when there was news first: what was to be resumed may have been stopped."""
         if self._taken < self.count and not self._waiting and not self._closed:
             self._taken += 1
             return Place(self)
@@ -68,7 +61,7 @@ class Places:
         self._call()
 
     def close(self) -> None:
-        """No place is given until they are opened; whoever asks, waits."""
+        """No place is given until they are opened."""
         self._closed = True
 
     def open(self) -> None:

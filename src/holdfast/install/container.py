@@ -7,7 +7,7 @@ from holdfast.core import lifecycle
 
 WHY_DOWN = {
     "stopped": "it was stopped, and stays so until somebody starts it",
-    "startup_failed": "its last start failed, and the next one would too until that is mended",
+    "startup_failed": "its last start failed, and the next one would too until that is fixed",
 }
 
 

@@ -37,7 +37,7 @@ exec {become}{shlex.quote(service.command[0])} -P -m holdfast.install.entry
 
 def _finish() -> str:
     return f"""#!/bin/sh
-# $1 is the exit code, 256 after a signal. A wrong configuration is not mended by trying again; everything else comes back, and an
+# $1 is the exit code, 256 after a signal. A wrong configuration is not fixed by trying again; everything else comes back, and an
 # operator's stop waits in `run` until it is taken back.
 if [ "$1" = {exits.CONFIG} ]; then
     echo "holdfast: the configuration is wrong. Fix it, then: s6-svc -u ." >&2

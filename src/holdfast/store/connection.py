@@ -104,8 +104,8 @@ def fetch(db: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ()) -> list
 
 
 def migrate(db: apsw.Connection, rebuild: Callable[[apsw.Connection], None] = lambda db: None) -> None:
-    """Brings the schema to this version, or refuses one that is newer than this program. A catalog that an older program derived is made
-    anew from the log.
+    """Brings the schema to this version, or refuses one that is newer than this program. A catalog that an older program derived is
+    rebuilt from the log.
     """
     found = _version(db)
     if found == SCHEMA_VERSION:
@@ -139,7 +139,7 @@ def check_beside(version: int) -> None:
     """Refuses to bring a schema up to date under a program that could not live with it."""
     if version < OLDEST_BESIDE:
         raise Refused(
-            f"This version changes the database (schema {version} to {SCHEMA_VERSION}) in a way the running one cannot live with. "
+            f"This version changes the database (schema {version} to {SCHEMA_VERSION}) in a way the running version cannot work with. "
             "Stop the gateway and start it again: `holdfast stop`, then `holdfast serve`."
         )
 

@@ -113,7 +113,7 @@ def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, ar
         where += " AND h.deleted = 0"
     if state is not None:
         if state not in _IN_STATE:
-            raise BadInput(f"state={state!r} is none of {', '.join(_IN_STATE)}.")
+            raise BadInput(f"state={state!r} is not one of {', '.join(_IN_STATE)}.")
         where += f" AND {_IN_STATE[state]}"
     if query.strip():
         found = _found(db, query)

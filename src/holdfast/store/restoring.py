@@ -1,4 +1,4 @@
-"""Putting a backup in the place of a home's database: checked and made ready beside it, then swapped by one rename.
+"""Putting a backup in the place of a home's database: checked and made ready next to it, then swapped in by one rename.
 
 The home must belong to nobody else while this runs; the caller sees to that. A kill at any moment leaves the old database or the new one.
 """
@@ -69,7 +69,7 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
         except apsw.FullError as error:
             raise StoreFull from error
         except apsw.Error as error:
-            raise NoBackup(backup, f"it is damaged or no database of Holdfast ({error})") from error
+            raise NoBackup(backup, f"it is damaged or not a database of Holdfast ({error})") from error
         files.sync(making)
         aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"))
         os.replace(making, home / DATABASE)
@@ -83,9 +83,7 @@ def _copy(backup: Path, making: Path) -> None:
     for beside in BESIDE[1:]:
         with contextlib.suppress(FileNotFoundError):
             if Path(f"{backup}{beside}").stat().st_size and beside != "-shm":
-                raise NoBackup(
-                    backup, f"{backup.name}{beside} lies beside it, so it is in use or was. Copies are made by `holdfast backup`"
-                )
+                raise NoBackup(backup, f"{backup.name}{beside} lies next to it, so it is or was in use. `holdfast backup` makes copies")
     os.close(os.open(making, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     shutil.copyfile(backup, making)
 
@@ -116,7 +114,7 @@ def _check(db: apsw.Connection, backup: Path) -> None:
             backup, f"it has schema {version}, and this Holdfast knows up to {SCHEMA_VERSION}. Use the newer Holdfast that wrote it"
         )
     if not version or not fetch(db, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'event'"):
-        raise NoBackup(backup, "it is no database of Holdfast")
+        raise NoBackup(backup, "it is not a database of Holdfast")
 
 
 def _count_damaged(db: apsw.Connection) -> int:
@@ -193,7 +191,7 @@ def _free_name(wanted: Path) -> Path:
 
 
 def _come_to_rest(path: Path) -> None:
-    """Everything in one file, if it is a database at all. SQLite would throw away what lies beside another file."""
+    """Everything in one file, if it is a database at all. SQLite would throw away what lies next to another file."""
     with path.open("rb") as file:
         if file.read(len(HEADER)) != HEADER:
             return

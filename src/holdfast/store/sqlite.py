@@ -389,7 +389,7 @@ async def open_store(
             first.close()
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise Refused(
-            f"{path} is damaged or no database of Holdfast ({error}). `holdfast restore PATH` puts a backup in its place."
+            f"{path} is damaged or not a database of Holdfast ({error}). `holdfast restore PATH` puts a backup in its place."
         ) from error
     except apsw.FullError as error:
         raise StoreFull from error

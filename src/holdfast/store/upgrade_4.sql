@@ -1,4 +1,4 @@
--- From schema 3 to 4. A program of schema 3 cannot go on beside this one: it takes kinds of events that it does not know for damage.
+-- From schema 3 to 4. A program of schema 3 cannot run next to this one: it takes kinds of events that it does not know for damage.
 
 ALTER TABLE owner ADD COLUMN draining TEXT;
 ALTER TABLE session ADD COLUMN stop_turn TEXT;

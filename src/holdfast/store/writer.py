@@ -121,10 +121,6 @@ class Threads:
             return str(self._gone)
         return "the disk is full" if self._full else None
 
-    @property
-    def wal_bytes(self) -> int:
-        return self._wal.pages * PAGE_BYTES
-
     async def aclose(self) -> None:
         if not self._closing:
             self._closing = True
@@ -188,7 +184,7 @@ class Threads:
                 else:
                     self._wal.keep_short(db)
             self._close(db)
-        except Exception as error:  # The thread's boundary: whoever waits must hear of it.
+        except Exception as error:  # The thread's boundary: everyone who waits must hear of it.
             self._broken = f"its writer stopped: {error}"
             waiting = batch + [self._queue.popleft() for _ in range(len(self._queue))]
             self._answer([Result(operation.future, None, StoreClosed(self._broken)) for operation in waiting])
@@ -353,7 +349,7 @@ class WalLength:
     def keep_short(self, db: apsw.Connection) -> None:
         if self.pages < self._next:
             if self.pages < CHECKPOINT_PAGES:
-                self._next = CHECKPOINT_PAGES  # It started anew.
+                self._next = CHECKPOINT_PAGES  # It has started over.
             return
         if self.pages >= RESTART_PAGES:
             checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART)

@@ -37,7 +37,7 @@ def page(found: Session, transcript: t.Transcript, before: str | None, limit: in
     if before is not None:
         place = next((place for place, message in enumerate(messages) if message.id == before), None)
         if place is None:
-            raise BadInput(f"before={before!r} is no message of this session. Use the `earlier` of the page you have.")
+            raise BadInput(f"before={before!r} is not a message of this session. Use the `earlier` of the page you have.")
         messages = messages[:place]
     return views.MessagePageView(**_page(found, transcript, messages, limit))
 
