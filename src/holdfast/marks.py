@@ -2,7 +2,7 @@
 which session, turn and call.
 
 A command may leave its process group and outlive its parent, but it passes its environment on. So whatever a gateway leaves running is
-found by this mark: by the gateway itself, and by whoever ended it from outside.
+found by this mark: by the gateway itself, and by the command that killed it.
 """
 
 import errno
@@ -42,7 +42,7 @@ def kill(home: Path, is_over: Callable[[str], bool]) -> int:
 
 
 def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
-    """Kills the processes of this home's tools with such an environment, and what they start meanwhile; gives how many it killed."""
+    """Kills the processes of this home's tools with such an environment, and what they start in the meantime; gives how many it killed."""
     killed: set[Life] = set()
     for _ in range(PASSES):
         found = send_chosen(home, chosen, signal.SIGKILL)

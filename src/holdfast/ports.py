@@ -377,7 +377,7 @@ class Store(Protocol):
     async def take_turn(
         self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event | Interruption], at: int
     ) -> StartedTurn:
-        """Takes the lease of an open turn from whoever held `epoch`, and records `events` under the new one, as `append_turn` does. The
+        """Takes the lease of an open turn from the holder of `epoch`, and records `events` under the new one, as `append_turn` does. The
         caller must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster, `ToldToStop` when
         this owner was told to stop.
         """
@@ -467,7 +467,7 @@ class Store(Protocol):
         """How many turns each owner runs; those that run none are not in it."""
 
     async def set_pause(self, pause: Pause | None) -> None:
-        """Holds up the work of this home, or lets it go on; for whoever serves it next, too."""
+        """Pauses the work of this home, or ends the pause; also for the process that serves next."""
 
     async def pause(self, *, now: int) -> Pause | None:
         """The pause that holds at that time."""
@@ -552,7 +552,7 @@ class TurnFace(Protocol):
         """More of the reasoning."""
 
     async def keep(self, chars: int) -> None:
-        """The first `chars` characters earlier attempts wrote stay part of the answer. Otherwise the answer begins anew."""
+        """The first `chars` characters earlier attempts wrote stay part of the answer. Otherwise the answer starts over."""
 
     async def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Runs a tool. Recorded before it starts, its result before this returns. A call of this id that has a result
@@ -574,7 +574,7 @@ class Agent(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Closes what it holds open beside its runs. Called once, when none goes on."""
+        """Closes what it holds open between runs. Called once, when none is running."""
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -659,7 +659,7 @@ class Restarts(Protocol):
         """The note from now on, for every later process. Raises nothing: what cannot be kept is logged."""
 
     def begin(self, request: Request) -> None:
-        """A restart begins soon after this returns. If it fails, whoever begins it says so to `Announcements.failed`."""
+        """A restart begins soon after this returns. If it fails, `Announcements.failed` is called."""
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):

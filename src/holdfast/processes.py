@@ -68,7 +68,7 @@ def send(life: Life, number: int) -> bool:
         if not hasattr(os, "pidfd_open"):
             return _send_to_number(life, number)
         try:
-            handle = os.pidfd_open(life.pid)  # It stays with the process that has the number now, whoever that is.
+            handle = os.pidfd_open(life.pid)  # It stays with the process that has the number now, whichever that is.
         except ProcessLookupError:
             return False
         except OSError:  # The kernel is too old, or does not allow it.

@@ -44,7 +44,7 @@ def _silent_s(home: Path, status: dict[str, Any]) -> float:
 
 
 class Chain:
-    """Everything that lives on a home now, and whatever takes the place of one of those later. A gateway that is started afresh is not part
+    """Everything that lives on a home now, and whatever takes the place of one of those later. A gateway that is started later is not part
     of it. `at_work`: those of what was `left` that do not only wait for others, or are about to be gone.
     """
 

@@ -90,7 +90,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
     while left := chain.left():
         if time.monotonic() - began >= patience_s:
             raise Forced(left[0].pid, patience_s, _force(left, status or {}))
-        if asked not in left and chain.at_work:  # It has gone, and the word is for whoever took its place.
+        if asked not in left and chain.at_work:  # It is gone; its successor is asked instead.
             asked = chain.at_work[0]
             _ask_to_stop(asked, min(ASK_S, patience_s), marked=_mark(asked))
         time.sleep(LOOK_S)
@@ -100,7 +100,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
 
 
 def _mark(life: "Life") -> bool:
-    """Announces the stop on disk, before anything is done: whoever ends the process, it is an operator's stop. False where it cannot be
+    """Announces the stop on disk, before anything is done: however the process ends, it is an operator's stop. False where it cannot be
     written; then HTTP or a signal of our own announces it (D9).
     """
     from holdfast import files

@@ -62,7 +62,7 @@ def recorded(what: Interruption, before: Standing) -> TurnInterrupted:
 
 
 def restarts_after(end: End, *, progressed: bool, before: Standing) -> int:
-    """The count of restarts in a row, this interruption included. A death beside a suspect on trial makes no more than a suspect."""
+    """The count of restarts in a row, this interruption included. A death while another is on trial makes no more than a suspect."""
     match end:
         case End.HARMLESS:
             return before.restarts

@@ -37,7 +37,7 @@ class StoreFull(Unavailable):
 
 class StoreGone(Unavailable):
     """The path of the database leads to another file, or to none. What was asked may have been stored in the file that is still open, and
-    must not be acknowledged: whoever looks there next will not find it.
+    must not be acknowledged: nobody who opens that path will find it.
     """
 
     code = "store_gone"
@@ -165,7 +165,7 @@ class StaleEpoch(Conflict):
 
 
 class ToldToStop(Conflict):
-    """The process that wanted this turn has been told to stop: whoever starts next takes it."""
+    """The process that wanted this turn has been told to stop: the next process takes it."""
 
     code = "told_to_stop"
 

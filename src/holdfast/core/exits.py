@@ -1,4 +1,4 @@
-"""How a process of ours ends and what that tells whoever started it: one table of exit codes, states left behind, and signals."""
+"""How a process of ours ends and what that tells its supervisor: one table of exit codes, states left behind, and signals."""
 
 from enum import StrEnum
 

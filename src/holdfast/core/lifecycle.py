@@ -83,7 +83,7 @@ HARMLESS = {
 }
 
 
-# An event loop that has not answered for so long hangs: its own watchdog and whoever looks from outside say the same.
+# An event loop that has not answered for so long hangs: its own watchdog and `holdfast status` agree on it.
 HUNG_AFTER_S = 10.0
 
 
@@ -97,7 +97,7 @@ def after(state: GatewayState, happened: Input) -> GatewayState:
 
 
 def may(state: GatewayState, happened: Input) -> bool:
-    """Whether a request makes sense now; one that does not is refused to whoever made it."""
+    """Whether a request makes sense now; one that does not is refused."""
     return (state, happened) in TABLE or (state, happened) in HARMLESS
 
 

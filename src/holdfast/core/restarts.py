@@ -1,7 +1,7 @@
 """Who is told of a stop or a restart, where, and as a reply to what. Decided here; the gateway records it, the platforms translate it.
 
-A request is what somebody asked for. Those for a restart stand in the restart note until they have been answered, because whoever
-answers them is another process.
+A request is what somebody asked for. Those for a restart stand in the restart note until they have been answered, because another
+process answers them.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ def before(what: What, requests: Sequence[Request], running: Sequence[Running], 
     chat that asked has its answer already (C11).
 
     With a window, nobody knows yet which turns will end inside it. All are told at its beginning, in words that hold either way: when
-    it is over there may be no time left to tell anybody, and a notice is worth more while one can still act upon it.
+    it is over there may be no time left to tell anybody, and a notice is worth more while one can still act on it.
     """
     if what is What.HAND_OVER:
         return []
@@ -140,7 +140,7 @@ def after(requests: Sequence[Request]) -> list[Notice]:
 
 
 def failed(one: Request, why: str) -> list[Notice]:
-    """The restart did not happen. Home channels were not told of it, and whoever asked elsewhere has the answer there."""
+    """The restart did not happen. Home channels were not told of it, and those who asked elsewhere have the answer there."""
     return [_outcome(one.id, one.chat, notices.restart_failed(why))] if one.chat is not None else []
 
 

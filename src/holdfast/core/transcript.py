@@ -418,7 +418,7 @@ class Transcript:
             self._answer.status = "complete"
 
     def _decide(self, item: e.Logged, rule: str, why: str | None, decision: str, attempt: int | None = None) -> None:
-        """On the turn, and on the row that tells of its cut. A turn that was left is decided upon again."""
+        """On the turn, and on the row that tells of its interruption. A turn that was left is decided again."""
         if turn := self._turn(item):
             turn.rule = rule
         if self._cut is not None:

@@ -41,7 +41,7 @@ TABLE: dict[tuple[TurnState, str], TurnState] = {
 }
 MOVES = frozenset(kind for _, kind in TABLE)
 
-# Turns somebody must be running, take up or decide upon. A waiting turn waits for its user alone.
+# Turns that somebody must be running, or must resume or decide about. A waiting turn waits for its user alone.
 OPEN = (S.RUNNING, S.WAITING, S.ANSWERED, S.INTERRUPTED)
 
 

@@ -61,7 +61,7 @@ class Acceptance:
         return accepted
 
     async def tell_that_it_waits(self, session_id: str, anchor: str | None = None) -> None:
-        """While nothing is answered, whoever writes is told once that it is kept (C22)."""
+        """While nothing is answered, senders are told once that their message is saved (C22)."""
         since = self._held_since()
         if since is not None:
             await self._store.tell_once(session_id, notice_id=f"held.{since}", text=notices.kept(), anchor=anchor, at=self._clock.now())
@@ -76,7 +76,7 @@ class Acceptance:
         return accepted
 
     async def _restart(self, session: Session, said: Said) -> Accepted:
-        """Noted before it is on record, begun after: killed in between, the next process either has to tell whoever asked that it is back,
+        """Noted before it is on record, begun after: killed in between, the next process has to tell the one who asked that it is back,
         or is asked again. The same words again, also after the restart, are the same request: it restarts once.
         """
         refusal = self._announcements.refusal(session.session_key, said.sender)
@@ -135,7 +135,7 @@ class Acceptance:
                 return Say(notices.unknown_command(command.name))
 
     async def _resume(self, session: Session, wanted: str, sender: str) -> Action:
-        """By number or id. Without either it is decided where nothing can change meanwhile."""
+        """By number or id. Without either it is decided in the transaction, where nothing can change in between."""
         if not wanted:
             return Resume(None, sender)
         for number, other in await self._store.conversations(session.session_key, limit=SEARCHED):

@@ -128,8 +128,8 @@ class Announcements:
             log.warning("not everybody could be told of the end", error="no answer in time")
 
     async def back(self) -> None:
-        """A process serves: whoever waits for a restart is told, and the note is done with. Killed in between, the next one goes on, and
-        tells nobody twice. What this process itself was asked for in its first moments is still to come.
+        """A process serves: those who wait for a restart are told, and the note is done with. Killed in between, the next one
+        continues, and tells nobody twice. What this process itself was asked for in its first moments is still to come.
         """
         noted = [one for one in self._restarts.note() if one.id not in self._made] if self._restarts is not None else []
         for notice in restarts.after([one for one in noted if await self._on_record(one)]):
@@ -166,7 +166,7 @@ class Announcements:
         ]
 
     async def _running_elsewhere(self) -> list[Running]:
-        """Turns that retiring processes let come to their ends: whoever serves takes them along when it goes."""
+        """Turns that retiring processes let come to their ends: they stop with the process that serves."""
         names = {owner.id: owner.name for owner in await self._store.owners() if owner.id != self._owner}
         found = []
         for session in await self._store.open_turns(apart_from=self._owner):

@@ -136,18 +136,18 @@ class TurnLog:
 
     async def _grown(self, size: int) -> None:
         if self._closed:
-            await asyncio.Event().wait()  # The turn is over for this attempt: whoever still speaks is about to be cancelled.
+            await asyncio.Event().wait()  # The turn is over for this attempt: what still speaks is about to be cancelled.
         self._pending_size += size
         self._journal.dirty(self, urgent=not self._spoken)
         self._spoken = True
-        if self._pending_size > MAX_PENDING:  # It has waited long enough: whoever speaks waits for the disk, not for the tick.
+        if self._pending_size > MAX_PENDING:  # From here on the speaker waits for the disk, not for the tick.
             self._room.clear()
             self._journal.dirty(self, urgent=True)
             await self._room.wait()
 
     async def record(self, *events: Event | Interruption) -> None:
-        """Writes what is pending and these records in one append. A caller that is cancelled meanwhile waits for it: the write
-        happens anyway, and whoever writes next must know the position.
+        """Writes what is pending and these records in one append. A caller that is cancelled waits for it all the same: the write
+        happens anyway, and the next write must know the position.
         """
         await self._journal.tasks.finish(self._record(events), name=f"record of {self.turn_id}")
 
@@ -238,7 +238,7 @@ class TurnLog:
         self.signed.set()
 
     def lose(self, error: Exception) -> None:
-        """The turn is not ours any more, or cannot be written: whoever runs it must let go of it."""
+        """The turn is not ours any more, or cannot be written: its attempt must let go of it."""
         if not self._closed:
             self._close()
             self.on_lost(error)

@@ -411,15 +411,15 @@ class Lanes:
             attempt.cut(Cut.STOP if session.stop_requested else Cut.SUSPENDED)
         lane.attempt, lane.starting = attempt, False
         self._changed.set()
-        beside = [self._tasks.spawn(self._watch_stops(lane, attempt), name=f"stops of {attempt.turn_id}")]
+        helping = [self._tasks.spawn(self._watch_stops(lane, attempt), name=f"stops of {attempt.turn_id}")]
         if admission.trial is not None or admission.resume is not None:
             keeping = self._admissions.keep(admission, attempt, started.lease)
-            beside.append(self._tasks.spawn(keeping, name=f"place of {attempt.turn_id}"))
+            helping.append(self._tasks.spawn(keeping, name=f"place of {attempt.turn_id}"))
         try:
             await attempt.run()
         finally:
             lane.attempt = None
-            for task in beside:
+            for task in helping:
                 task.cancel()
             self._changed.set()
         if session.resume_pending and attempt.outcome is Outcome.COMPLETED and await self._completed(session.session_id):
@@ -443,7 +443,7 @@ class Lanes:
                 await asyncio.sleep(error.retry_after_s)
 
     async def _watch_stops(self, lane: Lane, attempt: Attempt) -> None:
-        """A stop is a record; whoever stored it, the attempt hears of it here."""
+        """A stop is a record; whichever process stored it, the attempt hears of it here."""
         while True:
             await lane.again.wait()
             lane.again.clear()

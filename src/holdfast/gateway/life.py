@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 class Life:
     """Everything that lives as long as the gateway does. `broken`: a part of it failed, and the process should end. `step` is called with
-    the name of each step of a stop, so that whoever watches can say which one hangs.
+    the name of each step of a stop, so that the watchdog can say which one hangs.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Life:
             self._begin_pause(self.paused)
 
     def serve(self) -> None:
-        """It is the one that serves now: whoever waits for a restart is told."""
+        """It is the one that serves now: those who wait for a restart are told."""
         self._tasks.spawn(self._insist(self._announcements.back), name="restart note")
 
     def _take_in(self) -> None:
@@ -160,7 +160,7 @@ class Life:
         """Without any one of these a gateway only looks alive. Its process should end, and the next start goes on from the log."""
         try:
             await work
-        except Exception:  # The boundary: reported by its task, acted upon by whoever watches `broken`.
+        except Exception:  # The boundary: reported by its task; the process acts on `broken`.
             self.broken.set()
             raise
 

@@ -57,7 +57,7 @@ class Recovery:
 
     async def look_into(self, session: Session) -> Judged:
         """Decides on a turn whose owner is gone. One that was still running is first recorded as interrupted, and counted, in one
-        transaction; nobody holds it from then on, so that whoever is the first to carry the decision out does so.
+        transaction; nobody holds it from then on, so that the first process to carry the decision out does so.
         """
         transcript = await self._store.transcript(session)
         turn = transcript.turns[-1]

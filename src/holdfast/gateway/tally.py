@@ -1,4 +1,4 @@
-"""What this process has counted since it started, for whoever measures it. Never consulted by a decision."""
+"""What this process has counted since it started, for metrics. Never consulted by a decision."""
 
 from collections import Counter
 

@@ -156,7 +156,9 @@ class Attempt:
         self._cut: Cut | None = None
         self._words = ""
         self._reason = "store_failed"
-        self._recovers = turn.reason is not None  # It was cut before, whoever took it up again, and however often it asked since.
+        self._recovers = (
+            turn.reason is not None
+        )  # It was interrupted before, whichever process resumed it, and however often it asked since.
         self.anchor = transcript.anchor
         self.outcome: Outcome | None = None
         self._over = False  # Its end, or its question, is on record.
@@ -340,7 +342,7 @@ class Attempt:
         await self._tasks.finish(self._record_end(events, outcome, rule), name=f"end of {self.turn_id}")
 
     async def _record_end(self, events: list[e.Event], outcome: Outcome, rule: str | None) -> None:
-        """Also where whoever waited for it was cancelled meanwhile: what is on record has happened."""
+        """Also if its caller was cancelled: what is on record has happened."""
         await self._log.record(*events)
         self._over, self.outcome = True, outcome
         self._tally.turns[outcome] += 1

@@ -1,4 +1,4 @@
-"""What a service is, whoever runs it: one value from which every unit, plist and script is printed. Reads and writes nothing."""
+"""What a service is, on any service manager: one value from which every unit, plist and script is printed. Reads and writes nothing."""
 
 import math
 import os
@@ -12,7 +12,7 @@ from holdfast.core.errors import Refused
 NAME = "holdfast"
 # A stop that is not over by then ends itself and says what hung; its supervisor kills it this much later, so the two never disagree.
 MARGIN_S = 15
-# What a stop needs beside the drain: turns are let go, replies are recorded, the store is closed.
+# What a stop needs besides the drain: turns are let go, replies are recorded, the store is closed.
 CLOSING_S = 45
 WATCHDOG_S = 60
 # How long a start may take: a large database that is brought up to date needs its time.
@@ -45,7 +45,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What its process finds in its environment beside what everyone finds there."""
+        """What its process finds in its environment besides what every process finds there."""
         return {**self.environment, STOP_TIMEOUT: str(self.stop_timeout_s)}
 
 

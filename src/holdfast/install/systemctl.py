@@ -144,7 +144,7 @@ def let_linger(environment: Mapping[str, str]) -> bool:
 
 
 def want_stopped(pid: int, environment: Mapping[str, str]) -> None:
-    """Tells systemd that the service of this process is wanted down, and does not wait: whoever kills the process next, systemd does not
+    """Tells systemd that the service of this process is wanted down, and does not wait: however the process ends then, systemd does not
     start it again. Nothing happens where no service or no systemd is found.
     """
     if (found := service_of(pid)) is not None and shutil.which("systemctl") is not None:

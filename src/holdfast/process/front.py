@@ -34,7 +34,7 @@ def tell(descriptor: int | None, words: dict[str, Any]) -> None:
 
 class Front:
     """Takes the place of a process whose own turns have ended. `ear` and `shutdown`: what it has heard so far. It holds a lock of its own
-    from the beginning, so that whoever waits until nothing lives on this home waits for it, too.
+    from the beginning, so that a command that waits until nothing lives on this home waits for it, too.
     """
 
     def __init__(self, home: Path, life: Life, name: str, descriptor: int, ear: Ear, shutdown: Shutdown | None) -> None:

@@ -1,4 +1,4 @@
-"""Hand-over: a new process starts beside the old one, proves itself, and takes its place. No turn is cut, no connection refused.
+"""Hand-over: a new process starts next to the old one, proves itself, and takes its place. No turn is interrupted, no connection refused.
 
 The two talk in lines of JSON over a socket of their own:
 
@@ -41,7 +41,7 @@ SERVING_S = 15.0
 LOOK_S = 0.2
 GONE_S, GONE_LOOK_S = 2.0, 0.01
 ASKED_TO_STOP = "this process was asked to stop instead."
-# Forks again and becomes the new program: whoever started it is not its parent, and no terminal is its own. It tells the new program's
+# Forks again and becomes the new program: its launcher is not its parent, and no terminal is its own. It tells the new program's
 # pid, or what failed.
 LAUNCH = """
 import os, sys
@@ -121,7 +121,7 @@ async def hand_over(
                 _say(door, {"go": True})
             await _hear_serving(reader, door, given_up)
         except BaseException as error:
-            # Whatever it hangs at, and whoever gave it up: it must not keep the lock and the listener that it was given.
+            # Wherever it hangs, and for whatever reason it was given up: it must not keep the lock and the listener that it was given.
             _end(launched)
             if isinstance(error, msgspec.ValidationError | ValueError | OSError):
                 raise HandOverFailed(f"what it said was not understood ({error}).") from error

@@ -24,7 +24,7 @@ FORMAT = "%(asctime)s %(name)s %(levelname)s: %(message)s"
 
 class LogFile:
     """Lines appended by a thread of its own, so that a disk that hangs holds up nobody who has something to say. Several processes may
-    append: each writes whole lines at the end, whoever fills the file renames it, and the others follow.
+    append: each writes whole lines at the end, the one that fills the file renames it, and the others follow.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT) -> None:

@@ -127,7 +127,7 @@ class Orders:
                 self._watchdog.arm(self._stop_timeout_s)
             if self.forced:
                 self._watchdog.force()
-            with contextlib.suppress(RuntimeError):  # The loop is closed: whoever goes on in this process acts on it.
+            with contextlib.suppress(RuntimeError):  # The loop is closed: what runs after it in this process acts on it.
                 loop.call_soon_threadsafe(self._act)
 
         for number in SIGNALS:
@@ -202,7 +202,7 @@ def end_at_once_when_signalled(home: Path) -> None:
 
 
 def others(home: Path, life: Life) -> list[Life]:
-    """What lives on this home beside this process and those that only wait in front."""
+    """What lives on this home besides this process and those that only wait in front."""
     return [other.life for other in processes.living(home) if other.life is not None and other.life != life and not other.front]
 
 

@@ -1,4 +1,4 @@
-"""What this process tells of itself: over HTTP to whoever asks, in `status.json` to whoever cannot ask."""
+"""What this process tells of itself: over HTTP to those who ask, in `status.json` to those who cannot."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ class Report:
         return self.snapshot()
 
     async def follow(self) -> None:
-        """Keeps the file true about the store, and about those who retire beside this process, while it serves."""
+        """Keeps the file true about the store, and about other processes that retire, while it serves."""
         degraded = None
         while not self.silent and self._state in (GatewayState.RUNNING, GatewayState.PAUSED, GatewayState.HANDING_OVER):
             with contextlib.suppress(Unavailable, OSError):

@@ -131,7 +131,7 @@ class Tenure:
         self._tasks.spawn(self._restart_untold(request, "asked for in a chat"), name="restart")
 
     async def _restart_untold(self, request: Request, why: str) -> None:
-        with contextlib.suppress(HoldfastError):  # Told to whoever asked, if they can be told; and logged.
+        with contextlib.suppress(HoldfastError):  # Told to those who asked, if they can be told; and logged.
             await self._restart(request, why)
 
     async def _restart(self, request: Request, why: str) -> dict[str, Any]:

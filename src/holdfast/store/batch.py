@@ -112,7 +112,7 @@ def read_back(db: apsw.Connection, lost: CommitLost) -> list[Result]:
     """What a new connection knows of a lost commit. Raises `apsw.Error` while even that cannot be known."""
     if _is_there(db, lost.mark):
         # Its sync may be what failed, and no second sync of the same bytes can be trusted. In the database file they are safe, once
-        # the WAL has begun anew and its older frames cannot be read over them.
+        # the WAL has started over and its older frames cannot be read over them.
         db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
         _settle(db)
         return lost.lost

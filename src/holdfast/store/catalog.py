@@ -268,7 +268,7 @@ def remember(db: apsw.Connection, dedup_key: str | None, content: bytes, session
 
 
 def rebuild(db: apsw.Connection) -> None:
-    """Makes the catalog anew from the log alone, in the order of commits. Runs inside the caller's transaction."""
+    """Rebuilds the catalog from the log alone, in the order of commits. Runs inside the caller's transaction."""
     for table in DERIVED:
         db.execute(f"DELETE FROM {table}")
     after = 0

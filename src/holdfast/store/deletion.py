@@ -173,7 +173,7 @@ def _page(db: apsw.Connection, head: Head) -> list[tuple[Any, ...]]:
 
 
 def scrub_step(db: apsw.Connection) -> int:
-    """Writes the search index anew, a few pages at a time: until then it still holds the words of what was removed from it."""
+    """Rewrites the search index, a few pages at a time: until then it still holds the words of what was removed from it."""
     stage = scrub_stage(db)
     if stage in (TO_MERGE, MERGING):
         before = db.total_changes()

@@ -26,7 +26,7 @@ NOT_STORABLE = (UnicodeEncodeError, OverflowError, RecursionError)
 
 
 def not_storable(error: Exception) -> BadInput:
-    """For whoever handed in something that cannot be written down."""
+    """For a caller who handed in something that cannot be written down."""
     what = {UnicodeEncodeError: "text with half a character (a lone surrogate)", OverflowError: "a number that is too large"}
     return BadInput(f"This cannot be stored: {what.get(type(error), 'values that are nested too deeply')}.")
 

@@ -172,7 +172,7 @@ class SqliteStore:
 
     @property
     def damaged(self) -> int:
-        """How many damaged or missing events this process has come upon."""
+        """How many damaged or missing events this process has found."""
         return len(self._quarantined)
 
     async def accept(

@@ -140,7 +140,7 @@ class Access:
     # credentials
 
     def check(self, headers: dict[bytes, bytes], client: str) -> Grant:
-        """Passes whoever may ask. `client` is whose failures are counted together."""
+        """Passes those who may ask. `client` is whose failures are counted together."""
         authorization = headers.get(b"authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(b" ")

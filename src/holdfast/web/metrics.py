@@ -9,7 +9,7 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """`answered` is the count of answers by status, kept by whoever sends them."""
+    """`answered` is the count of answers by status, kept by the envelope, which sends them."""
 
     def __init__(self, gateway: Gateway, answered: Mapping[int, int]) -> None:
         self._gateway, self._answered = gateway, answered

@@ -13,7 +13,7 @@ from holdfast.web.operations import HEADERS
 from holdfast.web.replies import Header, Reply, text
 
 INDEX = "index.html"
-# Compressed copies that the builder leaves beside a file, the smallest first.
+# Compressed copies that the builder leaves next to a file, the smallest first.
 _CODINGS = {".br": b"br", ".gz": b"gzip"}
 # The builder names these by their content: they never change.
 _HASHED = re.compile(r"assets/.+-[A-Za-z0-9_-]{8,}\.[a-z0-9]+")

@@ -198,7 +198,7 @@ class Reader:
 
 
 async def _hear_of_leaving(receive: Receive, watcher: Watcher) -> None:
-    """The server tells only whoever asks: sending to a client that is gone does not fail."""
+    """The server tells only those who ask: sending to a client that is gone does not fail."""
     while (await receive())["type"] != "http.disconnect":
         pass
     watcher.end(_GONE)
