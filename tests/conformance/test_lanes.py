@@ -292,7 +292,7 @@ async def test_resuming_puts_a_request_again_that_a_rule_set_aside(store: Store,
     turn = await append(store, await start(store, "s1", "t1", owner=owner), e.TurnInterrupted(reason="restart_timeout", restarts=3))
     await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule=rule))
     assert await resume(store) == Moved("s1", changed=again, goes_on=again)
-    asked = e.MessageAccepted(message_id="t1.again", text="the work", sender="owner", anchor="upd-1")
+    asked = e.MessageAccepted(message_id="t1.again.6", text="the work", sender="owner", anchor="upd-1")
     assert ((await bodies(store))[-1] == asked) == again
     session = await store.session("s1")
     assert (session.queued, session.resume_pending, session.resume_reason) == ((1, True, "restart_timeout") if again else (0, False, None))
@@ -300,6 +300,21 @@ async def test_resuming_puts_a_request_again_that_a_rule_set_aside(store: Store,
     if again:
         await start(store, "s1", "t2", owner=owner)
         assert await resume(store) == Moved("s1", changed=False), "it runs"
+
+
+async def test_a_request_that_is_put_again_and_left_again_before_its_turn_started_is_another_message_each_time(store: Store) -> None:
+    """A20, P6, R6: as in a pause. Each time its sender is told that it is not answered."""
+    owner = await new_owner(store)
+    await new_session(store, key=CHAT)
+    await say(store, text="the work", anchor="upd-1")
+    turn = await append(store, await start(store, "s1", "t1", owner=owner), e.TurnInterrupted(reason="crash", restarts=1))
+    await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule="R6"))
+    for new in ("s2", "s3"):
+        assert await resume(store) == Moved("s1", changed=True, goes_on=True)
+        assert (await reset(store, new=new)).session_id == new
+    put = [event.message_id for event in await bodies(store) if isinstance(event, e.MessageAccepted) and event.text == "the work"]
+    assert len(set(put)) == len(put) == 3
+    assert len([delivery for delivery in await owed(store) if "the work" in delivery.text]) == 2
 
 
 async def taken(store: Store) -> StartedTurn:

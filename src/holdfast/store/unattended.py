@@ -79,7 +79,9 @@ def last_request(db: apsw.Connection, head: Head) -> list[e.Event]:
     asked = reads.event_at(db, head.session, head.asked_seq)
     if not isinstance(asked, e.MessageAccepted):
         return []
-    again = e.MessageAccepted(message_id=f"{head.turn}.again", text=asked.text, sender=asked.sender, anchor=asked.anchor)
+    # It may be refused before its turn starts, and put once more: that is another message.
+    message_id = f"{head.turn}.again.{head.seq}"
+    again = e.MessageAccepted(message_id=message_id, text=asked.text, sender=asked.sender, anchor=asked.anchor)
     return [e.SessionChanged(resume_pending=True, resume_reason=reads.last_reason(db, head)), again]
 
 
