@@ -48,8 +48,8 @@ class Group(NamedTuple):
     by_file: bool = False
 
 
-FIRST = Group(("conformance", "core", "gateway"), 60)
-GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "install", "platforms"), 240, by_file=True), Group(("browser",), 120))
+FIRST = Group(("conformance", "core", "gateway"), 90)
+GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "install", "platforms"), 420, by_file=True), Group(("browser",), 120))
 AT_ONCE = 2
 # A group that takes this many times its budget hangs, and is ended.
 PATIENCE = 5

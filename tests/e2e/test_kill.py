@@ -14,13 +14,15 @@ NUMBERS = " ".join(str(number) for number in range(1, LAST + 1))
 
 
 def rounds(tmp_path: Path, play: object) -> None:
-    """Twenty rounds, on four homes side by side; a failure names its seed."""
+    """Twenty rounds, four at a time; a failure names its seed. Each has a home of its own: after several deaths on one, a start waits
+    before it resumes anything.
+    """
     seed = random.randrange(10**9)
 
     def side(number: int) -> None:
-        with Serving(tmp_path / f"home-{number}") as serving:
-            for turn in range(ROUNDS // AT_ONCE):
-                name = seed + number * 1000 + turn
+        for turn in range(ROUNDS // AT_ONCE):
+            name = seed + number * 1000 + turn
+            with Serving(tmp_path / f"home-{number}-{turn}") as serving:
                 complete_a_turn(serving)
                 try:
                     play(serving, random.Random(name))  # type: ignore[operator]
