@@ -1,4 +1,4 @@
-"""The documentation is whole: a setting, a command or an option that nobody described fails here."""
+"""The documentation is whole: a setting, a command or an option that nobody described fails here, and so does a pointer to nothing."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,8 @@ import pytest
 from holdfast import config
 from holdfast.cli.app import COMMANDS, LATER, cli
 
-OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+ROOT = Path(__file__).parents[2]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 ROWS = {
     name: (variable, default)
     for name, variable, default in re.findall(r"^\| `(\w+)` \| `(HOLDFAST_\w+)` \| (.+?) \|", OPERATIONS, re.MULTILINE)
@@ -74,3 +75,19 @@ def test_the_diagrams_of_the_architecture_are_those_of_the_code() -> None:
 
     text = diagrams.DOCUMENT.read_text()
     assert diagrams.filled(text) == text, "Run scripts/diagrams.py: a table changed."
+
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_document_points_to_exists(document: Path) -> None:
+    """Links, and the tests that prove what is promised."""
+    text = document.read_text()
+    links = {link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link}
+    assert [link for link in sorted(links) if not (document.parent / link).exists()] == []
+    files = set(re.findall(r"\btests/[\w/]+\.(?:py|sql)\b", text)) - {"tests/conformance/schema_N.sql"}
+    assert [name for name in sorted(files) if not (ROOT / name).is_file()] == []
+    written = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    names = set(re.findall(r"`(test_\w+)`", text))
+    assert [name for name in sorted(names) if f"def {name}(" not in written] == []
