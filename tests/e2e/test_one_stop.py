@@ -69,6 +69,16 @@ def test_a_stop_of_a_home_that_nobody_serves_ends_what_retires_there(serving: Se
     is_interrupted_once(serving, session_id)
 
 
+def test_a_stop_reaches_those_that_retire_also_when_the_one_that_serves_is_frozen(serving: Serving) -> None:
+    """C28, C30, A17: what can be stopped in good order is not killed with what cannot, and its turn counts no crash."""
+    session_id, front = running(serving, "tick"), serving.reaped()
+    os.kill(hand_over(serving), signal.SIGSTOP)
+    said = holdfast(serving.home, "stop", "--timeout", "10")
+    assert said.code == 1 and "No turn was running." in said.err
+    assert front.wait(10) is not None and gone(serving) and serving.written["gateway_state"] == "stopped"
+    is_interrupted_once(serving, session_id)
+
+
 def test_a_stop_reaches_the_others_also_when_it_cannot_be_recorded(tmp_path: Path) -> None:
     """C30, C23: the disk hangs, so they are signalled, and each ends by its deadline."""
     with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="4") as serving:

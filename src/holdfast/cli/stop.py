@@ -86,13 +86,13 @@ def _stop_gateway(timeout_s: float | None) -> None:
         raise running.NotRunning(home(), status)
     began, asked = time.monotonic(), left[0]
     patience_s = _default_timeout_s() if timeout_s is None else timeout_s
-    _ask_to_stop(asked, min(ASK_S, patience_s), marked=_mark(asked))
+    _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
     while left := chain.left():
         if time.monotonic() - began >= patience_s:
             raise Forced(left[0].pid, patience_s, _force(left, status or {}))
         if asked not in left and chain.at_work:  # It is gone; its successor is asked instead.
             asked = chain.at_work[0]
-            _ask_to_stop(asked, min(ASK_S, patience_s), marked=_mark(asked))
+            _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
         time.sleep(LOOK_S)
     if not running.find(home()).lives:  # A process that died on its way could not say so itself.
         _leave_stopped()
@@ -180,9 +180,9 @@ class Forced(Unavailable):
         )
 
 
-def _ask_to_stop(life: "Life", patience_s: float, *, marked: bool) -> None:
+def _ask_to_stop(life: "Life", at_work: list["Life"], patience_s: float, *, marked: bool) -> None:
     """Over HTTP; where that fails, by a signal: one that the marker announces, or one that announces itself. Where no signal can be sent,
-    the marker alone does it.
+    the marker alone does it. A process that does not answer may not tell the others either, so they are then signalled from here (C30).
     """
     from holdfast import processes
     from holdfast.cli.client import connect
@@ -199,6 +199,10 @@ def _ask_to_stop(life: "Life", patience_s: float, *, marked: bool) -> None:
     except PermissionError:
         if not marked:
             raise Refused(f"Process {life.pid} belongs to another user. Run this as that user, or as root.") from None
+    for other in at_work:
+        if other != life:
+            with contextlib.suppress(PermissionError):
+                processes.send(other, signal.Signals[Signal.ANNOUNCED])
 
 
 def _default_timeout_s() -> float:

@@ -46,7 +46,7 @@ def left_behind(state: GatewayState, *, announced: bool) -> GatewayState:
 
 class Signal(StrEnum):
     """TERM: a stop, by anybody. INT: Ctrl-C, where a terminal sends it. HUP: a hand-over under a supervisor; elsewhere the terminal was
-    closed. ANNOUNCED: the stop of `holdfast stop`, where the marker that would announce it cannot be written.
+    closed. ANNOUNCED: the stop of `holdfast stop`, where no marker announces it: it cannot be written, or names another process.
     """
 
     TERM = "SIGTERM"
