@@ -66,8 +66,10 @@ def _added(path: Path, file: TextIO) -> Iterator[str]:
             continue
         try:
             if not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                new = path.open(errors="replace")
+                yield file.read()  # What was added between the last look and the replacement.
                 file.close()
-                file = path.open(errors="replace")
+                file = new
                 continue
         except FileNotFoundError:
             pass

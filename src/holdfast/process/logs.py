@@ -53,16 +53,19 @@ class LogFile:
         self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
-        while (line := self._lines.get()) is not None:
-            waiting = [line]
+        over = False
+        while not over:
+            waiting = [self._lines.get()]
             with contextlib.suppress(queue.Empty):
-                while (more := self._lines.get_nowait()) is not None:
-                    waiting.append(more)
-                self._lines.put_nowait(None)  # The end came while we gathered.
+                while waiting[-1] is not None:
+                    waiting.append(self._lines.get_nowait())
+            over = waiting[-1] is None
+            text = "".join(line for line in waiting if line is not None)
             lost, self._lost = self._lost, 0
             if lost:
-                waiting.append(f"{lost} lines were lost here: the disk did not take them in time.\n")
-            self._append("".join(waiting).encode("utf-8", "replace"))
+                text += f"{lost} lines were lost here: the disk did not take them in time.\n"
+            if text:
+                self._append(text.encode("utf-8", "replace"))
         if self._descriptor is not None:
             os.close(self._descriptor)
 
