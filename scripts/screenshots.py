@@ -15,7 +15,7 @@ SIZE = {"width": 1180, "height": 760}
 
 
 def play(page: Page, serving: Serving) -> None:
-    """What the tour in the README does: an answer cut by a kill, a command, a question."""
+    """What the tour in the README does: an answer interrupted by a kill, a command, a question."""
     send(page, "run uname -sr && date -u +%Y")
     page.locator('[data-testid="tool-card"][data-outcome="done"]').wait_for()
     send(page, "count 60 0.05")
@@ -24,7 +24,7 @@ def play(page: Page, serving: Serving) -> None:
     page.locator('[data-testid="connection"][data-state="reconnecting"]').wait_for()
     serving.start()
     page.get_by_text("58 59 60", exact=False).last.wait_for()
-    send(page, "ask Shall I go on?")
+    send(page, "ask Shall I continue?")
     page.get_by_test_id("question").wait_for()
 
 
