@@ -1,5 +1,6 @@
 """Speaks with systemd through its own commands, for one scope: the user's manager or the machine's."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ from holdfast.install.standing import Shown
 
 # A start lasts until the service says that it is ready, a stop until it is gone; both have limits of their own in the unit.
 PATIENCE_S = 600.0
+# A forced stop kills, whether systemd answers or not.
+FORCED_S = 5.0
 FIELDS = ("ActiveState", "SubState", "Result", "MainPID", "ExecMainStatus", "NRestarts", "UnitFileState", "NeedDaemonReload")
 
 
@@ -79,7 +82,7 @@ class Systemctl:
             raise NotReached(self.scope, answer.said)
         return self
 
-    def run(self, *words: str) -> Answer:
+    def run(self, *words: str, patience_s: float = PATIENCE_S) -> Answer:
         done = subprocess.run(
             ["systemctl", f"--{self.scope}", "--no-pager", "--no-ask-password", *words],
             env=self._environment,
@@ -87,7 +90,7 @@ class Systemctl:
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
-            timeout=PATIENCE_S,
+            timeout=patience_s,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -145,11 +148,12 @@ def let_linger(environment: Mapping[str, str]) -> bool:
 
 def want_stopped(pid: int, environment: Mapping[str, str]) -> None:
     """Tells systemd that the service of this process is wanted down, and does not wait: however the process ends then, systemd does not
-    start it again. Nothing happens where no service or no systemd is found.
+    start it again. Nothing happens where no service or no systemd is found, or where it does not answer.
     """
     if (found := service_of(pid)) is not None and shutil.which("systemctl") is not None:
         scope, name = found
-        Systemctl(scope, environment).run("stop", "--no-block", name)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            Systemctl(scope, environment).run("stop", "--no-block", name, patience_s=FORCED_S)
 
 
 def service_of(pid: int) -> tuple[Scope, str] | None:
