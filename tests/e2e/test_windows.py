@@ -112,6 +112,21 @@ def test_a_stop_in_any_window_ends_both_processes_and_stays(serving: Serving, pl
     is_interrupted_once(serving, session_id)
 
 
+def test_a_restart_that_a_stop_overtook_does_not_say_that_anybody_still_serves(serving: Serving) -> None:
+    """C25, C28: whoever asked for the restart hears what became of it."""
+    front = serving.reaped()
+    (serving.home / "stumble").write_text("loaded hold")
+    words = command(serving.home, "restart")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as restart:
+        wait_until((serving.home / "held").exists)
+        assert holdfast(serving.home, "stop").code == 0
+        assert restart.communicate(timeout=60) == (
+            b"",
+            b"holdfast: The new process did not take over: Holdfast was asked to stop instead. Nothing was lost.\n",
+        )
+    assert restart.returncode == 1 and front.wait(10) == 0
+
+
 @pytest.mark.parametrize("place", ["loaded", "told-to-go", "serving", "let-go", "heard-serving"])
 def test_a_marker_alone_in_any_window_ends_both_processes_and_stays(serving: Serving, place: str) -> None:
     """C28, D1: written for the process that the status file names, whichever of the two acts on it."""

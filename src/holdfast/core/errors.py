@@ -149,6 +149,13 @@ class HandOverFailed(Refused):
         super().__init__(f"The new process did not take over: {why} The old process still serves, and nothing was lost.")
 
 
+class StoppedInstead(HandOverFailed):
+    """The old process stops, and nobody takes over."""
+
+    def __init__(self) -> None:
+        Refused.__init__(self, "The new process did not take over: Holdfast was asked to stop instead. Nothing was lost.")
+
+
 class Conflict(HoldfastError):
     """The world moved on. Reload and decide again."""
 

@@ -31,7 +31,7 @@ import msgspec
 import structlog
 
 from holdfast import processes
-from holdfast.core.errors import HandOverFailed
+from holdfast.core.errors import HandOverFailed, StoppedInstead
 from holdfast.core.lives import Life
 from holdfast.store.ground import Identity
 
@@ -40,7 +40,6 @@ READY_S = 30.0
 SERVING_S = 15.0
 LOOK_S = 0.2
 GONE_S, GONE_LOOK_S = 2.0, 0.01
-ASKED_TO_STOP = "this process was asked to stop instead."
 # Forks again and becomes the new program: its launcher is not its parent, and no terminal is its own. It tells the new program's
 # pid, or what failed.
 LAUNCH = """
@@ -199,7 +198,7 @@ async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_
                 return await _next(reader, what)
         except TimeoutError:
             if given_up():
-                raise HandOverFailed(ASKED_TO_STOP) from None
+                raise StoppedInstead from None
             if time.monotonic() >= deadline:
                 raise HandOverFailed(f"it was not {what} within {within_s:.0f} s.") from None
 

@@ -13,7 +13,7 @@ import structlog
 from holdfast import __version__, marks, processes
 from holdfast.config import LOG
 from holdfast.core import exits
-from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, Unavailable
+from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, StoppedInstead, Unavailable
 from holdfast.core.exits import End
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.lives import Life
@@ -22,7 +22,7 @@ from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.process import front, marker, system
-from holdfast.process.handover import ASKED_TO_STOP, Heir, Successor, hand_over
+from holdfast.process.handover import Heir, Successor, hand_over
 from holdfast.process.locks import OwnerLocks, ServingLock
 from holdfast.process.orders import Orders, end_by_force, others
 from holdfast.process.report import Report
@@ -195,7 +195,7 @@ class Tenure:
         if self.orders.asked.is_set():
             letting_go.cancel()
             await asyncio.wait({letting_go})
-            raise HandOverFailed(ASKED_TO_STOP)
+            raise StoppedInstead
         self._report.silent = True
 
     def _front_for_successor(self) -> int | None:
