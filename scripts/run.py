@@ -49,7 +49,7 @@ class Group(NamedTuple):
 
 
 FIRST = Group(("gateway", "conformance", "core"), 90)
-GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "install", "platforms"), 420, by_file=True), Group(("browser",), 120))
+GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "install", "platforms"), 480, by_file=True), Group(("browser",), 120))
 AT_ONCE = 2
 # A group that takes this many times its budget hangs, and is ended.
 PATIENCE = 5
