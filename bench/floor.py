@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.figures import Summary, quantile, summary
-from holdfast.ports import StartedTurn
+from holdfast.ports.turns import StartedTurn
 from holdfast.store.connection import connect
 from holdfast.store.log import INSERT
 from holdfast.store.operations import FENCED

@@ -14,7 +14,8 @@ import uvloop
 
 from holdfast.core.events import MessageWritten, Text, TurnEnded, TurnResumed
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Owner, StartedTurn
+from holdfast.ports.owners import Owner
+from holdfast.ports.turns import StartedTurn
 from holdfast.store import SqliteStore, open_store
 
 T = TypeVar("T")

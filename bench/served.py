@@ -10,7 +10,7 @@ from bench.profiling import VARIABLE, profiled
 from holdfast import main
 from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
-from holdfast.ports import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, TurnFace
 
 THOUGHT = "a thought, no more."
 STAMP_WRAP = 1_000_000  # Milliseconds: long enough for any latency, and as short as a word.

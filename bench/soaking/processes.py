@@ -18,7 +18,7 @@ from bench.load import Address, Api
 from bench.serving import environment
 from bench.soaking.notebook import HandOver, Kill, Notebook
 from bench.soaking.schedule import Act, Target
-from holdfast.ports import Owner
+from holdfast.ports.owners import Owner
 from holdfast.store import reads
 from holdfast.store.connection import connect
 from holdfast.store.sqlite import DATABASE

@@ -33,7 +33,7 @@ from holdfast.core.restarts import By
 from holdfast.core.retention import Limits
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Owner
+from holdfast.ports.owners import Owner
 from holdfast.process import handover, leftovers, logs, orders, system
 from holdfast.process.console import Console
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock

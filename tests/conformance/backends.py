@@ -17,7 +17,7 @@ from unittest import SkipTest  # Other processes import this module too, and pyt
 
 import apsw
 
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from holdfast.store.catalog import DERIVED, rebuild
 from holdfast.store.connection import connect, fetch, migrate, reader, set_up
 from holdfast.store.reserve import Reserve

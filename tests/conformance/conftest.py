@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from tests.conformance.backends import BACKENDS, Backend, quick_place
 
 

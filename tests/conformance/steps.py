@@ -11,7 +11,11 @@ from holdfast.core.delivery import DUE
 from holdfast.core.events import Event, Logged
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome
-from holdfast.ports import Accepted, Delivery, Owner, StartedTurn, Store
+from holdfast.ports.inbox import Accepted
+from holdfast.ports.outbox import Delivery
+from holdfast.ports.owners import Owner
+from holdfast.ports.store import Store
+from holdfast.ports.turns import StartedTurn
 
 NOW = 1_700_000_000_000
 ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)

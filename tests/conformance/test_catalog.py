@@ -18,7 +18,9 @@ from holdfast.core.events import KINDS
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Action, Aside, Reset, Resume, Say, StartedTurn, Stop, Store
+from holdfast.ports.inbox import Action, Aside, Reset, Resume, Say, Stop
+from holdfast.ports.store import Store
+from holdfast.ports.turns import StartedTurn
 from holdfast.store.deletion import LAST_WORDS_MS
 from tests.conformance.backends import BACKENDS, Backend, quick_place
 from tests.conformance.steps import NOW, append, kinds, left, new_owner, running, say, text, whole_log

@@ -6,7 +6,8 @@ from holdfast.core import events as e
 from holdfast.core.errors import DuplicateOtherContent, NotFound
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Accepted, Action, Aside, Reset, Resume, Say, Stop, Store
+from holdfast.ports.inbox import Accepted, Action, Aside, Reset, Resume, Say, Stop
+from holdfast.ports.store import Store
 from tests import words
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (

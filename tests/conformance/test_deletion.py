@@ -12,7 +12,8 @@ from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Deleted, NotFound, QuestionClosed, StaleEpoch
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Aside, Say, Store
+from holdfast.ports.inbox import Aside, Say
+from holdfast.ports.store import Store
 from holdfast.store.deletion import LAST_WORDS_MS, PAGE_ROWS
 from tests.conformance.backends import Backend, SqliteBackend
 from tests.conformance.steps import (

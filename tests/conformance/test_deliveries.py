@@ -5,7 +5,8 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.delivery import DUE, IN_FLIGHT, DeliveryState
 from holdfast.core.errors import NotFound
-from holdfast.ports import Delivery, Store
+from holdfast.ports.outbox import Delivery
+from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, running
 

@@ -8,7 +8,8 @@ from holdfast.core import events as e
 from holdfast.core.errors import BadInput, Bug, NotFound, PositionGap, StaleEpoch, StalePosition
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import StartedTurn, Store, StreamItem
+from holdfast.ports.store import Store
+from holdfast.ports.turns import StartedTurn, StreamItem
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
     ANSWER,

@@ -7,7 +7,9 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import BadInput, DuplicateOtherContent, LaneFull, NotFound, QuestionClosed, StaleEpoch
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Accepted, Moved, Stopped, Store
+from holdfast.ports.inbox import Accepted, Stopped
+from holdfast.ports.sessions import Moved
+from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
     CHAT,

@@ -6,7 +6,9 @@ from holdfast.core import events as e
 from holdfast.core.errors import DuplicateOtherContent, NotFound
 from holdfast.core.resets import Boundary
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Moved, StartedTurn, Store
+from holdfast.ports.sessions import Moved
+from holdfast.ports.store import Store
+from holdfast.ports.turns import StartedTurn
 from tests.conformance.steps import (
     CHAT,
     CUT,

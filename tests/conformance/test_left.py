@@ -8,7 +8,7 @@ from holdfast.core.errors import StaleEpoch
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from tests.conformance.steps import (
     CHAT,
     CUT,

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.turns import Outcome
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, new_owner, new_session, rested, running, say, start, whole_log
 

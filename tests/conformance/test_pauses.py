@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import NotFound
-from holdfast.ports import Pause, Store
+from holdfast.ports.owners import Pause
+from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import CHAT, NOW, append, bodies, new_session, notices, owed, running
 

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import HoldfastError
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from holdfast.store import reads, writer
 from holdfast.store.connection import connect, fetch, migrate
 from holdfast.store.sqlite import SqliteStore

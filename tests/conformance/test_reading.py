@@ -6,7 +6,7 @@ from holdfast.core import events as e
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Damaged, Logged
 from holdfast.core.turns import Outcome
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from tests.conformance.backends import COLUMNS, Backend
 from tests.conformance.steps import ENDED, NOW, append, kinds, new_owner, new_session, running, say, start, text, whole_log
 

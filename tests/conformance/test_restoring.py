@@ -16,7 +16,7 @@ from holdfast.core import events as e
 from holdfast.core.errors import Refused
 from holdfast.core.resume import FRESH_FOR_S
 from holdfast.core.turns import TurnState
-from holdfast.ports import Pause
+from holdfast.ports.owners import Pause
 from holdfast.store.catalog import rebuild
 from holdfast.store.connection import connect
 from holdfast.store.restoring import Restored, restore

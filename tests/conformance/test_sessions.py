@@ -9,7 +9,8 @@ from holdfast.core import events as e
 from holdfast.core.errors import BadInput, NotFound
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
-from holdfast.ports import Counts, Store
+from holdfast.ports.store import Store
+from holdfast.ports.upkeep import Counts
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
     ANSWER,

@@ -20,7 +20,7 @@ from holdfast.core import events as e
 from holdfast.core.delivery import DUE, DeliveryState
 from holdfast.core.errors import BadInput, HoldfastError, Refused, StoreClosed, Unavailable
 from holdfast.core.sessions import Lease
-from holdfast.ports import StartedTurn, StreamItem
+from holdfast.ports.turns import StartedTurn, StreamItem
 from holdfast.store import open_store, operations, reads, upkeep, writer
 from holdfast.store import sessions as writes
 from holdfast.store.connection import SCHEMA_VERSION, UNFIT, UnfitPlace, check_place, connect, fetch, file_system, migrate, reader, set_up

@@ -6,7 +6,8 @@ from holdfast.core import events as e
 from holdfast.core.errors import ToldToStop
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.turns import Outcome
-from holdfast.ports import Owner, Store
+from holdfast.ports.owners import Owner
+from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import CUT, ENDED, NOW, append, new_owner, new_session, question, running, say, text
 

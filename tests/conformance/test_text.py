@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.core import events as e
 from holdfast.core.effects import Effect
 from holdfast.core.errors import BadInput
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, start, text, whole_log
 

@@ -11,7 +11,7 @@ from holdfast.core import events as e
 from holdfast.core.errors import Refused
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from holdfast.store import open_store
 from holdfast.store.catalog import DERIVED, rebuild
 from holdfast.store.connection import OLDEST_BESIDE, SCHEMA_VERSION, check_beside, connect, fetch, migrate

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import StaleEpoch
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from tests.conformance.backends import BACKENDS
 from tests.conformance.steps import NOW, append, new_owner, running, say, text
 

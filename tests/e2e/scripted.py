@@ -10,7 +10,7 @@ import msgspec
 from holdfast import main
 from holdfast.agents.demo import AskedToFail, DemoAgent
 from holdfast.cli import main as command_line
-from holdfast.ports import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, TurnFace
 
 
 class ScriptedAgent(DemoAgent):

@@ -21,7 +21,7 @@ from holdfast import main
 from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
 from holdfast.gateway import life
-from holdfast.ports import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, TurnFace
 from holdfast.process import handover, supervisor, watchdog
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "30"))

@@ -12,7 +12,7 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
-from holdfast.ports import Owner
+from holdfast.ports.owners import Owner
 from holdfast.store import open_store
 from tests.e2e.command_line import holdfast, is_one_sentence
 

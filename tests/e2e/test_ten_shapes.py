@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.events import Text
-from holdfast.ports import Owner, StartedTurn
+from holdfast.ports.owners import Owner
+from holdfast.ports.turns import StartedTurn
 from holdfast.store import SqliteStore
 from tests.e2e.serving import Seen, Serving, complete_a_turn, now, wait_until
 

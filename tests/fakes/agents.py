@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.ports import AgentRequest, ToolContext, ToolResult, TurnFace
+from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.ports.tools import ToolContext, ToolResult
 
 PIECE = 65536
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from holdfast.agents.demo import DemoAgent
 from holdfast.core.effects import ToolOutcome
-from holdfast.ports import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, TurnFace
 
 
 class Failure(Exception):

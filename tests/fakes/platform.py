@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from holdfast.core.errors import Unavailable
 from holdfast.core.keys import SessionKey, parse
-from holdfast.ports import Receipt, Update
+from holdfast.ports.platforms import Receipt, Update
 from tests.fakes.tools import Faults
 
 NAME = "fakechat"

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.ports import ToolContext, ToolResult
+from holdfast.ports.tools import ToolContext, ToolResult
 
 
 class Faults(Protocol):

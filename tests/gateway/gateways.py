@@ -18,7 +18,12 @@ from holdfast.core.lifecycle import GatewayState
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript, Turn
 from holdfast.gateway.gateway import Gateway, Settings
-from holdfast.ports import AgentRequest, Owner, Platform, Receipt, Restarts, Store, Tool, ToolContext, ToolResult, TurnFace, Update
+from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.ports.owners import Owner
+from holdfast.ports.platforms import Platform, Receipt, Update
+from holdfast.ports.process import Restarts
+from holdfast.ports.store import Store
+from holdfast.ports.tools import Tool, ToolContext, ToolResult
 from holdfast.process.system import RandomIds
 from holdfast.store import SqliteStore, reads
 from holdfast.store.connection import connect

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By, Chat, Request
-from holdfast.ports import Update
+from holdfast.ports.platforms import Update
 from holdfast.process.restart_note import RestartNote
 from tests import words
 from tests.fakes.platform import Sent, session_key

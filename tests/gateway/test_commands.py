@@ -13,7 +13,8 @@ from holdfast.core.errors import LaneFull, NothingToStop
 from holdfast.core.events import StopRequested
 from holdfast.core.sessions import Session
 from holdfast.gateway.gateway import Gateway
-from holdfast.ports import AgentRequest, Owner
+from holdfast.ports.agents import AgentRequest
+from holdfast.ports.owners import Owner
 from holdfast.process.system import RandomIds, SystemClock
 from holdfast.store import open_store
 from holdfast.tools.terminal import Terminal

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from holdfast.ports import Owner
+from holdfast.ports.owners import Owner
 from holdfast.store import open_store
 from tests.gateway import web
 from tests.gateway.web import World

@@ -14,7 +14,7 @@ from starlette.types import Message
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.output import RECORDED_HEAD, RECORDED_TAIL, SAMPLE
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from holdfast.store import open_store
 from tests.conformance.steps import ENDED, NOW, append, new_owner, new_session, running, say, start, whole_log
 from tests.gateway.web import TOKEN, Hands, World, eventually, world

@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.errors import NotNow
 from holdfast.core.lifecycle import GatewayState as G
 from holdfast.core.turns import TurnState
-from holdfast.ports import Pause
+from holdfast.ports.owners import Pause
 from tests import words
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life

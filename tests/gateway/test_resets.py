@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.resets import Policy
-from holdfast.ports import Moved
+from holdfast.ports.sessions import Moved
 from tests import words
 from tests.fakes.platform import NAME
 from tests.gateway import gateways

@@ -13,7 +13,7 @@ from holdfast import marks, processes
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.lives import Life
 from holdfast.core.output import RESULT_HEAD, RESULT_TAIL
-from holdfast.ports import ToolContext, ToolResult
+from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.terminal import Terminal
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.gateway.gateway import Gateway, Settings
-from holdfast.ports import Owner
+from holdfast.ports.owners import Owner
 from holdfast.process.server import Server, listen
 from holdfast.process.system import RandomIds
 from holdfast.store import SqliteStore

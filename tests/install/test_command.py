@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.cli.service import command
+from holdfast.cli.commands.service import command
 from holdfast.core.errors import HoldfastError
 from holdfast.install import launchd
 from holdfast.install.entry import is_waiting

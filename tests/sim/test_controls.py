@@ -14,7 +14,9 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import DeliveryChanged, ToolFinished
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
-from holdfast.ports import Accepted, StartedTurn, Store
+from holdfast.ports.inbox import Accepted
+from holdfast.ports.store import Store
+from holdfast.ports.turns import StartedTurn
 from holdfast.store import reads
 from tests.sim.people import Reset, Say, Stop
 from tests.sim.promises import check

@@ -20,7 +20,10 @@ from holdfast.core.effects import Effect
 from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway, Settings
-from holdfast.ports import AgentRequest, Owner, Store, Tool
+from holdfast.ports.agents import AgentRequest
+from holdfast.ports.owners import Owner
+from holdfast.ports.store import Store
+from holdfast.ports.tools import Tool
 from holdfast.store import SqliteStore
 from holdfast.store.connection import connect, fetch
 from tests.fakes.agents_sim import ScriptedAgent

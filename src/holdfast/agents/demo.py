@@ -5,7 +5,7 @@ import asyncio
 from holdfast.core import keys
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import HoldfastError
-from holdfast.ports import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, TurnFace
 
 HINT = "Try: count 60 0.1 · run date · ask What is your name? · fail · hang"
 MAX_COUNT = 100_000

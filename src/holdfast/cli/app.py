@@ -12,7 +12,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -25,36 +25,30 @@ DONE, FAILED, BAD_CONFIG = 0, 1, 78
 MAX_ERROR_LOG = 1024 * 1024
 
 
-class Listed(NamedTuple):
-    """The module of a command, and its line in the list of commands."""
-
-    module: str
-    line: str
-
-
+# A command is the module of its name in `commands/`; here is its line in the list.
 COMMANDS = {
-    "serve": Listed("serve", "Run the gateway here, until it is told to stop."),
-    "open": Listed("opening", "Open the page in a browser, signed in."),
-    "link": Listed("link", "Print a fresh link that signs one browser in."),
-    "status": Listed("status", "Say whether a gateway runs, and how it is."),
-    "stop": Listed("stop", "Stop the running gateway, or the turn of one conversation."),
-    "restart": Listed("restart", "Let a new process take over without interrupting a turn."),
-    "upgrade": Listed("upgrade", "Restart with the version that is installed now."),
-    "pause": Listed("pause", "Start no turn for a while; messages are kept."),
-    "unpause": Listed("unpause", "Resume after a pause."),
-    "sessions": Listed("sessions", "List conversations, newest first."),
-    "show": Listed("show", "Show one conversation."),
-    "send": Listed("send", "Send a message and print the answer."),
-    "resume": Listed("resume", "Go back to a conversation, or leave safe mode."),
-    "suspend": Listed("suspend", "Take a conversation out of service until it is resumed."),
-    "delete": Listed("delete", "Delete a conversation, or bring it back for a while."),
-    "logs": Listed("logs", "Show the log of the gateway."),
-    "token": Listed("token", "Print or replace the token of the page and the HTTP API."),
-    "doctor": Listed("doctor", "Check everything a gateway depends on, and say what to do."),
-    "backup": Listed("backup", "Copy all conversations to a file, also while the gateway runs."),
-    "restore": Listed("restore", "Put a backup in the place of all conversations."),
-    "service": Listed("service", "Let the system run the gateway, and start it again when it dies."),
-    "config": Listed("settings", "Show the settings in force and where each came from."),
+    "serve": "Run the gateway here, until it is told to stop.",
+    "open": "Open the page in a browser, signed in.",
+    "link": "Print a fresh link that signs one browser in.",
+    "status": "Say whether a gateway runs, and how it is.",
+    "stop": "Stop the running gateway, or the turn of one conversation.",
+    "restart": "Let a new process take over without interrupting a turn.",
+    "upgrade": "Restart with the version that is installed now.",
+    "pause": "Start no turn for a while; messages are kept.",
+    "unpause": "Resume after a pause.",
+    "sessions": "List conversations, newest first.",
+    "show": "Show one conversation.",
+    "send": "Send a message and print the answer.",
+    "resume": "Go back to a conversation, or leave safe mode.",
+    "suspend": "Take a conversation out of service until it is resumed.",
+    "delete": "Delete a conversation, or bring it back for a while.",
+    "logs": "Show the log of the gateway.",
+    "token": "Print or replace the token of the page and the HTTP API.",
+    "doctor": "Check everything a gateway depends on, and say what to do.",
+    "backup": "Copy all conversations to a file, also while the gateway runs.",
+    "restore": "Put a backup in the place of all conversations.",
+    "service": "Let the system run the gateway, and start it again when it dies.",
+    "config": "Show the settings in force and where each came from.",
 }
 LATER = {
     "outbox": "`holdfast status` counts the replies that are still to be sent",
@@ -97,7 +91,7 @@ class Commands(click.Group):
             return _comes_later(cmd_name)
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"holdfast.cli.{COMMANDS[cmd_name].module}")
+        module = importlib.import_module(f"holdfast.cli.commands.{cmd_name}")
         command: click.Command = module.command
         _name_as_typed(command)
         return command
@@ -113,7 +107,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.line) for name, listed in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
         if own := typed.own_words():
             with formatter.section("In this folder only"):
                 formatter.write_dl(list(own.items()))

@@ -12,7 +12,9 @@ from holdfast.core.sessions import Session
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.recovery import Recovery
-from holdfast.ports import Accepted, Action, Aside, Clock, Ids, Reset, Resume, Say, Stop, Store
+from holdfast.ports.inbox import Accepted, Action, Aside, Reset, Resume, Say, Stop
+from holdfast.ports.process import Clock, Ids
+from holdfast.ports.store import Store
 
 LISTED = 20
 SEARCHED = 1000

@@ -12,7 +12,8 @@ from holdfast.gateway.places import Place, Places, Rank
 from holdfast.gateway.recovery import Judged
 from holdfast.gateway.tasks import Tasks
 from holdfast.gateway.turns import Attempt
-from holdfast.ports import Clock, Store
+from holdfast.ports.process import Clock
+from holdfast.ports.store import Store
 
 WAIT_NOTED_S = 30.0
 KEPT_AFTER_SAFE_MODE_S = 600.0

@@ -13,7 +13,9 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Clock, Ids, Liveness, Platform, Restarts, Store
+from holdfast.ports.platforms import Platform
+from holdfast.ports.process import Clock, Ids, Liveness, Restarts
+from holdfast.ports.store import Store
 
 TELL_S = 2.0
 

@@ -9,7 +9,10 @@ from holdfast.core.delivery import DUE, IN_FLIGHT, MAX_TRIES, REPEAT_LABEL, Deli
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.events import DeliveryChanged
 from holdfast.gateway.tasks import Tasks, heard
-from holdfast.ports import Clock, Delivery, Platform, Receipt, Store
+from holdfast.ports.outbox import Delivery
+from holdfast.ports.platforms import Platform, Receipt
+from holdfast.ports.process import Clock
+from holdfast.ports.store import Store
 
 POLL_S = 1.0
 SEND_TIMEOUT_S = 60.0

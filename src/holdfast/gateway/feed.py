@@ -8,7 +8,7 @@ import structlog
 from holdfast.core.errors import Unavailable
 from holdfast.core.events import Logged, SessionDeleted
 from holdfast.gateway.tasks import heard
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 
 PAGE = 1000
 POLL_S = 1.0

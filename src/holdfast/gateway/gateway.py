@@ -25,7 +25,14 @@ from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.life import Life
 from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Accepted, Agent, Clock, Counts, Deletion, Ids, Liveness, Moved, Platform, Restarts, Stopped, Store, Tool
+from holdfast.ports.agents import Agent
+from holdfast.ports.inbox import Accepted, Stopped
+from holdfast.ports.platforms import Platform
+from holdfast.ports.process import Clock, Ids, Liveness, Restarts
+from holdfast.ports.sessions import Deletion, Moved
+from holdfast.ports.store import Store
+from holdfast.ports.tools import Tool
+from holdfast.ports.upkeep import Counts
 
 MAX_TEXT = 6 * 1024 * 1024
 PAGE = 200

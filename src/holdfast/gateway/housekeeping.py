@@ -10,7 +10,8 @@ from holdfast.core import retention
 from holdfast.core.errors import Unavailable
 from holdfast.core.retention import Limits, Removal
 from holdfast.gateway.lanes import Lanes
-from holdfast.ports import Clock, Liveness, Store
+from holdfast.ports.process import Clock, Liveness
+from holdfast.ports.store import Store
 
 EVERY_S = 60.0
 INDEX_S = 0.5

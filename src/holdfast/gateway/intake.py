@@ -8,7 +8,10 @@ from holdfast.core import notices
 from holdfast.core.errors import Deleted, LaneFull, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.gateway.acceptance import Acceptance, Said
-from holdfast.ports import Clock, Ids, Platform, Say, Store, Update
+from holdfast.ports.inbox import Say
+from holdfast.ports.platforms import Platform, Update
+from holdfast.ports.process import Clock, Ids
+from holdfast.ports.store import Store
 
 log = structlog.get_logger()
 

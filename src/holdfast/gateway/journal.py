@@ -26,7 +26,9 @@ from holdfast.core.events import (
 from holdfast.core.output import Course, Piece
 from holdfast.core.texts import Growing, storable
 from holdfast.gateway.tasks import Tasks, heard
-from holdfast.ports import Clock, StartedTurn, Store, StreamItem
+from holdfast.ports.process import Clock
+from holdfast.ports.store import Store
+from holdfast.ports.turns import StartedTurn, StreamItem
 
 TICK_S = 0.03
 SLOW_TICK_S = 0.25

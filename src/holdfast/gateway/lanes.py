@@ -19,7 +19,11 @@ from holdfast.gateway.recovery import Judged, Recovery
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.gateway.turns import Attempt, Cut
-from holdfast.ports import Agent, Clock, Ids, Liveness, StartedTurn, Store, Tool
+from holdfast.ports.agents import Agent
+from holdfast.ports.process import Clock, Ids, Liveness
+from holdfast.ports.store import Store
+from holdfast.ports.tools import Tool
+from holdfast.ports.turns import StartedTurn
 
 SWEEP_S = 1.0
 SWEEP_LIMIT = 1000

@@ -20,7 +20,12 @@ from holdfast.gateway.intake import Intake
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Agent, Clock, Liveness, Pause, Platform, Store, Tool
+from holdfast.ports.agents import Agent
+from holdfast.ports.owners import Pause
+from holdfast.ports.platforms import Platform
+from holdfast.ports.process import Clock, Liveness
+from holdfast.ports.store import Store
+from holdfast.ports.tools import Tool
 
 SAFE_AFTER = 3
 LOOK_BACK_TRIES = 5

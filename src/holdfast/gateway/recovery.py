@@ -13,7 +13,10 @@ from holdfast.core.resume import Decision, Facts, Rule, Staleness
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript, answer_id
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import Clock, Platform, StartedTurn, Store
+from holdfast.ports.platforms import Platform
+from holdfast.ports.process import Clock
+from holdfast.ports.store import Store
+from holdfast.ports.turns import StartedTurn
 
 log = structlog.get_logger()
 

@@ -20,7 +20,9 @@ from holdfast.core.turns import Outcome
 from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Agent, AgentRequest, Clock, Ids, Tool, ToolContext, ToolResult
+from holdfast.ports.agents import Agent, AgentRequest
+from holdfast.ports.process import Clock, Ids
+from holdfast.ports.tools import Tool, ToolContext, ToolResult
 
 QUESTION_LIFE_MS = 24 * 3600 * 1000
 LET_GO_S = 3.0

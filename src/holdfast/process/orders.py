@@ -21,7 +21,7 @@ from holdfast.core.exits import Signal
 from holdfast.core.lives import Life, life_in
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from holdfast.process import marker
 from holdfast.process.report import Report
 from holdfast.process.supervisor import at_terminal

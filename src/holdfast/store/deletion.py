@@ -13,7 +13,8 @@ import apsw
 from holdfast.core import events as e
 from holdfast.core import notices, replies
 from holdfast.core.turns import TurnState
-from holdfast.ports import Deletion, Usage
+from holdfast.ports.sessions import Deletion
+from holdfast.ports.upkeep import Usage
 from holdfast.store import reads
 from holdfast.store.catalog import append, digest
 from holdfast.store.connection import connect, fetch

@@ -14,7 +14,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoch, StalePosition, ToldToStop
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import StartedTurn, StreamItem
+from holdfast.ports.turns import StartedTurn, StreamItem
 from holdfast.store import reads
 from holdfast.store.catalog import append
 from holdfast.store.connection import fetch

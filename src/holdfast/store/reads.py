@@ -15,7 +15,11 @@ from holdfast.core.shutdowns import Shutdown
 from holdfast.core.texts import Growing
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
-from holdfast.ports import Counts, Delivery, Make, Owner, Pause, SessionPage
+from holdfast.ports.log import Make
+from holdfast.ports.outbox import Delivery
+from holdfast.ports.owners import Owner, Pause
+from holdfast.ports.sessions import SessionPage
+from holdfast.ports.upkeep import Counts
 from holdfast.store.connection import fetch
 from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, body_size, fetch_page, fill_gaps, read, salvage
 

@@ -18,7 +18,7 @@ from holdfast.core import events as e
 from holdfast.core.errors import Refused, StoreFull
 from holdfast.core.resume import FRESH_FOR_S
 from holdfast.core.turns import TurnState
-from holdfast.ports import Owner
+from holdfast.ports.owners import Owner
 from holdfast.store import reads
 from holdfast.store.catalog import rebuild
 from holdfast.store.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate

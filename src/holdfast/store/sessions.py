@@ -14,17 +14,8 @@ from holdfast.core.resets import Boundary, due
 from holdfast.core.resume import asks_again
 from holdfast.core.sessions import Session, numbered_title
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports import (
-    Accepted,
-    Action,
-    Aside,
-    Moved,
-    Reset,
-    Resume,
-    Say,
-    Stop,
-    Stopped,
-)
+from holdfast.ports.inbox import Accepted, Action, Aside, Reset, Resume, Say, Stop, Stopped
+from holdfast.ports.sessions import Moved
 from holdfast.store import reads
 from holdfast.store.catalog import GOES_ON, NOTHING, RESET, RESUME, STOP, append, digest
 from holdfast.store.connection import fetch

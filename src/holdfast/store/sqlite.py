@@ -17,24 +17,13 @@ from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.transcript import Transcript
-from holdfast.ports import (
-    Accepted,
-    Action,
-    Aside,
-    Counts,
-    Deletion,
-    Delivery,
-    Make,
-    Moved,
-    Owner,
-    Pause,
-    SessionPage,
-    StartedTurn,
-    Stop,
-    Stopped,
-    StreamItem,
-    Usage,
-)
+from holdfast.ports.inbox import Accepted, Action, Aside, Stop, Stopped
+from holdfast.ports.log import Make
+from holdfast.ports.outbox import Delivery
+from holdfast.ports.owners import Owner, Pause
+from holdfast.ports.sessions import Deletion, Moved, SessionPage
+from holdfast.ports.turns import StartedTurn, StreamItem
+from holdfast.ports.upkeep import Counts, Usage
 from holdfast.store import deletion, operations, reads, reserve, sessions, upkeep
 from holdfast.store.catalog import rebuild
 from holdfast.store.connection import check_place, connect, migrate, reader

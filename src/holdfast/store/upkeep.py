@@ -6,7 +6,7 @@ import msgspec
 from holdfast.core import events as e
 from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
-from holdfast.ports import Owner, Pause
+from holdfast.ports.owners import Owner, Pause
 from holdfast.store import reads
 from holdfast.store.catalog import append
 from holdfast.store.connection import fetch

@@ -17,7 +17,7 @@ from holdfast import marks, processes
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.lives import Life
 from holdfast.core.output import RESULT_HEAD, RESULT_TAIL, Ends
-from holdfast.ports import ToolContext, ToolResult
+from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools import shell as shells
 from holdfast.tools.shell import Shell
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, NoReturn
 
 from holdfast.core import forwarding
-from holdfast.ports import Clock
+from holdfast.ports.process import Clock
 from holdfast.web.errors import ForeignOrigin, Misdirected, NotSignedIn, TooManyTries
 
 COOKIE = "holdfast"

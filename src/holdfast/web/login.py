@@ -6,7 +6,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import BadInput
-from holdfast.ports import Store
+from holdfast.ports.store import Store
 from holdfast.web.access import CODE_LIFE_S, Access
 from holdfast.web.bodies import Body, Nothing
 from holdfast.web.errors import NotSignedIn, TokenNeeded, TooManyTries

@@ -64,7 +64,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
 
 def _lead_to_the_one_that_serves() -> None:
     """A person who starts it a second time mostly wants to get in."""
-    from holdfast.cli import link
+    from holdfast.cli.commands import link
     from holdfast.core.errors import HoldfastError
 
     try:

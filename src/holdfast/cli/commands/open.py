@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
     Prints a fresh link, which works once, within five minutes. At a terminal with a display the link is also opened. Needs a running
     gateway.
     """
-    from holdfast.cli import link
+    from holdfast.cli.commands import link
 
     made = link.fresh(home())
     if as_json:

@@ -17,7 +17,7 @@ def command(as_json: bool) -> None:
     one cannot read is refused, and the message says so: then stop the gateway and start it again.
     """
     from holdfast.cli import running
-    from holdfast.cli.restart import restart
+    from holdfast.cli.commands.restart import restart
 
     before = str(running.require(home()).get("version", ""))
     restarted, took_s = restart()

@@ -1,0 +1,32 @@
+"""What is owed to chats."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.events import DeliveryChanged
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply that is owed to a chat."""
+
+    delivery_id: str
+    session_id: str
+    session_key: str
+    state: DeliveryState
+    text: str
+    tries: int
+    retry_at: int
+    anchor: str | None = None
+
+
+class Outbox(Protocol):
+    """Deliveries. Every method keeps to the contract of `ports.store`."""
+
+    async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
+        """Replies in these states whose time to be tried has come, oldest first."""
+
+    async def record_delivery(self, session_id: str, change: DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
+        """Moves a delivery on; false, and nothing changed, when it is not in the expected state."""

@@ -1,0 +1,22 @@
+"""The whole store: what holds for every method of its ports."""
+
+from typing import Protocol
+
+from holdfast.ports.inbox import Inbox
+from holdfast.ports.log import Log
+from holdfast.ports.outbox import Outbox
+from holdfast.ports.owners import Owners
+from holdfast.ports.sessions import Sessions
+from holdfast.ports.turns import Turns
+from holdfast.ports.upkeep import Upkeep
+
+
+class Store(Sessions, Log, Inbox, Turns, Outbox, Owners, Upkeep, Protocol):
+    """The log of every session and its catalog, changed together in one transaction per method.
+
+    A method that returned is durable: it survives the death of the process and of the machine. One that raised
+    changed nothing. A cancelled call, or one that met `StoreClosed`, may have happened or not; read the state back
+    before deciding. Any method may raise `StoreFull`, `StoreClosed` or another `Unavailable`, and `BadInput` for text
+    with lone surrogates or numbers beyond 64 bits. Times are the caller's; sequences, positions, epochs and
+    generations are the store's alone.
+    """

@@ -1,0 +1,88 @@
+"""The turns of a store: who may write one, and how it is written."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from holdfast.core.blame import Interruption
+from holdfast.core.events import Event, TurnLeft
+from holdfast.core.sessions import Lease, Session
+
+
+class StartedTurn(msgspec.Struct, frozen=True):
+    lease: Lease
+    turn_id: str
+    attempt: int
+    position: int
+
+
+class StreamItem(msgspec.Struct, frozen=True):
+    """Stream events of one turn for a shared write."""
+
+    lease: Lease
+    turn_id: str
+    attempt: int
+    position: int
+    events: tuple[Event, ...]
+
+
+class Turns(Protocol):
+    """Turns under leases. Every method keeps to the contract of `ports.store`."""
+
+    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
+        """Takes the oldest waiting message and starts its turn, on `trial` or not: lease, generation + 1, `turn.started`, the user's
+        message, in one transaction. A cut turn that was left ends there as set aside, and the session stays pending. None when
+        nothing waits, a turn is still open, or this owner was told to stop; what waits in a session that is suspended or no longer its
+        key's current one is refused, and its senders are told once.
+        """
+
+    async def take_turn(
+        self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event | Interruption], at: int
+    ) -> StartedTurn:
+        """Takes the lease of an open turn from the holder of `epoch`, and records `events` under the new one, as `append_turn` does. The
+        caller must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster, `ToldToStop` when
+        this owner was told to stop.
+        """
+
+    async def append_turn(
+        self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event | Interruption], at: int
+    ) -> int:
+        """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
+        `TurnResumed` among the events begins the next attempt. Once a stop is on record it is refused with `StaleEpoch`, and so is every
+        end of an interrupted turn but `cancelled`; a running turn that ends by itself then ends as cancelled. `TurnEnded`, `TurnLeft`
+        and `QuestionAsked` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has in this
+        transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
+        wait in it, and their senders are told once.
+        """
+
+    async def pass_trial(self, lease: Lease, *, turn_id: str, at: int) -> bool:
+        """Records that a turn which runs on trial has lived for long enough, and sets its session's count of restarts to 0. False, and
+        nothing changed, when it is no longer there or not on trial.
+        """
+
+    async def await_trial(self, session_id: str, *, turn_id: str, aged_ms: int, at: int) -> bool:
+        """Records that an interrupted turn still waits for its trial, and how old it was when it began to. False when it waits no more."""
+
+    async def leave_turn(self, session_id: str, *, turn_id: str, left: TurnLeft, at: int) -> bool:
+        """Records that a turn which no process holds, waiting or already left, stays so. False when it is no longer there. A question
+        whose delivery was given up is owed to its chat again.
+        """
+
+    async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
+        """Stream events of many turns in one write: for each the new position, or why it was refused, as `append_turn`
+        would raise it. One refusal does not touch the rest.
+        """
+
+    async def open_turns(self, *, apart_from: int) -> list[Session]:
+        """Sessions whose turn somebody must look after: answered, interrupted, or running; the oldest message first. Left out are those
+        that simply run under the owner `apart_from`, neither stopped nor suspended, and those that were left and have no news.
+        """
+
+    async def unsettled(self) -> list[Session]:
+        """Further sessions to settle at start-up: turns that were left, waiting turns about which nothing was decided yet, and sessions
+        marked resume-pending that have no open turn. The oldest message first.
+        """
+
+    async def waiting_lanes(self, *, limit: int) -> list[str]:
+        """Sessions with a waiting message and no open turn, oldest message first."""
