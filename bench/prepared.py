@@ -100,7 +100,7 @@ async def running_turn(store: SqliteStore, session_id: str, owner: int, text: st
 async def whole_turn(store: SqliteStore, session_id: str, owner: int) -> None:
     """A message and its answer."""
     started = await running_turn(store, session_id, owner, words(30))
-    answer = MessageWritten(message_id=f"{started.turn_id}.answer", role="assistant", text=words(60))
+    answer = MessageWritten(message_id=f"{started.turn_id}.answer", role="assistant", content=words(60))
     await store.append_turn(
         started.lease,
         turn_id=started.turn_id,
@@ -220,7 +220,7 @@ def long_stream(home: Path, *, events: int) -> str:
                 attempt=started.attempt,
                 position=position,
                 events=[
-                    MessageWritten(message_id=f"{started.turn_id}.answer", role="assistant", text="word " * events),
+                    MessageWritten(message_id=f"{started.turn_id}.answer", role="assistant", content="word " * events),
                     TurnEnded(outcome=Outcome.COMPLETED),
                 ],
                 at=now(),

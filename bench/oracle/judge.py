@@ -31,7 +31,7 @@ Logs = dict[str, list[Shown]]
 class Turn(msgspec.Struct):
     id: str
     session_id: str
-    message_ids: list[str]
+    causes: list[str]
     events: list[Shown]
 
     def of(self, name: str) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def _turns(logs: Logs) -> dict[str, Turn]:
     for session_id, log in logs.items():
         for event in log:
             if event.name == "turn.started":
-                turns[event.turn_id] = Turn(event.turn_id, session_id, list(event.data["message_ids"]), [])
+                turns[event.turn_id] = Turn(event.turn_id, session_id, list(event.data["causes"]), [])
             if event.turn_id in turns:
                 turns[event.turn_id].events.append(event)
     return turns
@@ -90,8 +90,8 @@ def _messages(account: Account, logs: Logs, turns: dict[str, Turn]) -> Iterator[
                     where[message_id], texts[message_id] = session_id, str(event.data["text"])
                 ends[message_id] += 1
     for turn in turns.values():
-        ends.update(turn.message_ids)
-        if not turn.message_ids:
+        ends.update(turn.causes)
+        if not turn.causes:
             yield f"{turn.id} was started by nothing"
     for message_id, text in texts.items():
         if text not in known:
@@ -125,7 +125,7 @@ def _order_of_turns(logs: Logs) -> Iterator[str]:
                 case "turn.started":
                     if running is not None:
                         yield f"{event.turn_id} of {session_id} started while {running} was not over"
-                    for message_id in event.data["message_ids"]:
+                    for message_id in event.data["causes"]:
                         if waiting[:1] != [message_id]:
                             yield f"{event.turn_id} of {session_id} took {message_id}; {waiting[:1]} was next"
                         waiting = [each for each in waiting if each != message_id]
@@ -154,7 +154,7 @@ def _ends(account: Account, logs: Logs, turns: dict[str, Turn]) -> Iterator[str]
         if spare < 0:
             yield f"{turn_id} was stopped, and nobody had asked for it"
     for turn in turns.values():
-        said = said_by_id.get(turn.message_ids[0]) or by_text.get(_request(turn))
+        said = said_by_id.get(turn.causes[0]) or by_text.get(_request(turn))
         if turn.outcome == "cancelled" and turn.id not in named:
             yield f"{turn.id} was cancelled without a stop"
         elif turn.outcome == "set_aside" and not turn.rules & {*GIVEN_UP, "R1", "R7", "R8"}:

@@ -27,7 +27,7 @@ GIVEN_UP = ("R2", "R7")
 class Turn(msgspec.Struct):
     turn_id: str
     session_id: str
-    message_ids: tuple[str, ...]
+    causes: tuple[str, ...]
     events: list[tuple[e.Logged, e.Event]]
 
     def of(self, kind: type[e.Event]) -> list[e.Event]:
@@ -78,7 +78,7 @@ def read(home: Path) -> Record:
         if item.turn_id is None:
             continue
         if isinstance(event, e.TurnStarted):
-            turns[item.turn_id] = Turn(item.turn_id, item.session_id, event.message_ids, [])
+            turns[item.turn_id] = Turn(item.turn_id, item.session_id, event.causes, [])
         turns[item.turn_id].events.append((item, event))
     return Record(log, turns)
 
@@ -98,7 +98,7 @@ def check(home: Path, lines: Path, notes: Notebook, record: Record) -> list[str]
 def _messages(notes: Notebook, record: Record) -> Iterator[str]:
     """P1, P6: acknowledged means one turn that ended, or one refusal; no turn for what nobody said."""
     accepted = Counter(event.message_id for item in record.log if isinstance(event := item.event, e.MessageAccepted))
-    reached = Counter(message_id for turn in record.turns.values() for message_id in turn.message_ids)
+    reached = Counter(message_id for turn in record.turns.values() for message_id in turn.causes)
     refused = Counter(event.message_id for item in record.log if isinstance(event := item.event, e.MessageRefused))
     for name, sent in notes.sent.items():
         if sent.message_id is None:
@@ -122,7 +122,7 @@ def _answers(notes: Notebook, record: Record) -> Iterator[str]:
     for turn in record.turns.values():
         answers = [event.text for event in turn.of(e.MessageWritten) if isinstance(event, e.MessageWritten) and event.role == "assistant"]
         ends = [event for event in turn.of(e.TurnEnded) if isinstance(event, e.TurnEnded)]
-        sent = said.get(turn.message_ids[0]) if len(turn.message_ids) == 1 else None
+        sent = said.get(turn.causes[0]) if len(turn.causes) == 1 else None
         if sent is None or not ends:
             continue  # Said above.
         name = f"{turn.turn_id} ({sent.saying.client_id})"
@@ -142,7 +142,7 @@ def _commands(notes: Notebook, record: Record, written: Counter[str]) -> Iterato
     started: Counter[str] = Counter()
     said = {sent.message_id: sent for sent in notes.sent.values()}
     for turn in record.turns.values():
-        sent: Sent | None = said.get(turn.message_ids[0])
+        sent: Sent | None = said.get(turn.causes[0])
         if sent is None or sent.saying.line is None:
             continue
         for _, event in turn.events:

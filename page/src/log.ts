@@ -164,7 +164,7 @@ const STEPS: Record<string, Step> = {
 
   "turn.started": (view, data) => {
     const id = turnId(data);
-    const ids = new Set(Array.isArray(data.message_ids) ? data.message_ids : []);
+    const ids = new Set(Array.isArray(data.causes) ? data.causes : []);
     const turn: Turn = {
       id, generation: number(data.generation) ?? 0, attempt: number(data.attempt) ?? 1, cause: text(data.cause) ?? "", state: "running",
       outcome: null, rule: null, started_at: text(data.at) ?? "", ended_at: null, error: null,

@@ -22,7 +22,7 @@ ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)
 CUT = e.TurnInterrupted(reason="crash", restarts=1)
 LEFT = e.TurnLeft(rule="R7", why="interrupted by a crash 5 s earlier")
 CHAT = "agent:main:chat:dm:7"
-ANSWER = e.MessageWritten(message_id="t1.answer", role="assistant", text="done")
+ANSWER = e.MessageWritten(message_id="t1.answer", role="assistant", content="done")
 
 _counter = itertools.count(1)
 
@@ -95,7 +95,7 @@ def text(piece: str, offset: int = 0) -> e.Text:
 
 
 def question(question_id: str = "q1", expires_at: int = NOW + 1000, call_id: str = "c1") -> e.QuestionAsked:
-    return e.QuestionAsked(question_id=question_id, call_id=call_id, text="Which one?", expires_at=expires_at)
+    return e.QuestionAsked(question_id=question_id, call_id=call_id, content="Which one?", expires_at=expires_at)
 
 
 async def whole_log(store: Store, session_id: str = "s1", *, page: int = 1000) -> list[Logged]:

@@ -81,8 +81,8 @@ async def fill(store: Store, words: Words, owner: int, sessions: Iterator[str]) 
         turn = await append(store, turn, text(words.new()), e.Reasoning(text=words.new()), call)
         turn = await append(store, turn, e.ToolOutput(call_id="c", text=f"{words.new()} {'x' * (number % 7) * 1000}"))
         result = f"{words.new()} {'y' * (number % 5) * 2000}"
-        turn = await append(store, turn, e.ToolFinished(call_id="c", outcome=ToolOutcome.DONE, result=result))
-        answer = e.MessageWritten(message_id=f"{turn_id}.a", role="assistant", text=f"said {words.new()}", delivery_id=f"d{number}")
+        turn = await append(store, turn, e.ToolFinished(call_id="c", outcome=ToolOutcome.DONE, content=result))
+        answer = e.MessageWritten(message_id=f"{turn_id}.a", role="assistant", content=f"said {words.new()}", delivery_id=f"d{number}")
         failed = e.DeliveryChanged(delivery_id=f"d{number}", state="dead", error=words.new())
         await append(store, turn, answer, e.TurnEnded(outcome=Outcome.FAILED, error=words.new()))
         await store.record_delivery("secret", failed, expect=(await owed(store))[0].state, at=NOW)
@@ -95,7 +95,7 @@ async def fill(store: Store, words: Words, owner: int, sessions: Iterator[str]) 
     await store.change_session("secret", e.SessionChanged(title=words.new()), at=NOW)
     await say(store, "secret", f"ask {words.new()}")
     turn = await start(store, "secret", "waits", owner=owner)
-    asked = e.QuestionAsked(question_id="q", call_id="q", text=words.new(), expires_at=NOW + 10**7)
+    asked = e.QuestionAsked(question_id="q", call_id="q", content=words.new(), expires_at=NOW + 10**7)
     await append(store, turn, e.ToolStarted(call_id="q", name="ask", arguments={}, effect=Effect.PURE), asked)
     await say(store, "secret", f"queued {words.new()}", answers=False)
 
@@ -231,7 +231,7 @@ async def test_what_waits_in_a_deleted_session_starts_no_turn_and_its_sender_is_
 async def test_what_is_owed_is_held_back_comes_back_with_an_undo_and_is_dropped_by_the_purge(store: Store) -> None:
     """A28"""
     turn = await running(store, "s1", key=CHAT)
-    await append(store, turn, e.MessageWritten(message_id="a", role="assistant", text="done", delivery_id="d"), ENDED)
+    await append(store, turn, e.MessageWritten(message_id="a", role="assistant", content="done", delivery_id="d"), ENDED)
     await delete(store)
     assert await owed(store) == [] and (await store.counts()).outbox == 0
     await store.undelete_session("s1", by="ann", at=NOW)
@@ -245,7 +245,7 @@ async def test_nobody_is_owed_what_a_turn_says_while_it_is_stopped_by_a_deletion
     """A28"""
     turn = await running(store, "s1", key=CHAT)
     await delete(store)
-    written = e.MessageWritten(message_id="a", role="assistant", text="half", delivery_id="d")
+    written = e.MessageWritten(message_id="a", role="assistant", content="half", delivery_id="d")
     await append(store, turn, written, e.TurnEnded(outcome=Outcome.COMPLETED))
     assert await owed(store) == []
     ended = (await whole_log(store))[-1].event
@@ -259,7 +259,7 @@ async def test_a_waiting_turn_ends_with_its_session_and_its_question_takes_no_an
     session = await store.session("s1")
     assert session.turn_state is TurnState.ENDED
     with pytest.raises(QuestionClosed):
-        await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, text="a"), at=NOW)
+        await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="a"), at=NOW)
     assert await store.unsettled() == [] and await store.open_turns(apart_from=0) == []
 
 
@@ -402,7 +402,7 @@ async def test_retention_removes_the_oldest_first_and_only_what_nobody_needs(sto
     await running(store, "runs", "tr", owner=owner)
     await append(store, await running(store, "waits", "tw", owner=owner), question("q1", NOW + 10**9), at=NOW - 2000)
     turn = await running(store, "owes", "to", owner=owner, key=CHAT)
-    await append(store, turn, e.MessageWritten(message_id="a", role="assistant", text="x", delivery_id="d"), ENDED, at=NOW - 2000)
+    await append(store, turn, e.MessageWritten(message_id="a", role="assistant", content="x", delivery_id="d"), ENDED, at=NOW - 2000)
 
     async def remove(limit: int) -> list[str]:
         return await store.remove_oldest(before=NOW, limit=limit, why="it is old", until=UNTIL, at=NOW)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 async def owe(store: Store, number: int = 1) -> None:
     turn = await running(store, f"s{number}", f"t{number}", owner=await new_owner(store))
-    written = e.MessageWritten(message_id=f"a{number}", role="assistant", text=f"answer {number}", delivery_id=f"d{number}")
+    written = e.MessageWritten(message_id=f"a{number}", role="assistant", content=f"answer {number}", delivery_id=f"d{number}")
     await append(store, turn, written, ENDED)
 
 

@@ -148,7 +148,7 @@ async def test_without_room_nothing_is_acknowledged_and_it_goes_on_by_itself(bac
         assert accepted == acknowledged
         if space.keeps_reserve:
             # C, store_full: the ends of what is running are recorded from the reserve, while nothing new is taken.
-            end = e.MessageWritten(message_id="a", role="assistant", text="y" * 50_000)
+            end = e.MessageWritten(message_id="a", role="assistant", content="y" * 50_000)
             await append(store, turn, text("z" * 50_000), end, e.TurnEnded(outcome=Outcome.FAILED))
             assert store.degraded
             with pytest.raises(StoreFull):

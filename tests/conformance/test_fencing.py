@@ -30,7 +30,7 @@ from tests.conformance.steps import (
 pytestmark = pytest.mark.anyio
 
 PIECE = (text("x"),)
-RECORD = (e.ToolFinished(call_id="c1", outcome="done", result="ok"),)  # type: ignore[arg-type]
+RECORD = (e.ToolFinished(call_id="c1", outcome="done", content="ok"),)  # type: ignore[arg-type]
 BOTH = (text("x"), *RECORD)
 
 
@@ -220,8 +220,8 @@ async def test_a_turn_starts_with_its_lease_its_message_and_the_next_generation(
     session = await store.session("s1")
     assert (session.generation, session.queued, session.turn_state, session.owner) == (1, 1, TurnState.RUNNING, owner)
     started, written = (item.event for item in (await whole_log(store))[-2:])
-    assert started == e.TurnStarted(generation=1, attempt=1, cause="message", message_ids=("m1",), owner=owner, epoch=1)
-    assert written == e.MessageWritten(message_id="m1", role="user", text="first")
+    assert started == e.TurnStarted(generation=1, attempt=1, cause="message", causes=("m1",), owner=owner, epoch=1)
+    assert written == e.MessageWritten(message_id="m1", role="user", content="first")
     await append(store, turn, ENDED)
     second = await start(store, "s1", "t2", owner=owner)
     assert (second.lease.epoch, (await store.session("s1")).generation) == (2, 2)
@@ -241,7 +241,7 @@ async def test_no_turn_starts_where_nothing_waits_or_one_is_open(store: Store) -
     resumed = await append(store, cut, e.TurnResumed(attempt=2, rule="R9", reason="crash"))
     await append(store, resumed, question())
     assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW) is None
-    await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, text="yes"), at=NOW)
+    await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="yes"), at=NOW)
     assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW) is None
     with pytest.raises(NotFound):
         await store.start_turn("nowhere", owner=owner, turn_id="t2", at=NOW)
@@ -268,7 +268,7 @@ async def test_a_turn_that_waits_or_ended_cannot_be_taken(store: Store) -> None:
     await append(store, turn, question())
     with pytest.raises(StaleEpoch):
         await store.take_turn("s1", owner=9, turn_id="t1", epoch=1, events=[], at=NOW)
-    await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, text="yes"), at=NOW)
+    await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="yes"), at=NOW)
     resumed = e.TurnResumed(attempt=2, rule="answer", reason="answered")
     taken = await store.take_turn("s1", owner=9, turn_id="t1", epoch=1, events=[resumed], at=NOW)
     await append(store, taken, ENDED)
@@ -290,7 +290,7 @@ async def test_what_ends_a_turn_is_one_transaction(backend: Backend, store: Stor
     resumed = await append(store, cut, e.TurnResumed(attempt=2, rule="R9", reason="crash"))
     session = await store.session("s1")
     assert (session.resume_pending, session.resume_reason, session.interrupted_restarts) == (True, "crash", 2)
-    await append(store, resumed, e.MessageWritten(message_id="a1", role="assistant", text="42", delivery_id="d1"), ENDED, at=NOW + 5)
+    await append(store, resumed, e.MessageWritten(message_id="a1", role="assistant", content="42", delivery_id="d1"), ENDED, at=NOW + 5)
     session = await store.session("s1")
     assert (session.resume_pending, session.resume_reason, session.last_resume_marked_at) == (False, None, None)
     assert (session.interrupted_restarts, session.turn_state, session.owner) == (0, TurnState.ENDED, None)
@@ -314,7 +314,7 @@ async def test_open_turns_are_those_somebody_must_look_after(store: Store) -> No
     await append(store, turns[1], ENDED)
     await append(store, turns[2], question("q2"))
     await append(store, turns[3], question("q3"))
-    await store.answer("q3", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, text="yes"), at=NOW)
+    await store.answer("q3", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="yes"), at=NOW)
     await append(store, turns[4], e.TurnInterrupted(reason="crash", restarts=1))
     await store.request_stop("s5", by="owner", dedup_key=None, at=NOW)
     await new_session(store, "s8")

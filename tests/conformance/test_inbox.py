@@ -39,7 +39,7 @@ async def ask(store: Store, question_id: str = "q1", *, session_id: str = "s1", 
 
 
 def answered(text: str) -> "type":
-    return lambda question_id, call_id: e.QuestionAnswered(question_id=question_id, call_id=call_id, text=text)  # type: ignore[return-value]
+    return lambda question_id, call_id: e.QuestionAnswered(question_id=question_id, call_id=call_id, content=text)  # type: ignore[return-value]
 
 
 async def test_a_second_delivery_of_a_message_is_a_no_op_that_gives_the_first_answer(backend: Backend, store: Store) -> None:
@@ -115,7 +115,7 @@ async def test_a_message_to_a_waiting_turn_is_its_answer(store: Store) -> None:
     assert accepted == Accepted("m9", "s1")
     session = await store.session("s1")
     assert (session.turn_state, session.queued, session.state) == (TurnState.ANSWERED, 0, "running")
-    assert (await bodies(store))[-1] == e.QuestionAnswered(question_id="q1", call_id="c1", text="the blue one", message_id="m9")
+    assert (await bodies(store))[-1] == e.QuestionAnswered(question_id="q1", call_id="c1", content="the blue one", message_id="m9")
     assert (await say(store, text="the blue one", key="k1")).duplicate
     await say(store, text="and quickly")
     assert (await store.session("s1")).queued == 1
@@ -128,7 +128,7 @@ async def test_a_message_to_a_waiting_turn_is_its_answer(store: Store) -> None:
 async def test_a_message_in_a_chat_answers_a_question_only_once_it_was_delivered_there(store: Store, state: DeliveryState) -> None:
     """A27: until then it waits behind the question, and so it does while somebody answers on the page."""
     turn = await running(store, key=CHAT)
-    told = e.MessageWritten(message_id="q1.asked", role="notice", text="Which one?", delivery_id="q1.asked")
+    told = e.MessageWritten(message_id="q1.asked", role="notice", content="Which one?", delivery_id="q1.asked")
     await append(store, turn, told, question())
     await store.record_delivery("s1", e.DeliveryChanged(delivery_id="q1.asked", state=state), expect=DeliveryState.PENDING, at=NOW)
     await say(store, text="something else")
@@ -151,7 +151,7 @@ async def test_a_message_in_a_chat_answers_a_question_only_once_it_was_delivered
 async def test_a_lost_question_that_takes_no_answer_any_more_is_not_asked_again(store: Store, why: str) -> None:
     """A27, A14"""
     turn = await running(store, key=CHAT)
-    told = e.MessageWritten(message_id="q1.asked", role="notice", text="Which one?", delivery_id="q1.asked")
+    told = e.MessageWritten(message_id="q1.asked", role="notice", content="Which one?", delivery_id="q1.asked")
     await append(store, turn, told, question(expires_at=NOW + 5))
     dead = e.DeliveryChanged(delivery_id="q1.asked", state=DeliveryState.DEAD)
     await store.record_delivery("s1", dead, expect=DeliveryState.PENDING, at=NOW)

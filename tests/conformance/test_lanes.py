@@ -294,7 +294,7 @@ async def test_resuming_puts_a_request_again_that_a_rule_set_aside(store: Store,
     turn = await append(store, await start(store, "s1", "t1", owner=owner), e.TurnInterrupted(reason="restart_timeout", restarts=3))
     await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule=rule))
     assert await resume(store) == Moved("s1", changed=again, goes_on=again)
-    asked = e.MessageAccepted(message_id="t1.again.6", text="the work", sender="owner", anchor="upd-1")
+    asked = e.MessageAccepted(message_id="t1.again.6", content="the work", sender="owner", anchor="upd-1")
     assert ((await bodies(store))[-1] == asked) == again
     session = await store.session("s1")
     assert (session.queued, session.resume_pending, session.resume_reason) == ((1, True, "restart_timeout") if again else (0, False, None))

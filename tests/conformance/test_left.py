@@ -134,7 +134,7 @@ async def test_an_answered_turn_is_not_left(store: Store) -> None:
 
 async def test_a_message_for_a_turn_that_was_left_sets_it_aside_and_starts_its_own_in_one_transaction(store: Store) -> None:
     """A13, A23, P5: finished calls keep their results, open ones are closed as unknown, what was written becomes a record."""
-    done = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r1")
+    done = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="r1")
     await left(store, "s1", "t1", text("Half of "), text("it", 8), call("c1"), done, call("c2"), e.ToolOutput(call_id="c2", text="so far"))
     await say(store, text="go on")
     heard: list[int] = []
@@ -278,8 +278,8 @@ async def test_a_reply_hangs_on_the_message_it_answers(store: Store) -> None:
     turn = await start(store, "s1", "t1", owner=await new_owner(store))
     shown = Transcript().extend(await whole_log(store))
     assert shown.anchor == "upd-7"
-    answer = e.MessageWritten(message_id="a", role="assistant", text="x", delivery_id="a", anchor=shown.anchor)
-    plain = e.MessageWritten(message_id="b", role="notice", text="y", delivery_id="b")
+    answer = e.MessageWritten(message_id="a", role="assistant", content="x", delivery_id="a", anchor=shown.anchor)
+    plain = e.MessageWritten(message_id="b", role="notice", content="y", delivery_id="b")
     await append(store, turn, answer, plain, ENDED)
     assert [(delivery.delivery_id, delivery.anchor) for delivery in await owed(store)] == [("a", "upd-7"), ("b", None)]
 

@@ -58,7 +58,7 @@ async def live(store: Store, acknowledged: Acknowledged) -> None:
             for piece in range(5):
                 turn = await append(store, turn, text(f"{turn.turn_id}.{piece}", piece * 9))
                 seen.append(f"{turn.turn_id}.{piece}")
-            await append(store, turn, e.MessageWritten(message_id=f"{turn.turn_id}.a", role="assistant", text="y" * 5000), ENDED)
+            await append(store, turn, e.MessageWritten(message_id=f"{turn.turn_id}.a", role="assistant", content="y" * 5000), ENDED)
             seen.append(f"{turn.turn_id}.a")
 
     await asyncio.gather(talk("s1"), talk("s2"), talk("s3"))

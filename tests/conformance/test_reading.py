@@ -20,7 +20,7 @@ async def conversation(store: Store, session_id: str = "s1") -> list[Logged]:
     """Eight events: a message, a turn with two pieces, its answer."""
     turn = await running(store, session_id, f"{session_id}.t", owner=await new_owner(store))
     turn = await append(store, turn, text("one "), text("two", 4))
-    await append(store, turn, e.MessageWritten(message_id=f"{session_id}.a", role="assistant", text="one two"), ENDED)
+    await append(store, turn, e.MessageWritten(message_id=f"{session_id}.a", role="assistant", content="one two"), ENDED)
     return await whole_log(store, session_id)
 
 
@@ -260,7 +260,7 @@ def _made(item: Logged) -> bytes:
 async def test_a_transcript_is_the_records_of_what_is_over_and_every_event_of_what_is_open(store: Store) -> None:
     """However many pages it takes."""
     turn = await running(store)
-    answer = e.MessageWritten(message_id="t1.answer", role="assistant", text="one")
+    answer = e.MessageWritten(message_id="t1.answer", role="assistant", content="one")
     await append(store, turn, *(e.Text(offset=number, text="-") for number in range(1500)), answer, ENDED)
     await say(store)
     turn = await start(store, "s1", "t2", owner=turn.lease.owner)

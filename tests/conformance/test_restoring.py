@@ -147,7 +147,7 @@ async def test_replies_that_may_have_been_sent_since_are_in_doubt_and_old_ones_a
     """P4: nothing is sent twice without a word, and nothing speaks that nobody expects any more."""
     async with _store(home) as store:
         turn = await running(store, "s1", key=CHAT)
-        written = e.MessageWritten(message_id="a", role="assistant", text="done", delivery_id="d")
+        written = e.MessageWritten(message_id="a", role="assistant", content="done", delivery_id="d")
         await append(store, turn, written, e.TurnEnded(outcome="completed"))  # type: ignore[arg-type]
         await store.backup(str(backup))
     restored = put_back(home, backup, now=NOW + age_ms)

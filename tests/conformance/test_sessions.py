@@ -320,7 +320,7 @@ async def test_the_counts_count(store: Store) -> None:
     turn = await running(store, "s1", "t1", owner=owner)
     await running(store, "s2", "t2", owner=owner)
     await say(store, "s1")
-    await append(store, turn, e.MessageWritten(message_id="a", role="assistant", text="x", delivery_id="d1"), ENDED)
+    await append(store, turn, e.MessageWritten(message_id="a", role="assistant", content="x", delivery_id="d1"), ENDED)
     assert await store.counts() == Counts(sessions=2, inbox=1, outbox=1, running=1, suspended=0, pending=0)
 
 

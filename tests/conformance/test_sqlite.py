@@ -360,7 +360,7 @@ def _lay_frames_of_a_lost_commit(home: Path, message_id: str) -> None:
         before = (other / "holdfast.db-wal").stat().st_size
         db = connect(other / "holdfast.db")
         with db:
-            writes.accept(db, "s1", e.MessageAccepted(message_id=message_id, text="x"), ("", ""), 100, True, False, (), NOW)
+            writes.accept(db, "s1", e.MessageAccepted(message_id=message_id, content="x"), ("", ""), 100, True, False, (), NOW)
         written = (other / "holdfast.db-wal").read_bytes()
         db.close()
     assert len(written) > before
@@ -527,7 +527,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     (
         "a message",
         writes.accept,
-        ("s3", e.MessageAccepted(message_id="new", text="x", dedup_key="new"), ("", ""), 100, True, False, (), NOW),
+        ("s3", e.MessageAccepted(message_id="new", content="x", dedup_key="new"), ("", ""), 100, True, False, (), NOW),
     ),
     ("a start", operations.start_turn, ("s3", 1, "new", NOW)),
     ("a stop", writes.request_stop, ("s4", "owner", None, None, None, NOW)),
@@ -566,11 +566,11 @@ async def fill(home: Path, sessions: int) -> None:
         await store.change_session("s2", e.SessionChanged(suspended=True), at=NOW)
         await say(store, "s9")
         await append(store, turns[9], ENDED)
-        await append(store, turns[8], e.MessageWritten(message_id="a", role="assistant", text="x", delivery_id="d8"), ENDED)
+        await append(store, turns[8], e.MessageWritten(message_id="a", role="assistant", content="x", delivery_id="d8"), ENDED)
 
         async def rest(number: int) -> None:
             turn = await running(store, f"s{number}", f"t{number}", owner=owner)
-            written = e.MessageWritten(message_id=f"a{number}", role="assistant", text="x", delivery_id=f"d{number}")
+            written = e.MessageWritten(message_id=f"a{number}", role="assistant", content="x", delivery_id=f"d{number}")
             await append(store, turn, text("x"), text("y"), written, ENDED, at=NOW - number)
             change = e.DeliveryChanged(delivery_id=f"d{number}", state="sent")
             await store.record_delivery(f"s{number}", change, expect=DeliveryState.PENDING, at=NOW)
@@ -693,7 +693,7 @@ async def test_pages_written_per_message_do_not_depend_on_the_history() -> None:
 
         costs.db.set_wal_hook(committed)
         for number in range(30):
-            message = e.MessageAccepted(message_id=f"new{number}", text="x" * 300, dedup_key=f"new{number}")
+            message = e.MessageAccepted(message_id=f"new{number}", content="x" * 300, dedup_key=f"new{number}")
             costs.of(writes.accept, "s1", message, ("", ""), 10**6, True, True, (), NOW + number)
         costs.db.close()
         written = sorted(after - before for before, after in itertools.pairwise(lengths))

@@ -38,8 +38,8 @@ async def test_odd_text_comes_back_unchanged_from_every_place_it_can_stand(backe
         assert (await say(store, text=odd, key=f"key {odd}")).duplicate
         turn = await start(store, "s1", f"t{odd}", owner=owner)
         call = e.ToolStarted(call_id=odd, name=odd, arguments={odd: [odd, {odd: odd}]}, effect=Effect.UNSAFE)
-        finished = e.ToolFinished(call_id=odd, outcome="done", result=odd)  # type: ignore[arg-type]
-        written = e.MessageWritten(message_id=f"a{odd}", role="assistant", text=odd, delivery_id=f"d{odd}")
+        finished = e.ToolFinished(call_id=odd, outcome="done", content=odd)  # type: ignore[arg-type]
+        written = e.MessageWritten(message_id=f"a{odd}", role="assistant", content=odd, delivery_id=f"d{odd}")
         events = [text(odd), e.Reasoning(text=odd), call, e.ToolOutput(call_id=odd, text=odd), finished, written, ENDED]
         await append(store, turn, *events)
         await store.index_search(limit=100)
@@ -73,7 +73,7 @@ async def test_a_message_of_five_megabytes_is_stored_whole(backend: Backend) -> 
         await say(store, text=large, key="k")
     async with backend.opened() as store:
         turn = await start(store, "s1", "t1", owner=await new_owner(store))
-        await append(store, turn, e.MessageWritten(message_id="a", role="assistant", text=large), ENDED)
+        await append(store, turn, e.MessageWritten(message_id="a", role="assistant", content=large), ENDED)
         texts = [event.text for event in await bodies(store) if isinstance(event, e.MessageAccepted | e.MessageWritten)]
         assert texts == [large] * 3
         while await store.index_search(limit=10):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 ASKS = (
     ToolStarted(call_id="c", name="ask", arguments={}, effect=Effect.PURE),
-    QuestionAsked(question_id="q", call_id="c", text="why?", expires_at=2**50),
+    QuestionAsked(question_id="q", call_id="c", content="why?", expires_at=2**50),
 )
 
 

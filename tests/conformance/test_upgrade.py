@@ -41,7 +41,7 @@ async def live(store: Store) -> None:
     await new_session(store, "suspended")
     await store.change_session("suspended", e.SessionChanged(suspended=True, title="t"), at=NOW)
     turn = await running(store, "owes", "t5", key="agent:main:chat:dm:1")
-    written = e.MessageWritten(message_id="a", role="assistant", text="answer", delivery_id="d1")
+    written = e.MessageWritten(message_id="a", role="assistant", content="answer", delivery_id="d1")
     await append(store, turn, written, e.TurnEnded(outcome=Outcome.COMPLETED))
 
 

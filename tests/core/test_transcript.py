@@ -41,15 +41,15 @@ class Log:
         return self
 
     def said(self, message_id: str, text: str) -> "Log":
-        return self.free(e.MessageAccepted(message_id=message_id, text=text))
+        return self.free(e.MessageAccepted(message_id=message_id, content=text))
 
     def started(self, turn: str, message_id: str, text: str, generation: int = 1) -> "Log":
         self.turn, self.position = turn, 0
-        started = e.TurnStarted(generation=generation, attempt=1, cause="message", message_ids=(message_id,), owner=1, epoch=1)
-        return self.in_turn(started, e.MessageWritten(message_id=message_id, role="user", text=text))
+        started = e.TurnStarted(generation=generation, attempt=1, cause="message", causes=(message_id,), owner=1, epoch=1)
+        return self.in_turn(started, e.MessageWritten(message_id=message_id, role="user", content=text))
 
     def ended(self, text: str, outcome: Outcome = Outcome.COMPLETED) -> "Log":
-        written = e.MessageWritten(message_id=answer_id(self.turn or ""), role="assistant", text=text)
+        written = e.MessageWritten(message_id=answer_id(self.turn or ""), role="assistant", content=text)
         return self.in_turn(written, e.TurnEnded(outcome=outcome))
 
     def cut(self, reason: str = "crash", *, written: int = 0, restarts: int = 1) -> "Log":
@@ -168,7 +168,7 @@ def test_a_cut_before_anything_was_written_says_so() -> None:
 def test_a_cut_turn_that_does_not_go_on_keeps_its_text_above_the_row(outcome: Outcome) -> None:
     log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(text("half", 0)).cut(written=4)
     log.in_turn(
-        e.MessageWritten(message_id="t1.answer", role="assistant", text="half"), e.TurnEnded(outcome=outcome, rule="R2", error="why")
+        e.MessageWritten(message_id="t1.answer", role="assistant", content="half"), e.TurnEnded(outcome=outcome, rule="R2", error="why")
     )
     for items in (log.items, log.records()):
         found = fold(items)
@@ -182,8 +182,8 @@ def test_tool_calls_are_matched_by_their_id_also_when_parallel_and_of_one_name()
     calls = [e.ToolStarted(call_id=f"c{n}", name="terminal", arguments={"n": n}, effect=Effect.UNSAFE) for n in range(3)]
     log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(*calls)
     log.in_turn(e.ToolOutput(call_id="c2", text="two"), e.ToolOutput(call_id="c0", text="ze"), e.ToolOutput(call_id="c0", text="ro"))
-    log.in_turn(e.ToolFinished(call_id="c2", outcome=ToolOutcome.FAILED, result="r2"))
-    log.in_turn(e.ToolFinished(call_id="c0", outcome=ToolOutcome.DONE, result="r0"), e.ToolOutput(call_id="nobody", text="x"))
+    log.in_turn(e.ToolFinished(call_id="c2", outcome=ToolOutcome.FAILED, content="r2"))
+    log.in_turn(e.ToolFinished(call_id="c0", outcome=ToolOutcome.DONE, content="r0"), e.ToolOutput(call_id="nobody", text="x"))
     found = {call.call_id: call for call in fold(log).calls}
     assert [(call.output, call.outcome, call.result) for call in found.values()] == [
         ("zero", ToolOutcome.DONE, "r0"), ("", None, None), ("two", ToolOutcome.FAILED, "r2"),
@@ -193,7 +193,7 @@ def test_tool_calls_are_matched_by_their_id_also_when_parallel_and_of_one_name()
 def test_a_call_that_is_repeated_stays_one_call_with_the_output_of_its_last_run() -> None:
     started = e.ToolStarted(call_id="c1", name="fetch", arguments={}, effect=Effect.PURE)
     log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(started, e.ToolOutput(call_id="c1", text="half")).cut().resumed(2)
-    log.in_turn(started, e.ToolOutput(call_id="c1", text="whole"), e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r"))
+    log.in_turn(started, e.ToolOutput(call_id="c1", text="whole"), e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="r"))
     [call] = fold(log).calls
     assert (call.attempt, call.output, call.outcome, call.finished_in) == (2, "whole", ToolOutcome.DONE, 2)
 
@@ -201,7 +201,7 @@ def test_a_call_that_is_repeated_stays_one_call_with_the_output_of_its_last_run(
 def asked() -> Log:
     log = Log().said("m1", "hi").started("t1", "m1", "hi").in_turn(text("Well. ", 0))
     log.in_turn(e.ToolStarted(call_id="c1", name="ask", arguments={"question": "Which?"}, effect=Effect.PURE))
-    return log.in_turn(e.QuestionAsked(question_id="q1", call_id="c1", text="Which?", expires_at=99))
+    return log.in_turn(e.QuestionAsked(question_id="q1", call_id="c1", content="Which?", expires_at=99))
 
 
 def test_a_question_waits_for_its_answer() -> None:
@@ -212,7 +212,7 @@ def test_a_question_waits_for_its_answer() -> None:
 
 def test_an_answer_from_the_chat_is_a_message_and_the_calls_result() -> None:
     log = asked().said("m2", "the blue one")
-    log.in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", text="the blue one", message_id="m2"))
+    log.in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", content="the blue one", message_id="m2"))
     found = fold(log)
     assert (found.question, found.queued, found.turns[0].state) == (None, {}, TurnState.ANSWERED)
     assert (found.calls[0].outcome, found.calls[0].result) == (ToolOutcome.DONE, "the blue one")
@@ -223,12 +223,12 @@ def test_an_answer_from_the_chat_is_a_message_and_the_calls_result() -> None:
 
 
 def test_an_answer_from_a_card_has_an_id_of_its_own() -> None:
-    found = fold(asked().in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", text="yes")))
+    found = fold(asked().in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", content="yes")))
     assert found.messages[-1].id == "q1.answer" and found.messages[-1].role == "user"
 
 
 def test_a_question_that_expired_is_open_no_more() -> None:
-    late = e.ToolFinished(call_id="c1", outcome=ToolOutcome.FAILED, result="late")
+    late = e.ToolFinished(call_id="c1", outcome=ToolOutcome.FAILED, content="late")
     found = fold(asked().in_turn(late, e.TurnEnded(outcome=Outcome.FAILED, error="late")))
     assert (found.question, found.turns[0].outcome, found.turns[0].error) == (None, Outcome.FAILED, "late")
     assert found.calls[0].outcome is ToolOutcome.FAILED
@@ -255,16 +255,16 @@ def test_messages_wait_in_their_order_until_a_turn_takes_them() -> None:
 
 def test_a_notice_stands_below_the_message_it_is_about_and_above_its_answer() -> None:
     """C22: said while the message waits, it is read after it, whether the pieces of the answer are there or not."""
-    log = Log().said("m1", "one").free(e.MessageWritten(message_id="n1", role="notice", text="It is kept.")).said("m2", "two")
+    log = Log().said("m1", "one").free(e.MessageWritten(message_id="n1", role="notice", content="It is kept.")).said("m2", "two")
     log.started("t1", "m1", "one").in_turn(e.Text(offset=0, text="an answer"))
-    log.free(e.MessageWritten(message_id="n2", role="notice", text="Said since.")).ended("an answer")
+    log.free(e.MessageWritten(message_id="n2", role="notice", content="Said since.")).ended("an answer")
     for items in (log.items, log.records()):
         assert [message.id for message in Transcript().extend(items).messages] == ["m1", "n1", "t1.answer", "n2"]
 
 
 def test_a_command_is_a_message_that_no_turn_answers() -> None:
-    log = simple().free(e.MessageWritten(message_id="m2", role="user", text="/status"))
-    log.free(e.MessageWritten(message_id="m2.reply", role="notice", text="This conversation is idle."))
+    log = simple().free(e.MessageWritten(message_id="m2", role="user", content="/status"))
+    log.free(e.MessageWritten(message_id="m2.reply", role="notice", content="This conversation is idle."))
     found = fold(log)
     assert [(message.role, message.status, message.turn_id) for message in found.messages[-2:]] == [
         ("user", "command", None),
@@ -275,27 +275,27 @@ def test_a_command_is_a_message_that_no_turn_answers() -> None:
 
 
 def test_a_command_in_the_middle_of_a_turn_is_not_what_the_turn_answers() -> None:
-    log = Log().said("m1", "hi").started("t1", "m1", "hi").free(e.MessageWritten(message_id="m2", role="user", text="/status"))
+    log = Log().said("m1", "hi").started("t1", "m1", "hi").free(e.MessageWritten(message_id="m2", role="user", content="/status"))
     found = fold(log.ended("Hello."))
     assert [(message.id, message.status) for message in found.messages] == [
         ("m1", "complete"),
         ("t1.answer", "complete"),
         ("m2", "command"),
     ]
-    assert found.turns[0].message_ids == ("m1",)
+    assert found.turns[0].causes == ("m1",)
 
 
 def test_what_is_said_while_an_answer_is_written_stands_in_the_same_place_once_it_is_loaded_again() -> None:
     """P7"""
-    log = begun().in_turn(text("Half ", 0)).free(e.MessageWritten(message_id="m2", role="user", text="/status"))
-    log.free(e.MessageWritten(message_id="m2.reply", role="notice", text="It runs.")).in_turn(text("done.", 5)).ended("Half done.")
+    log = begun().in_turn(text("Half ", 0)).free(e.MessageWritten(message_id="m2", role="user", content="/status"))
+    log.free(e.MessageWritten(message_id="m2.reply", role="notice", content="It runs.")).in_turn(text("done.", 5)).ended("Half done.")
     assert shown(fold(log)) == shown(fold(log.records()))
 
 
 def test_a_refused_message_stays_visible_in_its_place_and_what_nobody_accepted_is_not_refused() -> None:
     """A20: exactly one visible refusal."""
     log = simple().said("m2", "late").free(e.MessageRefused(message_id="m2", reason="reset"), e.MessageRefused(message_id="m9", reason="x"))
-    log.free(e.MessageWritten(message_id="m2.refused", role="notice", text="This message was not answered"))
+    log.free(e.MessageWritten(message_id="m2.refused", role="notice", content="This message was not answered"))
     found = fold(log)
     assert [(message.id, message.status) for message in found.messages[-2:]] == [("m2", "refused"), ("m2.refused", "complete")]
     assert found.queued == {}
@@ -305,8 +305,8 @@ def test_the_request_is_the_message_that_began_the_newest_turn_and_a_reply_hangs
     """B11"""
     log = Log()
     assert (fold(log).request, fold(log).anchor) == (None, None)
-    log.free(e.MessageAccepted(message_id="m1", text="one", sender="ann", anchor="upd-1"))
-    log.free(e.MessageAccepted(message_id="m2", text="two", sender="bob", anchor="upd-2"))
+    log.free(e.MessageAccepted(message_id="m1", content="one", sender="ann", anchor="upd-1"))
+    log.free(e.MessageAccepted(message_id="m2", content="two", sender="bob", anchor="upd-2"))
     assert fold(log).request is None
     found = fold(log.started("t1", "m1", "one"))
     assert found.request and (found.request.id, found.request.sender, found.anchor) == ("m1", "ann", "upd-1")
@@ -346,9 +346,9 @@ def test_the_start_of_a_turn_is_a_sign_of_life() -> None:
         e.TurnAlive(),
         e.ToolStarted(call_id="c2", name="n", arguments={}, effect=Effect.PURE),
         e.ToolOutput(call_id="c1", text="x"),
-        e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r"),
-        e.ToolFinished(call_id="c1", outcome=ToolOutcome.FAILED, result="r"),
-        e.QuestionAsked(question_id="q", call_id="c1", text="?", expires_at=0),
+        e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="r"),
+        e.ToolFinished(call_id="c1", outcome=ToolOutcome.FAILED, content="r"),
+        e.QuestionAsked(question_id="q", call_id="c1", content="?", expires_at=0),
     ],
     ids=lambda event: event.kind,
 )
@@ -359,7 +359,7 @@ def test_what_a_turns_own_process_adds_is_a_sign_of_life(event: Event) -> None:
 
 def test_an_answer_to_its_question_is_a_sign_of_life() -> None:
     """R6: its user has spoken."""
-    assert signed_by(asked(), e.QuestionAnswered(question_id="q1", call_id="c1", text="yes"))
+    assert signed_by(asked(), e.QuestionAnswered(question_id="q1", call_id="c1", content="yes"))
 
 
 @pytest.mark.parametrize(
@@ -367,8 +367,8 @@ def test_an_answer_to_its_question_is_a_sign_of_life() -> None:
     [
         e.TurnTaken(owner=2, epoch=2),
         e.TurnInterrupted(reason="crash", restarts=1),
-        e.ToolFinished(call_id="c1", outcome=ToolOutcome.UNKNOWN, result="It may have run."),
-        e.MessageWritten(message_id="n", role="notice", text="told"),
+        e.ToolFinished(call_id="c1", outcome=ToolOutcome.UNKNOWN, content="It may have run."),
+        e.MessageWritten(message_id="n", role="notice", content="told"),
         e.TurnEnded(outcome=Outcome.FAILED),
     ],
     ids=lambda event: event.kind,
@@ -417,20 +417,20 @@ def test_a_human_who_resumes_the_session_asks_for_its_turn_until_it_goes_on_or_i
 
 def test_results_are_unread_until_the_agent_says_thinks_or_calls_something() -> None:
     """B4"""
-    result = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r")
+    result = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="r")
     assert not fold(begun().in_turn(CALL)).turns[0].unread_results
     assert fold(begun().in_turn(CALL, result)).turns[0].unread_results
     for read in (text("x", 0), e.Reasoning(text="hm"), e.ToolStarted(call_id="c2", name="n", arguments={}, effect=Effect.PURE)):
         assert not fold(begun().in_turn(CALL, result, read)).turns[0].unread_results
     for aside in (e.TurnAlive(), e.ToolOutput(call_id="c1", text="x"), e.TurnInterrupted(reason="crash", restarts=1)):
         assert fold(begun().in_turn(CALL, result, aside)).turns[0].unread_results
-    assert fold(asked().in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", text="yes"))).turns[0].unread_results
+    assert fold(asked().in_turn(e.QuestionAnswered(question_id="q1", call_id="c1", content="yes"))).turns[0].unread_results
 
 
 @pytest.mark.parametrize("unread", [False, True])
 def test_an_ended_turn_says_itself_whether_it_left_results_unread(unread: bool) -> None:
     """B4: also where its pieces are gone, and whatever they would have told."""
-    result = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, result="r")
+    result = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="r")
     for events in ((CALL, result), (CALL, result, text("read", 0))):
         log = begun().in_turn(*events, e.TurnEnded(outcome=Outcome.FAILED, unread_results=unread))
         assert [fold(items).turns[0].unread_results for items in (log.items, log.records())] == [unread, unread]
@@ -480,7 +480,7 @@ def test_a_turn_that_was_left_says_so_and_says_anew_what_became_of_it() -> None:
     ],
 )
 def test_a_turn_that_does_not_go_on_says_how_it_ended_by_which_rule_and_why(rule: str, outcome: Outcome, told: str) -> None:
-    log = begun().in_turn(text("x", 0)).cut(written=1).in_turn(e.MessageWritten(message_id="t1.answer", role="assistant", text="x"))
+    log = begun().in_turn(text("x", 0)).cut(written=1).in_turn(e.MessageWritten(message_id="t1.answer", role="assistant", content="x"))
     assert decision(log.in_turn(e.TurnEnded(outcome=outcome, rule=rule, why="why"))) == (told, rule, None)
 
 
@@ -500,7 +500,7 @@ def test_a_waiting_turn_that_is_left_waits_on() -> None:
 
 
 def test_notices_and_other_roles_are_messages_of_their_own() -> None:
-    log = simple().in_turn(e.MessageWritten(message_id="t1.aside", role="notice", text="Set aside."))
+    log = simple().in_turn(e.MessageWritten(message_id="t1.aside", role="notice", content="Set aside."))
     assert shown(fold(log))[-1] == ("notice", "Set aside.")
 
 
@@ -518,7 +518,7 @@ STORY = (
     .said("m2", "more")
     .started("t2", "m2", "more", generation=2)
     .in_turn(text("a", 0), e.ToolStarted(call_id="c", name="n", arguments={}, effect=Effect.PURE))
-    .in_turn(e.ToolFinished(call_id="c", outcome=ToolOutcome.DONE, result="r"))
+    .in_turn(e.ToolFinished(call_id="c", outcome=ToolOutcome.DONE, content="r"))
     .cut(written=1)
     .resumed(2)
     .in_turn(text("b", 1))
@@ -555,7 +555,7 @@ def test_a_turn_whose_start_is_damaged_can_go_on() -> None:
     start = next(item.seq for item in log.items if item.kind == "turn.started" and item.turn_id == "t2")
     found = fold(log.without(start))
     turn = found.turns[-1]
-    assert (turn.id, turn.generation, turn.attempt, turn.message_ids, turn.state) == ("t2", 2, 1, ("m2",), TurnState.RUNNING)
+    assert (turn.id, turn.generation, turn.attempt, turn.causes, turn.state) == ("t2", 2, 1, ("m2",), TurnState.RUNNING)
     assert (found.answer_text, found.turns[0].outcome) == ("half", Outcome.COMPLETED)
 
 
@@ -599,7 +599,7 @@ def story(steps: list[str]) -> Log:
                 log.in_turn(e.ToolOutput(call_id=fold(log).calls[-1].call_id, text="o"))
             case "finish" | "lost" if running and fold(log).calls:
                 outcome = ToolOutcome.DONE if step == "finish" else ToolOutcome.UNKNOWN
-                log.in_turn(e.ToolFinished(call_id=fold(log).calls[-1].call_id, outcome=outcome, result="r"))
+                log.in_turn(e.ToolFinished(call_id=fold(log).calls[-1].call_id, outcome=outcome, content="r"))
             case "leave" if state in (TurnState.INTERRUPTED, TurnState.WAITING):
                 log.left(f"R{next(ids) % 10}", "why")
             case "wish":
@@ -607,7 +607,7 @@ def story(steps: list[str]) -> Log:
             case "refuse" if waiting:
                 log.free(e.MessageRefused(message_id=waiting.pop(), reason="reset"))
             case "command":
-                log.free(e.MessageWritten(message_id=f"m{next(ids)}", role="user", text="/status"))
+                log.free(e.MessageWritten(message_id=f"m{next(ids)}", role="user", content="/status"))
             case "cut" if running:
                 log.cut(written=length)
                 state = TurnState.INTERRUPTED
@@ -616,16 +616,16 @@ def story(steps: list[str]) -> Log:
                 state = TurnState.RUNNING
             case "ask" if running:
                 log.in_turn(e.ToolStarted(call_id=f"c{next(ids)}", name="ask", arguments={}, effect=Effect.PURE))
-                log.in_turn(e.QuestionAsked(question_id=f"q{next(ids)}", call_id=fold(log).calls[-1].call_id, text="?", expires_at=0))
+                log.in_turn(e.QuestionAsked(question_id=f"q{next(ids)}", call_id=fold(log).calls[-1].call_id, content="?", expires_at=0))
                 state = TurnState.WAITING
             case "answer" if state is TurnState.WAITING:
                 question = fold(log).question
                 assert question
-                log.in_turn(e.QuestionAnswered(question_id=question.question_id, call_id=question.call_id, text="a"))
+                log.in_turn(e.QuestionAnswered(question_id=question.question_id, call_id=question.call_id, content="a"))
                 state = TurnState.ANSWERED
             case "end" if not idle:
                 if answer := fold(log).answer_text:
-                    log.in_turn(e.MessageWritten(message_id=answer_id(log.turn or ""), role="assistant", text=answer))
+                    log.in_turn(e.MessageWritten(message_id=answer_id(log.turn or ""), role="assistant", content=answer))
                 cut, unread = state is TurnState.INTERRUPTED, fold(log).turns[-1].unread_results
                 how = Outcome.SET_ASIDE if cut else Outcome.FAILED if unread else Outcome.COMPLETED
                 log.in_turn(e.TurnEnded(outcome=how, rule="R6" if cut else None, why="why" if cut else None, unread_results=unread))
@@ -633,7 +633,7 @@ def story(steps: list[str]) -> Log:
             case "stop" if not idle:
                 log.free(e.StopRequested(turn_id=log.turn or "", by="owner"))
             case "notice" if running and fold(log).calls:
-                log.in_turn(e.MessageWritten(message_id=f"n{next(ids)}", role="notice", text="n"))
+                log.in_turn(e.MessageWritten(message_id=f"n{next(ids)}", role="notice", content="n"))
     return log
 
 

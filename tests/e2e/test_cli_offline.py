@@ -42,7 +42,7 @@ async def _fill(home: Path) -> None:
         call = f"{name}.call"
         events: list[e.Event] = [
             e.ToolStarted(call_id=call, name="terminal", arguments={"command": "date"}, effect=Effect.UNSAFE),
-            e.ToolFinished(call_id=call, outcome=ToolOutcome.DONE, result="a \x1b[31mred\x1b[0m result"),
+            e.ToolFinished(call_id=call, outcome=ToolOutcome.DONE, content="a \x1b[31mred\x1b[0m result"),
             e.Text(offset=0, text="half an "),
         ]
         if name == "s_done":
@@ -53,7 +53,7 @@ async def _fill(home: Path) -> None:
         position = await store.append_turn(turn.lease, turn_id=turn.turn_id, attempt=1, position=turn.position, events=events, at=at + 1000)
         if name == "s_done":
             ends = [
-                e.MessageWritten(message_id=f"{turn.turn_id}.answer", role="assistant", text="half an answer"),
+                e.MessageWritten(message_id=f"{turn.turn_id}.answer", role="assistant", content="half an answer"),
                 e.TurnEnded(outcome=Outcome.COMPLETED),
             ]
             await store.append_turn(turn.lease, turn_id=turn.turn_id, attempt=2, position=position, events=ends, at=at + 3500)

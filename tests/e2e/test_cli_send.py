@@ -22,7 +22,7 @@ SESSION: dict[str, Any] = {
     "left": False,
     "state": "idle",
 }
-STARTED = ("turn.started", {"turn_id": "t", "message_ids": ["m_1"]})
+STARTED = ("turn.started", {"turn_id": "t", "causes": ["m_1"]})
 LEFT = ("turn.left", {"turn_id": "t", "rule": "R7", "why": "interrupted by a crash 2 s earlier"})
 ENDED = ("turn.ended", {"turn_id": "t", "outcome": "completed", "error": None})
 

@@ -25,7 +25,7 @@ def test_random_operations_and_blows_leave_what_was_acknowledged_and_nothing_els
 def completed(found: Found) -> Said:
     events = [event for log in found.logs.values() for event in log]
     done = {event.turn_id for event in events if event.name == "turn.ended" and event.data["outcome"] == "completed"}
-    started = {name for event in events if event.name == "turn.started" and event.turn_id in done for name in event.data["message_ids"]}
+    started = {name for event in events if event.name == "turn.started" and event.turn_id in done for name in event.data["causes"]}
     return next(said for said in found.account.said.values() if said.kind is Kind.COUNT and said.message_id in started)
 
 

@@ -471,4 +471,4 @@ def test_the_count_of_an_old_record_without_the_new_fields_still_counts(home: Ho
     assert interrupted == e.TurnInterrupted(reason="crash", restarts=2)
     assert e.decode(
         "turn.started", b'{"generation":1,"attempt":1,"cause":"message","message_ids":["m"],"owner":1,"epoch":1}'
-    ) == e.TurnStarted(generation=1, attempt=1, cause="message", message_ids=("m",), owner=1, epoch=1, trial=False)
+    ) == e.TurnStarted(generation=1, attempt=1, cause="message", causes=("m",), owner=1, epoch=1, trial=False)

@@ -48,7 +48,7 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
         "at": at, "message_id": message_id, "text": "lines ahoy", "mode": "queue", "sender": "owner", "anchor": None,
     }  # fmt: skip
     turn = {"at": at, "turn_id": told["turn.started"]["turn_id"], "attempt": 1}
-    assert told["turn.started"] == turn | {"position": 0, "generation": 1, "cause": "message", "message_ids": [message_id], "trial": False}
+    assert told["turn.started"] == turn | {"position": 0, "generation": 1, "cause": "message", "causes": [message_id], "trial": False}
     assert told["text"] == turn | {"position": 2, "text": "ahoy", "offset": 0}
     assert told["tool.finished"] == turn | {"position": 6, "call_id": f"{turn['turn_id']}.1", "outcome": "done", "result": "ahoy"}
     assert told["turn.ended"] == turn | {

@@ -197,7 +197,7 @@ async def test_a_long_conversation_comes_in_pages_and_nothing_of_it_is_missing(t
     for number in range(700):
         await say(store, text=f"said {number}", message_id=f"m{number}")
         turn = await start(store, "s1", f"t{number}", owner=owner)
-        await append(store, turn, e.MessageWritten(message_id=f"t{number}.answer", role="assistant", text=f"answer {number}"), ENDED)
+        await append(store, turn, e.MessageWritten(message_id=f"t{number}.answer", role="assistant", content=f"answer {number}"), ENDED)
     await store.aclose()
     async with world(tmp_path) as made:
         view = await made.view("s1")
@@ -226,7 +226,7 @@ async def test_a_page_of_many_long_messages_and_calls_stays_a_page(tmp_path: Pat
         for each in range(number, number + 100):
             arguments = {"command": "c" * 20_000}
             calls.append(e.ToolStarted(call_id=f"c{each}", name="terminal", arguments=arguments, effect=Effect.UNSAFE))
-            calls.append(e.ToolFinished(call_id=f"c{each}", outcome=ToolOutcome.DONE, result="r" * 60_000))
+            calls.append(e.ToolFinished(call_id=f"c{each}", outcome=ToolOutcome.DONE, content="r" * 60_000))
         turn = await append(store, turn, *calls)
     await append(store, turn, ENDED)
     await store.aclose()

@@ -77,14 +77,14 @@ def p1_accepted_means_kept(found: Evidence) -> None:
         _check_refusals(session, accepted)
     for session in found.sessions.values():
         came = [event.message_id for _, event in session.log.of(e.MessageAccepted)]
-        started = [message_id for turn in session.turns for message_id in turn.started.message_ids]
+        started = [message_id for turn in session.turns for message_id in turn.started.causes]
         assert started == [m for m in came if m in set(started)], f"P1: {session.session_id} took its messages out of order"
 
 
 def _taken(found: Evidence) -> Iterator[str]:
     for _, event in found.log:
         match event:
-            case e.TurnStarted(message_ids=message_ids):
+            case e.TurnStarted(causes=message_ids):
                 yield from message_ids
             case e.QuestionAnswered(message_id=str(message_id)) | e.MessageRefused(message_id=message_id):
                 yield message_id
@@ -294,7 +294,7 @@ def _written_before_it_was_left(turn: TurnRecord) -> bool:
     left = turn.log.of(e.TurnLeft)[-1][0].seq
     waited = {event.message_id for item, event in turn.session.log.of(e.MessageAccepted) if item.seq < left}
     following = turn.session.turns[turn.session.turns.index(turn) + 1]
-    return set(following.started.message_ids) <= waited
+    return set(following.started.causes) <= waited
 
 
 def p5_finished_work_is_not_redone(found: Evidence) -> None:
@@ -326,7 +326,7 @@ def p6_no_phantom_turns(found: Evidence) -> None:
     """P6, E5: as many turns as messages that were taken, each for a message somebody wrote, at most one for each. In a conversation that
     rests nothing happens but what people do and what is still owed to them, however often the gateway starts.
     """
-    taken = [message_id for turn in found.turns for message_id in turn.started.message_ids]
+    taken = [message_id for turn in found.turns for message_id in turn.started.causes]
     assert len(taken) == len(set(taken)) == len(list(found.turns)), f"P6: {len(list(found.turns))} turns for {taken}"
     accepted = {event.message_id for _, event in found.log.of(e.MessageAccepted)}
     assert set(taken) <= accepted, "P6: a turn for a message nobody wrote"
@@ -335,14 +335,14 @@ def p6_no_phantom_turns(found: Evidence) -> None:
         state, waiting = TurnState.NONE, set[str]()
         for item, event in session.log:
             if state in (TurnState.NONE, TurnState.ENDED):
-                begins = isinstance(event, e.TurnStarted) and set(event.message_ids) <= waiting
+                begins = isinstance(event, e.TurnStarted) and set(event.causes) <= waiting
                 assert begins or (item.turn_id is None and isinstance(event, KEEPS_IDLE + BY_PEOPLE)), f"P6: {item} in a session at rest"
             if item.turn_id is not None:
                 state = turns.after(state, event.kind)
             if isinstance(event, e.MessageAccepted):
                 waiting.add(event.message_id)
             elif isinstance(event, e.TurnStarted):
-                waiting -= set(event.message_ids)
+                waiting -= set(event.causes)
 
 
 def p7_what_you_saw_is_what_is_stored(found: Evidence) -> None:

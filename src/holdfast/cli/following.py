@@ -149,7 +149,7 @@ class Following:
             self._accepted = True
         elif event == "message.refused" and data["message_id"] == self.message_id:
             self.outcome, self.error = "refused", data["reason"]
-        elif event == "turn.started" and self.message_id in data["message_ids"]:
+        elif event == "turn.started" and self.message_id in data["causes"]:
             self.turn_id = data["turn_id"]
         elif event == "question.answered" and data.get("message_id") == self.message_id:
             self.turn_id = data["turn_id"]

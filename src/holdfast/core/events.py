@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from holdfast.core import content
+from holdfast.core.content import Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for"})
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "ends_attempt"})
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,6 +23,20 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: ClassVar[str]
     stream: ClassVar[bool] = False
+
+
+class Says(Event, frozen=True):
+    """Base of the bodies that hold content. Stored as `text`: a string, or a list of parts."""
+
+    content: Content = msgspec.field(name="text")
+
+    @property
+    def text(self) -> str:
+        return content.text(self.content)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return content.parts(self.content)
 
 
 class SessionCreated(Event, frozen=True):
@@ -107,12 +123,11 @@ class RequestNoted(Event, frozen=True):
     dedup_key: str
 
 
-class MessageAccepted(Event, frozen=True):
-    """`anchor` is the platform's own name of the message: what a reply to it hangs on."""
+class MessageAccepted(Says, frozen=True):
+    """The cause record of a message. `anchor` is the platform's own name of the message: what a reply to it hangs on."""
 
     kind = "message.accepted"
     message_id: str
-    text: str
     mode: str = "queue"
     sender: str = "owner"
     anchor: str | None = None
@@ -125,26 +140,56 @@ class MessageRefused(Event, frozen=True):
     reason: str
 
 
-class MessageWritten(Event, frozen=True):
+class CauseRecorded(Says, frozen=True):
+    """Something other than a message that a turn may start from, or that a running turn may take: a process that ended, a schedule.
+    `what` says which; `generation`: the turn of the lane it belongs to, where it belongs to one.
+    """
+
+    kind = "cause.recorded"
+    cause_id: str
+    what: str
+    sender: str = "owner"
+    generation: int | None = None
+    anchor: str | None = None
+    dedup_key: str | None = None
+
+
+class CauseTaken(Event, frozen=True):
+    """The turn took this cause while it ran. Its agent sees it after this is on record."""
+
+    kind = "cause.taken"
+    cause_id: str
+
+
+class CauseDropped(Event, frozen=True):
+    """No turn will start from this cause. Nobody is told: nobody said it."""
+
+    kind = "cause.dropped"
+    cause_id: str
+    reason: str
+
+
+class MessageWritten(Says, frozen=True):
     """A message of the conversation, whole. What must be sent to a chat carries its delivery, and the anchor of what it replies to."""
 
     kind = "message.written"
     message_id: str
     role: str
-    text: str
     delivery_id: str | None = None
     anchor: str | None = None
     dedup_key: str | None = None
 
 
 class TurnStarted(Event, frozen=True):
-    """`trial`: its session is a suspect, and this attempt runs on trial."""
+    """`cause`: what kind of cause it was. `causes`: their ids; those of messages are message ids. `trial`: its session is a suspect, and
+    this attempt runs on trial.
+    """
 
     kind = "turn.started"
     generation: int
     attempt: int
     cause: str
-    message_ids: tuple[str, ...]
+    causes: tuple[str, ...] = msgspec.field(name="message_ids")
     owner: int
     epoch: int
     trial: bool = False
@@ -166,26 +211,71 @@ class TurnAlive(Event, frozen=True):
 
 
 class Text(Event, frozen=True):
-    """The answer so far is its first `offset` characters followed by `text`."""
+    """What the step has said so far is its first `offset` characters followed by `text`."""
 
     kind = "text"
     stream = True
     offset: int
     text: str
+    step: int = 0
 
 
 class Reasoning(Event, frozen=True):
     kind = "reasoning"
     stream = True
     text: str
+    step: int = 0
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens of one response. `cached`: those of the input that the provider had kept."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+
+class ModelResponded(Event, frozen=True):
+    """A step: one whole response of a model, as its provider sent it (`blocks`). It stands before everything its calls do. `cost`: in
+    millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people.
+    """
+
+    kind = "model.responded"
+    step: int
+    text: str = ""
+    blocks: tuple[dict[str, Any], ...] = ()
+    finish: str = "end"
+    usage: Usage = Usage()
+    cost: int | None = None
+    wire: str = ""
+    provider: str = ""
+    model: str = ""
+    response_id: str | None = None
+
+
+class ModelFailed(Event, frozen=True):
+    """A request for a step failed. `error` is its class, `why` its words. `retry_at`: when it is tried again, None when it is not."""
+
+    kind = "model.failed"
+    step: int
+    tries: int
+    error: str
+    why: str
+    model: str = ""
+    retry_at: int | None = None
 
 
 class ToolStarted(Event, frozen=True):
+    """`key`: what the tool is given to make a repetition harmless. `approval`: the question whose answer allowed it, used up by this."""
+
     kind = "tool.started"
     call_id: str
     name: str
     arguments: dict[str, Any]
     effect: Effect
+    step: int = 0
+    key: str | None = None
+    approval: str | None = None
 
 
 class ToolOutput(Event, frozen=True):
@@ -196,30 +286,58 @@ class ToolOutput(Event, frozen=True):
     call_id: str
     text: str
     omitted: int = 0
+    step: int = 0
 
 
 class ToolFinished(Event, frozen=True):
     kind = "tool.finished"
     call_id: str
     outcome: ToolOutcome
-    result: str
+    content: Content = msgspec.field(name="result")
+
+    @property
+    def result(self) -> str:
+        return content.text(self.content)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return content.parts(self.content)
 
 
-class QuestionAsked(Event, frozen=True):
+class QuestionAsked(Says, frozen=True):
+    """`form`: question, approval or elicitation. `fingerprint`: of the very call an approval is for. `ends_attempt`: as version 0.1 wrote
+    it, where asking ended the attempt; since then `TurnWaiting` does.
+    """
+
     kind = "question.asked"
     question_id: str
     call_id: str
-    text: str
     expires_at: int
+    form: str = "question"
+    choices: tuple[str, ...] = ()
+    fingerprint: str | None = None
+    ends_attempt: bool = True
 
 
-class QuestionAnswered(Event, frozen=True):
+class QuestionAnswered(Says, frozen=True):
+    """`verdict` and `scope`: of an approval. `last`: no other question of the turn is open now, so that it can continue."""
+
     kind = "question.answered"
     question_id: str
     call_id: str
-    text: str
     message_id: str | None = None
+    by: str | None = None
+    verdict: str | None = None
+    scope: str | None = None
+    last: bool = True
     dedup_key: str | None = None
+
+
+class TurnWaiting(Event, frozen=True):
+    """The attempt is over and its lease free: the turn waits for answers to these questions, and continues after the last one."""
+
+    kind = "turn.waiting"
+    question_ids: tuple[str, ...]
 
 
 class StopRequested(Event, frozen=True):
@@ -315,6 +433,13 @@ class JournalPruned(Event, frozen=True):
     through: int
 
 
+class Unknown(Event, frozen=True):
+    """Stands for an event of a later version: whole, and left alone. It is made by readers and never stored."""
+
+    kind = "unknown"
+    name: str
+
+
 class Damaged(Event, frozen=True):
     """Stands where a stored event could not be read. It is made by readers and never stored."""
 
@@ -335,9 +460,10 @@ KINDS: dict[str, type[Event]] = {
             SessionForgotten,
             SessionRestored,
         ),
-        *(RequestNoted, MessageAccepted, MessageRefused, MessageWritten),
+        *(RequestNoted, MessageAccepted, MessageRefused, MessageWritten, CauseRecorded, CauseTaken, CauseDropped),
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
-        *(Text, Reasoning, ToolStarted, ToolOutput, ToolFinished, QuestionAsked, QuestionAnswered),
+        *(Text, Reasoning, ModelResponded, ModelFailed, ToolStarted, ToolOutput, ToolFinished),
+        *(QuestionAsked, QuestionAnswered, TurnWaiting),
         *(TurnAlive, DeliveryChanged, JournalPruned, Damaged),
     )
 }
@@ -351,10 +477,10 @@ def encode(event: Event) -> bytes:
 
 
 def decode(kind: str, body: bytes) -> Event:
-    """The event a stored body stands for; `Damaged` for one that no longer reads."""
+    """The event a stored body stands for; `Unknown` for one of a later version, `Damaged` for one that no longer reads."""
     decoder = _decoders.get(kind)
     if decoder is None:
-        return Damaged(reason=f"its kind {kind!r} is not known")
+        return Unknown(name=kind)
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -383,7 +509,11 @@ def public(event: Event, *, in_turn: bool) -> Iterator[tuple[str, Any]]:
     """The fields of an event that readers get, with their values. `in_turn`: its place already names the turn."""
     for name in event.__struct_fields__:
         value = getattr(event, name)
-        if name not in HIDDEN and value is not msgspec.UNSET and not (in_turn and name == "turn_id"):
+        if name == "content":
+            yield "result" if isinstance(event, ToolFinished) else "text", content.text(value)
+            if not isinstance(value, str):
+                yield "parts", value
+        elif name not in HIDDEN and value is not msgspec.UNSET and not (in_turn and name == "turn_id"):
             yield name, value
 
 

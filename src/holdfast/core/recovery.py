@@ -13,7 +13,7 @@ def close_open_calls(calls: list[ToolCall]) -> list[ToolFinished]:
 def close_every_call(calls: list[ToolCall], *, stopped: bool = False) -> list[ToolFinished]:
     """For a turn that will not go on: nothing stays open."""
     return [
-        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, result=unknown_result(call.name, call.output, stopped=stopped))
+        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, content=unknown_result(call.name, call.output, stopped=stopped))
         for call in calls
         if call.outcome is None
     ]

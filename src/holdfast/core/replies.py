@@ -11,7 +11,7 @@ def owed(session_key: str) -> bool:
 
 def written(session_key: str, role: str, message_id: str, text: str, *, anchor: str | None = None) -> MessageWritten:
     delivery_id = message_id if owed(session_key) else None
-    return MessageWritten(message_id=message_id, role=role, text=text, delivery_id=delivery_id, anchor=anchor)
+    return MessageWritten(message_id=message_id, role=role, content=text, delivery_id=delivery_id, anchor=anchor)
 
 
 def asked_delivery(question_id: str) -> str:

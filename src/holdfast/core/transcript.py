@@ -67,7 +67,7 @@ class Turn(msgspec.Struct, kw_only=True):
     generation: int
     attempt: int
     cause: str
-    message_ids: tuple[str, ...]
+    causes: tuple[str, ...]
     started_at: int
     attempt_started_at: int
     state: TurnState = TurnState.RUNNING
@@ -136,7 +136,7 @@ class Transcript:
     @property
     def request(self) -> Message | None:
         """The message that began the newest turn."""
-        ids = self.turns[-1].message_ids if self.turns else ()
+        ids = self.turns[-1].causes if self.turns else ()
         return next((message for message in reversed(self._messages) if message.id in ids), None)
 
     @property
@@ -257,7 +257,7 @@ class Transcript:
             return
         if all(turn.id != item.turn_id for turn in self.turns):
             generation = self.turns[-1].generation + 1 if self.turns else 1
-            self._start(item, e.TurnStarted(generation=generation, attempt=item.attempt, cause="message", message_ids=(), owner=0, epoch=0))
+            self._start(item, e.TurnStarted(generation=generation, attempt=item.attempt, cause="message", causes=(), owner=0, epoch=0))
             self._holes = True
 
     def _start(self, item: e.Logged, event: e.TurnStarted) -> None:
@@ -271,13 +271,13 @@ class Transcript:
                 generation=event.generation,
                 attempt=event.attempt,
                 cause=event.cause,
-                message_ids=event.message_ids,
+                causes=event.causes,
                 started_at=item.at,
                 attempt_started_at=item.at,
                 signed_at=item.at or None,
             )
         )
-        for message_id in event.message_ids:
+        for message_id in event.causes:
             if message := self.queued.pop(message_id, None):
                 message.turn_id = item.turn_id
                 self._place(message)
@@ -297,9 +297,9 @@ class Transcript:
             return
         turn = self._turn(item)
         if turn is not None and event.role == "user":
-            if event.message_id in turn.message_ids and any(message.id == event.message_id for message in reversed(self._messages)):
+            if event.message_id in turn.causes and any(message.id == event.message_id for message in reversed(self._messages)):
                 return  # It stands there since the turn started.
-            turn.message_ids = turn.message_ids or (event.message_id,)
+            turn.causes = turn.causes or (event.message_id,)
         waiting = self.queued.pop(event.message_id, None)
         self._messages.append(
             Message(

@@ -289,7 +289,7 @@ class Gateway:
         _check_text(text)
         session_id = await self.store.answer(
             question_id,
-            lambda question, call: QuestionAnswered(question_id=question, call_id=call, text=text),
+            lambda question, call: QuestionAnswered(question_id=question, call_id=call, content=text),
             at=self._clock.now(),
         )
         self.lanes.look(session_id)

@@ -97,7 +97,7 @@ class Face:
         return result
 
     async def _finish(self, call: ToolCall, result: ToolResult) -> None:
-        await self._log.record(e.ToolFinished(call_id=call.call_id, outcome=result.outcome, result=result.text))
+        await self._log.record(e.ToolFinished(call_id=call.call_id, outcome=result.outcome, content=result.text))
         call.outcome, call.result = result.outcome, result.text
 
     async def _run(self, tool: Tool, call: ToolCall) -> ToolResult:
@@ -129,7 +129,7 @@ class Face:
                 replies.written(self._request.session_key, "notice", replies.asked_delivery(question_id), question, anchor=self._anchor)
             )
         expires_at = self._clock.now() + QUESTION_LIFE_MS
-        events.append(e.QuestionAsked(question_id=question_id, call_id=call_id, text=question, expires_at=expires_at))
+        events.append(e.QuestionAsked(question_id=question_id, call_id=call_id, content=question, expires_at=expires_at))
         await self._log.record(*events)
         raise _Asked
 

@@ -73,7 +73,7 @@ def _apply_turn(db: apsw.Connection, head: Head, event: e.Event, at: int) -> Non
                 "UPDATE lane SET generation = ? WHERE session_key = (SELECT session_key FROM session WHERE id = ?)",
                 (event.generation, head.session),
             )
-            for message_id in event.message_ids:
+            for message_id in event.causes:
                 head.asked_seq = _take_from_inbox(db, head, message_id)
         case e.TurnTaken():
             head.owner, head.epoch = event.owner, event.epoch

@@ -62,13 +62,13 @@ def start_turn(db: apsw.Connection, session_id: str, owner: int, turn_id: str, a
         generation=generation + 1,
         attempt=1,
         cause="message",
-        message_ids=(message_id,),
+        causes=(message_id,),
         owner=owner,
         epoch=head.epoch + 1,
         trial=trial,
     )
     append(db, head, started, at, in_turn=True)
-    append(db, head, e.MessageWritten(message_id=message_id, role="user", text=text), at, in_turn=True)
+    append(db, head, e.MessageWritten(message_id=message_id, role="user", content=text), at, in_turn=True)
     save_head(db, head)
     return StartedTurn(Lease(session_id, owner, head.epoch), turn_id, head.attempt, head.position)
 

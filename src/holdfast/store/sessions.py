@@ -134,7 +134,7 @@ def accept(
     append(db, head, message, at, in_turn=False)
     if where is Route.ANSWER:
         question_id, call_id, _ = open_question(db, head.session)
-        answered = e.QuestionAnswered(question_id=question_id, call_id=call_id, text=message.text, message_id=message.message_id)
+        answered = e.QuestionAnswered(question_id=question_id, call_id=call_id, content=message.text, message_id=message.message_id)
         append(db, head, answered, at, in_turn=True)
     save_head(db, head)
     return Accepted(message.message_id, session.session_id)
@@ -245,7 +245,7 @@ def command(db: apsw.Connection, session_id: str, aside: Aside, action: Action, 
     if known is not None:
         return Accepted(known[1], known[0], duplicate=True)
     target, reply = _act(db, _current(db, session_id), aside, action, at)
-    said = e.MessageWritten(message_id=aside.message_id, role="user", text=aside.text, dedup_key=aside.dedup_key)
+    said = e.MessageWritten(message_id=aside.message_id, role="user", content=aside.text, dedup_key=aside.dedup_key)
     answered = replies.written(target.session_key, "notice", _reply_id(aside), reply, anchor=aside.anchor)
     append_free(db, number(db, target.session_id), [said, answered], at)
     return Accepted(aside.message_id, target.session_id)

@@ -180,7 +180,7 @@ class SqliteStore:
         on_page: bool = False,
         resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
-        message = e.MessageAccepted(message_id=message_id, text=text, sender=sender, anchor=anchor, dedup_key=dedup_key)
+        message = e.MessageAccepted(message_id=message_id, content=text, sender=sender, anchor=anchor, dedup_key=dedup_key)
         return await self._lines.write(sessions.accept, session_id, message, fresh, max_waiting, answers, on_page, resets, at)
 
     async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:

@@ -63,7 +63,7 @@ def end_unattended(db: apsw.Connection, head: Head, outcome: Outcome, why: str, 
     """Ends a turn that no process runs: its open question is closed, and what it had said becomes a record."""
     if head.state is TurnState.WAITING:
         _, call_id, _ = open_question(db, head.session)
-        append(db, head, e.ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, result=why), at, in_turn=True)
+        append(db, head, e.ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, content=why), at, in_turn=True)
     key, anchor = reads.session(db, reads.name(db, head.session)).session_key, anchor_of(db, head)
     if head.turn is not None and (said := reads.answer_text(db, head)):
         append(db, head, replies.written(key, "assistant", answer_id(head.turn), said, anchor=anchor), at, in_turn=True)
@@ -81,7 +81,7 @@ def last_request(db: apsw.Connection, head: Head) -> list[e.Event]:
         return []
     # It may be refused before its turn starts, and put once more: that is another message.
     message_id = f"{head.turn}.again.{head.seq}"
-    again = e.MessageAccepted(message_id=message_id, text=asked.text, sender=asked.sender, anchor=asked.anchor)
+    again = e.MessageAccepted(message_id=message_id, content=asked.text, sender=asked.sender, anchor=asked.anchor)
     return [e.SessionChanged(resume_pending=True, resume_reason=reads.last_reason(db, head)), again]
 
 

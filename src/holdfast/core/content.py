@@ -1,0 +1,79 @@
+"""What stands wherever something is said: a list of parts. Text is a part like images, audio and files; bytes lie in blobs, by digest."""
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class _Bytes(msgspec.Struct, frozen=True, kw_only=True):
+    """`blob` is the digest of the bytes; `media_type` is what their sender said they are."""
+
+    blob: str
+    size: int
+    media_type: str = "application/octet-stream"
+    name: str | None = None
+
+
+class ImagePart(_Bytes, frozen=True, tag="image"): ...
+
+
+class AudioPart(_Bytes, frozen=True, tag="audio"): ...
+
+
+class FilePart(_Bytes, frozen=True, tag="file"): ...
+
+
+BytesPart = ImagePart | AudioPart | FilePart
+Part = TextPart | BytesPart
+
+# Content that is text and nothing else is held as that text; everything else as its parts. No content has two forms.
+Content = str | tuple[Part, ...]
+
+
+def of(given: Iterable[Part]) -> Content:
+    """These parts, in the form in which content is held."""
+    held = tuple(given)
+    if not held:
+        return ""
+    return held[0].text if len(held) == 1 and isinstance(held[0], TextPart) else held
+
+
+def parts(content: Content) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    return content
+
+
+def text(content: Content) -> str:
+    """Only its words, for readers that want no more."""
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(part.text for part in content if isinstance(part, TextPart) and part.text)
+
+
+def attached(content: Content) -> tuple[BytesPart, ...]:
+    """Its parts that are not text."""
+    return () if isinstance(content, str) else tuple(part for part in content if not isinstance(part, TextPart))
+
+
+def blobs(content: Content) -> frozenset[str]:
+    """The blobs it names. Each must be stored before the content is."""
+    return frozenset(part.blob for part in attached(content))
+
+
+def bytes_part(*, blob: str, size: int, media_type: str, name: str | None) -> BytesPart:
+    """The part for an attachment, by its media type."""
+    kind = media_type.partition("/")[0]
+    made: type[BytesPart] = ImagePart if kind == "image" else AudioPart if kind == "audio" else FilePart
+    return made(blob=blob, size=size, media_type=media_type, name=name)
+
+
+def digest(content: Content) -> bytes:
+    """By which the same content is known again."""
+    data = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
+    return hashlib.sha256(data).digest()[:16]
