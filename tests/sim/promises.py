@@ -169,7 +169,7 @@ def p2_one_turn_at_a_time(found: Evidence) -> None:
             assert (item.turn_id, item.position) == (turn_id, position), f"P2: {item} where {turn_id} stood at {position}"
             assert item.attempt == attempt, f"P2: {item} in attempt {attempt}"
             position += 1
-            state = turns.after(state, event.kind)
+            state = turns.after(state, event)
 
 
 def p3_every_turn_ends_visibly(found: Evidence) -> None:
@@ -338,7 +338,7 @@ def p6_no_phantom_turns(found: Evidence) -> None:
                 begins = isinstance(event, e.TurnStarted) and set(event.causes) <= waiting
                 assert begins or (item.turn_id is None and isinstance(event, KEEPS_IDLE + BY_PEOPLE)), f"P6: {item} in a session at rest"
             if item.turn_id is not None:
-                state = turns.after(state, event.kind)
+                state = turns.after(state, event)
             if isinstance(event, e.MessageAccepted):
                 waiting.add(event.message_id)
             elif isinstance(event, e.TurnStarted):

@@ -52,7 +52,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     def after(self, item: e.Logged, event: e.Event) -> "Known":
         changes: dict[str, object] = {}
         if item.turn_id is not None:
-            changes["state"] = turns.after(self.state, event.kind)
+            changes["state"] = turns.after(self.state, event)
             made_up = isinstance(event, e.ToolFinished) and event.outcome is ToolOutcome.UNKNOWN
             if isinstance(event, SIGNS) and not made_up:
                 changes["signed_at"] = item.at

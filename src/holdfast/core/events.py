@@ -24,6 +24,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: ClassVar[str]
     stream: ClassVar[bool] = False
 
+    @property
+    def move(self) -> str:
+        """What it is called in the table of turns."""
+        return self.kind
+
 
 class Says(Event, frozen=True):
     """Base of the bodies that hold content. Stored as `text`: a string, or a list of parts."""
@@ -318,6 +323,10 @@ class QuestionAsked(Says, frozen=True):
     fingerprint: str | None = None
     ends_attempt: bool = True
 
+    @property
+    def move(self) -> str:
+        return "question.asked (0.1)" if self.ends_attempt else self.kind
+
 
 class QuestionAnswered(Says, frozen=True):
     """`verdict` and `scope`: of an approval. `last`: no other question of the turn is open now, so that it can continue."""
@@ -331,6 +340,10 @@ class QuestionAnswered(Says, frozen=True):
     scope: str | None = None
     last: bool = True
     dedup_key: str | None = None
+
+    @property
+    def move(self) -> str:
+        return "question.answered (last)" if self.last else self.kind
 
 
 class TurnWaiting(Event, frozen=True):

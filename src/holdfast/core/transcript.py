@@ -161,7 +161,7 @@ class Transcript:
         event = item.event
         self.seq, self.last_at = item.seq, item.at or self.last_at
         self._meet(item)
-        self._move(item)
+        self._move(item, event)
         self._sign(item, event)
         match event:
             case e.MessageAccepted():
@@ -228,10 +228,10 @@ class Transcript:
             case _:
                 pass
 
-    def _move(self, item: e.Logged) -> None:
+    def _move(self, item: e.Logged, event: e.Event) -> None:
         # Where a damaged record left a hole the table has no entry: the conversation stays readable.
         if turn := self._turn(item):
-            turn.state = TABLE.get((turn.state, item.kind), turn.state)
+            turn.state = TABLE.get((turn.state, event.move), turn.state)
 
     def _sign(self, item: e.Logged, event: e.Event) -> None:
         turn = self._turn(item)

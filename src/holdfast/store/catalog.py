@@ -51,7 +51,7 @@ def apply(db: apsw.Connection, head: Head, event: e.Event, at: int, *, in_turn: 
     """What the catalog makes of an event that stands at the head."""
     if in_turn:
         head.position += 1
-        head.state = turns.after(head.state, event.kind)
+        head.state = turns.after(head.state, event)
     if event.stream:
         return
     _apply_turn(db, head, event, at)
@@ -298,8 +298,6 @@ def _replay(db: apsw.Connection, row: tuple[Any, ...]) -> None:
         if head.turn != item.turn_id:
             head.turn, head.turn_seq = item.turn_id, item.seq
         head.position, head.attempt = item.position, item.attempt
-        if event.kind in turns.MOVES and (head.state, event.kind) not in turns.TABLE:
-            # A record between is damaged. This one is not, so the turn must have been where it could be written.
-            head.state = next(state for state, kind in turns.TABLE if kind == event.kind)
+        head.state = turns.before(head.state, event)
     apply(db, head, event, item.at, in_turn=item.turn_id is not None)
     save_head(db, head)
