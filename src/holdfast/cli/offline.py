@@ -4,20 +4,18 @@ Gives the same shapes as the HTTP API, so that a command need not know which of 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import to_builtins
 
 from holdfast import processes
+from holdfast.api import conversation, views
+from holdfast.api.events import data
 from holdfast.cli.display import cut, one_line
-from holdfast.core import turns
 from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
-from holdfast.core.events import Logged, public
 from holdfast.core.sessions import Session
-from holdfast.core.transcript import Message, Question, ToolCall, Turn
 from holdfast.core.turns import TurnState
 from holdfast.store import SqliteStore
 from holdfast.store.connection import SCHEMA_VERSION, connect, reader
@@ -27,24 +25,6 @@ from holdfast.store.writer import Threads
 T = TypeVar("T")
 PAGE = 1000
 NO_CHECKPOINT_ON_CLOSE = 1006  # SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE
-SUMMARY = (
-    *("session_id", "session_key", "title", "created_at", "updated_at", "state", "generation", "suspended", "resume_pending"),
-    *(
-        "resume_reason",
-        "last_resume_marked_at",
-        "was_auto_reset",
-        "auto_reset_reason",
-        "interrupted_restarts",
-        "pinned",
-        "archived",
-        "queued",
-        "current",
-        "left",
-        "rule",
-        "why",
-    ),
-)
-LAST_MS = 253_402_300_799_999  # The end of the year 9999, behind which the format ends.
 LAST = "last"
 PREFIX = "s_"
 CANDIDATES = 4
@@ -203,7 +183,7 @@ async def _living(store: SqliteStore, key_or_id: str) -> Session:
 async def summaries(store: SqliteStore, *, query: str, limit: int, before: str | None, archived: bool, state: str | None) -> dict[str, Any]:
     page = await store.sessions(limit=limit, before=before, query=query, archived=archived, state=state)
     living = await _owners_alive(store)
-    return {"sessions": [_summary(session, living) for session in page.sessions], "next": page.next}
+    return {"sessions": [_told(views.summary(session), session, living) for session in page.sessions], "next": page.next}
 
 
 async def _owners_alive(store: SqliteStore) -> set[int]:
@@ -221,13 +201,7 @@ async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
     living = await _owners_alive(store)
     if _is_cut(session, living):
         transcript.turns[-1].state = TurnState.INTERRUPTED
-    return _summary(session, living) | {
-        "cursor": f"{session.log}.{transcript.seq}",
-        "messages": [_message(message) for message in (*transcript.messages, *transcript.queued.values())],
-        "earlier": None,
-        "turns": [_turn(turn) for turn in transcript.turns],
-        "question": _question(transcript.question) if transcript.question else None,
-    }
+    return _told(conversation.session(session, transcript, conversation.WHOLE), session, living)
 
 
 async def events(store: SqliteStore, key_or_id: str) -> list[dict[str, Any]]:
@@ -236,59 +210,13 @@ async def events(store: SqliteStore, key_or_id: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     after = 0
     while page := await store.events(session.session_id, after=after, limit=PAGE):
-        found += [{"id": f"{session.log}.{item.seq}", "event": item.event.kind, "data": dict(_data(item))} for item in page]
+        found += [{"id": f"{session.log}.{item.seq}", "event": item.event.kind, "data": data(item)} for item in page]
         after = page[-1].seq
     return found
 
 
-def _data(item: Logged) -> Iterator[tuple[str, Any]]:
-    yield "at", _time(item.at) if item.at else None
-    if item.turn_id is not None:
-        yield from (("turn_id", item.turn_id), ("attempt", item.attempt), ("position", item.position))
-    event = item.event
-    if event.stream:  # The stream gives these as they are stored, without what is at its default.
-        yield from to_builtins(event).items()
-        return
-    for name, value in public(event, in_turn=item.turn_id is not None):
-        yield name, (_time(value) if value else None) if name.endswith("_at") else value
-
-
-def _summary(session: Session, living: set[int]) -> dict[str, Any]:
-    summary = {name: _timed(name, getattr(session, name)) for name in SUMMARY}
-    return summary | {"state": "interrupted"} if _is_cut(session, living) else summary
-
-
-def _message(message: Message) -> dict[str, Any]:
-    shown: dict[str, Any] = _fields(message, "id", "role", "text", "turn_id", "created_at", "status")
-    if message.role == "assistant":
-        shown["tool_calls"] = [_call(call) for call in message.tool_calls]
-    elif message.role == "interruption":
-        shown |= _fields(message, "state", "reason", "rule", "decision", "attempt")
-    return shown
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    shown = _fields(call, "call_id", "name", "arguments", "outcome", "result", "output")
-    return shown | {"output_omitted": call.output_omitted} if call.output_omitted else shown
-
-
-def _turn(turn: Turn) -> dict[str, Any]:
-    names = ("id", "generation", "attempt", "cause", "outcome", "rule", "started_at", "ended_at", "error")
-    return _fields(turn, *names) | {"state": turns.shown(turn.state)}
-
-
-def _question(question: Question) -> dict[str, Any]:
-    return _fields(question, "question_id", "turn_id", "call_id", "text", "asked_at", "expires_at")
-
-
-def _fields(value: Any, *names: str) -> dict[str, Any]:
-    return {name: _timed(name, getattr(value, name)) for name in names}
-
-
-def _timed(name: str, value: Any) -> Any:
-    return _time(value) if name.endswith("_at") and value is not None else value
-
-
-def _time(at: int) -> str:
-    at = min(max(at, 0), LAST_MS)
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _told(view: views.SummaryView, session: Session, living: set[int]) -> dict[str, Any]:
+    if _is_cut(session, living):
+        view.state = "interrupted"
+    told: dict[str, Any] = to_builtins(view)
+    return told

@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Meta
 from starlette.types import ASGIApp
 
+from holdfast.api.times import rfc3339
 from holdfast.core.errors import HandOverFailed, NotNow
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.bodies import Body, Nothing
 from holdfast.web.metrics import CONTENT_TYPE, Metrics
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import Reply, answer, text
-from holdfast.web.times import rfc3339
 
 MAX_PAUSE_S = 24 * 3600.0
 

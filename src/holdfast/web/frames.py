@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.events import KINDS, Event, Logged, public
-from holdfast.web.times import rfc3339
+from holdfast.api import events
+from holdfast.api.times import rfc3339
+from holdfast.core.events import KINDS, Logged
 
 HEARTBEAT = b":\n\n"
 _STREAM = frozenset(kind for kind, event in KINDS.items() if event.stream)
@@ -21,8 +22,7 @@ def encode(logged: Logged) -> bytes:
     """Pieces of running turns are spliced together from bytes, because there are many; records are put into their public form."""
     kind, body = logged.kind, logged.body
     if kind not in _STREAM or body[:1] != b"{" or b"\n" in body or b"\r" in body:
-        event = logged.event
-        kind, body = event.kind, _to_json(_public(event, logged))
+        kind, body = logged.event.kind, _to_json(events.fields(logged))
     place = _place(logged)
     data = place + body[1:] if body != b"{}" else place[:-1] + b"}"
     if b"\xe2\x80" in data or b"\xc2\x85" in data:
@@ -49,13 +49,6 @@ def _place(logged: Logged) -> bytes:
     if logged.turn_id is None:
         return b'{"at":%b,' % at
     return b'{"at":%b,"turn_id":%b,"attempt":%d,"position":%d,' % (at, _to_json(logged.turn_id), logged.attempt, logged.position)
-
-
-def _public(event: Event, logged: Logged) -> dict[str, Any]:
-    return {
-        name: (rfc3339(value) if value else None) if name.endswith("_at") else value
-        for name, value in public(event, in_turn=logged.turn_id is not None)
-    }
 
 
 def _one_line(data: bytes) -> bytes:

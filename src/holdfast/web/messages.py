@@ -7,15 +7,15 @@ import msgspec
 from msgspec import Meta
 from starlette.types import ASGIApp
 
+from holdfast.api import conversation
+from holdfast.api.views import MessagePageView
 from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull, NotFound
 from holdfast.gateway.gateway import Gateway
-from holdfast.web import conversation
 from holdfast.web.bodies import Body, Query
 from holdfast.web.errors import NotYet
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import answer
 from holdfast.web.sessions import ClientId
-from holdfast.web.views import MessagePageView
 
 
 class NewMessage(Body, frozen=True):

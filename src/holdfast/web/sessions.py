@@ -7,14 +7,14 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.types import ASGIApp
 
+from holdfast.api import conversation, views
+from holdfast.api.times import rfc3339
 from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
 from holdfast.gateway.gateway import Gateway
-from holdfast.web import conversation, views
 from holdfast.web.bodies import Body, Nothing, Query
 from holdfast.web.operations import Call, Operation
 from holdfast.web.replies import answer
-from holdfast.web.times import rfc3339
 
 Title = Annotated[str, Meta(max_length=500)]
 ClientId = Annotated[str, Meta(min_length=1, max_length=200)]

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.api import conversation
 from holdfast.core.errors import Deleted, NotFound, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.gateway.feed import DELETED, Frame, Watcher
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
-from holdfast.web import conversation, frames
+from holdfast.web import frames
 from holdfast.web.access import Access, Grant
 from holdfast.web.bodies import Query
 from holdfast.web.operations import Call, Operation

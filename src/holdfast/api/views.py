@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core.sessions import Session
-from holdfast.web.times import rfc3339, rfc3339_or_none
 
 
 class SummaryView(msgspec.Struct, kw_only=True):

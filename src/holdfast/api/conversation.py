@@ -1,20 +1,21 @@
-"""A conversation as one answer shows it: a page of it, the newest first to be chosen, each text with its beginning and its end.
+"""A conversation as it is shown: a page of it, counted from the newest message, long texts without their middle; or all of it.
 
-What an answer costs to make and to send is bounded here, whatever the conversation holds (P8).
+A page costs a bounded amount to make and to send, whatever the conversation holds (P8).
 """
 
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.api import views
+from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import output
 from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
 from holdfast.core.sessions import Session
 from holdfast.core.turns import shown as shown_state
-from holdfast.web import views
-from holdfast.web.times import rfc3339, rfc3339_or_none
 
 MOST_MESSAGES = 500
 # Characters of a page; the message that exceeds it is its last.
@@ -23,12 +24,36 @@ MOST_CALLS = 200
 MOST_ARGUMENTS, BRIEF_ARGUMENTS = 64 * 1024, 1024
 
 
-def session(found: Session, transcript: t.Transcript) -> views.SessionView:
-    return views.SessionView(**views.fields(found), **_newest(found, transcript))
+def _arguments(arguments: dict[str, Any], most: int) -> dict[str, Any]:
+    shown: dict[str, Any] = output.shown_value(arguments)
+    size = len(msgspec.json.encode(shown))
+    return shown if size <= most else {"[...]": output.left_out(size).strip()}
+
+
+class Extent(NamedTuple):
+    """How much of a conversation is shown, and how much of each text in it."""
+
+    messages: int
+    chars: int
+    calls: int
+    message: Callable[[str], output.Piece]
+    output: Callable[[str], output.Piece]
+    arguments: Callable[[dict[str, Any]], dict[str, Any]]
+
+
+PAGE = Extent(
+    MOST_MESSAGES, MOST_CHARS, MOST_CALLS, output.shown_message, output.shown, lambda arguments: _arguments(arguments, MOST_ARGUMENTS)
+)
+BRIEF = PAGE._replace(output=output.glimpse, arguments=lambda arguments: _arguments(arguments, BRIEF_ARGUMENTS))
+WHOLE = Extent(sys.maxsize, sys.maxsize, sys.maxsize, output.Piece, output.Piece, lambda arguments: arguments)
+
+
+def session(found: Session, transcript: t.Transcript, extent: Extent = PAGE) -> views.SessionView:
+    return views.SessionView(**views.fields(found), **_newest(found, transcript, extent))
 
 
 def snapshot(found: Session, transcript: t.Transcript, because: str) -> views.SnapshotView:
-    return views.SnapshotView(**views.fields(found), **_newest(found, transcript), because=because)
+    return views.SnapshotView(**views.fields(found), **_newest(found, transcript, PAGE), because=because)
 
 
 def page(found: Session, transcript: t.Transcript, before: str | None, limit: int) -> views.MessagePageView:
@@ -39,32 +64,32 @@ def page(found: Session, transcript: t.Transcript, before: str | None, limit: in
         if place is None:
             raise BadInput(f"before={before!r} is not a message of this session. Use the `earlier` of the page you have.")
         messages = messages[:place]
-    return views.MessagePageView(**_page(found, transcript, messages, limit))
+    return views.MessagePageView(**_page(found, transcript, messages, PAGE._replace(messages=limit)))
 
 
 def _messages(transcript: t.Transcript) -> list[t.Message]:
     return [*transcript.messages, *transcript.queued.values()]
 
 
-def _newest(found: Session, transcript: t.Transcript) -> dict[str, Any]:
-    shown = _page(found, transcript, _messages(transcript), MOST_MESSAGES)
+def _newest(found: Session, transcript: t.Transcript, extent: Extent) -> dict[str, Any]:
+    shown = _page(found, transcript, _messages(transcript), extent)
     if shown["earlier"] is None:  # Also a turn of which every message is damaged.
         shown["turns"] = [_turn(turn) for turn in transcript.turns]
     return shown | {
         "cursor": f"{found.log}.{transcript.seq}",
-        "question": _question(transcript.question) if transcript.question else None,
+        "question": _question(transcript.question, extent) if transcript.question else None,
     }
 
 
-def _page(found: Session, transcript: t.Transcript, messages: Sequence[t.Message], limit: int) -> dict[str, Any]:
+def _page(found: Session, transcript: t.Transcript, messages: Sequence[t.Message], extent: Extent) -> dict[str, Any]:
     """The last of these messages that fit into a page, and their turns."""
     shown: list[views.MessageView] = []
     size = 0
-    for message in reversed(messages[-limit:]):
-        view = _message(message, found.log)
+    for message in reversed(messages[-extent.messages :]):
+        view = _message(message, found.log, extent)
         shown.append(view)
         size += _size(view)
-        if size >= MOST_CHARS:
+        if size >= extent.chars:
             break
     shown.reverse()
     ids = {view.turn_id for view in shown}
@@ -76,8 +101,8 @@ def _size(view: views.MessageView) -> int:
     return len(view.text) + (len(msgspec.json.encode(view.tool_calls)) if view.tool_calls else 0)
 
 
-def _message(message: t.Message, log: str) -> views.MessageView:
-    text, omitted = output.shown_message(message.text)
+def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
+    text, omitted = extent.message(message.text)
     view = views.MessageView(
         id=message.id,
         role=message.role,
@@ -89,7 +114,7 @@ def _message(message: t.Message, log: str) -> views.MessageView:
     if omitted:
         view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
     if message.role == "assistant":
-        view.tool_calls = _calls(message.tool_calls, log)
+        view.tool_calls = _calls(message.tool_calls, log, extent)
         if omitted := len(message.tool_calls) - len(view.tool_calls):
             view.tool_calls_omitted = omitted
     elif message.role == "interruption":
@@ -98,24 +123,23 @@ def _message(message: t.Message, log: str) -> views.MessageView:
     return view
 
 
-def _calls(calls: list[t.ToolCall], log: str) -> list[views.ToolCallView]:
+def _calls(calls: list[t.ToolCall], log: str, extent: Extent) -> list[views.ToolCallView]:
     """The newest calls of a turn; once they make up a page, the earlier ones with less of what they said."""
     shown: list[views.ToolCallView] = []
     size = 0
-    for call in reversed(calls[-MOST_CALLS:]):
-        view = _call(call, log, briefly=size >= MOST_CHARS)
+    for call in reversed(calls[-extent.calls :]):
+        view = _call(call, log, extent if size < extent.chars else BRIEF)
         size += len(view.result or "") + len(view.output) + len(msgspec.json.encode(view.arguments))
         shown.append(view)
     return shown[::-1]
 
 
-def _call(call: t.ToolCall, log: str, *, briefly: bool) -> views.ToolCallView:
-    shorten = output.glimpse if briefly else output.shown
-    said, put_out = shorten(call.result or ""), shorten(call.output)
+def _call(call: t.ToolCall, log: str, extent: Extent) -> views.ToolCallView:
+    said, put_out = extent.output(call.result or ""), extent.output(call.output)
     view = views.ToolCallView(
         call_id=call.call_id,
         name=call.name,
-        arguments=_arguments(call.arguments, BRIEF_ARGUMENTS if briefly else MOST_ARGUMENTS),
+        arguments=extent.arguments(call.arguments),
         outcome=call.outcome,
         result=None if call.result is None else said.text,
         output=put_out.text,
@@ -127,12 +151,6 @@ def _call(call: t.ToolCall, log: str, *, briefly: bool) -> views.ToolCallView:
     if said.omitted or omitted:
         view.whole_after = f"{log}.{max(0, call.seq - 1)}"
     return view
-
-
-def _arguments(arguments: dict[str, Any], most: int) -> dict[str, Any]:
-    shown: dict[str, Any] = output.shown_value(arguments)
-    size = len(msgspec.json.encode(shown))
-    return shown if size <= most else {"[...]": output.left_out(size).strip()}
 
 
 def _turn(turn: t.Turn) -> views.TurnView:
@@ -150,12 +168,12 @@ def _turn(turn: t.Turn) -> views.TurnView:
     )
 
 
-def _question(question: t.Question) -> views.QuestionView:
+def _question(question: t.Question, extent: Extent) -> views.QuestionView:
     return views.QuestionView(
         question_id=question.question_id,
         turn_id=question.turn_id,
         call_id=question.call_id,
-        text=output.shown_message(question.text).text,
+        text=extent.message(question.text).text,
         asked_at=rfc3339(question.asked_at),
         expires_at=rfc3339(question.expires_at),
     )

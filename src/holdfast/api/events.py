@@ -1,0 +1,30 @@
+"""An event as readers get it: its public fields, with times in words. How it travels (frames, tables) is decided elsewhere."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import to_builtins
+
+from holdfast.api.times import rfc3339
+from holdfast.core.events import Logged, public
+
+
+def fields(logged: Logged) -> dict[str, Any]:
+    """The public fields of a record."""
+    return {
+        name: (rfc3339(value) if value else None) if name.endswith("_at") else value
+        for name, value in public(logged.event, in_turn=logged.turn_id is not None)
+    }
+
+
+def data(logged: Logged) -> dict[str, Any]:
+    """The whole object, as the event stream has it: a piece of a running turn as it is stored, without what is at its default."""
+    found = dict(_when_and_where(logged))
+    found |= to_builtins(logged.event if logged.event.stream else fields(logged))
+    return found
+
+
+def _when_and_where(logged: Logged) -> Iterator[tuple[str, Any]]:
+    yield "at", rfc3339(logged.at) if logged.at else None  # A damaged event has lost its time.
+    if logged.turn_id is not None:
+        yield from (("turn_id", logged.turn_id), ("attempt", logged.attempt), ("position", logged.position))
