@@ -1,6 +1,7 @@
 """What a turn writes into its conversation, and to whom it is owed."""
 
 from holdfast.core import keys
+from holdfast.core.content import Content
 from holdfast.core.events import MessageWritten
 
 
@@ -9,9 +10,9 @@ def owed(session_key: str) -> bool:
     return not keys.parse(session_key).on_page
 
 
-def written(session_key: str, role: str, message_id: str, text: str, *, anchor: str | None = None) -> MessageWritten:
+def written(session_key: str, role: str, message_id: str, content: Content, *, anchor: str | None = None) -> MessageWritten:
     delivery_id = message_id if owed(session_key) else None
-    return MessageWritten(message_id=message_id, role=role, content=text, delivery_id=delivery_id, anchor=anchor)
+    return MessageWritten(message_id=message_id, role=role, content=content, delivery_id=delivery_id, anchor=anchor)
 
 
 def asked_delivery(question_id: str) -> str:

@@ -9,9 +9,10 @@ from holdfast.core import blame, keys, notices, recovery, replies, resume
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Bug
+from holdfast.core.plans.ending import Unfinished, ending
 from holdfast.core.resume import Decision, Facts, Rule, Staleness
 from holdfast.core.sessions import Session
-from holdfast.core.transcript import Message, Transcript, answer_id
+from holdfast.core.transcript import Message, Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Clock
@@ -193,17 +194,19 @@ def _log(session: Session, rule: Rule, why: str | None) -> None:
     log.info("recovery", **named, rule=rule.label, name=rule.name, why=why)
 
 
-def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, *more: e.Event) -> list[e.Event]:
-    stopped, turn = outcome is Outcome.CANCELLED, transcript.turns[-1]
-    events: list[e.Event] = list(recovery.close_every_call(transcript.calls, stopped=stopped))
-    unread = bool(events) or turn.unread_results
-    if text := transcript.answer_text:
-        written = replies.written(judged.session.session_key, "assistant", answer_id(turn.id), text, anchor=transcript.anchor)
-        # Who is no longer allowed to ask is not answered either; the record keeps it.
-        events.append(written if judged.facts.allowed else msgspec.structs.replace(written, delivery_id=None))
+def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, *also: e.Event) -> list[e.Event]:
+    turn = transcript.turns[-1]
+    unfinished = Unfinished(
+        session_key=judged.session.session_key,
+        turn_id=turn.id,
+        said=transcript.answer_text,
+        anchor=transcript.anchor,
+        calls=transcript.calls,
+        unread_results=turn.unread_results,
+    )
     blamed_for = turn.died if judged.rule.decision is Decision.SUSPEND else None
-    ended = e.TurnEnded(outcome=outcome, rule=judged.rule.label, why=why, unread_results=unread and not stopped, blamed_for=blamed_for)
-    return [*events, *more, ended]
+    ended = e.TurnEnded(outcome=outcome, rule=judged.rule.label, why=why, blamed_for=blamed_for)
+    return list(ending(unfinished, ended, also=also, owed=judged.facts.allowed))
 
 
 def _notice(session: Session, transcript: Transcript, name: str, text: str) -> e.MessageWritten:

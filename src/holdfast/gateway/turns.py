@@ -1,21 +1,22 @@
 """Running one attempt at one turn: the agent in a task of its own, what it does recorded, its end written whatever ended it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
 import structlog
 
-from holdfast.core import blame, notes, notices, output, replies, resume
+from holdfast.core import blame, notes, output, replies
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
 from holdfast.core.errors import Conflict, HoldfastError, Refused, StoreFull, StoreGone, Unavailable
-from holdfast.core.recovery import close_every_call
+from holdfast.core.plans import ending
+from holdfast.core.plans.ending import Unfinished
 from holdfast.core.sessions import Session
 from holdfast.core.texts import storable, storable_value
-from holdfast.core.transcript import ToolCall, Transcript, answer_id
+from holdfast.core.transcript import ToolCall, Transcript
 from holdfast.core.turns import Outcome
 from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.tally import Tally
@@ -28,7 +29,6 @@ QUESTION_LIFE_MS = 24 * 3600 * 1000
 LET_GO_S = 3.0
 STOP_TOOLS_S = 1.0
 HEARTBEAT_S = 20.0
-NO_ANSWER = "Resumed after an interruption, but produced no answer."
 ASK = "ask"
 
 log = structlog.get_logger()
@@ -323,30 +323,26 @@ class Attempt:
 
     async def _end(self, outcome: Outcome, error: str | None = None) -> None:
         """Answer, end, and what is owed to a chat: one transaction."""
-        key = self.session.session_key
-        text = self._log.text if outcome is Outcome.COMPLETED else self._so_far
-        rule, why = None, None
-        by_itself = self._recovers and outcome is not Outcome.CANCELLED
-        tried = resume.after_recovery(failed=outcome is Outcome.FAILED, answered=bool(text)) if by_itself else None
-        if tried is not None:
-            outcome, error, rule, why = Outcome.FAILED, error or NO_ANSWER, tried.label, "the recovery ended by itself"
-            text = self._so_far
-            log.info("recovery", session=self.session.session_id, turn=self.turn_id, rule=rule, name=tried.name, why=why)
-        events: list[e.Event] = list(close_every_call(list(self._face.calls.values()), stopped=outcome is Outcome.CANCELLED))
-        unread = outcome is Outcome.FAILED and (bool(events) or self._log.unread_results)
-        if text:
-            events.append(replies.written(key, "assistant", answer_id(self.turn_id), text, anchor=self.anchor))
-        if error is not None and replies.owed(key):
-            events.append(replies.written(key, "notice", f"{self.turn_id}.error", notices.failed(error), anchor=self.anchor))
-        # Only a completed turn, a stop or a rule takes the mark of an earlier cut away (A13).
-        still_pending = outcome is Outcome.FAILED and rule is None and self.session.resume_pending
-        events.append(e.TurnEnded(outcome=outcome, error=error, rule=rule, why=why, unread_results=unread, still_pending=still_pending))
-        await self._tasks.finish(self._record_end(events, outcome, rule), name=f"end of {self.turn_id}")
+        unfinished = Unfinished(
+            session_key=self.session.session_key,
+            turn_id=self.turn_id,
+            said=self._so_far,
+            anchor=self.anchor,
+            calls=list(self._face.calls.values()),
+            unread_results=self._log.unread_results,
+            resume_pending=self.session.resume_pending,
+        )
+        events = ending.by_agent(unfinished, outcome, error=error, recovers=self._recovers, said_now=bool(self._log.text))
+        await self._tasks.finish(self._record_end(events), name=f"end of {self.turn_id}")
 
-    async def _record_end(self, events: list[e.Event], outcome: Outcome, rule: str | None) -> None:
+    async def _record_end(self, events: Sequence[e.Event]) -> None:
         """Also if its caller was cancelled: what is on record has happened."""
+        ended = events[-1]
+        assert isinstance(ended, e.TurnEnded)
+        if ended.rule is not None:
+            log.info("recovery", session=self.session.session_id, turn=self.turn_id, rule=ended.rule, why=ended.why)
         await self._log.record(*events)
-        self._over, self.outcome = True, outcome
-        self._tally.turns[outcome] += 1
-        if rule is not None:
-            self._tally.rules[rule] += 1
+        self._over, self.outcome = True, ended.outcome
+        self._tally.turns[ended.outcome] += 1
+        if ended.rule is not None:
+            self._tally.rules[ended.rule] += 1
