@@ -60,10 +60,10 @@ def page(found: Session, transcript: t.Transcript, before: str | None, limit: in
     """The page before a message, or the newest."""
     messages = _messages(transcript)
     if before is not None:
-        place = next((place for place, message in enumerate(messages) if message.id == before), None)
-        if place is None:
+        index = next((index for index, message in enumerate(messages) if message.id == before), None)
+        if index is None:
             raise BadInput(f"before={before!r} is not a message of this session. Use the `earlier` of the page you have.")
-        messages = messages[:place]
+        messages = messages[:index]
     return views.MessagePageView(**_page(found, transcript, messages, PAGE._replace(messages=limit)))
 
 

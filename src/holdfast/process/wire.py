@@ -11,7 +11,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from holdfast.web.envelope import ALWAYS, MAX_HEAD
-from holdfast.web.errors import HeadTooLarge, TooManyConnections, TooSlow, WebError, reply_to
+from holdfast.web.errors import HeadTooLarge, TooManyConnections, TooSlow, WebError, response_to
 
 HEAD_S = 20.0
 LINGER_S = 5.0
@@ -175,8 +175,8 @@ class Wire(HttpToolsProtocol):
     def _refuse(self, error: WebError) -> None:
         """The same words and headers as from the application, which this request does not reach."""
         self._deaf = True
-        reply = reply_to(error)
-        headers = [*reply.headers, *ALWAYS, (b"content-type", reply.content_type), (b"content-length", b"%d" % len(reply.body))]
+        response = response_to(error)
+        headers = [*response.headers, *ALWAYS, (b"content-type", response.content_type), (b"content-length", b"%d" % len(response.body))]
         lines = [b"%b: %b\r\n" % header for header in headers]
-        self.transport.write(b"".join([STATUS_LINE[error.status], *lines, b"connection: close\r\n\r\n", reply.body]))
+        self.transport.write(b"".join([STATUS_LINE[error.status], *lines, b"connection: close\r\n\r\n", response.body]))
         self.transport.close()

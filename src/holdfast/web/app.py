@@ -1,4 +1,4 @@
-"""The web application, put together from its parts. Its order, from the outside: proxies, envelope, guard, routes, the operation."""
+"""The web application, put together from its parts. Its order, from the outside: proxies, envelope, guard, routes, endpoint."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,12 +13,12 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
 from holdfast.web.access import Access
 from holdfast.web.admin import Admin
+from holdfast.web.endpoints import Endpoint, Resource
 from holdfast.web.envelope import Envelope, Guard
 from holdfast.web.login import Login
 from holdfast.web.messages import Messages
 from holdfast.web.metrics import Metrics
 from holdfast.web.openapi import OpenApi
-from holdfast.web.operations import Operation, Resource
 from holdfast.web.pages import Pages
 from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
@@ -47,17 +47,17 @@ def build_app(
     """
     router = Router(redirect_slashes=False)
     envelope = Envelope(Guard(router, access))
-    operations: list[Operation] = [
-        *Messages(gateway).operations(),
-        *Streams(gateway, access, Tasks(), timing).operations(),
-        *Sessions(gateway).operations(),
-        *Questions(gateway).operations(),
-        *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop, request_restart).operations(),
-        *Login(access, gateway.store).operations(),
+    endpoints: list[Endpoint] = [
+        *Messages(gateway).endpoints(),
+        *Streams(gateway, access, Tasks(), timing).endpoints(),
+        *Sessions(gateway).endpoints(),
+        *Questions(gateway).endpoints(),
+        *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop, request_restart).endpoints(),
+        *Login(access, gateway.store).endpoints(),
     ]
-    operations += OpenApi(operations, holdfast.__version__).operations()
-    paths = dict.fromkeys(operation.path for operation in operations)
+    endpoints += OpenApi(endpoints, holdfast.__version__).endpoints()
+    paths = dict.fromkeys(endpoint.path for endpoint in endpoints)
     for path in paths:
-        router.routes.append(Route(path, Resource([operation for operation in operations if operation.path == path], access)))
+        router.routes.append(Route(path, Resource([endpoint for endpoint in endpoints if endpoint.path == path], access)))
     router.default = Pages(static)
     return Proxies(envelope, trusted_proxies)

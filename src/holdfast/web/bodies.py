@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive
 
+from holdfast.api.requests import Query
 from holdfast.core.errors import BadInput
 from holdfast.web.errors import Gone, NotJson, TooLarge, TooSlow
 
@@ -21,18 +22,6 @@ _JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Headers = dict[bytes, bytes]
-
-
-class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all request bodies."""
-
-
-class Nothing(Body, frozen=True):
-    """For a request whose path says all there is to say."""
-
-
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all query strings. A parameter that nobody knows changes nothing."""
 
 
 async def read_body(headers: Headers, receive: Receive) -> bytes:

@@ -7,8 +7,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import BadInput
 from holdfast.web.access import Access
-from holdfast.web.errors import Gone, HeadTooLarge, reply_to
-from holdfast.web.operations import HEADERS
+from holdfast.web.endpoints import HEADERS
+from holdfast.web.errors import Gone, HeadTooLarge, response_to
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -62,7 +62,7 @@ class Envelope:
             if started:
                 log.error("an answer broke off", path=scope["path"], exc_info=error)
                 raise
-            await reply_to(error)(scope, receive, dressed)
+            await response_to(error)(scope, receive, dressed)
 
 
 class Guard:

@@ -3,9 +3,9 @@
 import math
 import secrets
 
-import msgspec
 import structlog
 
+from holdfast.api.results import Failed, Failure
 from holdfast.core.errors import (
     BadInput,
     Bug,
@@ -23,20 +23,9 @@ from holdfast.core.errors import (
     StoreFull,
     Unavailable,
 )
-from holdfast.web.replies import Header, Reply, answer
+from holdfast.web.responses import Header, Response, json_response
 
 log = structlog.get_logger()
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """`code` is for programs; `message` says what was wrong, with what, and what to do."""
-
-    code: str
-    message: str
-
-
-class Failed(msgspec.Struct, frozen=True):
-    error: Failure
 
 
 class Gone(Exception):
@@ -172,7 +161,7 @@ def status_of(kind: type[HoldfastError]) -> int:
     return next(status for family, status in STATUSES if issubclass(kind, family))
 
 
-def reply_to(error: Exception) -> Reply:
+def response_to(error: Exception) -> Response:
     """An error that is nobody's fault but ours is told by an id alone; the log has the rest under it."""
     status = status_of(type(error)) if isinstance(error, HoldfastError) else 500
     if status == 500 or not isinstance(error, HoldfastError):
@@ -187,7 +176,7 @@ def reply_to(error: Exception) -> Reply:
     return _failed(status, error.code, str(error), headers)
 
 
-def _failed(status: int, code: str, message: str, headers: tuple[Header, ...] = ()) -> Reply:
-    reply = answer(status, Failed(Failure(code, message.encode("utf-8", "replace").decode())))
-    reply.headers = headers
-    return reply
+def _failed(status: int, code: str, message: str, headers: tuple[Header, ...] = ()) -> Response:
+    response = json_response(status, Failed(Failure(code, message.encode("utf-8", "replace").decode())))
+    response.headers = headers
+    return response

@@ -23,8 +23,8 @@ def encode(logged: Logged) -> bytes:
     kind, body = logged.kind, logged.body
     if kind not in _STREAM or body[:1] != b"{" or b"\n" in body or b"\r" in body:
         kind, body = logged.event.kind, _to_json(events.fields(logged))
-    place = _place(logged)
-    data = place + body[1:] if body != b"{}" else place[:-1] + b"}"
+    beginning = _beginning(logged)
+    data = beginning + body[1:] if body != b"{}" else beginning[:-1] + b"}"
     if b"\xe2\x80" in data or b"\xc2\x85" in data:
         data = _one_line(data)
     return b".%d\nevent: %b\ndata: %b\n\n" % (logged.seq, kind.encode(), data)
@@ -43,7 +43,7 @@ def end(reason: str) -> bytes:
     return b"event: end\ndata: %b\n\n" % _to_json({"reason": reason})
 
 
-def _place(logged: Logged) -> bytes:
+def _beginning(logged: Logged) -> bytes:
     """The beginning of the object: when, and where in which turn. It ends in a comma."""
     at = b'"%b"' % rfc3339(logged.at).encode() if logged.at else b"null"  # A damaged event has lost its time.
     if logged.turn_id is None:

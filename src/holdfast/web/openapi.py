@@ -1,4 +1,4 @@
-"""The machine-readable form of the API, made from the table of operations: what is served is what is described."""
+"""The machine-readable form of the API, made from the table of endpoints: what is served is what is described."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp
 
-from holdfast.web.errors import Failed
-from holdfast.web.operations import Call, Operation
-from holdfast.web.replies import answer
+from holdfast.api.results import Failed
+from holdfast.web.endpoints import Endpoint, Request
+from holdfast.web.responses import json_response
 
 PATH = "/api/openapi.json"
 REF = "#/components/schemas/{name}"
@@ -22,31 +22,31 @@ ABOUT = (
 
 
 class OpenApi:
-    """`operations` are all the others; its own is added."""
+    """`endpoints` are all the others; its own is added."""
 
-    def __init__(self, operations: Sequence[Operation], version: str) -> None:
-        self._reply = answer(200, document((*operations, *self.operations()), version))
+    def __init__(self, endpoints: Sequence[Endpoint], version: str) -> None:
+        self._response = json_response(200, document((*endpoints, *self.endpoints()), version))
 
-    def operations(self) -> Iterable[Operation]:
-        yield Operation(method="GET", path=PATH, handle=self.read, summary="This document", answers={200: dict[str, Any]}, inside=False)
+    def endpoints(self) -> Iterable[Endpoint]:
+        yield Endpoint(method="GET", path=PATH, handle=self.read, summary="This document", responses={200: dict[str, Any]}, inside=False)
 
-    async def read(self, call: Call) -> ASGIApp:
-        return self._reply
+    async def read(self, request: Request) -> ASGIApp:
+        return self._response
 
 
-def document(operations: Sequence[Operation], version: str) -> dict[str, Any]:
+def document(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
     types: dict[Any, None] = {Failed: None}
-    for operation in operations:
-        for kind in (operation.body, operation.query, *operation.answers.values()):
+    for endpoint in endpoints:
+        for kind in (endpoint.body, endpoint.query, *endpoint.responses.values()):
             if kind is not None and kind is not bytes:
                 types[kind] = None
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     shapes = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, shapes, components)
-        if operation.query is not None:  # A query is a list of parameters here, not an object.
-            components.pop(operation.query.__name__, None)
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _endpoint(endpoint, shapes, components)
+        if endpoint.query is not None:  # A query is a list of parameters here, not an object.
+            components.pop(endpoint.query.__name__, None)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Holdfast", "version": version, "description": ABOUT},
@@ -61,35 +61,35 @@ def document(operations: Sequence[Operation], version: str) -> dict[str, Any]:
     }
 
 
-def _operation(operation: Operation, shapes: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _endpoint(endpoint: Endpoint, shapes: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "summary": operation.summary,
-        "operationId": _name(operation),
-        "security": [] if operation.open else [{"token": []}, {"cookie": []}],
+        "summary": endpoint.summary,
+        "operationId": _name(endpoint),
+        "security": [] if endpoint.open else [{"token": []}, {"cookie": []}],
         "responses": {
-            **{str(status): _answer(operation, status, kind, shapes) for status, kind in operation.answers.items()},
-            **{str(status): _failure(status, shapes) for status in sorted(operation.failures)},
+            **{str(status): _success(endpoint, status, kind, shapes) for status, kind in endpoint.responses.items()},
+            **{str(status): _failure(status, shapes) for status in sorted(endpoint.failures)},
         },
     }
     parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in re.findall(r"{(\w+)}", operation.path)
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in re.findall(r"{(\w+)}", endpoint.path)
     ]
-    if operation.query is not None:
-        fields = components[operation.query.__name__]["properties"]
+    if endpoint.query is not None:
+        fields = components[endpoint.query.__name__]["properties"]
         parameters += [{"name": name, "in": "query", "required": False, "schema": schema} for name, schema in fields.items()]
-    if operation.streams:
+    if endpoint.streams:
         parameters.append({"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string"}})
     if parameters:
         described["parameters"] = parameters
-    if operation.body is not None:
-        described["requestBody"] = {"required": not operation.body_optional, "content": _json(shapes[operation.body])}
+    if endpoint.body is not None:
+        described["requestBody"] = {"required": not endpoint.body_optional, "content": _json(shapes[endpoint.body])}
     return described
 
 
-def _answer(operation: Operation, status: int, kind: Any, shapes: dict[Any, Any]) -> dict[str, Any]:
+def _success(endpoint: Endpoint, status: int, kind: Any, shapes: dict[Any, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if kind is bytes:
-        described["content"] = {operation.content_types[status]: {"schema": {"type": "string"}}}
+        described["content"] = {endpoint.content_types[status]: {"schema": {"type": "string"}}}
     elif kind is not None:
         described["content"] = _json(shapes[kind])
     return described
@@ -103,6 +103,6 @@ def _json(schema: Any) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def _name(operation: Operation) -> str:
-    words = re.findall(r"\w+", operation.path.replace("{id}", "one"))
-    return "_".join((operation.method.lower(), *words))
+def _name(endpoint: Endpoint) -> str:
+    words = re.findall(r"\w+", endpoint.path.replace("{id}", "one"))
+    return "_".join((endpoint.method.lower(), *words))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
+from holdfast.web.endpoints import HEADERS
 from holdfast.web.errors import NoSuchPath, WrongMethod
-from holdfast.web.operations import HEADERS
-from holdfast.web.replies import Header, Reply, text
+from holdfast.web.responses import Header, Response, text_response
 
 INDEX = "index.html"
 # Compressed copies that the builder leaves next to a file, the smallest first.
@@ -44,7 +44,7 @@ class Form(NamedTuple):
 
     coding: bytes
     tag: bytes
-    reply: Reply
+    response: Response
 
 
 class Pages:
@@ -62,12 +62,12 @@ class Pages:
                     self._files[name] = tuple(_forms(name, path))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = self._reply(scope)
+        response = self._response(scope)
         if scope["method"] not in ("GET", "HEAD"):
             raise WrongMethod(scope["method"], "GET, HEAD")
-        await reply(scope, receive, send)
+        await response(scope, receive, send)
 
-    def _reply(self, scope: Scope) -> Reply:
+    def _response(self, scope: Scope) -> Response:
         path: str = scope["path"]
         headers: dict[bytes, bytes] = scope[HEADERS]
         home = path == "/" or path.startswith("/s/")
@@ -75,13 +75,13 @@ class Pages:
         if forms is not None:
             form = _accepted(forms, headers.get(b"accept-encoding", b""))
             if form.tag in headers.get(b"if-none-match", b""):
-                return Reply(304, headers=form.reply.headers)
-            return form.reply
+                return Response(304, headers=form.response.headers)
+            return form.response
         if home and not self._files:
-            return text(200, MISSING)
+            return text_response(200, MISSING)
         if self._files and not path.startswith("/api/") and b"text/html" in headers.get(b"accept", b""):
-            page = _accepted(self._files[INDEX], headers.get(b"accept-encoding", b"")).reply
-            return Reply(404, page.body, content_type=page.content_type, headers=page.headers)
+            page = _accepted(self._files[INDEX], headers.get(b"accept-encoding", b"")).response
+            return Response(404, page.body, content_type=page.content_type, headers=page.headers)
         raise NoSuchPath(path)
 
 
@@ -97,7 +97,7 @@ def _form(name: str, coding: bytes, content: bytes) -> Form:
     headers: list[Header] = [(b"cache-control", keep), (b"etag", tag), (b"vary", b"accept-encoding")]
     if coding:
         headers.append((b"content-encoding", coding))
-    return Form(coding, tag, Reply(200, content, content_type=kind.encode(), headers=tuple(headers)))
+    return Form(coding, tag, Response(200, content, content_type=kind.encode(), headers=tuple(headers)))
 
 
 def _accepted(forms: tuple[Form, ...], accepts: bytes) -> Form:

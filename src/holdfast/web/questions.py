@@ -2,55 +2,46 @@
 
 from collections.abc import Iterable
 
-import msgspec
 from starlette.types import ASGIApp
 
+from holdfast.api.requests import Answer
+from holdfast.api.results import AcceptedAnswer
 from holdfast.core.errors import NotFound, QuestionClosed
 from holdfast.gateway.gateway import Gateway
-from holdfast.web.bodies import Body
+from holdfast.web.endpoints import Endpoint, Request
 from holdfast.web.errors import NotYet
-from holdfast.web.operations import Call, Operation
-from holdfast.web.replies import answer
-
-
-class Answer(Body, frozen=True):
-    text: str
-
-
-class AcceptedAnswer(msgspec.Struct):
-    question_id: str
-    session_id: str
+from holdfast.web.responses import json_response
 
 
 class Questions:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    def operations(self) -> Iterable[Operation]:
-        yield Operation(
+    def endpoints(self) -> Iterable[Endpoint]:
+        yield Endpoint(
             method="POST",
             path="/api/questions/{id}",
             handle=self.answer,
             summary="Answer a question",
             body=Answer,
-            answers={202: AcceptedAnswer},
+            responses={202: AcceptedAnswer},
             refusals=(NotFound, QuestionClosed),
         )
-        yield Operation(
+        yield Endpoint(
             method="POST",
             path="/api/approvals/{id}",
             handle=self.approve,
             summary="Approve or deny a call",
-            answers={},
+            responses={},
             refusals=(NotYet,),
             inside=False,
         )
 
-    async def answer(self, call: Call) -> ASGIApp:
-        given: Answer = call.body
-        question_id = call.params["id"]
+    async def answer(self, request: Request) -> ASGIApp:
+        given: Answer = request.body
+        question_id = request.params["id"]
         session_id = await self._gateway.answer(question_id, given.text)
-        return answer(202, AcceptedAnswer(question_id, session_id))
+        return json_response(202, AcceptedAnswer(question_id, session_id))
 
-    async def approve(self, call: Call) -> ASGIApp:
+    async def approve(self, request: Request) -> ASGIApp:
         raise NotYet("Approving a call")

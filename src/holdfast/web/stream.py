@@ -12,6 +12,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api import conversation
+from holdfast.api.requests import EventsQuery
 from holdfast.core.errors import Deleted, NotFound, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.gateway.feed import DELETED, Frame, Watcher
@@ -19,8 +20,7 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
 from holdfast.web import frames
 from holdfast.web.access import Access, Grant
-from holdfast.web.bodies import Query
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Endpoint, Request
 
 PAGE = 200
 PIECE = 256 * 1024
@@ -41,13 +41,7 @@ class Timing(NamedTuple):
     send_timeout_s: float = 30.0
 
 
-class StreamQuery(Query, frozen=True):
-    """`after` continues behind an event's id; `Last-Event-ID` beats it."""
-
-    after: str = BEGINNING
-
-
-def place_of(cursor: str, session: Session) -> tuple[int, str | None]:
+def seq_of(cursor: str, session: Session) -> tuple[int, str | None]:
     """The sequence a cursor stands for; or, as the second, why only a snapshot can go on from it."""
     if cursor == BEGINNING:
         return 0, None
@@ -64,25 +58,25 @@ class Streams:
     def __init__(self, gateway: Gateway, access: Access, tasks: Tasks, timing: Timing) -> None:
         self._gateway, self._access, self._tasks, self._timing = gateway, access, tasks, timing
 
-    def operations(self) -> Iterable[Operation]:
-        yield Operation(
+    def endpoints(self) -> Iterable[Endpoint]:
+        yield Endpoint(
             method="GET",
             path="/api/sessions/{id}/events",
             handle=self.events,
             summary="The event stream of a session",
-            answers={200: bytes},
+            responses={200: bytes},
             content_types={200: "text/event-stream"},
             refusals=(NotFound, Deleted),
-            query=StreamQuery,
+            query=EventsQuery,
             streams=True,
         )
 
-    async def events(self, call: Call) -> ASGIApp:
-        session = await self._gateway.session(call.params["id"])
-        cursor = call.headers.get(b"last-event-id", b"").decode("latin-1") or call.query.after
-        seq, lost = place_of(cursor, session)
-        assert call.grant is not None
-        return Reader(self._gateway, self._access, call.grant, self._tasks, self._timing, session, seq, lost)
+    async def events(self, request: Request) -> ASGIApp:
+        session = await self._gateway.session(request.params["id"])
+        cursor = request.headers.get(b"last-event-id", b"").decode("latin-1") or request.query.after
+        seq, lost = seq_of(cursor, session)
+        assert request.grant is not None
+        return Reader(self._gateway, self._access, request.grant, self._tasks, self._timing, session, seq, lost)
 
 
 class Reader:

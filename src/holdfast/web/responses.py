@@ -1,4 +1,4 @@
-"""What a request is answered with. A reply is itself an ASGI application: it is built whole, then sent."""
+"""HTTP responses. Each is itself an ASGI application: built whole, then sent."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +11,8 @@ JSON = b"application/json"
 TEXT = b"text/plain; charset=utf-8"
 
 
-class Reply:
-    """`then` is done once the reply is sent."""
+class Response:
+    """`then` is called once the response is sent."""
 
     __slots__ = ("body", "content_type", "headers", "status", "then")
 
@@ -37,9 +37,9 @@ class Reply:
             self.then()
 
 
-def answer(status: int, value: Any, *, then: Callable[[], None] | None = None) -> Reply:
-    return Reply(status, msgspec.json.encode(value), then=then)
+def json_response(status: int, value: Any, *, then: Callable[[], None] | None = None) -> Response:
+    return Response(status, msgspec.json.encode(value), then=then)
 
 
-def text(status: int, words: str) -> Reply:
-    return Reply(status, words.encode(), content_type=TEXT)
+def text_response(status: int, text: str) -> Response:
+    return Response(status, text.encode(), content_type=TEXT)

@@ -1,4 +1,4 @@
-"""The table of what can be asked: one row per method and path, from which requests are served and the OpenAPI document is made."""
+"""The table of endpoints: one row per method and path. Requests are served from it, and the OpenAPI document is made from it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.api.requests import Body, Query
 from holdfast.core.errors import BadInput, Bug, HoldfastError, StoreFull, Unavailable
 from holdfast.web.access import Access, Grant
-from holdfast.web.bodies import Body, Headers, Query, check_type, decode_body, decode_query, read_body
+from holdfast.web.bodies import Headers, check_type, decode_body, decode_query, read_body
 from holdfast.web.errors import (
     ForeignOrigin,
     HeadTooLarge,
@@ -27,9 +28,9 @@ from holdfast.web.errors import (
 HEADERS = "holdfast.headers"
 
 
-class Call:
-    """One request, as its handler sees it. `body` and `query` are of the types that its operation names; `grant` is what it was let in by,
-    None where no credential is asked for."""
+class Request:
+    """One request, as its handler sees it. `body` and `query` have the types that the endpoint names; `grant` is what let it in, None where
+    no credential is needed."""
 
     __slots__ = ("body", "grant", "headers", "params", "query", "scope")
 
@@ -49,15 +50,15 @@ def client_of(scope: Scope) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation:
-    """`answers` are its good ends: a status and the type of the body (None: no body, bytes: not JSON). `refusals` are the errors that are
-    its own; those which any request can meet follow from `open`, `body` and `inside` (whether it reaches into the gateway)."""
+class Endpoint:
+    """One method of one path. `responses`: a status of success and the type of its body (None: no body, bytes: not JSON). `refusals`: its
+    own errors; those that any request can meet follow from `open` (no credential needed), `body` and `inside` (it uses the gateway)."""
 
     method: str
     path: str
-    handle: Callable[[Call], Awaitable[ASGIApp]]
+    handle: Callable[[Request], Awaitable[ASGIApp]]
     summary: str
-    answers: Mapping[int, Any]
+    responses: Mapping[int, Any]
     refusals: tuple[type[HoldfastError], ...] = ()
     body: type[Body] | None = None
     body_optional: bool = False
@@ -80,39 +81,39 @@ class Operation:
 
 
 class Resource:
-    """All operations of one path, as an ASGI application. A credential is asked for before anything else is said."""
+    """All endpoints of one path, as an ASGI application. The credential is checked before anything else."""
 
-    def __init__(self, operations: Iterable[Operation], access: Access) -> None:
+    def __init__(self, endpoints: Iterable[Endpoint], access: Access) -> None:
         self._access = access
-        self._operations = {operation.method: operation for operation in operations}
-        for operation in list(self._operations.values()):
-            if operation.method == "GET" and not operation.streams:
-                self._operations["HEAD"] = operation
+        self._endpoints = {endpoint.method: endpoint for endpoint in endpoints}
+        for endpoint in list(self._endpoints.values()):
+            if endpoint.method == "GET" and not endpoint.streams:
+                self._endpoints["HEAD"] = endpoint
         self._decoders = {
-            operation.method: msgspec.json.Decoder(operation.body) for operation in self._operations.values() if operation.body is not None
+            endpoint.method: msgspec.json.Decoder(endpoint.body) for endpoint in self._endpoints.values() if endpoint.body is not None
         }
-        self._open = all(operation.open for operation in self._operations.values())
-        self.allow = ", ".join(sorted(self._operations))
+        self._open = all(endpoint.open for endpoint in self._endpoints.values())
+        self.allow = ", ".join(sorted(self._endpoints))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Headers = scope[HEADERS]
-        operation = self._operations.get(scope["method"])
+        endpoint = self._endpoints.get(scope["method"])
         grant = None
-        if not (self._open if operation is None else operation.open):
+        if not (self._open if endpoint is None else endpoint.open):
             grant = self._access.check(headers, client_of(scope))
-        if operation is None:
+        if endpoint is None:
             raise WrongMethod(scope["method"], self.allow)
-        call = Call(scope, headers, _params(scope), grant)
-        if operation.query is not None:
-            call.query = decode_query(operation.query, scope["query_string"])
-        if operation.body is not None:
+        request = Request(scope, headers, _params(scope), grant)
+        if endpoint.query is not None:
+            request.query = decode_query(endpoint.query, scope["query_string"])
+        if endpoint.body is not None:
             body = await read_body(headers, receive)
             check_type(headers, body)
-            if not body and operation.body_optional:
+            if not body and endpoint.body_optional:
                 body = b"{}"
-            call.body = decode_body(self._decoders[operation.method], body)
-        reply = await operation.handle(call)
-        await reply(scope, receive, send)
+            request.body = decode_body(self._decoders[endpoint.method], body)
+        response = await endpoint.handle(request)
+        await response(scope, receive, send)
 
 
 def _params(scope: Scope) -> Mapping[str, str]:

@@ -1,0 +1,112 @@
+"""What a request to the HTTP API may say: its body or its query, and nothing else. The web decodes these strictly; the command line sends
+them."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from holdfast.api.conversation import MOST_MESSAGES
+
+MAX_PAUSE_S = 24 * 3600.0
+
+Title = Annotated[str, Meta(max_length=500)]
+ClientId = Annotated[str, Meta(min_length=1, max_length=200)]
+TurnId = Annotated[str, Meta(min_length=1, max_length=200)]
+# Checked by the store, whose refusal lists the states.
+State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting", "deleted"]})]
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of all request bodies."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all query strings. An unknown parameter changes nothing."""
+
+
+class Nothing(Body, frozen=True):
+    """For a request whose path already says everything."""
+
+
+# sessions
+
+
+class NewSession(Body, frozen=True):
+    title: Title | None = None
+
+
+class SessionsQuery(Query, frozen=True):
+    """`query` searches titles and messages; `before` takes the `next` of the previous page; `state` keeps only sessions in that state."""
+
+    query: Annotated[str, Meta(max_length=1000)] = ""
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    before: Annotated[str, Meta(max_length=100)] | None = None
+    archived: bool = False
+    state: State | None = None
+
+
+class SessionChange(Body, frozen=True):
+    title: Title | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+
+
+class Command(Body, frozen=True):
+    """A command sent again with the same `client_id` is not carried out again."""
+
+    client_id: ClientId | None = None
+
+
+class StopTurn(Command, frozen=True):
+    """`turn_id`: stop this turn and no other. Without it, the turn that is open when the request arrives."""
+
+    turn_id: TurnId | None = None
+
+
+# conversations
+
+
+class NewMessage(Body, frozen=True):
+    """The same `client_id` with the same text again is the same message."""
+
+    text: str
+    client_id: ClientId | None = None
+    mode: Literal["queue", "steer", "interrupt", "reject"] = "queue"
+    attachments: tuple[Any, ...] = ()
+
+
+class MessagesQuery(Query, frozen=True):
+    """`before` takes the `earlier` of the page you have; without it, the newest page."""
+
+    before: Annotated[str, Meta(max_length=500)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_MESSAGES)] = 100
+
+
+class EventsQuery(Query, frozen=True):
+    """`after` continues after an event's id; the header `Last-Event-ID` wins over it."""
+
+    after: str = "0"
+
+
+class Answer(Body, frozen=True):
+    """To a question."""
+
+    text: str
+
+
+# the gateway
+
+
+class Credential(Body, frozen=True):
+    """One of the two."""
+
+    code: str | None = None
+    token: str | None = None
+
+
+class NewPause(Body, frozen=True):
+    """`holder` says who paused the gateway. The pause ends by itself after `for_s` seconds."""
+
+    holder: Annotated[str, Meta(min_length=1, max_length=200)] = "owner"
+    for_s: Annotated[float, Meta(gt=0, le=MAX_PAUSE_S)] = 3600.0
