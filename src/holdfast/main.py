@@ -34,14 +34,14 @@ from holdfast.core.retention import Limits
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports.owners import Owner
-from holdfast.process import handover, leftovers, logs, orders, system
+from holdfast.process import cleanup, handover, logs, stop_requests, system
 from holdfast.process.console import Console
 from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.process.report import Report
 from holdfast.process.restart_note import RestartNote
 from holdfast.process.server import Server, address, listen, most_connections
+from holdfast.process.serving import ServingProcess
 from holdfast.process.supervisor import Kind, Supervisor, kind_of
-from holdfast.process.tenure import Tenure
 from holdfast.process.wakeups import Wakeups
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.connection import check_beside
@@ -75,14 +75,14 @@ def serve(config: Config, *, as_typed: Callable[[str], str], shows_log: bool) ->
 
 
 def _serve_and_stay(config: Config, console: Console) -> int:
-    estate = handover.inherited(os.environ)
-    heir = handover.Heir(estate) if estate else None
-    orders.end_at_once_when_signalled(config.home)
+    inherited = handover.inherited(os.environ)
+    predecessor = handover.Predecessor(inherited) if inherited else None
+    stop_requests.end_at_once_when_signalled(config.home)
     try:
-        tenure, code = _run_loop(_serve(config, heir, console))
+        serving, code = _run_loop(_serve(config, predecessor, console))
     except (Refused, Unavailable) as error:
-        if heir is not None:
-            heir.failed(str(error))
+        if predecessor is not None:
+            predecessor.failed(str(error))
         console.failed(error)
         return exits.refused(error)
     except OSError as error:
@@ -90,13 +90,13 @@ def _serve_and_stay(config: Config, console: Console) -> int:
             raise
         console.failed(StoreFull())
         return exits.FAILED
-    return tenure.front.stay() if tenure.front is not None else code
+    return serving.foreground.stay() if serving.foreground is not None else code
 
 
 def decline(why: str) -> None:
     """Tells the process that wanted this one as its successor why it cannot be."""
-    if estate := handover.inherited(os.environ):
-        handover.Heir(estate).failed(why)
+    if inherited := handover.inherited(os.environ):
+        handover.Predecessor(inherited).failed(why)
 
 
 def _run_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -108,22 +108,22 @@ def _run_loop(work: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(work)
 
 
-async def _serve(config: Config, heir: handover.Heir | None, console: Console) -> tuple[Tenure, int]:
+async def _serve(config: Config, predecessor: handover.Predecessor | None, console: Console) -> tuple[ServingProcess, int]:
     async with AsyncExitStack() as closing:
-        lock = ServingLock(config.home, inherited=heir.estate.lock if heir else None)
+        lock = ServingLock(config.home, inherited=predecessor.inherited.lock if predecessor else None)
         closing.callback(lock.release)
-        listener = socket.socket(fileno=heir.estate.listener) if heir else listen(config.host, config.port)
+        listener = socket.socket(fileno=predecessor.inherited.listener) if predecessor else listen(config.host, config.port)
         closing.callback(listener.close)
         locks = OwnerLocks(config.home)
         report = Report(config.home, locks, address(listener), kind_of(os.environ, os.getpid()), public_origin(config))
-        report.silent = heir is not None  # Until it serves, the file is its predecessor's.
+        report.silent = predecessor is not None  # Until it serves, the file is its predecessor's.
         report.moved(GatewayState.STARTING)
         try:
-            tenure = await _build(config, heir, lock, listener, locks, report, closing, console)
-            code = await tenure.run()
-            if tenure.succeeded_by is None and report.gateway is not None:
+            serving = await _build(config, predecessor, lock, listener, locks, report, closing, console)
+            code = await serving.run()
+            if serving.succeeded_by is None and report.gateway is not None:
                 await _say_how_it_ended(config, console, report.gateway)
-            return tenure, code
+            return serving, code
         except Refused:  # What may work later is tried again, also by a start-up script that looks at this state.
             report.moved(GatewayState.STARTUP_FAILED)
             raise
@@ -131,29 +131,29 @@ async def _serve(config: Config, heir: handover.Heir | None, console: Console) -
 
 async def _build(
     config: Config,
-    heir: handover.Heir | None,
+    predecessor: handover.Predecessor | None,
     lock: ServingLock,
     listener: socket.socket,
     locks: OwnerLocks,
     report: Report,
     closing: AsyncExitStack,
     console: Console,
-) -> Tenure:
+) -> ServingProcess:
     clock, ids = system.SystemClock(), system.RandomIds()
     supervisor = Supervisor(os.environ, os.getpid())
     name = report.owner = ids.new("o")
-    owner_lock = OwnerLock(config.home, name, report.life, after=heir.estate.owner if heir else None)
+    owner_lock = OwnerLock(config.home, name, report.process, after=predecessor.inherited.owner if predecessor else None)
     closing.callback(owner_lock.release)
-    leftovers.sweep(config.home, locks, now=clock.now())
-    if heir is not None:
-        check_beside(heir.estate.schema)
-    store = await open_store(config.home, now=clock.now, expected=heir.estate.database if heir else None)
+    cleanup.sweep(config.home, locks, now=clock.now())
+    if predecessor is not None:
+        check_beside(predecessor.inherited.schema)
+    store = await open_store(config.home, now=clock.now, expected=predecessor.inherited.database if predecessor else None)
     closing.push_async_callback(store.aclose)
     wakeups = Wakeups(config.home / "run", name, lambda: report.gateway.hint() if report.gateway else None)
     closing.callback(wakeups.close)
-    life = report.life
+    process = report.process
     owner = await store.register_owner(
-        Owner(name=name, pid=life.pid, started_at=life.started_at, boot_id=life.boot_id, socket=wakeups.path)
+        Owner(name=name, pid=process.pid, started_at=process.started_at, boot_id=process.boot_id, socket=wakeups.path)
     )
 
     def moved(state: GatewayState) -> None:
@@ -174,7 +174,7 @@ async def _build(
         encode=encode,
         settings=_settings(config),
         restarts=RestartNote(
-            config.home, cuts=supervisor.restarts_us, begin=lambda request: tenure.restart_for_chat(request), now=clock.now
+            config.home, cuts=supervisor.restarts_us, begin=lambda request: serving.restart_for_chat(request), now=clock.now
         ),
         on_state=moved,
     )
@@ -187,8 +187,8 @@ async def _build(
         gateway,
         access=access,
         status=report.status,
-        request_stop=lambda: tenure.stop("asked over HTTP"),
-        request_restart=lambda: tenure.restart(By.OPERATOR, "asked over HTTP"),
+        request_stop=lambda: serving.stop("asked over HTTP"),
+        request_restart=lambda: serving.restart(By.OPERATOR, "asked over HTTP"),
         trusted_proxies=trusted_networks(config),
     )
     tasks = Tasks()
@@ -198,7 +198,7 @@ async def _build(
         code = access.new_code() if supervisor.kind is Kind.PLAIN else None  # What a supervisor keeps is read by others, too.
         console.serving(public_origin(config) or report.url, config.home, config.home / LOG, code=code)
 
-    tenure = Tenure(
+    serving = ServingProcess(
         home=config.home,
         gateway=gateway,
         owner=owner,
@@ -209,15 +209,15 @@ async def _build(
         locks=locks,
         clock=clock,
         supervisor=supervisor,
-        heir=heir,
+        predecessor=predecessor,
         stop_timeout_s=stop_deadline_s(config),
         tasks=tasks,
         database=lambda: store.identity,
-        on_serving=say_where if heir is None else lambda: None,
+        on_serving=say_where if predecessor is None else lambda: None,
     )
     tasks.spawn(_know_peers(store, locks, wakeups), name="peers")
     tasks.spawn(_follow_credentials(config.home, access, token, store), name="credentials")
-    return tenure
+    return serving
 
 
 async def _say_how_it_ended(config: Config, console: Console, gateway: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""Which lives of which processes go on, and signals that reach only the life they are meant for. The operating system is asked."""
+"""Which processes are alive, as the operating system says, and signals that reach only the process they are meant for."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.core.lives import Life, life_in
+from holdfast.core.process_id import ProcessId, process_in
 
 PROC = Path("/proc")
 OWNERS = "owners"
@@ -27,14 +27,14 @@ def boot_id() -> str:
         return ""
 
 
-def this_life() -> Life:
-    life = life_of(os.getpid())
-    assert life is not None
-    return life
+def this_process() -> ProcessId:
+    process = with_pid(os.getpid())
+    assert process is not None
+    return process
 
 
-def life_of(pid: int) -> Life | None:
-    """The life that has this process id now; None where there is none, or only a zombie."""
+def with_pid(pid: int) -> ProcessId | None:
+    """The process that has this pid now; None if there is none, or only a zombie."""
     if not boot_id():
         return _noted_life(pid)
     try:
@@ -43,38 +43,38 @@ def life_of(pid: int) -> Life | None:
         return None
     if fields[STATE] in DEAD:
         return None
-    return Life(pid, int(fields[STARTED]) * 1000 // os.sysconf("SC_CLK_TCK"), boot_id())
+    return ProcessId(pid, int(fields[STARTED]) * 1000 // os.sysconf("SC_CLK_TCK"), boot_id())
 
 
-def _noted_life(pid: int) -> Life | None:
+def _noted_life(pid: int) -> ProcessId | None:
     """Where the system notes the time of day at which a process started, and keeps it."""
     import psutil
 
     try:
         process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else Life(pid, int(process.create_time() * 1000), "")
+        return None if process.status() == psutil.STATUS_ZOMBIE else ProcessId(pid, int(process.create_time() * 1000), "")
     except (psutil.Error, ValueError, OverflowError):
         return None
 
 
-def lives(life: Life) -> bool:
-    """Whether this very life goes on. A zombie is dead."""
-    return life_of(life.pid) == life
+def is_alive(process: ProcessId) -> bool:
+    """Whether this process is still alive. A zombie is dead."""
+    return with_pid(process.pid) == process
 
 
-def send(life: Life, number: int) -> bool:
-    """Signals this life, and never another one that has its process id by now. False where it is over. Raises `PermissionError`."""
+def send_signal(process: ProcessId, number: int) -> bool:
+    """Signals this process, never a later one with the same pid. False if it is gone. Raises `PermissionError`."""
     with contextlib.suppress(ProcessLookupError):
         if not hasattr(os, "pidfd_open"):
-            return _send_to_number(life, number)
+            return _send_to_number(process, number)
         try:
-            handle = os.pidfd_open(life.pid)  # It stays with the process that has the number now, whichever that is.
+            handle = os.pidfd_open(process.pid)  # It stays with the process that has the number now, whichever that is.
         except ProcessLookupError:
             return False
         except OSError:  # The kernel is too old, or does not allow it.
-            return _send_to_number(life, number)
+            return _send_to_number(process, number)
         try:
-            if lives(life):
+            if is_alive(process):
                 signal.pidfd_send_signal(handle, number)
                 return True
         finally:
@@ -83,19 +83,19 @@ def send(life: Life, number: int) -> bool:
 
 
 class Living(NamedTuple):
-    """A process of one home, by its lock. `life` is None while its file cannot be read. `after`: the name of the process whose place it
-    takes. `front`: it only waits for the others.
+    """A living process of one home, known by its lock. `process` is None while the file of the lock cannot be read. `after`: the name of
+    the process it takes over from. `foreground`: it only waits for the others (`process/foreground.py`).
     """
 
     name: str
-    life: Life | None
+    process: ProcessId | None
     after: str | None
-    front: bool
+    foreground: bool
 
 
 def living(home: Path) -> list[Living]:
-    """Everything that lives on a home: it serves, retires, is about to take over, or waits in front of the others. What cannot be asked
-    now counts as living, as far as it is known.
+    """Every living process of a home: the one that serves, those that retire or are about to take over, and the one in the foreground.
+    If the system cannot be asked now, a process counts as living.
     """
     try:
         names = sorted(name for name in os.listdir(home / OWNERS) if not name.startswith("."))
@@ -130,13 +130,13 @@ def is_held(path: Path) -> bool:
 def _read(path: Path) -> Living:
     try:
         said = json.loads(path.read_bytes())
-        return Living(path.name, life_in(said), said.get("after"), bool(said.get("front")))
+        return Living(path.name, process_in(said), said.get("after"), bool(said.get("front")))
     except (OSError, ValueError, AttributeError):
         return Living(path.name, None, None, False)
 
 
-def _send_to_number(life: Life, number: int) -> bool:
-    if not lives(life):
+def _send_to_number(process: ProcessId, number: int) -> bool:
+    if not is_alive(process):
         return False
-    os.kill(life.pid, number)
+    os.kill(process.pid, number)
     return True

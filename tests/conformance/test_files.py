@@ -10,9 +10,9 @@ import pytest
 
 from holdfast import files
 from holdfast.core import planned_stop
-from holdfast.core.lives import Life
+from holdfast.core.process_id import ProcessId
 from holdfast.core.restarts import By, Request
-from holdfast.process import marker, restart_note
+from holdfast.process import restart_note, stop_marker
 from holdfast.process.status import StatusFile
 
 NAME = "note.json"
@@ -78,12 +78,12 @@ def test_a_file_that_could_not_be_made_leaves_the_one_before_it(folder: Path) ->
 
 def test_an_obeyed_marker_and_a_settled_note_are_removed_durably(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D6, C13"""
-    life = Life(1, 2, "boot")
+    process = ProcessId(1, 2, "boot")
     note = restart_note.RestartNote(folder, cuts=True, begin=lambda request: None, now=lambda: 0)
-    files.replace(folder / planned_stop.NAME, {**life.named, "written_at": 0})
+    files.replace(folder / planned_stop.NAME, {**process.fields, "written_at": 0})
     note.keep([Request(id="r1", by=By.OPERATOR)])
     disk = Disk(monkeypatch)
-    marker.clear(folder, life)
+    stop_marker.clear(folder, process)
     note.keep([])
     assert disk.asked == [("unlink", "planned-stop.json"), ("sync", "home"), ("unlink", "restart-pending.json"), ("sync", "home")]
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.lives import Life
 from holdfast.core.planned_stop import COUNTS_FOR_MS, marker, names
+from holdfast.core.process_id import ProcessId
 
 NOW = 1_800_000_000_000
-US = Life(pid=42, started_at=5000, boot_id="b")
+US = ProcessId(pid=42, started_at=5000, boot_id="b")
 
 
 def test_a_marker_names_the_life_it_was_written_for() -> None:
@@ -18,9 +18,16 @@ def test_a_marker_names_the_life_it_was_written_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [Life(43, 5000, "b"), Life(42, 5010, "b"), Life(42, 4990, "b"), Life(42, 5000, "another boot"), Life(0, 0, "")]
+    "other",
+    [
+        ProcessId(43, 5000, "b"),
+        ProcessId(42, 5010, "b"),
+        ProcessId(42, 4990, "b"),
+        ProcessId(42, 5000, "another boot"),
+        ProcessId(0, 0, ""),
+    ],
 )
-def test_a_marker_names_no_other_process_and_no_other_life_of_the_same_number(other: Life) -> None:
+def test_a_marker_names_no_other_process_and_no_other_life_of_the_same_number(other: ProcessId) -> None:
     """D4, D8, C20: numbers are given out again, start times are not."""
     assert not names(marker(US, at=NOW), other, now=NOW)
     assert not names(marker(other, at=NOW), US, now=NOW)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.processes import life_of
+from holdfast.processes import with_pid
 
 
 class Said(NamedTuple):
@@ -40,18 +40,18 @@ def is_one_sentence(text: str) -> bool:
     return text.startswith("holdfast: ") and text.count("\n") == 1 and text.endswith(".\n") and "Traceback" not in text
 
 
-def life_fields(pid: int) -> dict[str, Any]:
+def process_fields(pid: int) -> dict[str, Any]:
     """The life that has this process id, as status file and marker name it."""
-    life = life_of(pid)
-    assert life is not None
-    return life.named
+    process = with_pid(pid)
+    assert process is not None
+    return process.fields
 
 
 def write_status(home: Path, **fields: Any) -> None:
     """A status file that names this very process, so that it is believed."""
     home.mkdir(mode=0o700, exist_ok=True)
     status = {
-        **life_fields(os.getpid()),
+        **process_fields(os.getpid()),
         "gateway_state": "running",
         "url": "http://127.0.0.1:9",
         "started_at": "2026-01-01T00:00:00.000Z",

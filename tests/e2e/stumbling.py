@@ -140,8 +140,8 @@ if __name__ == "__main__":
         (handover, "READY_S", PATIENCE_S),
         (handover, "SERVING_S", PATIENCE_S),
         (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
-        (handover.Heir, "ready", stumbling(handover.Heir.ready, before="loaded", meanwhile="ready", after="told-to-go")),
-        (handover.Heir, "serving", stumbling(handover.Heir.serving, before="about-to-serve", after="serving")),
+        (handover.Predecessor, "ready", stumbling(handover.Predecessor.ready, before="loaded", meanwhile="ready", after="told-to-go")),
+        (handover.Predecessor, "serving", stumbling(handover.Predecessor.serving, before="about-to-serve", after="serving")),
         (life.Life, "let_go", stumbling(life.Life.let_go, before="letting-go", after="let-go")),
         (supervisor.Supervisor, "replaced_by", stumbling_at_once(supervisor.Supervisor.replaced_by, before="heard-serving")),
     ):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app import COMMANDS, LATER
-from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, life_fields, write_status
+from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, process_fields, write_status
 
 SLOW = (
     "asyncio",
@@ -155,7 +155,7 @@ def named(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        write_status(tmp_path, **life_fields(process.pid), running_turns=2)
+        write_status(tmp_path, **process_fields(process.pid), running_turns=2)
         yield process
         process.kill()
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from holdfast import processes
-from holdfast.core.lives import Life, life_in
+from holdfast.core.process_id import ProcessId, process_in
 from tests.e2e.command_line import command, environment
 from tests.e2e.serving import Serving, wait_until
 
@@ -91,31 +91,31 @@ def test_a_life_is_named_without_the_time_of_day(clock: Clock) -> None:
     """C20: the same process, the same name; though the time at which it started is another one."""
     us = os.getpid()
     before = clock.created(us)
-    named = Life(us, processes.this_life().started_at, processes.boot_id())
+    named = ProcessId(us, processes.this_process().started_at, processes.boot_id())
     clock.step(90)
     assert clock.created(us) - before > 80, "this clock does what it says"
-    assert processes.this_life() == named and processes.lives(named)
-    assert not processes.lives(Life(us, named.started_at + 10, named.boot_id)), "another life of the same number"
-    assert not processes.lives(Life(us, named.started_at, "another boot"))
+    assert processes.this_process() == named and processes.is_alive(named)
+    assert not processes.is_alive(ProcessId(us, named.started_at + 10, named.boot_id)), "another life of the same number"
+    assert not processes.is_alive(ProcessId(us, named.started_at, "another boot"))
 
 
 def test_a_process_that_is_over_or_a_zombie_lives_no_more_and_hears_nothing() -> None:
     """C20"""
     with subprocess.Popen(["sleep", "300"]) as process:
-        life = processes.life_of(process.pid)
-        assert life is not None and processes.lives(life)
-        assert not processes.send(Life(life.pid, life.started_at + 10, life.boot_id), signal.SIGKILL), "not meant for this one"
+        named = processes.with_pid(process.pid)
+        assert named is not None and processes.is_alive(named)
+        assert not processes.send_signal(ProcessId(named.pid, named.started_at + 10, named.boot_id), signal.SIGKILL), "not meant for it"
         assert process.poll() is None
-        assert processes.send(life, signal.SIGKILL)
+        assert processes.send_signal(named, signal.SIGKILL)
         wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE)
-        assert not processes.lives(life)
-    assert not processes.lives(life) and not processes.send(life, signal.SIGTERM)
+        assert not processes.is_alive(named)
+    assert not processes.is_alive(named) and not processes.send_signal(named, signal.SIGTERM)
 
 
 def test_what_names_no_life_is_read_as_none() -> None:
     """C20, D7"""
-    named = processes.this_life().named
-    assert life_in(named) == processes.this_life()
+    named = processes.this_process().fields
+    assert process_in(named) == processes.this_process()
     for field in named:
-        assert life_in({**named, field: None}) is None
-        assert life_in({name: value for name, value in named.items() if name != field}) is None
+        assert process_in({**named, field: None}) is None
+        assert process_in({name: value for name, value in named.items() if name != field}) is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from holdfast import marks
+from holdfast import tool_processes
 from tests.e2e.serving import NO_CERTIFICATES, Serving, wait_until
 
 # Measured at a twentieth of it. It was 10 s, and grew with the square of the output.
@@ -17,7 +17,7 @@ SILENCE_S = 1.0
 
 
 def left(serving: Serving) -> int:
-    return len(list(marks.running(serving.home)))
+    return len(list(tool_processes.running(serving.home)))
 
 
 def texts(session: dict[str, Any]) -> str:

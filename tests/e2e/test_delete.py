@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
-from holdfast import marks, processes
-from holdfast.core.lives import Life
+from holdfast import processes, tool_processes
+from holdfast.core.process_id import ProcessId
 from tests.e2e.command_line import holdfast, is_one_sentence
 from tests.e2e.serving import Serving, wait_until
 
@@ -15,8 +15,8 @@ def holds(folder: Path, word: str) -> list[str]:
     return [file.name for file in files if word.encode() in file.read_bytes()]
 
 
-def left_behind(serving: Serving) -> list[Life]:
-    return [life for life, _ in marks.running(serving.home)]
+def left_behind(serving: Serving) -> list[ProcessId]:
+    return [process for process, _ in tool_processes.running(serving.home)]
 
 
 def test_delete_asks_first_and_an_undo_brings_the_conversation_back(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_deleted_conversation_is_gone_from_every_file_of_the_home_after_its_ti
         wait_until(lambda: "holdfast.db" in "".join(holds(serving.home, "zanzibar")))
         with serving.client() as client:
             assert client.delete(f"/api/sessions/{session_id}").status_code == 200
-        wait_until(lambda: not any(processes.lives(life) for life in background), 10)
+        wait_until(lambda: not any(processes.is_alive(process) for process in background), 10)
         wait_until(lambda: not left_behind(serving), 10)
         wait_until(lambda: not holds(serving.home, "zanzibar") and not holds(serving.home, "zan23zibar"), 60)
         assert holds(serving.home, "quicksilver")

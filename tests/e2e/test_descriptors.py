@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from holdfast import marks
+from holdfast import tool_processes
 from tests.e2e.serving import Serving, wait_until
 
 FILES = 160
@@ -156,13 +156,13 @@ def test_a_hand_over_for_which_there_are_no_descriptors_is_refused_and_changes_n
 def test_what_a_dead_gateway_left_running_is_found_also_where_descriptors_are_short_for_a_moment(tmp_path: Path) -> None:
     """P5: a command that is not seen would run next to the next attempt of its turn."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    left = subprocess.Popen(["sleep", "60"], env={marks.VARIABLE: marks.mark(tmp_path, "o_dead")})
+    left = subprocess.Popen(["sleep", "60"], env={tool_processes.VARIABLE: tool_processes.mark(tmp_path, "o_dead")})
     back = threading.Timer(0.3, resource.setrlimit, (resource.RLIMIT_NOFILE, limits))
     try:
-        wait_until(lambda: [life.pid for life, _ in marks.running(tmp_path)] == [left.pid])
+        wait_until(lambda: [process.pid for process, _ in tool_processes.running(tmp_path)] == [left.pid])
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
         back.start()
-        assert marks.kill(tmp_path, lambda owner: owner == "o_dead") == 1
+        assert tool_processes.kill(tmp_path, lambda owner: owner == "o_dead") == 1
         assert left.wait(10) == -signal.SIGKILL
     finally:
         back.cancel()

@@ -14,7 +14,7 @@ import pytest
 from holdfast.core.errors import HandOverFailed
 from holdfast.process.handover import hand_over
 from holdfast.process.locks import OwnerLock, OwnerLocks
-from holdfast.processes import this_life
+from holdfast.processes import this_process
 from tests.e2e.serving import Serving, wait_until
 
 GONE = "is no longer the file that Holdfast opened: it was removed, replaced or moved away."
@@ -87,12 +87,12 @@ def test_a_launcher_that_fails_says_why_in_a_sentence_and_prints_no_traceback(ca
                 ["/no/such/program", "serve"],
                 listener=listener.fileno(),
                 lock=lock.fileno(),
-                front=None,
+                foreground=None,
                 schema=1,
                 database=None,
                 owner="o_1",
                 environment={},
-                let_go=nothing,
+                give_way=nothing,
                 announce=lambda successor: None,
                 given_up=lambda: False,
             )
@@ -108,7 +108,7 @@ def test_a_launcher_that_fails_says_why_in_a_sentence_and_prints_no_traceback(ca
 
 def test_an_owner_that_cannot_be_asked_counts_as_living(tmp_path: Path) -> None:
     """P2: no turn is taken from a process because there are no descriptors left to ask for it."""
-    owner, locks = OwnerLock(tmp_path, "o_1", this_life()), OwnerLocks(tmp_path)
+    owner, locks = OwnerLock(tmp_path, "o_1", this_process()), OwnerLocks(tmp_path)
     (tmp_path / "owners" / "o_2").touch()
     assert (locks.alive("o_1"), locks.alive("o_2"), locks.alive("o_3")) == (True, False, False)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

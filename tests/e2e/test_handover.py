@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, life_fields, write_status
+from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, process_fields, write_status
 from tests.e2e.serving import NO_CERTIFICATES, Reader, Serving, complete_a_turn, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
@@ -77,7 +77,7 @@ def test_a_turn_ends_where_it_began_and_the_new_process_streams_it(tmp_path: Pat
         assert serving.pid == new != old
         serving.post(session_id, "count 3 0")
         (retiring,) = serving.status()["retiring"]
-        assert retiring == {**life_fields(old), "running_turns": 1}
+        assert retiring == {**process_fields(old), "running_turns": 1}
         assert f"process {old}, 1 turn" in holdfast(serving.home, "status").out
         wait_until(lambda: [other["pid"] for other in serving.written["retiring"]] == [old])
 

@@ -12,17 +12,17 @@ from typing import Any
 import psutil
 import pytest
 
-from holdfast.core.lives import Life
-from holdfast.process import marker as markers
-from tests.e2e.command_line import holdfast, is_one_sentence, life_fields, write_status
+from holdfast.core.process_id import ProcessId
+from holdfast.process import stop_marker as markers
+from tests.e2e.command_line import holdfast, is_one_sentence, process_fields, write_status
 from tests.e2e.serving import Serving, now, wait_until
 from tests.fakes.loop import SimLoop
 
 
 def marker_for(pid: int, *, older_ms: int = 0, started_ms: int = 0) -> dict[str, Any]:
     """As `holdfast stop` writes it; or one that is older, or names another life of that pid."""
-    life = life_fields(pid)
-    return life | {"process_started_at": life["process_started_at"] + started_ms, "written_at": now() - older_ms}
+    process = process_fields(pid)
+    return process | {"process_started_at": process["process_started_at"] + started_ms, "written_at": now() - older_ms}
 
 
 def put(serving: Serving, marker: dict[str, Any]) -> Path:
@@ -187,8 +187,8 @@ class Watcher:
 
     def __init__(self, home: Path) -> None:
         self.loop, self.looks, self.stops = SimLoop(), list[float](), 0
-        self.life = Life(os.getpid(), 1, "boot")
-        watching = markers.watch(home, self.life, now=self._now, obeys=lambda: True, stop=self._stop)
+        self.process = ProcessId(os.getpid(), 1, "boot")
+        watching = markers.watch(home, self.process, now=self._now, obeys=lambda: True, stop=self._stop)
         self.task = self.loop.create_task(watching)
 
     def _now(self) -> int:
@@ -219,7 +219,7 @@ def test_the_watcher_looks_each_interval_and_ends_by_itself_once_it_has_fired(wa
     """D1, D5, D6: a marker that stays does not fire twice."""
     watcher.pass_s(2.2)
     assert sorted(set(watcher.looks)) == pytest.approx([0.0, 0.5, 1.0, 1.5, 2.0])
-    (tmp_path / "planned-stop.json").write_text(json.dumps({**watcher.life.named, "written_at": 0}))
+    (tmp_path / "planned-stop.json").write_text(json.dumps({**watcher.process.fields, "written_at": 0}))
     watcher.pass_s(markers.POLL_S)
     assert watcher.task.done() and watcher.stops == 1
     looked = len(watcher.looks)

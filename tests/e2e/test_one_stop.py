@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.e2e.command_line import command, environment, holdfast, life_fields
+from tests.e2e.command_line import command, environment, holdfast, process_fields
 from tests.e2e.serving import Serving, hand_over, now, running, wait_until
 from tests.e2e.test_marker import put
 from tests.e2e.test_windows import STUMBLING, gone, is_interrupted_once
@@ -53,7 +53,7 @@ def test_a_marker_for_a_process_that_serves_no_more_stops_the_whole(serving: Ser
     session_id = running(serving, "tick")
     hand_over(serving)
     front = serving.reaped()
-    put(serving, life_fields(pids[target]) | {"written_at": now()})
+    put(serving, process_fields(pids[target]) | {"written_at": now()})
     assert front.wait(30) == 0 and gone(serving)
     assert serving.written["gateway_state"] == "stopped"
     is_interrupted_once(serving, session_id)

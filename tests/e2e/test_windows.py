@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.core.shutdowns import Shutdown
 from holdfast.store import SqliteStore
-from tests.e2e.command_line import command, environment, holdfast, life_fields
+from tests.e2e.command_line import command, environment, holdfast, process_fields
 from tests.e2e.serving import Serving, now, running, wait_until
 from tests.e2e.test_marker import put
 
@@ -132,7 +132,7 @@ def test_a_marker_alone_in_any_window_ends_both_processes_and_stays(serving: Ser
     """C28, D1: written for the process that the status file names, whichever of the two acts on it."""
     front, session_id = serving.reaped(), running(serving, "tick")
     with held(serving, place):
-        put(serving, life_fields(serving.pid) | {"written_at": now()})
+        put(serving, process_fields(serving.pid) | {"written_at": now()})
     wait_until(lambda: gone(serving))
     assert front.wait(10) == 0 and serving.written["gateway_state"] == "stopped"
     is_interrupted_once(serving, session_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.process import wire
+from holdfast.process import connections
 from holdfast.process.server import most_connections
 from holdfast.web import bodies
 from tests.gateway import sse, web
@@ -121,7 +121,7 @@ async def test_a_head_that_never_ends_is_refused_while_it_comes(served: World, b
 
 
 async def test_a_head_that_drips_in_is_told_so_in_the_end_and_one_that_never_begins_is_closed(served: World) -> None:
-    with patched(wire, HEAD_S=0.1):
+    with patched(connections, HEAD_S=0.1):
         async with connected(served) as dripping, connected(served) as silent:
             await dripping.send(b"GET /healthz HTTP/1.1\r\nHost: ")
             assert await dripping.error() == (408, "too_slow")
@@ -129,7 +129,7 @@ async def test_a_head_that_drips_in_is_told_so_in_the_end_and_one_that_never_beg
 
 
 async def test_the_time_for_a_head_starts_over_with_each_request_of_a_connection(served: World) -> None:
-    with patched(wire, HEAD_S=0.1):
+    with patched(connections, HEAD_S=0.1):
         async with connected(served) as client:
             await client.request()
             assert (await client.answer())[0] == 200
@@ -174,7 +174,7 @@ async def test_a_large_body_has_more_time_while_it_comes_at_a_fair_rate(served: 
 
 
 async def test_a_client_refused_before_its_body_was_read_does_not_keep_the_connection_by_sending_more(served: World) -> None:
-    with patched(wire, LINGER_S=0.2):
+    with patched(connections, LINGER_S=0.2):
         async with connected(served) as client:
             await client.request("/api/sessions", "Content-Type: application/json", "Content-Length: 100000", method="POST")
             assert await client.error() == (401, "not_signed_in")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import marks, processes
+from holdfast import processes, tool_processes
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.lives import Life
 from holdfast.core.output import RESULT_HEAD, RESULT_TAIL
+from holdfast.core.process_id import ProcessId
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.terminal import Terminal
 
@@ -46,8 +46,8 @@ class Bench:
         async with asyncio.timeout(WITHIN_S):
             return await self.terminal.run({"command": command}, context)
 
-    def running(self) -> list[Life]:
-        return [life for life, _ in marks.running(self.folder)]
+    def running(self) -> list[ProcessId]:
+        return [process for process, _ in tool_processes.running(self.folder)]
 
     async def until(self, happened: Any) -> None:
         async with asyncio.timeout(WITHIN_S):
@@ -98,8 +98,8 @@ async def test_the_plain_case(bench: Bench) -> None:
 async def test_what_a_command_leaves_in_the_background_holds_up_nothing_and_is_named(bench: Bench, command: str) -> None:
     """P3: it goes on, and the result says so."""
     result = await bench.run(f"echo before; {command}")
-    [life] = bench.running()
-    assert result == ToolResult(ToolOutcome.DONE, f"before\n(still running in the background: sleep (pid {life.pid}))")
+    [process] = bench.running()
+    assert result == ToolResult(ToolOutcome.DONE, f"before\n(still running in the background: sleep (pid {process.pid}))")
 
 
 async def test_a_command_that_is_busy_in_the_background_is_left_in_peace(bench: Bench) -> None:
@@ -197,7 +197,7 @@ async def test_a_stop_ends_whatever_the_command_started(bench: Bench, command: s
     took = await bench.stopped(command, when=lambda: (bench.folder / "pid").exists() and (bench.folder / "pid").read_text().strip())
     assert took < 5
     assert bench.running() == []
-    assert processes.life_of(await bench.pid("pid")) is None
+    assert processes.with_pid(await bench.pid("pid")) is None
 
 
 async def test_a_hundred_commands_are_stopped_in_the_time_of_one(bench: Bench) -> None:
@@ -224,7 +224,7 @@ async def test_a_stop_of_a_turn_ends_what_its_finished_calls_left_and_nothing_of
     mine = bench.running()
     await bench.run("setsid sleep 601 >/dev/null 2>&1 &", turn="t2")
     assert await bench.terminal.stop("t1") == 1
-    await bench.until(lambda: not any(processes.lives(life) for life in mine))
+    await bench.until(lambda: not any(processes.is_alive(process) for process in mine))
     assert len(bench.running()) == 1
 
 
@@ -251,5 +251,5 @@ async def test_what_a_session_left_in_the_background_ends_with_it_and_nothing_el
         await bench.run(f"sleep 600 >/dev/null 2>&1 & echo $! > {session}", turn=f"t.{session}", session=session)
     other = await bench.pid("s2")
     assert await bench.terminal.end_session("s1") == 1
-    await bench.until(lambda: [life.pid for life in bench.running()] == [other])
+    await bench.until(lambda: [process.pid for process in bench.running()] == [other])
     assert await bench.terminal.end_session("s2") == 1

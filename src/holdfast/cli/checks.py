@@ -271,7 +271,7 @@ def _sane_clock() -> Finding:
 async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Finding:
     known = {owner.name: owner for owner in await store.owners()}
     names = [path.name for path in sorted((place / "owners").glob("*")) if not path.name.startswith(".")]
-    left = [name for name in names if name not in known or not processes.lives(known[name].life)]
+    left = [name for name in names if name not in known or not processes.is_alive(known[name].process)]
     cut = [session for session in await store.open_turns(apart_from=0) if not _is_run(session.owner, known)]
     if not left and not cut:
         return Finding("owners", "ok", "no process died unexpectedly")
@@ -283,7 +283,7 @@ async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Findi
 
 
 def _is_run(owner: int | None, known: dict[str, Any]) -> bool:
-    return any(each.id == owner and processes.lives(each.life) for each in known.values())
+    return any(each.id == owner and processes.is_alive(each.process) for each in known.values())
 
 
 async def _quarantine(lines: offline.ReadingLines) -> Finding:

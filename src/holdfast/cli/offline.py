@@ -188,7 +188,7 @@ async def summaries(store: SqliteStore, *, query: str, limit: int, before: str |
 
 async def _owners_alive(store: SqliteStore) -> set[int]:
     """The owners whose process is alive. A turn of any other owner was interrupted, though nobody has recorded that yet."""
-    return {owner.id for owner in await store.owners() if processes.lives(owner.life)}
+    return {owner.id for owner in await store.owners() if processes.is_alive(owner.process)}
 
 
 def _is_cut(session: Session, living: set[int]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from holdfast import files, processes
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import HUNG_AFTER_S
-from holdfast.core.lives import Life, life_in
+from holdfast.core.process_id import ProcessId, process_in
 
 
 class NotRunning(Unavailable):
@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 def find(home: Path) -> Found:
     status = _read(home / files.STATUS)
-    if status is None or (life := life_in(status)) is None or not processes.lives(life):
+    if status is None or (process := process_in(status)) is None or not processes.is_alive(process):
         return Found(status, False)
     return Found(status, True, _silent_s(home, status))
 
@@ -51,17 +51,21 @@ class Chain:
     def __init__(self, home: Path, status: dict[str, Any] | None) -> None:
         self._home = home
         self._names = {found.name for found in processes.living(home)}
-        self.at_work: list[Life] = []
-        named = [life_in(each) for each in (status or {}, *((status or {}).get("retiring") or ()))]
-        self._named = [life for life in named if life is not None]
+        self.at_work: list[ProcessId] = []
+        named = [process_in(each) for each in (status or {}, *((status or {}).get("retiring") or ()))]
+        self._named = [process for process in named if process is not None]
 
-    def left(self) -> list[Life]:
+    def left(self) -> list[ProcessId]:
         """What of it still lives, the one that serves first."""
         living = processes.living(self._home)
         self._names |= {found.name for found in living if found.after in self._names}
-        known = [found for found in living if found.name in self._names and found.life is not None]
-        self.at_work = [found.life for found in known if found.life and not found.front]
-        return [life for life in dict.fromkeys((*self._named, *(found.life for found in known))) if life and processes.lives(life)]
+        known = [found for found in living if found.name in self._names and found.process is not None]
+        self.at_work = [found.process for found in known if found.process and not found.foreground]
+        return [
+            process
+            for process in dict.fromkeys((*self._named, *(found.process for found in known)))
+            if process and processes.is_alive(process)
+        ]
 
 
 def require(home: Path) -> dict[str, Any]:

@@ -1,20 +1,20 @@
-"""The planned-stop marker: which life of which process is asked to stop, and for how long the asking counts."""
+"""The planned-stop marker: which process is asked to stop, and for how long the request counts."""
 
 from typing import Any
 
-from holdfast.core.lives import Life, life_in
+from holdfast.core.process_id import ProcessId, process_in
 
 NAME = "planned-stop.json"
 COUNTS_FOR_MS = 60_000
 
 
-def marker(life: Life, *, at: int) -> dict[str, Any]:
-    return {**life.named, "written_at": at}
+def marker(process: ProcessId, *, at: int) -> dict[str, Any]:
+    return {**process.fields, "written_at": at}
 
 
-def names(marker: dict[str, Any] | None, life: Life, *, now: int) -> bool:
-    """Whether a marker asks this life to stop, and is young enough to count."""
-    if marker is None or life_in(marker) != life:
+def names(marker: dict[str, Any] | None, process: ProcessId, *, now: int) -> bool:
+    """Whether a marker asks this process to stop, and is young enough to count."""
+    if marker is None or process_in(marker) != process:
         return False
     return not stale(marker, now=now)
 

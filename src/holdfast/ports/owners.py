@@ -4,12 +4,12 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.core.lives import Life
+from holdfast.core.process_id import ProcessId
 from holdfast.core.shutdowns import Shutdown
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """One life of one process. `id` is given by the store; `name` is also the name of its lock. `draining`: why it has begun to stop, as
+    """One process. `id` is given by the store; `name` is also the name of its lock. `draining`: why it has begun to stop, as
     its running turns are told (`shutdown_timeout`, `restart_timeout`); set by `record_drain` alone. `told`: the stop that another process
     passed on to it; set by `tell_owners` alone.
     """
@@ -24,8 +24,8 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     told: Shutdown | None = None
 
     @property
-    def life(self) -> Life:
-        return Life(self.pid, self.started_at, self.boot_id)
+    def process(self) -> ProcessId:
+        return ProcessId(self.pid, self.started_at, self.boot_id)
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -40,25 +40,25 @@ class Owners(Protocol):
     """Owners, starts and pauses. Every method keeps to the contract of `ports.store`."""
 
     async def register_owner(self, owner: Owner) -> int:
-        """The number under which this life of this process holds leases. The same name again gives the same number; no
+        """The number under which this process holds leases. The same name again gives the same number; no
         number is ever given to another name.
         """
 
     async def owners(self) -> list[Owner]: ...
 
     async def record_start(self, owner: int, *, at: int) -> int:
-        """This life begins to serve. Gives how many starts in a row before it died without an end, without a completed turn and
+        """This process begins to serve. Gives how many starts in a row before it died without an end, without a completed turn and
         without having been called sound; a death for which a session is suspended is left out. The same owner again changes nothing.
         """
 
     async def record_sound(self, owner: int) -> None:
-        """This life has been healthy for long enough to be trusted."""
+        """This process has been healthy for long enough to be trusted."""
 
     async def deaths(self, *, before: int, since: int) -> int:
         """How many starts at or after a time, by owners before this one, have no end on record: neither a stop nor a hand-over."""
 
     async def record_drain(self, owner: int, *, reason: str) -> None:
-        """This life begins to stop. Turns found running after its death were interrupted for this reason, not by a crash (C27)."""
+        """This process begins to stop. Turns found running after its death were interrupted for this reason, not by a crash (C27)."""
 
     async def tell_owners(self, stop: Shutdown, *, by: int | None) -> None:
         """Passes a stop on to every owner other than `by`, joined with what each was told before. None of them starts or takes a turn
@@ -66,7 +66,7 @@ class Owners(Protocol):
         """
 
     async def record_end(self, owner: int, *, ended: bool = True) -> None:
-        """This life ends on purpose; or, after all, does not."""
+        """This process ends on purpose; or, after all, does not."""
 
     async def running_by_owner(self) -> dict[int, int]:
         """How many turns each owner runs; those that run none are not in it."""

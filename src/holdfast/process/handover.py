@@ -2,7 +2,7 @@
 
 The two talk in lines of JSON over a socket of their own:
 
-    new: {"ready": {"life", "version"}}                 it has loaded code and settings, opened the store, and could serve
+    new: {"ready": {"process", "version"}}                 it has loaded code and settings, opened the store, and could serve
     old: {"go": true}                                   the old one starts no more turns and sends no more replies
     new: {"serving": true}                              it serves; the old one lets go of lock and listener
     old: {"announced": true}                            the service manager knows the new main process
@@ -13,7 +13,7 @@ said it is killed. The new one waits for its "go" as long as it takes. When the 
 the serving lock is the new one's alone, and it serves.
 
 The new process is no child of the old one: it is started through a second fork, so that a service manager takes it for its own, and in a
-session of its own, so that Ctrl-C at a terminal is heard by the process in front alone.
+session of its own, so that Ctrl-C at a terminal is heard by the foreground process alone.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ import structlog
 
 from holdfast import processes
 from holdfast.core.errors import HandOverFailed, StoppedInstead
-from holdfast.core.lives import Life
+from holdfast.core.process_id import ProcessId
 from holdfast.store.ground import Identity
 
 VARIABLE = "HOLDFAST_SUCCESSION"
@@ -60,20 +60,20 @@ except OSError as error:
 log = structlog.get_logger()
 
 
-class Estate(msgspec.Struct, frozen=True, kw_only=True):
+class Inheritance(msgspec.Struct, frozen=True, kw_only=True):
     """What the old process leaves: open descriptors, and what the new one must know of it. `owner`: the name of its lock."""
 
     listener: int
     lock: int
     wire: int
-    front: int | None
+    foreground: int | None = msgspec.field(name="front")
     schema: int
     owner: str
     database: Identity | None = None
 
 
 class Successor(msgspec.Struct, frozen=True, kw_only=True):
-    life: Life
+    process: ProcessId
     version: str
 
 
@@ -85,16 +85,16 @@ async def hand_over(
     *,
     listener: int,
     lock: int,
-    front: int | None,
+    foreground: int | None,
     schema: int,
     database: Identity | None,
     owner: str,
     environment: Mapping[str, str],
-    let_go: Callable[[], Awaitable[None]],
+    give_way: Callable[[], Awaitable[None]],
     announce: Callable[[Successor], None],
     given_up: Callable[[], bool],
 ) -> Successor:
-    """Starts the new process and gives everything over. `let_go` is awaited before it may begin; when this raises `HandOverFailed`,
+    """Starts the new process and gives everything over. `give_way` is awaited before it may begin; when this raises `HandOverFailed`,
     the new process is gone and the caller takes back what it let go of.
     """
     try:
@@ -104,9 +104,11 @@ async def hand_over(
         raise _not_started(error.strerror) from error
     with door:
         wire = theirs.fileno()
-        estate = Estate(listener=listener, lock=lock, wire=wire, front=front, schema=schema, owner=owner, database=database)
+        inherited = Inheritance(
+            listener=listener, lock=lock, wire=wire, foreground=foreground, schema=schema, owner=owner, database=database
+        )
         try:
-            launched = await _launch(command, estate, environment)
+            launched = await _launch(command, inherited, environment)
         except HandOverFailed:
             ours.close()
             raise
@@ -115,7 +117,7 @@ async def hand_over(
         reader, writer = await asyncio.open_connection(sock=ours)
         try:
             successor = msgspec.convert(await _hear(reader, "ready", READY_S, given_up), Successor)
-            await let_go()
+            await give_way()
             with contextlib.suppress(OSError):  # One that is gone says nothing more, and that is noticed next.
                 _say(door, {"go": True})
             await _hear_serving(reader, door, given_up)
@@ -152,26 +154,26 @@ async def _rest(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-def _end(launched: Life | None) -> None:
+def _end(launched: ProcessId | None) -> None:
     """Returns when it is gone: whatever comes after finds the lock and the listener with one process only."""
-    if launched is not None and processes.send(launched, signal.SIGKILL):
+    if launched is not None and processes.send_signal(launched, signal.SIGKILL):
         deadline = time.monotonic() + GONE_S
-        while processes.lives(launched) and time.monotonic() < deadline:
+        while processes.is_alive(launched) and time.monotonic() < deadline:
             time.sleep(GONE_LOOK_S)
 
 
-async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[str, str]) -> Life | None:
+async def _launch(command: Sequence[str], inherited: Inheritance, environment: Mapping[str, str]) -> ProcessId | None:
     """The new process; None where it is gone already."""
     try:
         told, tell = os.pipe()
     except OSError as error:
         raise _not_started(error.strerror) from error
-    given = [estate.listener, estate.lock, estate.wire, *([] if estate.front is None else [estate.front])]
+    given = [inherited.listener, inherited.lock, inherited.wire, *([] if inherited.foreground is None else [inherited.foreground])]
     try:
         launcher = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", "-c", LAUNCH, str(tell), *command),
             pass_fds=[*given, tell],
-            env={**environment, VARIABLE: msgspec.json.encode(estate).decode()},
+            env={**environment, VARIABLE: msgspec.json.encode(inherited).decode()},
         )
     except OSError as error:
         os.close(told)
@@ -183,7 +185,7 @@ async def _launch(command: Sequence[str], estate: Estate, environment: Mapping[s
         said = dict(line.split(" ", 1) for line in wire.read().decode("utf-8", "replace").splitlines())
     if "pid" not in said or "failed" in said:
         raise _not_started(said.get("failed"))
-    return processes.life_of(int(said["pid"]))
+    return processes.with_pid(int(said["pid"]))
 
 
 def _not_started(why: str | None) -> HandOverFailed:
@@ -234,42 +236,42 @@ def _say(wire: socket.socket, words: dict[str, Any]) -> None:
 # --- the new process
 
 
-def inherited(environment: MutableMapping[str, str]) -> "Estate | None":
+def inherited(environment: MutableMapping[str, str]) -> "Inheritance | None":
     """What an old process left to this one. Taken out of the environment, and kept from this process's own children."""
     text = environment.pop(VARIABLE, None)
     if text is None:
         return None
-    estate = msgspec.json.decode(text, type=Estate)
-    for descriptor in (estate.listener, estate.lock, estate.wire, estate.front):
+    inherited = msgspec.json.decode(text, type=Inheritance)
+    for descriptor in (inherited.listener, inherited.lock, inherited.wire, inherited.foreground):
         if descriptor is not None:
             os.set_inheritable(descriptor, False)
-    return estate
+    return inherited
 
 
-class Heir:
+class Predecessor:
     """The new process's side of the wire."""
 
-    def __init__(self, estate: Estate) -> None:
-        self.estate = estate
-        self._wire = socket.socket(fileno=estate.wire)
+    def __init__(self, inherited: Inheritance) -> None:
+        self.inherited = inherited
+        self._wire = socket.socket(fileno=inherited.wire)
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def ready(self, successor: Successor, lives: Callable[[str], bool]) -> None:
-        """Says that it could serve, and waits until it may: it is told so, or the old process is gone (`lives` of its owner is false)."""
+    async def ready(self, successor: Successor, is_alive: Callable[[str], bool]) -> None:
+        """Says that it could serve, and waits until it may: it is told so, or the old process is gone (its owner is not alive)."""
         self._reader, self._writer = await asyncio.open_connection(sock=self._wire.dup())
         try:
             _say(self._wire, {"ready": msgspec.to_builtins(successor)})
             await _next(self._reader, "go")
         except (HandOverFailed, OSError) as error:
-            await self._outlive(lives, error)
+            await self._outlive(is_alive, error)
 
-    async def serving(self, lives: Callable[[str], bool]) -> None:
+    async def serving(self, is_alive: Callable[[str], bool]) -> None:
         """Says that it serves. From then on it does, whatever becomes of the old process."""
         try:
             _say(self._wire, {"serving": True})
         except OSError as error:
-            await self._outlive(lives, error)
+            await self._outlive(is_alive, error)
 
     async def announced(self) -> None:
         """Returns when the service manager knows of it, or nobody is left who could say so."""
@@ -280,10 +282,10 @@ class Heir:
             log.warning("the process before this one did not say goodbye", error=str(error))
         self._writer.close()
 
-    async def _outlive(self, lives: Callable[[str], bool], error: Exception) -> None:
+    async def _outlive(self, is_alive: Callable[[str], bool], error: Exception) -> None:
         """Nobody hears this process. An old one that does not want it kills it; one that is gone has left it the serving lock."""
         log.warning("the process before this one does not answer", error=str(error))
-        while lives(self.estate.owner):  # noqa: ASYNC110 - a lock of another process has no event.
+        while is_alive(self.inherited.owner):  # noqa: ASYNC110 - a lock of another process has no event.
             await asyncio.sleep(GONE_LOOK_S)
 
     def failed(self, why: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast import processes
 from holdfast.core.errors import Held, Refused
-from holdfast.core.lives import Life
+from holdfast.core.process_id import ProcessId
 
 
 class AlreadyServing(Held):
@@ -63,11 +63,12 @@ def _read(descriptor: int) -> dict[str, Any]:
 
 
 class OwnerLock:
-    """The proof that one life of one process goes on: a lock on `owners/<name>`. The file says which one (`processes.living` reads it);
-    `after` is the name of the process whose place it takes. One that is in `front` only waits for the others.
+    """The proof that a process is alive: a lock on `owners/<name>`, which the system releases when the process dies. The file says which
+    process it is (`processes.living` reads it). `after`: the name of the process it takes over from. `foreground`: it only waits for the
+    others.
     """
 
-    def __init__(self, home: Path, name: str, life: Life, *, after: str | None = None, front: bool = False) -> None:
+    def __init__(self, home: Path, name: str, process: ProcessId, *, after: str | None = None, foreground: bool = False) -> None:
         folder = home / processes.OWNERS
         folder.mkdir(mode=0o700, exist_ok=True)
         self._path = folder / name
@@ -76,7 +77,7 @@ class OwnerLock:
         self._descriptor = os.open(making, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         if not _try_lock(self._descriptor):
             raise Refused(f"The lock {self._path} cannot be taken.")
-        os.pwrite(self._descriptor, json.dumps({**life.named, "after": after, "front": front}).encode(), 0)
+        os.pwrite(self._descriptor, json.dumps({**process.fields, "after": after, "front": foreground}).encode(), 0)
         os.rename(making, self._path)
 
     def release(self) -> None:

@@ -35,7 +35,7 @@ class Report:
         self._home, self._locks, self.url, self._supervisor = home, locks, url, supervisor
         self._public_url = public_url
         self._file = StatusFile(home)
-        self.life = processes.this_life()
+        self.process = processes.this_process()
         self.started_at = self._since = now_text()
         self.gateway: Gateway | None = None
         self.owner: str | None = None  # Its lock in the home folder proves that this process lives.
@@ -81,7 +81,7 @@ class Report:
         running = await self.gateway.store.running_by_owner()
         heirs = {found.name for found in processes.living(self._home) if found.after == self.owner}
         return [
-            {**owner.life.named, "running_turns": running.get(owner.id, 0)}
+            {**owner.process.fields, "running_turns": running.get(owner.id, 0)}
             for owner in await self.gateway.store.owners()
             if owner.name != self.owner and owner.name not in heirs and self._locks.alive(owner.name)
         ]
@@ -90,7 +90,7 @@ class Report:
         gateway = self.gateway
         paused = gateway.life.paused if gateway else None
         return {
-            **self.life.named,
+            **self.process.fields,
             "started_at": self.started_at,
             "version": __version__,
             "gateway_state": self._state,

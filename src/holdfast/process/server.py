@@ -12,7 +12,7 @@ import uvicorn
 
 from holdfast.config import BadConfig
 from holdfast.core.errors import Held
-from holdfast.process.wire import Config, Connections
+from holdfast.process.connections import Config, Connections
 
 BACKLOG = 2048
 MOST = 10_000

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast import marks, processes
+from holdfast import processes, tool_processes
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.lives import Life
 from holdfast.core.output import RESULT_HEAD, RESULT_TAIL, Ends
+from holdfast.core.process_id import ProcessId
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools import shell as shells
 from holdfast.tools.shell import Shell
@@ -40,7 +40,7 @@ class Terminal:
     effect = Effect.UNSAFE
 
     def __init__(self, *, home: Path, owner: str, folder: Path, environment: dict[str, str]) -> None:
-        self._home, self._mark, self._folder = home, marks.mark(home, owner), folder
+        self._home, self._mark, self._folder = home, tool_processes.mark(home, owner), folder
         self._environment = {name: environment[name] for name in ALLOWED if name in environment}
         self._census = Census(home)
         self._left: set[Shell] = set()
@@ -65,12 +65,12 @@ class Terminal:
 
     def _context(self, context: ToolContext, call: str) -> dict[str, str]:
         return {
-            marks.SESSION: context.session_id,
+            tool_processes.SESSION: context.session_id,
             "HOLDFAST_SESSION_KEY": context.session_key,
             "HOLDFAST_GENERATION": str(context.generation),
-            marks.TURN: context.turn_id,
-            marks.CALL: call,
-            marks.VARIABLE: self._mark,
+            tool_processes.TURN: context.turn_id,
+            tool_processes.CALL: call,
+            tool_processes.VARIABLE: self._mark,
         }
 
     async def _left_running(self, call: str) -> list[str]:
@@ -79,7 +79,7 @@ class Terminal:
         if not found:
             return []
         await asyncio.sleep(LEFT_S)
-        named = [(marks.name(life), life.pid) for life in found if processes.lives(life)]
+        named = [(tool_processes.name(process), process.pid) for process in found if processes.is_alive(process)]
         return [f"{name or 'a process'} (pid {pid})" for name, pid in named]
 
     def _let_go(self, shell: Shell) -> None:
@@ -97,7 +97,7 @@ class Terminal:
         await self._signal(call, signal.SIGTERM)
         await _within(TERM_GRACE_S, self._gone(call))
         shell.signal_group(signal.SIGKILL)
-        for _ in range(marks.PASSES):
+        for _ in range(tool_processes.PASSES):
             if not await self._signal(call, signal.SIGKILL):
                 break
         await _within(KILL_S, shell.exited.wait())  # Where the system does not let it die yet, nobody waits for it.
@@ -106,9 +106,9 @@ class Terminal:
     async def _signal(self, call: str, number: int) -> bool:
         """Reaches every process of the call that is there; false when there is none. Many calls that end at once share their looking."""
         found = await self._census.running(call)
-        for life in found:
+        for process in found:
             with contextlib.suppress(PermissionError):  # It runs as somebody else by now.
-                processes.send(life, number)
+                processes.send_signal(process, number)
         return bool(found)
 
     async def _gone(self, call: str) -> None:
@@ -117,16 +117,18 @@ class Terminal:
 
     async def stop(self, turn_id: str) -> int:
         return await asyncio.to_thread(
-            marks.kill_chosen,
+            tool_processes.kill_chosen,
             self._home,
-            lambda environment: environment.get(marks.TURN) == turn_id and environment[marks.VARIABLE] == self._mark,
+            lambda environment: environment.get(tool_processes.TURN) == turn_id and environment[tool_processes.VARIABLE] == self._mark,
         )
 
     async def end_session(self, session_id: str) -> int:
-        return await asyncio.to_thread(marks.kill_chosen, self._home, lambda environment: environment.get(marks.SESSION) == session_id)
+        return await asyncio.to_thread(
+            tool_processes.kill_chosen, self._home, lambda environment: environment.get(tool_processes.SESSION) == session_id
+        )
 
     async def reap(self, lives: Callable[[str], bool]) -> int:
-        killed = await asyncio.to_thread(marks.kill, self._home, lambda owner: not lives(owner))
+        killed = await asyncio.to_thread(tool_processes.kill, self._home, lambda owner: not lives(owner))
         if not lives(self._mark.rpartition("/")[2]):
             for shell in self._left:
                 shell.close()
@@ -141,9 +143,9 @@ class Census:
         self._home = home
         self._looking = asyncio.Lock()
         self._begun = 0
-        self._found: dict[str, list[Life]] = {}
+        self._found: dict[str, list[ProcessId]] = {}
 
-    async def running(self, call: str) -> list[Life]:
+    async def running(self, call: str) -> list[ProcessId]:
         asked = self._begun
         async with self._looking:
             if self._begun == asked:
@@ -151,10 +153,10 @@ class Census:
                 self._found = await asyncio.to_thread(self._look)
             return self._found.get(call, [])
 
-    def _look(self) -> dict[str, list[Life]]:
-        found: dict[str, list[Life]] = {}
-        for life, environment in marks.running(self._home):
-            found.setdefault(environment.get(marks.CALL, ""), []).append(life)
+    def _look(self) -> dict[str, list[ProcessId]]:
+        found: dict[str, list[ProcessId]] = {}
+        for process, environment in tool_processes.running(self._home):
+            found.setdefault(environment.get(tool_processes.CALL, ""), []).append(process)
         return found
 
 

@@ -13,7 +13,7 @@ from holdfast.cli.options import chosen_home, home, home_option, note
 from holdfast.core.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
-    from holdfast.core.lives import Life
+    from holdfast.core.process_id import ProcessId
 
 # A gateway ends itself at its deadline; only one that cannot even do that is killed from here.
 GRACE_S = 5.0
@@ -99,7 +99,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
     click.echo(f"Stopped (process {asked.pid}, {took(time.monotonic() - began)}).")
 
 
-def _mark(life: "Life") -> bool:
+def _mark(process: "ProcessId") -> bool:
     """Announces the stop on disk, before anything is done: however the process ends, it is an operator's stop. False where it cannot be
     written; then HTTP or a signal of our own announces it (D9).
     """
@@ -107,7 +107,7 @@ def _mark(life: "Life") -> bool:
     from holdfast.core import planned_stop
 
     try:
-        files.replace(home() / planned_stop.NAME, planned_stop.marker(life, at=time.time_ns() // 1_000_000))
+        files.replace(home() / planned_stop.NAME, planned_stop.marker(process, at=time.time_ns() // 1_000_000))
     except OSError as error:
         note(f"The stop marker {home() / planned_stop.NAME} cannot be written ({error.strerror}). Stopping without it.")
         return False
@@ -121,26 +121,26 @@ def _leave_stopped() -> None:
         files.leave_stopped(home())
 
 
-def _force(left: list["Life"], status: dict[str, Any]) -> int | None:
+def _force(left: list["ProcessId"], status: dict[str, Any]) -> int | None:
     """Kills the processes and what their tools run; gives how many turns were interrupted by that, None where nobody can know (C29)."""
-    from holdfast import marks, processes
+    from holdfast import processes, tool_processes
 
     if status.get("supervisor") == "systemd":
         from holdfast.install.systemctl import want_stopped
 
         want_stopped(status["pid"], os.environ)
-    for life in left:
-        processes.send(life, signal.SIGKILL)
+    for process in left:
+        processes.send_signal(process, signal.SIGKILL)
     deadline = time.monotonic() + GONE_S
-    while any(processes.lives(life) for life in left) and time.monotonic() < deadline:
+    while any(processes.is_alive(process) for process in left) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     owners, turns = _left_by(left) or ([str(status.get("owner"))], None)
-    marks.kill(home(), lambda owner: owner in owners)
+    tool_processes.kill(home(), lambda owner: owner in owners)
     _leave_stopped()
     return turns
 
 
-def _left_by(gone: list["Life"]) -> tuple[list[str], int] | None:
+def _left_by(gone: list["ProcessId"]) -> tuple[list[str], int] | None:
     """From the store: the names of these owners, and how many turns they ran."""
     from holdfast.cli import offline
     from holdfast.core.errors import HoldfastError
@@ -148,7 +148,7 @@ def _left_by(gone: list["Life"]) -> tuple[list[str], int] | None:
 
     async def look(store: SqliteStore, _: object) -> tuple[list[str], int]:
         owners, running = await store.owners(), await store.running_by_owner()
-        dead = [owner for owner in owners if owner.life in gone]
+        dead = [owner for owner in owners if owner.process in gone]
         return [owner.name for owner in dead], sum(running.get(owner.id, 0) for owner in dead)
 
     try:
@@ -180,7 +180,7 @@ class Forced(Unavailable):
         )
 
 
-def _ask_to_stop(life: "Life", at_work: list["Life"], patience_s: float, *, marked: bool) -> None:
+def _ask_to_stop(process: "ProcessId", at_work: list["ProcessId"], patience_s: float, *, marked: bool) -> None:
     """Over HTTP; where that fails, by a signal: one that the marker announces, or one that announces itself. Where no signal can be sent,
     the marker alone does it. A process that does not answer may not tell the others either, so they are then signalled from here (C30).
     """
@@ -195,14 +195,14 @@ def _ask_to_stop(life: "Life", at_work: list["Life"], patience_s: float, *, mark
     except HoldfastError:
         pass
     try:
-        processes.send(life, signal.SIGTERM if marked else signal.Signals[Signal.ANNOUNCED])
+        processes.send_signal(process, signal.SIGTERM if marked else signal.Signals[Signal.ANNOUNCED])
     except PermissionError:
         if not marked:
-            raise Refused(f"Process {life.pid} belongs to another user. Run this as that user, or as root.") from None
+            raise Refused(f"Process {process.pid} belongs to another user. Run this as that user, or as root.") from None
     for other in at_work:
-        if other != life:
+        if other != process:
             with contextlib.suppress(PermissionError):
-                processes.send(other, signal.Signals[Signal.ANNOUNCED])
+                processes.send_signal(other, signal.Signals[Signal.ANNOUNCED])
 
 
 def _default_timeout_s() -> float:

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import structlog
 
-from holdfast import files, marks, processes
+from holdfast import files, processes, tool_processes
 from holdfast.core import exits, planned_stop, shutdowns
 from holdfast.core.errors import Unavailable
 from holdfast.core.exits import Signal
-from holdfast.core.lives import Life, life_in
+from holdfast.core.process_id import ProcessId, process_in
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports.store import Store
-from holdfast.process import marker
+from holdfast.process import stop_marker
 from holdfast.process.report import Report
 from holdfast.process.supervisor import at_terminal
 from holdfast.process.watchdog import Watchdog
@@ -36,17 +36,17 @@ FORCED = "Stopped by force. What was accepted is on disk, and interrupted answer
 log = structlog.get_logger()
 
 
-class Ear:
-    """Makes stops of signals. `unheard`: those that nobody has acted on yet. `interrupts`: how often Ctrl-C was pressed."""
+class Signals:
+    """Makes stops of signals. `pending`: those that nobody has acted on yet. `interrupts`: how often Ctrl-C was pressed."""
 
-    def __init__(self, home: Path, life: Life, now: Callable[[], int]) -> None:
-        self._home, self._life, self._now = home, life, now
-        self.unheard: list[Signal] = []
+    def __init__(self, home: Path, process: ProcessId, now: Callable[[], int]) -> None:
+        self._home, self._process, self._now = home, process, now
+        self.pending: list[Signal] = []
         self.interrupts = 0
 
     def catch(self, number: int) -> None:
         named = Signal(signal.Signals(number).name)
-        self.unheard.append(named)
+        self.pending.append(named)
         if named is Signal.INT and at_terminal():
             self.interrupts += 1
 
@@ -57,10 +57,10 @@ class Ear:
     @property
     def marked(self) -> bool:
         """Whether a marker names this process."""
-        return marker.names(self._home, self._life, now=self._now())
+        return stop_marker.names(self._home, self._process, now=self._now())
 
 
-class Orders:
+class StopRequests:
     """`asked` is set by the first request; `shutdown` is what all of them say together, and `on_stop` is called whenever that changes.
     `on_hup`: what SIGHUP means where a supervisor sends it.
     """
@@ -83,7 +83,7 @@ class Orders:
         self._tasks, self._watchdog, self._stop_timeout_s = tasks, watchdog, stop_timeout_s
         self._on_stop, self._on_hup = on_stop, on_hup
         self._passing: asyncio.Task[None] | None = None
-        self.ear = Ear(home, report.life, now)
+        self.signals = Signals(home, report.process, now)
         self.shutdown: Shutdown | None = None
         self.asked = asyncio.Event()
 
@@ -103,15 +103,15 @@ class Orders:
         self.asked.set()
         self._on_stop(whole)
 
-    def settle(self) -> None:
+    def report_pending(self) -> None:
         """Acts on what a loop that hangs has never heard of, as far as the report goes."""
-        for named in list(self.ear.unheard):
-            shutdown = shutdowns.joined(self.shutdown, self.ear.understood(named))
+        for named in list(self.signals.pending):
+            shutdown = shutdowns.joined(self.shutdown, self.signals.understood(named))
             self._report.why, self._report.planned = shutdown.why, shutdown.planned
 
     @property
     def forced(self) -> bool:
-        return self.ear.interrupts >= FORCES
+        return self.signals.interrupts >= FORCES
 
     # how it is heard
 
@@ -120,7 +120,7 @@ class Orders:
 
         def on_signal(number: int, frame: object) -> None:
             """Not the loop's own handler: one that hangs would never hear of it, and the deadline counts from the signal on (C23)."""
-            self.ear.catch(number)
+            self.signals.catch(number)
             if number != signal.SIGHUP or self._on_hup is None:
                 if self.shutdown is None:
                     self._report.planned = False  # Nobody's word, until the loop has heard of it and looked closer.
@@ -134,9 +134,9 @@ class Orders:
             # Started by `nohup`, it stays when its terminal is closed.
             if number != signal.SIGHUP or self._on_hup is not None or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, on_signal)
-        watching = marker.watch(
+        watching = stop_marker.watch(
             self._home,
-            self._report.life,
+            self._report.process,
             now=self._now,
             obeys=lambda: self.shutdown is None or not self.shutdown.planned,
             stop=lambda: self.stop(Shutdown(why=planned_stop.NAME, planned=True)),
@@ -145,16 +145,16 @@ class Orders:
         self._tasks.spawn(self._follow_row(), name="stop passed on")
 
     def _act(self) -> None:
-        while self.ear.unheard:
-            named = self.ear.unheard.pop(0)
+        while self.signals.pending:
+            named = self.signals.pending.pop(0)
             if named is Signal.HUP and self._on_hup is not None:
                 self._on_hup()
             else:
-                self.stop(self.ear.understood(named))
+                self.stop(self.signals.understood(named))
 
     def look_once_more(self) -> None:
         """A marker that came after the last look is obeyed as well: nobody else would."""
-        if self.ear.marked:
+        if self.signals.marked:
             self.stop(Shutdown(why=planned_stop.NAME, planned=True))
 
     async def _follow_row(self) -> None:
@@ -178,7 +178,7 @@ class Orders:
                 await self._store.tell_owners(shutdown, by=self._owner)
         except (TimeoutError, Unavailable) as error:
             log.warning("the others cannot be told by record and are signalled", error=str(error) or "no answer in time")
-            signal_others(self._home, self._report.life, shutdown, now=self._now())
+            signal_others(self._home, self._report.process, shutdown, now=self._now())
 
 
 SIGNALS = tuple(signal.Signals[named] for named in Signal)
@@ -186,13 +186,13 @@ SIGNALS = tuple(signal.Signals[named] for named in Signal)
 
 def end_at_once_when_signalled(home: Path) -> None:
     """Until somebody listens: a process that only starts has begun nothing, so it simply ends, with what that means to its supervisor."""
-    ear = Ear(home, processes.this_life(), now=lambda: time.time_ns() // 1_000_000)
+    signals = Signals(home, processes.this_process(), now=lambda: time.time_ns() // 1_000_000)
 
     def on_signal(number: int, frame: object) -> None:
-        ear.catch(number)
-        planned = ear.understood(Signal(signal.Signals(number).name)).planned
+        signals.catch(number)
+        planned = signals.understood(Signal(signal.Signals(number).name)).planned
         with contextlib.suppress(OSError, ValueError):
-            if planned and life_in(files.read(home / files.STATUS) or {}) == processes.this_life():
+            if planned and process_in(files.read(home / files.STATUS) or {}) == processes.this_process():
                 files.leave_stopped(home)
         os._exit(exits.code(exits.End.STOP, announced=planned))
 
@@ -201,29 +201,31 @@ def end_at_once_when_signalled(home: Path) -> None:
             signal.signal(number, on_signal)
 
 
-def others(home: Path, life: Life) -> list[Life]:
+def others(home: Path, process: ProcessId) -> list[ProcessId]:
     """What lives on this home besides this process and those that only wait in front."""
-    return [other.life for other in processes.living(home) if other.life is not None and other.life != life and not other.front]
+    return [
+        other.process for other in processes.living(home) if other.process is not None and other.process != process and not other.foreground
+    ]
 
 
-def signal_others(home: Path, life: Life, shutdown: Shutdown, *, now: int) -> None:
+def signal_others(home: Path, process: ProcessId, shutdown: Shutdown, *, now: int) -> None:
     """Where no record can be made. A planned stop is announced to the one that serves; the others leave no state behind."""
     with contextlib.suppress(OSError, ValueError):
-        serving = life_in(files.read(home / files.STATUS) or {})
-        if shutdown.planned and serving is not None and serving != life:
+        serving = process_in(files.read(home / files.STATUS) or {})
+        if shutdown.planned and serving is not None and serving != process:
             files.replace(home / planned_stop.NAME, planned_stop.marker(serving, at=now))
-    for other in others(home, life):
+    for other in others(home, process):
         with contextlib.suppress(PermissionError):
-            processes.send(other, signal.SIGTERM)
+            processes.send_signal(other, signal.SIGTERM)
 
 
-def end_by_force(home: Path, life: Life) -> None:
+def end_by_force(home: Path, process: ProcessId) -> None:
     """Everything on this home other than this process, with the commands of all tools. It stays stopped: an operator wanted that (C18)."""
     for other in processes.living(home):
-        if other.life is not None and other.life != life:
+        if other.process is not None and other.process != process:
             with contextlib.suppress(PermissionError):
-                processes.send(other.life, signal.SIGKILL)
-    marks.kill(home, lambda owner: True)
+                processes.send_signal(other.process, signal.SIGKILL)
+    tool_processes.kill(home, lambda owner: True)
     with contextlib.suppress(OSError, ValueError):
         files.leave_stopped(home)
     with contextlib.suppress(OSError):  # Over the ^C that the terminal shows.

@@ -1,8 +1,8 @@
-"""The mark in the environment of every process that a tool starts: which home it belongs to, which life of the gateway started it, and for
-which session, turn and call.
+"""Finds and kills the processes that tools started, by a mark in their environment: the home, the gateway process that started them,
+and the session, turn and call they were started for.
 
-A command may leave its process group and outlive its parent, but it passes its environment on. So whatever a gateway leaves running is
-found by this mark: by the gateway itself, and by the command that killed it.
+A command may leave its process group and outlive its parent, but its children inherit its environment. So the mark finds everything that
+a gateway left running: for the gateway itself, and for the command that killed the gateway.
 """
 
 import errno
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast import processes
-from holdfast.core.lives import Life
+from holdfast.core.process_id import ProcessId
 
 VARIABLE = "HOLDFAST_OWNER"
 SESSION = "HOLDFAST_SESSION_ID"
@@ -31,19 +31,19 @@ T = TypeVar("T")
 
 
 def mark(home: Path, owner: str) -> str:
-    """Gateways of other homes run on this machine too: the mark says whose it is."""
+    """Names the home too, because gateways of other homes may run on this machine."""
     return hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:16] + f"/{owner}"
 
 
-def kill(home: Path, is_over: Callable[[str], bool]) -> int:
-    """Kills what the lives that are over (by their owners' names) left running; gives how many processes it killed."""
+def kill(home: Path, is_gone: Callable[[str], bool]) -> int:
+    """Kills what the owners that are gone left running; returns how many processes it killed."""
     prefix = mark(home, "")
-    return kill_chosen(home, lambda environment: is_over(environment[VARIABLE].removeprefix(prefix)))
+    return kill_chosen(home, lambda environment: is_gone(environment[VARIABLE].removeprefix(prefix)))
 
 
 def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
-    """Kills the processes of this home's tools with such an environment, and what they start in the meantime; gives how many it killed."""
-    killed: set[Life] = set()
+    """Kills the processes of this home's tools with such an environment, and what they start before they die; returns how many."""
+    killed: set[ProcessId] = set()
     for _ in range(PASSES):
         found = send_chosen(home, chosen, signal.SIGKILL)
         if not found:
@@ -54,34 +54,34 @@ def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
     return len(killed)
 
 
-def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> set[Life]:
+def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> set[ProcessId]:
     reached = set()
-    for life, environment in running(home):
+    for process, environment in running(home):
         try:
-            if chosen(environment) and processes.send(life, number):
-                reached.add(life)
+            if chosen(environment) and processes.send_signal(process, number):
+                reached.add(process)
         except PermissionError:
             continue  # It runs as somebody else by now.
     return reached
 
 
-def running(home: Path) -> Iterator[tuple[Life, Environment]]:
+def running(home: Path) -> Iterator[tuple[ProcessId, Environment]]:
     """Every process that tools of this home's gateways started, with its environment."""
     prefix = mark(home, "")
     for pid in _numbers():
         if (found := _environment(pid)).get(VARIABLE, "").startswith(prefix):
-            life = processes.life_of(pid)
-            # Read again: the number may belong to another process by now, and then it is not that one's life.
-            if life is not None and _environment(pid).get(VARIABLE) == found[VARIABLE]:
-                yield life, found
+            process = processes.with_pid(pid)
+            # Read again: the number may belong to another process by now, and then this was not its environment.
+            if process is not None and _environment(pid).get(VARIABLE) == found[VARIABLE]:
+                yield process, found
 
 
-def name(life: Life) -> str:
-    """What it is called, for people; empty where nobody can tell any more."""
+def name(process: ProcessId) -> str:
+    """The name of its program, for people; empty if the process is gone."""
     import psutil  # Here, because the command line loads this module and rarely needs it.
 
     try:
-        return str(psutil.Process(life.pid).name())
+        return str(psutil.Process(process.pid).name())
     except psutil.Error:
         return ""
 

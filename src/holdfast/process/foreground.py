@@ -1,4 +1,6 @@
-"""The process that a terminal or a script waits for. Its successors serve; it stays, passes on what it hears, and ends last."""
+"""The process that a terminal or a script waits for, after it has handed over: it stays until the last successor has exited, passes on the
+stops it hears, and exits with that successor's code.
+"""
 
 import contextlib
 import json
@@ -13,10 +15,10 @@ import structlog
 
 from holdfast.core import exits, planned_stop, shutdowns
 from holdfast.core.errors import Unavailable
-from holdfast.core.lives import Life
+from holdfast.core.process_id import ProcessId
 from holdfast.core.shutdowns import Shutdown
 from holdfast.process.locks import OwnerLock
-from holdfast.process.orders import FORCES, SIGNALS, Ear, end_by_force, others, signal_others
+from holdfast.process.stop_requests import FORCES, SIGNALS, Signals, end_by_force, others, signal_others
 from holdfast.store import tell_owners
 
 LOOK_S = 0.5
@@ -26,27 +28,27 @@ log = structlog.get_logger()
 
 
 def tell(descriptor: int | None, words: dict[str, Any]) -> None:
-    """To the process in front, if there is one: with which code the one that served ended."""
+    """Tells the foreground process, if there is one, the exit code of the process that served."""
     if descriptor is not None:
         with contextlib.suppress(OSError):
             os.write(descriptor, json.dumps(words).encode() + b"\n")
 
 
-class Front:
-    """Takes the place of a process whose own turns have ended. `ear` and `shutdown`: what it has heard so far. It holds a lock of its own
-    from the beginning, so that a command that waits until nothing lives on this home waits for it, too.
+class Foreground:
+    """What is left of a process when its own turns have ended. `signals` and `shutdown`: what it has heard so far. It takes a lock of its
+    own at once, so that a command that waits until every process of this home is gone also waits for this one.
     """
 
-    def __init__(self, home: Path, life: Life, name: str, descriptor: int, ear: Ear, shutdown: Shutdown | None) -> None:
-        self._home, self._life, self._descriptor, self._ear, self._shutdown = home, life, descriptor, ear, shutdown
-        self._lock = OwnerLock(home, name, life, front=True)
+    def __init__(self, home: Path, process: ProcessId, name: str, descriptor: int, signals: Signals, shutdown: Shutdown | None) -> None:
+        self._home, self._process, self._descriptor, self._signals, self._shutdown = home, process, descriptor, signals, shutdown
+        self._lock = OwnerLock(home, name, process, foreground=True)
 
     def stay(self) -> int:
-        """Until the last successor has ended; its exit code, or 1 if it died without one."""
+        """Returns when the last successor has exited, with its exit code, or 1 if it died without one."""
         woken = self._listen()
         heard, code = b"", exits.FAILED
         while True:
-            ready, _, _ = select.select([self._descriptor, woken], [], [], 0 if self._ear.unheard else LOOK_S)
+            ready, _, _ = select.select([self._descriptor, woken], [], [], 0 if self._signals.pending else LOOK_S)
             if woken in ready:
                 os.read(woken, 4096)
             self._act()
@@ -58,7 +60,7 @@ class Front:
             *lines, heard = (heard + part).split(b"\n")
             for line in lines:
                 code = int(json.loads(line)["exit"])
-        while self._shutdown is not None and others(self._home, self._life):
+        while self._shutdown is not None and others(self._home, self._process):
             time.sleep(GONE_LOOK_S)
             self._act()
         self._lock.release()
@@ -70,17 +72,17 @@ class Front:
         os.set_blocking(wake, False)
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda number, frame: self._ear.catch(number))
+                signal.signal(number, lambda number, frame: self._signals.catch(number))
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         return woken
 
     def _act(self) -> None:
-        if self._ear.marked:
+        if self._signals.marked:
             self._stop(Shutdown(why=planned_stop.NAME, planned=True))
-        while self._ear.unheard:
-            self._stop(self._ear.understood(self._ear.unheard.pop(0)))
-        if self._ear.interrupts >= FORCES:
-            end_by_force(self._home, self._life)
+        while self._signals.pending:
+            self._stop(self._signals.understood(self._signals.pending.pop(0)))
+        if self._signals.interrupts >= FORCES:
+            end_by_force(self._home, self._process)
             os._exit(exits.DONE)
 
     def _stop(self, shutdown: Shutdown) -> None:
@@ -92,4 +94,4 @@ class Front:
             tell_owners(self._home, whole)
         except Unavailable as error:
             log.warning("the others cannot be told by record and are signalled", error=str(error))
-            signal_others(self._home, self._life, whole, now=time.time_ns() // 1_000_000)
+            signal_others(self._home, self._process, whole, now=time.time_ns() // 1_000_000)

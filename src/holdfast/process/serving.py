@@ -1,4 +1,4 @@
-"""One process's time in office: it serves, hands over to a successor or not, lets its turns end, and goes. One deadline governs the end."""
+"""The course of one process: it starts, serves, perhaps hands over to a successor, lets its turns end, and exits before a deadline."""
 
 import asyncio
 import contextlib
@@ -10,23 +10,24 @@ from typing import Any
 
 import structlog
 
-from holdfast import __version__, marks, processes
+from holdfast import __version__, processes, tool_processes
 from holdfast.config import LOG
 from holdfast.core import exits
 from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, StoppedInstead, Unavailable
 from holdfast.core.exits import End
 from holdfast.core.lifecycle import GatewayState
-from holdfast.core.lives import Life
+from holdfast.core.process_id import ProcessId
 from holdfast.core.restarts import By, Request
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks, heard
-from holdfast.process import front, marker, system
-from holdfast.process.handover import Heir, Successor, hand_over
+from holdfast.process import foreground, stop_marker, system
+from holdfast.process.foreground import Foreground
+from holdfast.process.handover import Predecessor, Successor, hand_over
 from holdfast.process.locks import OwnerLocks, ServingLock
-from holdfast.process.orders import Orders, end_by_force, others
 from holdfast.process.report import Report
 from holdfast.process.server import Server
+from holdfast.process.stop_requests import StopRequests, end_by_force, others
 from holdfast.process.supervisor import Kind, Supervisor
 from holdfast.process.watchdog import Watchdog
 from holdfast.store.connection import SCHEMA_VERSION
@@ -38,9 +39,9 @@ LOOK_S = 0.05
 log = structlog.get_logger()
 
 
-class Tenure:
-    """`front`: what this process becomes when it has ended here and a terminal waits for it. `front_reader`, and the descriptor that a
-    successor inherits: how the process in front learns with which code the last one ended.
+class ServingProcess:
+    """`foreground`: what this process becomes at its end, if a successor serves and a terminal still waits for this process. Through a
+    pipe the foreground process learns the exit code of the last successor: it keeps `exit_reader`, successors inherit the other end.
     """
 
     def __init__(
@@ -56,23 +57,23 @@ class Tenure:
         locks: OwnerLocks,
         clock: system.SystemClock,
         supervisor: Supervisor,
-        heir: Heir | None,
+        predecessor: Predecessor | None,
         stop_timeout_s: float,
         tasks: Tasks,
         database: Callable[[], Identity | None],
         on_serving: Callable[[], None],
     ) -> None:
         self._home, self._gateway, self._server, self._lock, self._listener = home, gateway, server, lock, listener
-        self._report, self._locks, self._clock, self._supervisor, self._heir = report, locks, clock, supervisor, heir
+        self._report, self._locks, self._clock, self._supervisor, self._predecessor = report, locks, clock, supervisor, predecessor
         self._stop_timeout_s, self._tasks, self._database, self._on_serving = stop_timeout_s, tasks, database, on_serving
-        self._front: int | None = heir.estate.front if heir else None
+        self._exit_writer: int | None = predecessor.inherited.foreground if predecessor else None
         self._ended = asyncio.Event()
         self._other_end: End | None = None
         self._handing_over = asyncio.Lock()
         self._successor: Successor | None = None
-        self.succeeded_by: Life | None = None
-        self.front_reader: int | None = None
-        self.front: front.Front | None = None
+        self.succeeded_by: ProcessId | None = None
+        self.exit_reader: int | None = None
+        self.foreground: Foreground | None = None
         loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(
             loop,
@@ -83,7 +84,7 @@ class Tenure:
             code=self._code,
         )
         gateway.life.step = self._watchdog.step
-        self.orders = Orders(
+        self.stops = StopRequests(
             home=home,
             report=report,
             store=gateway.store,
@@ -100,7 +101,7 @@ class Tenure:
 
     def stop(self, why: str) -> None:
         """Asked for by somebody who may."""
-        self.orders.stop(Shutdown(why=why, planned=True))
+        self.stops.stop(Shutdown(why=why, planned=True))
 
     def _on_stop(self, shutdown: Shutdown) -> None:
         if shutdown.now:
@@ -112,9 +113,9 @@ class Tenure:
     @property
     def _end(self) -> End:
         """The operator's word wins over every other reason (C28)."""
-        shutdown = self.orders.shutdown
-        # Whoever waits for the process in front waits for the whole, also when this process has to be ended by its deadline.
-        if self.succeeded_by is not None and (shutdown is None or self.front_reader is None):
+        shutdown = self.stops.shutdown
+        # Whoever waits for the foreground process waits for the whole, also when this process has to be ended by its deadline.
+        if self.succeeded_by is not None and (shutdown is None or self.exit_reader is None):
             return End.RETIRED
         if shutdown is not None and shutdown.planned:
             return End.STOP
@@ -123,7 +124,7 @@ class Tenure:
     async def restart(self, by: By, why: str) -> dict[str, Any]:
         """By hand-over where a successor can take the place of this process; elsewhere it ends and its supervisor starts it again."""
         if self._successor is not None:  # It has been done, and nobody waits to be told of it.
-            return {"mode": "hand_over", "pid": self._successor.life.pid, "version": self._successor.version}
+            return {"mode": "hand_over", "pid": self._successor.process.pid, "version": self._successor.version}
         return await self._restart(self._gateway.announcements.request(by), why)
 
     def restart_for_chat(self, request: Request) -> None:
@@ -141,7 +142,7 @@ class Tenure:
             async with self._handing_over:
                 # Whoever asked while it was under way has what they asked for.
                 successor = self._successor = self._successor or await self._hand_over(why)
-            return {"mode": "hand_over", "pid": successor.life.pid, "version": successor.version}
+            return {"mode": "hand_over", "pid": successor.process.pid, "version": successor.version}
         except HoldfastError as error:
             await self._gateway.announcements.failed(request, str(error))
             raise
@@ -158,66 +159,66 @@ class Tenure:
         life.begin_hand_over()
         log.info("hand-over begins", why=why)
         try:
-            writer = self._front_for_successor()
+            writer = self._foreground_for_successor()
             successor = await hand_over(
                 [sys.executable, *sys.orig_argv[1:]],
                 listener=self._listener,
                 lock=self._lock.descriptor,
-                front=writer,
+                foreground=writer,
                 schema=SCHEMA_VERSION,
                 database=self._database(),
                 owner=self._report.owner or "",
                 environment={name: value for name, value in os.environ.items() if name != "WATCHDOG_PID"},
-                let_go=self._let_go,
-                announce=lambda successor: self._supervisor.replaced_by(successor.life.pid),
-                given_up=self.orders.asked.is_set,
+                give_way=self._give_way,
+                announce=lambda successor: self._supervisor.replaced_by(successor.process.pid),
+                given_up=self.stops.asked.is_set,
             )
         except HandOverFailed as error:
             log.error("hand-over failed", error=str(error))
             self._report.silent = False
-            await life.take_back(to_stop=self.orders.asked.is_set())
+            await life.take_back(to_stop=self.stops.asked.is_set())
             self._report.moved(life.state)
             raise
-        self.succeeded_by = successor.life
+        self.succeeded_by = successor.process
         self._lock.release()
         await self._server.retire()  # Whoever is told of the successor must not be answered by this process again.
         if writer is not None:
             os.close(writer)
-            self._front = None
-        log.info("handed over", to=successor.life.pid, version=successor.version)
+            self._exit_writer = None
+        log.info("handed over", to=successor.process.pid, version=successor.version)
         self._ended.set()
         return successor
 
-    async def _let_go(self) -> None:
+    async def _give_way(self) -> None:
         """Whatever takes its time here, a stop does not wait for it. From its end on the status file is the successor's."""
         letting_go = self._tasks.spawn(self._gateway.life.let_go(), name="let go")
-        await self._until(letting_go, self.orders.asked)
-        if self.orders.asked.is_set():
+        await self._until(letting_go, self.stops.asked)
+        if self.stops.asked.is_set():
             letting_go.cancel()
             await asyncio.wait({letting_go})
             raise StoppedInstead
         self._report.silent = True
 
-    def _front_for_successor(self) -> int | None:
+    def _foreground_for_successor(self) -> int | None:
         """The way to tell the process that a terminal waits for. The first one to hand over becomes that process."""
         if self._supervisor.kind is not Kind.PLAIN:
             return None
-        if self._front is None and self.front_reader is None:
+        if self._exit_writer is None and self.exit_reader is None:
             try:
-                self.front_reader, self._front = os.pipe()
+                self.exit_reader, self._exit_writer = os.pipe()
             except OSError as error:
                 raise HandOverFailed(f"it could not be started ({error.strerror}).") from error
-        return self._front
+        return self._exit_writer
 
     # its course
 
     async def run(self) -> int:
         """Until its end; the exit code."""
         self._watchdog.start()
-        self.orders.listen()
+        self.stops.listen()
         try:
-            if self._heir is not None:
-                await self._until_called(self._heir)
+            if self._predecessor is not None:
+                await self._until_called(self._predecessor)
             serving = await self._begin()
             await self._until_end(serving)
             async with self._handing_over:  # One that is under way comes to its end as soon as it hears of a stop.
@@ -228,22 +229,24 @@ class Tenure:
         finally:
             self._watchdog.close()
 
-    async def _until_called(self, heir: Heir) -> None:
+    async def _until_called(self, predecessor: Predecessor) -> None:
         """Returns when this process is to take the place of the one before it. Whether it may is decided by the lock (`handover`)."""
-        called = self._tasks.spawn(heir.ready(Successor(life=self._report.life, version=__version__), self._locks.alive), name="go")
-        await self._until(called, self.orders.asked)
-        before = next((owner for owner in await self._gateway.store.owners() if owner.name == heir.estate.owner), None)
+        called = self._tasks.spawn(
+            predecessor.ready(Successor(process=self._report.process, version=__version__), self._locks.alive), name="go"
+        )
+        await self._until(called, self.stops.asked)
+        before = next((owner for owner in await self._gateway.store.owners() if owner.name == predecessor.inherited.owner), None)
         # One that was stopped and then died has not left its place to anybody.
         stopped = before is not None and (before.draining is not None or before.told is not None)
-        if self.orders.asked.is_set() or (stopped and not self._locks.alive(heir.estate.owner)):
+        if self.stops.asked.is_set() or (stopped and not self._locks.alive(predecessor.inherited.owner)):
             raise Unavailable("Holdfast was asked to stop, so this new process does not begin to serve.")
 
     async def _begin(self) -> "asyncio.Task[None]":
         await self._gateway.start()
         serving = self._tasks.spawn(self._server.run(), name="http")
         await self._server.started()
-        if self._heir is not None:
-            await self._heir.serving(self._locks.alive)
+        if self._predecessor is not None:
+            await self._predecessor.serving(self._locks.alive)
             self._lock.sign()
         self._report.silent = False
         self._report.moved(self._gateway.state)
@@ -254,8 +257,8 @@ class Tenure:
         return serving
 
     async def _tell_manager(self) -> None:
-        if self._heir is not None:
-            await self._heir.announced()
+        if self._predecessor is not None:
+            await self._predecessor.announced()
         self._supervisor.ready()
 
     def _on_hup(self) -> None:
@@ -282,21 +285,21 @@ class Tenure:
         await self._server.retire()
         idle = self._tasks.spawn(self._gateway.life.retire(), name="retire")
         await asyncio.sleep(0)  # It has begun to retire, also when it is to stop at once.
-        asked = self.orders.asked
+        asked = self.stops.asked
         await self._until(idle, asked)
         idle.cancel()
         deadline = self._clock.monotonic() + CONNECTIONS_S
         while self._server.connections and self._clock.monotonic() < deadline and not asked.is_set():
             await heard(asked, LOOK_S)
-        self.orders.look_once_more()
+        self.stops.look_once_more()
 
     async def _close(self, serving: "asyncio.Task[None]") -> int:
         self._watchdog.arm(self._stop_timeout_s)
         if self.succeeded_by is None:
             self._supervisor.stopping(self._stop_timeout_s)
-            if not self.orders.asked.is_set():
-                await self.orders.pass_on(Shutdown(why=self._report.why or "", planned=False))
-        await self.orders.passed_on()
+            if not self.stops.asked.is_set():
+                await self.stops.pass_on(Shutdown(why=self._report.why or "", planned=False))
+        await self.stops.passed_on()
         end = self._end
         await self._gateway.stop(reason="restart_timeout" if end is End.RESTART else "shutdown_timeout", by=self._stopped_by())
         self._watchdog.step("http")
@@ -304,15 +307,15 @@ class Tenure:
         await asyncio.wait({serving}, timeout=5)
         if self.succeeded_by is None:
             self._watchdog.step("other processes")
-            while others(self._home, self._report.life):  # noqa: ASYNC110 - a lock of another process has no event.
+            while others(self._home, self._report.process):  # noqa: ASYNC110 - a lock of another process has no event.
                 await asyncio.sleep(LOOK_S)
         if end is End.RESTART and self._end is End.STOP:  # The operator changed their mind while it ended.
             await self._gateway.announcements.stopped_instead()
-        marker.clear(self._home, self._report.life)
-        if self.front_reader is not None and self.succeeded_by is not None:
-            name, orders = f"front-{self._report.owner}", self.orders
-            self.front = front.Front(self._home, self._report.life, name, self.front_reader, orders.ear, orders.shutdown)
-        front.tell(self._front, {"exit": self._code()})
+        stop_marker.clear(self._home, self._report.process)
+        if self.exit_reader is not None and self.succeeded_by is not None:
+            name, stops = f"front-{self._report.owner}", self.stops
+            self.foreground = Foreground(self._home, self._report.process, name, self.exit_reader, stops.signals, stops.shutdown)
+        foreground.tell(self._exit_writer, {"exit": self._code()})
         return self._code()
 
     def _code(self) -> int:
@@ -325,8 +328,8 @@ class Tenure:
 
     def _last_words(self) -> None:
         """The deadline has passed: what tools left must not outlive this process, and an operator's stop stays one (C18)."""
-        marks.kill(self._home, lambda owner: owner == self._report.owner)
-        self.orders.settle()
-        if self.orders.forced:
-            end_by_force(self._home, self._report.life)
+        tool_processes.kill(self._home, lambda owner: owner == self._report.owner)
+        self.stops.report_pending()
+        if self.stops.forced:
+            end_by_force(self._home, self._report.process)
         self._report.moved(GatewayState.STOPPED)

@@ -27,7 +27,7 @@ class Connections:
         self.most = most
         self.served = 0
         self.refused = 0
-        self.idle: OrderedDict[Wire, None] = OrderedDict()
+        self.idle: OrderedDict[Connection, None] = OrderedDict()
 
     def make_room(self) -> bool:
         """Whether one more can be served. An idle connection gives way to a new one, so holding connections keeps nobody out."""
@@ -42,11 +42,11 @@ class Connections:
 
 class Config(uvicorn.Config):
     def __init__(self, app: Any, *, connections: Connections, **named: Any) -> None:
-        super().__init__(app, **named, http=Wire)
+        super().__init__(app, **named, http=Connection)
         self.shared = connections
 
 
-class Wire(HttpToolsProtocol):
+class Connection(HttpToolsProtocol):
     def __init__(self, config: uvicorn.Config, *arguments: Any, **named: Any) -> None:
         super().__init__(config, *arguments, **named)
         assert isinstance(config, Config)
