@@ -91,6 +91,25 @@ class Deleted(NotFound):
         self.args = (f"The session {session_id!r} was deleted. {back}",)
 
 
+class BlobLost(NotFound):
+    """A row names it, but its file is missing or damaged."""
+
+    code = "blob_lost"
+
+    def __init__(self, digest: str) -> None:
+        super().__init__("blob", digest)
+        self.args = (f"The bytes of {digest!r} are missing or damaged on disk. `holdfast restore` brings them back if a backup has them.",)
+
+
+class AttachmentGone(Refused):
+    code = "attachment_gone"
+
+    def __init__(self, attachment_id: str) -> None:
+        super().__init__(
+            f"There is no attachment {attachment_id!r} here. An upload that is in no message is kept for 24 hours. Upload the file again."
+        )
+
+
 class BadInput(Refused):
     code = "bad_input"
 
@@ -198,3 +217,12 @@ class PositionGap(Conflict):
     def __init__(self, turn_id: str, expected: int, actual: int) -> None:
         super().__init__(f"Turn {turn_id!r} stands at position {actual}; writing at {expected} would leave a gap. Nothing was written.")
         self.actual = actual
+
+
+class BlobMissing(Conflict):
+    """Content names a blob that is not stored. Its bytes must be put again."""
+
+    code = "blob_missing"
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(f"The blob {digest!r} is not stored any more; nothing was written. Put its bytes again.")
