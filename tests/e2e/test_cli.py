@@ -197,7 +197,7 @@ def test_a_wrong_setting_ends_with_78(tmp_path: Path) -> None:
 
 
 def test_what_nobody_expected_is_one_line_and_a_trace_in_the_home_folder(tmp_path: Path) -> None:
-    write_status(tmp_path, url=5)
+    write_status(tmp_path, url="http://[")
     (tmp_path / "token").write_text("x")
     said = holdfast(tmp_path, "sessions")
     assert said.code == 1

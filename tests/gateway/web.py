@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.api.status import Status
 from holdfast.gateway.gateway import Gateway, Settings
 from holdfast.ports.owners import Owner
 from holdfast.process.server import Server, listen
@@ -170,15 +171,15 @@ class World:
         self.restarts += 1
         return {"mode": "hand_over", "pid": 2, "version": "0"}
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Status:
         counts, paused = await self.gateway.counts(), self.gateway.life.paused
-        return {
-            "pid": 1, "started_at": "", "version": "0", "gateway_state": self.gateway.state, "since": "", "why": None, "url": self.url,
-            "public_url": None, "running_turns": counts.running, "retiring": [],
-            "inbox": counts.inbox, "outbox": counts.outbox, "suspended": counts.suspended,
-            "pending": counts.pending, "safe_mode": self.gateway.safe_mode, "paused_by": paused.holder if paused else None,
-            "paused_until": "" if paused else None, "platforms": [], "home": "", "supervisor": "plain", "agent": "words", "degraded": None,
-        }  # fmt: skip
+        return Status(
+            pid=1, process_started_at=1, boot_id="b", started_at="", version="0", gateway_state=self.gateway.state, since="", why=None,
+            url=self.url, public_url=None, running_turns=counts.running, retiring=[], inbox=counts.inbox, outbox=counts.outbox,
+            suspended=counts.suspended, pending=counts.pending, safe_mode=self.gateway.safe_mode, platforms=[], home="", owner="us",
+            paused_by=paused.holder if paused else None, paused_until="" if paused else None, supervisor="plain", agent="words",
+            degraded=None,
+        )  # fmt: skip
 
     def browser(self, **headers: str) -> httpx.AsyncClient:
         """A client without a credential."""

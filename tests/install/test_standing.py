@@ -5,12 +5,13 @@ import itertools
 import msgspec
 import pytest
 
+from holdfast.api import status as statuses
 from holdfast.install import systemd
 from holdfast.install.standing import Shown, explained, not_up, stale
 from tests.install.texts import own
 
 UP = Shown(active="active", sub="running", main_pid=7, enabled="enabled")
-STATUS = {"pid": 7, "url": "http://127.0.0.1:1"}
+STATUS = statuses.read({"pid": 7, "url": "http://127.0.0.1:1"})
 
 
 def judged(text: str | None = None, wanted=None, python_exists: bool = True, home_exists: bool = True) -> str:

@@ -1,14 +1,33 @@
-"""The status of a gateway: what `GET /api/status` returns and what the file `status.json` in the home folder says."""
+"""The status of a gateway: what `GET /api/status` returns, and what the file `status.json` in the home folder says."""
 
 from typing import Any
 
 import msgspec
 
+from holdfast.core.process_id import ProcessId
 
-class Status(msgspec.Struct):
-    """What the serving process says about itself. It may say more."""
+
+class Process(msgspec.Struct, kw_only=True):
+    """Which process it is."""
 
     pid: int
+    process_started_at: int
+    boot_id: str
+
+    @property
+    def process(self) -> ProcessId:
+        return ProcessId(self.pid, self.process_started_at, self.boot_id)
+
+
+class Retiring(Process, kw_only=True):
+    """A process that finishes its turns after another one took over."""
+
+    running_turns: int
+
+
+class Status(Process, kw_only=True):
+    """What the serving process says about itself. A lock with the name `owner` proves that it is alive."""
+
     started_at: str
     version: str
     gateway_state: str
@@ -17,7 +36,7 @@ class Status(msgspec.Struct):
     url: str
     public_url: str | None
     running_turns: int
-    retiring: list[Any]
+    retiring: list[Retiring]
     inbox: int
     outbox: int
     suspended: int
@@ -25,8 +44,28 @@ class Status(msgspec.Struct):
     safe_mode: bool
     paused_by: str | None
     paused_until: str | None
-    supervisor: str
-    platforms: Any
+    platforms: list[str]
     home: str
-    agent: str
+    supervisor: str
+    owner: str | None
+    agent: str | None
     degraded: str | None
+
+
+# What a status of another version may lack.
+_UNSAID: dict[str, Any] = {
+    **dict.fromkeys(("boot_id", "started_at", "version", "since", "url", "home"), ""),
+    **dict.fromkeys(("why", "public_url", "paused_by", "paused_until", "owner", "agent", "degraded")),
+    **dict.fromkeys(("process_started_at", "running_turns", "inbox", "outbox", "suspended", "pending"), 0),
+    **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "safe_mode": False},
+}
+
+
+def read(said: Any) -> Status | None:
+    """The status in decoded JSON, whichever version wrote it; None if it is none."""
+    if not isinstance(said, dict):
+        return None
+    try:
+        return msgspec.convert(_UNSAID | said, Status)
+    except msgspec.ValidationError:
+        return None

@@ -155,36 +155,36 @@ def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
         yield Finding("gateway", "ok", "not running")
         return
     if not found.lives:
-        last = status["gateway_state"]
+        last = status.gateway_state
         if last in ("stopped", "startup_failed"):
             yield Finding("gateway", "ok" if last == "stopped" else "warn", f"not running; its last state was {last}")
         else:
             yield Finding(
                 "gateway",
                 "warn",
-                f"Process {status['pid']} died while {last}.",
+                f"Process {status.pid} died while {last}.",
                 "Start it again with `holdfast serve`: interrupted work is resumed.",
             )
         return
     try:
-        answer = connect(place).get("/api/status")
+        said = connect(place).status()
     except HoldfastError as error:
         yield Finding(
-            "gateway", "fail", f"Process {status['pid']} is alive, but: {error}", "Look at its log; `holdfast stop` and start it again."
+            "gateway", "fail", f"Process {status.pid} is alive, but: {error}", "Look at its log; `holdfast stop` and start it again."
         )
         return
-    if answer.get("safe_mode"):
+    if said.safe_mode:
         advice = "Its log says why; `holdfast resume --all` ends it."
         yield Finding("safe mode", "warn", "Several starts in a row crashed: nothing is resumed by itself.", advice)
-    if answer["degraded"]:
-        yield Finding("gateway", "fail", f"degraded: {answer['degraded']}.", "Messages are refused until that is fixed.")
+    if said.degraded:
+        yield Finding("gateway", "fail", f"degraded: {said.degraded}.", "Messages are refused until that is fixed.")
     else:
-        yield Finding("gateway", "ok", f"process {status['pid']} answers at {status['url']}")
+        yield Finding("gateway", "ok", f"process {status.pid} answers at {status.url}")
 
 
 def _port(settings: config.Config, found: running.Found) -> Finding:
-    if found.lives and found.status and found.status["url"] and urlsplit(found.status["url"]).port == settings.port:
-        return Finding("port", "ok", f"{settings.port}, served by our process {found.status['pid']}")
+    if found.lives and found.status and found.status.url and urlsplit(found.status.url).port == settings.port:
+        return Finding("port", "ok", f"{settings.port}, served by our process {found.status.pid}")
     if settings.port == 0:
         return Finding("port", "ok", "any free one")
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
+from holdfast.api import status as statuses
+from holdfast.api.status import Status
 from holdfast.cli import running
 from holdfast.config import read_token
 from holdfast.core.errors import Refused, Unavailable
@@ -68,6 +70,12 @@ class Client:
     def post(self, path: str, body: dict[str, Any] | None = None, *, patience_s: float = TIMEOUT_S) -> Answer:
         return self._ask("POST", path, json.dumps(body or {}).encode(), patience_s=patience_s)
 
+    def status(self) -> Status:
+        found = statuses.read(self.get("/api/status"))
+        if found is None:
+            raise Unreachable(self.url, "what it says about itself is no status")
+        return found
+
     def session(self, session_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/api/sessions/{quote(session_id, safe='')}")
         return found
@@ -121,9 +129,9 @@ def connect(home: Path) -> Client:
     """The gateway that serves a home folder, wherever it listens now. Raises `NotRunning`."""
     status = running.require(home)
     token = read_token(home)
-    if not status["url"] or token is None:
-        raise Unreachable(str(status["url"]), "it is still starting" if token else f"there is no token in {home}")
-    return Client(status["url"], token)
+    if not status.url or token is None:
+        raise Unreachable(status.url, "it is still starting" if token else f"there is no token in {home}")
+    return Client(status.url, token)
 
 
 def _parsed(response: http.client.HTTPResponse, line: socket.socket, until: float | None) -> Iterator[StreamEvent]:

@@ -3,44 +3,46 @@
 import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast import files, processes
+from holdfast.api import status as statuses
+from holdfast.api.status import Status
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import HUNG_AFTER_S
-from holdfast.core.process_id import ProcessId, process_in
+from holdfast.core.process_id import ProcessId
 
 
 class NotRunning(Unavailable):
     code = "not_running"
 
-    def __init__(self, home: Path, last: dict[str, Any] | None = None) -> None:
-        gone = f" (the last one, process {last['pid']}, is gone; its last state was {last['gateway_state']})" if last else ""
+    def __init__(self, home: Path, last: Status | None = None) -> None:
+        gone = f" (the last one, process {last.pid}, is gone; its last state was {last.gateway_state})" if last else ""
         super().__init__(f"No gateway runs on {home}{gone}. Start it with `holdfast serve`.")
 
 
 class Found(NamedTuple):
     """What the status file says, if there is one, and whether its process lives. `hung_s`: for how long it has given no sign of life."""
 
-    status: dict[str, Any] | None
+    status: Status | None
     lives: bool
     hung_s: float = 0.0
 
 
 def find(home: Path) -> Found:
     status = _read(home / files.STATUS)
-    if status is None or (process := process_in(status)) is None or not processes.is_alive(process):
+    if status is None or not processes.is_alive(status.process):
         return Found(status, False)
     return Found(status, True, _silent_s(home, status))
 
 
-def _silent_s(home: Path, status: dict[str, Any]) -> float:
+def _silent_s(home: Path, status: Status) -> float:
     """The process touches its owner's lock every second while its event loop answers; 0 where that is recent enough, or not known."""
     try:
-        silent_s = time.time() - (home / "owners" / str(status.get("owner"))).stat().st_mtime
+        silent_s = time.time() - (home / "owners" / str(status.owner)).stat().st_mtime
     except OSError:
         return 0.0
-    return silent_s if silent_s >= HUNG_AFTER_S and status["gateway_state"] != "starting" else 0.0
+    return silent_s if silent_s >= HUNG_AFTER_S and status.gateway_state != "starting" else 0.0
 
 
 class Chain:
@@ -48,12 +50,11 @@ class Chain:
     of it. `at_work`: those of what was `left` that do not only wait for others, or are about to be gone.
     """
 
-    def __init__(self, home: Path, status: dict[str, Any] | None) -> None:
+    def __init__(self, home: Path, status: Status | None) -> None:
         self._home = home
         self._names = {found.name for found in processes.living(home)}
         self.at_work: list[ProcessId] = []
-        named = [process_in(each) for each in (status or {}, *((status or {}).get("retiring") or ()))]
-        self._named = [process for process in named if process is not None]
+        self._named = [each.process for each in (status, *status.retiring)] if status else []
 
     def left(self) -> list[ProcessId]:
         """What of it still lives, the one that serves first."""
@@ -68,7 +69,7 @@ class Chain:
         ]
 
 
-def require(home: Path) -> dict[str, Any]:
+def require(home: Path) -> Status:
     """The status of the gateway that serves this home. Raises `NotRunning`."""
     found = find(home)
     if found.status is None or not found.lives:
@@ -76,12 +77,9 @@ def require(home: Path) -> dict[str, Any]:
     return found.status
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """None for a file that is missing, or that nobody could have meant."""
+def _read(path: Path) -> Status | None:
+    """None if the file is missing or holds no status."""
     try:
-        status = json.loads(path.read_bytes())
+        return statuses.read(json.loads(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
-    if not isinstance(status, dict) or not isinstance(status.get("pid"), int):
-        return None
-    return {"gateway_state": "unknown", "url": None, **status}

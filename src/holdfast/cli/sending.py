@@ -102,14 +102,14 @@ class Sending:
     def _paused(self) -> str | None:
         """A message sent during a pause is not answered before its end. Worth one question, no more: the message is on disk."""
         try:
-            status = connect(self._home).get("/api/status")
+            status = connect(self._home).status()
         except HoldfastError:
             return None
-        if not status.get("paused_by"):
+        if not status.paused_by or not status.paused_until:
             return None
-        until = short(moment(status["paused_until"]), datetime.now().astimezone())
+        until = short(moment(status.paused_until), datetime.now().astimezone())
         return (
-            f"Holdfast is paused by {status['paused_by']} until {until}. Your message is saved and will be answered after that; "
+            f"Holdfast is paused by {status.paused_by} until {until}. Your message is saved and will be answered after that; "
             "`holdfast unpause` ends the pause now."
         )
 

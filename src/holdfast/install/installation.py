@@ -4,8 +4,9 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from holdfast.api.status import Status
 from holdfast.core.errors import HoldfastError, Refused
 from holdfast.install.description import Service
 from holdfast.install.standing import Shown, not_up
@@ -23,7 +24,7 @@ TAIL = 15
 class Gateway(NamedTuple):
     """What is known of the gateway of a home folder: its status file, whether its process lives, whether it answers over HTTP."""
 
-    status: dict[str, Any] | None
+    status: Status | None
     lives: bool
     answers: bool
 
@@ -102,8 +103,8 @@ class Installation:
             raise Taken(self.name, found.home)
         before = self.shown()
         gateway = self.gateway(service.home)
-        if gateway.lives and gateway.status is not None and gateway.status["pid"] != before.main_pid:
-            raise ServedByHand(service.home, gateway.status["pid"])
+        if gateway.lives and gateway.status is not None and gateway.status.pid != before.main_pid:
+            raise ServedByHand(service.home, gateway.status.pid)
         changed = self._write(unit(service))
         self._must("daemon-reload")
         self._must("enable", f"{self.name}.service")

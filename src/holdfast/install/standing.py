@@ -1,10 +1,8 @@
 """Judgements about an installed service: whether its unit is still right, and whether it came up. Looks at nothing itself."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
+from holdfast.api.status import Status
 from holdfast.core import exits
 from holdfast.install.description import Service
 from holdfast.install.systemd import unit
@@ -59,7 +57,7 @@ def stale(text: str, described: Service | None, wanted: Service | None, *, pytho
     return found
 
 
-def not_up(shown: Shown, status: Mapping[str, Any] | None, *, lives: bool, answers: bool) -> str | None:
+def not_up(shown: Shown, status: Status | None, *, lives: bool, answers: bool) -> str | None:
     """What is missing until the service can be said to be up; None when everything fits together."""
     if not shown.is_up:
         return f"the service is {shown.active} ({explained(shown)})"
@@ -67,10 +65,10 @@ def not_up(shown: Shown, status: Mapping[str, Any] | None, *, lives: bool, answe
         return "it has no main process"
     if status is None:
         return f"its process {shown.main_pid} has written no status.json"
-    if status.get("pid") != shown.main_pid or not lives:
-        return f"status.json names process {status.get('pid')}, and its main process is {shown.main_pid}"
+    if status.pid != shown.main_pid or not lives:
+        return f"status.json names process {status.pid}, and its main process is {shown.main_pid}"
     if not answers:
-        return f"its process {shown.main_pid} does not answer at {status.get('url')}"
+        return f"its process {shown.main_pid} does not answer at {status.url}"
     return None
 
 

@@ -2,17 +2,20 @@
 
 import asyncio
 import contextlib
-from datetime import UTC, datetime
+import time
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import structlog
 
 from holdfast import __version__, processes
+from holdfast.api.status import Retiring, Status
+from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway
+from holdfast.ports.upkeep import Counts
 from holdfast.process.locks import OwnerLocks
 from holdfast.process.status import StatusFile
 from holdfast.process.supervisor import Kind
@@ -20,12 +23,11 @@ from holdfast.process.supervisor import Kind
 log = structlog.get_logger()
 
 LOOK_S = 1.0
-COUNTED = ("inbox", "outbox", "suspended", "pending")
 FOLLOWED = ("degraded", "retiring")
 
 
 def now_text() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(time.time_ns() // 1_000_000)
 
 
 class Report:
@@ -42,19 +44,18 @@ class Report:
         self.planned = True
         self.silent = False
         self.why: str | None = None
-        self._counts = dict.fromkeys(COUNTED, 0)
-        self._retiring: list[dict[str, Any]] = []
-        self._written: dict[str, Any] = {}
+        self._counts = Counts(0, 0, 0, 0, 0, 0)
+        self._retiring: list[Retiring] = []
+        self._written: Status | None = None
         self._comes_back: bool | None = None  # As the file says that is on disk.
         self._trouble = ""
         self._state = GatewayState.STARTING
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Status:
         """Also while the store cannot be read, or no descriptor is left to ask who lives: then with what was known last."""
         if self.gateway is not None:
             with contextlib.suppress(Unavailable, OSError):
-                counts = await self.gateway.counts()
-                self._counts = {name: getattr(counts, name) for name in COUNTED}
+                self._counts = await self.gateway.counts()
                 self._retiring = await self._others()
         return self.snapshot()
 
@@ -65,52 +66,55 @@ class Report:
             with contextlib.suppress(Unavailable, OSError):
                 self._retiring = await self._others()
             shown = self.snapshot()
-            if shown["degraded"] != degraded:
-                degraded = shown["degraded"]
+            if shown.degraded != degraded:
+                degraded = shown.degraded
                 if degraded is None:
                     log.info("the store can be used again")
                 else:
                     log.error("the store cannot be used", error=degraded)
-            if any(shown[name] != self._written.get(name) for name in FOLLOWED):
+            if self._written is None or any(getattr(shown, name) != getattr(self._written, name) for name in FOLLOWED):
                 self.moved(self._state)
             await asyncio.sleep(LOOK_S)
 
-    async def _others(self) -> list[dict[str, Any]]:
+    async def _others(self) -> list[Retiring]:
         """The processes that still run turns for a home that another one serves. One that is about to take over is none of them."""
         assert self.gateway is not None
         running = await self.gateway.store.running_by_owner()
         heirs = {found.name for found in processes.living(self._home) if found.after == self.owner}
         return [
-            {**owner.process.fields, "running_turns": running.get(owner.id, 0)}
+            Retiring(**owner.process.fields, running_turns=running.get(owner.id, 0))
             for owner in await self.gateway.store.owners()
             if owner.name != self.owner and owner.name not in heirs and self._locks.alive(owner.name)
         ]
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Status:
         gateway = self.gateway
         paused = gateway.life.paused if gateway else None
-        return {
+        return Status(
             **self.process.fields,
-            "started_at": self.started_at,
-            "version": __version__,
-            "gateway_state": self._state,
-            "since": self._since,
-            "why": self.why,
-            "url": self.url,
-            "public_url": self._public_url,
-            "running_turns": gateway.lanes.running if gateway else 0,
-            "retiring": self._retiring,
-            **self._counts,
-            "safe_mode": gateway.safe_mode if gateway else False,
-            "paused_by": paused.holder if paused else None,
-            "paused_until": _time(paused.until) if paused else None,
-            "platforms": sorted(gateway.platforms) if gateway else [],
-            "home": str(self._home),
-            "supervisor": self._supervisor,
-            "owner": self.owner,
-            "agent": gateway.agent.name if gateway else None,
-            "degraded": gateway.store.degraded if gateway else None,
-        }
+            started_at=self.started_at,
+            version=__version__,
+            gateway_state=self._state,
+            since=self._since,
+            why=self.why,
+            url=self.url,
+            public_url=self._public_url,
+            running_turns=gateway.lanes.running if gateway else 0,
+            retiring=self._retiring,
+            inbox=self._counts.inbox,
+            outbox=self._counts.outbox,
+            suspended=self._counts.suspended,
+            pending=self._counts.pending,
+            safe_mode=gateway.safe_mode if gateway else False,
+            paused_by=paused.holder if paused else None,
+            paused_until=rfc3339_or_none(paused.until if paused else None),
+            platforms=sorted(gateway.platforms) if gateway else [],
+            home=str(self._home),
+            supervisor=self._supervisor,
+            owner=self.owner,
+            agent=gateway.agent.name if gateway else None,
+            degraded=gateway.store.degraded if gateway else None,
+        )
 
     def moved(self, state: GatewayState) -> None:
         """Writes the file."""
@@ -120,18 +124,14 @@ class Report:
             self._comes_back = True  # As the process before this one has left it on disk.
             return
         shown = self.snapshot()
-        shown["gateway_state"] = exits.left_behind(state, announced=self.planned)
+        shown.gateway_state = exits.left_behind(state, announced=self.planned)
         # Whether a start-up script brings it back must not depend on when the power went.
-        comes_back = lifecycle.comes_back(shown["gateway_state"])
+        comes_back = lifecycle.comes_back(shown.gateway_state)
         try:
-            self._file.write(shown, durable=comes_back is not self._comes_back)
+            self._file.write(msgspec.to_builtins(shown), durable=comes_back is not self._comes_back)
         except OSError as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
                 log.error("status file cannot be written", error=self._trouble)
             return
         self._written, self._comes_back, self._trouble = shown, comes_back, ""
-
-
-def _time(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

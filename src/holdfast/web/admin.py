@@ -21,7 +21,7 @@ class Admin:
         self,
         gateway: Gateway,
         metrics: Metrics,
-        status: Callable[[], Awaitable[dict[str, Any]]],
+        status: Callable[[], Awaitable[Status]],
         request_stop: Callable[[], None],
         request_restart: Callable[[], Awaitable[dict[str, Any]]],
     ) -> None:

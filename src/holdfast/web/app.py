@@ -8,6 +8,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 import holdfast
+from holdfast.api.status import Status
 from holdfast.core.forwarding import Network
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
@@ -32,7 +33,7 @@ def build_app(
     gateway: Gateway,
     *,
     access: Access,
-    status: Callable[[], Awaitable[dict[str, Any]]],
+    status: Callable[[], Awaitable[Status]],
     request_stop: Callable[[], None],
     request_restart: Callable[[], Awaitable[dict[str, Any]]],
     static: Path | None = STATIC,

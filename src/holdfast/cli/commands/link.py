@@ -32,7 +32,7 @@ def fresh(place: Path) -> dict[str, Any]:
 
     client = connect(place)
     made = client.post("/api/login/codes").body
-    parts = urlsplit(running.require(place).get("public_url") or client.url)
+    parts = urlsplit(running.require(place).public_url or client.url)
     named = CALLED.get(parts.hostname or "")
     if named:  # It listens on every address; this machine's own is the one that surely leads there.
         parts = parts._replace(netloc=f"{f'[{named}]' if ':' in named else named}:{parts.port}")

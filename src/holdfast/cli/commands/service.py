@@ -231,7 +231,7 @@ def _look(place: Path) -> "Gateway":
     from holdfast.install.installation import Gateway
 
     found = running.find(place)
-    return Gateway(found.status, found.lives, found.lives and found.status is not None and _answers(found.status.get("url")))
+    return Gateway(found.status, found.lives, found.lives and found.status is not None and _answers(found.status.url))
 
 
 def _answers(url: str | None) -> bool:
@@ -343,7 +343,7 @@ def _ask_gateway_to_stop(installation: "Installation") -> None:
     if described is None:
         return
     gateway = installation.gateway(described.home)
-    if gateway.lives and gateway.status is not None and gateway.status["pid"] == installation.shown().main_pid:
+    if gateway.lives and gateway.status is not None and gateway.status.pid == installation.shown().main_pid:
         words = [sys.executable, "-P", "-m", "holdfast", "--home", described.home, "stop"]
         subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
 
@@ -368,7 +368,7 @@ def _start_in_container(as_json: bool) -> int:
                 f"The stop was taken back, but no gateway came up on {home()} within {COMES_UP_S:.0f} s. Its container's log says why."
             )
         time.sleep(LOOK_S)
-    pid = (gateway.status or {}).get("pid")
+    pid = gateway.status.pid if gateway.status else None
     if as_json:
         print_json({"up": True, "pid": pid})
     else:
@@ -427,5 +427,5 @@ def _report(installation: "Installation", place: str, shown: "Shown", as_json: b
 
 def _say_up(installation: "Installation", place: str, shown: "Shown") -> None:
     gateway = installation.gateway(place)
-    url = (gateway.status or {}).get("url")
+    url = gateway.status.url if gateway.status else None
     click.echo(f"It is up: systemd calls it {shown.active}, its process {shown.main_pid} answers at {url}, and status.json names the same.")

@@ -1,13 +1,16 @@
 """`holdfast status`: whether a gateway runs, and how it is."""
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli.display import ago, count, fields, moment, short, took, wrap
 from holdfast.cli.options import as_typed, home, home_option, json_option, note, print_json, say
 from holdfast.core.lifecycle import comes_back
+
+if TYPE_CHECKING:
+    from holdfast.api.status import Status
 
 
 @click.command("status")
@@ -25,7 +28,7 @@ def command(as_json: bool) -> int:
     found = running.find(place)
     if found.status is None or not found.lives:
         if as_json:
-            print_json({"running": False, "home": str(place), "last": found.status})
+            print_json({"running": False, "home": str(place), "last": _plain(found.status)})
         else:
             say(f"No gateway runs on {place}.")
             say(_last(found.status) if found.status else "Start it with `holdfast serve`.")
@@ -34,7 +37,7 @@ def command(as_json: bool) -> int:
         return _hung(found.status, found.hung_s, as_json)
     status, silent = _ask(found.status)
     if as_json:
-        print_json({"running": True, "answers": silent is None, "hung": False} | status)
+        print_json({"running": True, "answers": silent is None, "hung": False} | _plain(status))
         return 0
     click.echo("\n".join(_lines(status)))
     if silent:
@@ -42,82 +45,88 @@ def command(as_json: bool) -> int:
     return 0
 
 
-def _hung(status: dict[str, Any], silent_s: float, as_json: bool) -> int:
+def _plain(status: "Status | None") -> Any:
+    from msgspec import to_builtins
+
+    return to_builtins(status)
+
+
+def _hung(status: "Status", silent_s: float, as_json: bool) -> int:
     if as_json:
-        print_json({"running": True, "answers": False, "hung": True} | status)
+        print_json({"running": True, "answers": False, "hung": True} | _plain(status))
     else:
         say(
-            f"Process {status['pid']} serves {status.get('home', home())} and hangs: no sign of life for {took(silent_s)}. Its last state "
-            f"was {status['gateway_state']}. `holdfast stop` ends it, by force if necessary; no accepted message is lost."
+            f"Process {status.pid} serves {status.home or home()} and hangs: no sign of life for {took(silent_s)}. Its last state "
+            f"was {status.gateway_state}. `holdfast stop` ends it, by force if necessary; no accepted message is lost."
         )
     return 1
 
 
-def _ask(status: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+def _ask(status: "Status") -> tuple["Status", str | None]:
     """What the gateway says about itself; or its file, and why it could not be asked."""
     from holdfast.cli.client import connect
     from holdfast.core.errors import HoldfastError
 
     try:
-        return status | connect(home()).get("/api/status"), None
+        return connect(home()).status(), None
     except HoldfastError as error:
         return status, str(error)
 
 
-def _last(status: dict[str, Any]) -> str:
-    supervisor, state = status.get("supervisor", "plain"), status["gateway_state"]
-    gone = f"The last one (process {status['pid']}) is gone; its last state was {state}"
+def _last(status: "Status") -> str:
+    supervisor, state = status.supervisor, status.gateway_state
+    gone = f"The last one (process {status.pid}) is gone; its last state was {state}"
     if supervisor != "plain" and comes_back(state):
         return f"{gone}: not running, comes back with its supervisor ({supervisor})."
     return f"{gone}. Start it with `holdfast serve`."
 
 
-def _lines(status: dict[str, Any]) -> list[str]:
+def _lines(status: "Status") -> list[str]:
     now = datetime.now().astimezone()
-    state = str(status["gateway_state"])
+    state = status.gateway_state
     pairs = [("state", click.style(state, fg="green" if state == "running" else "yellow"))]
-    if started := status.get("started_at"):
+    if started := status.started_at:
         at = moment(started)
         pairs.append(("started", f"{short(at, now)} ({ago(at, now)})"))
     pairs += [
-        ("process", str(status["pid"])),
-        ("home", str(status.get("home", home()))),
-        ("agent", str(status.get("agent") or "none")),
-        ("turns", f"{status.get('running_turns', 0)} running"),
-        ("inbox", f"{count(status.get('inbox', 0), 'message')} waiting for a turn"),
-        ("outbox", f"{count(status.get('outbox', 0), 'reply', 'replies')} to be sent"),
-        ("platforms", ", ".join(status.get("platforms") or ()) or "none"),
+        ("process", str(status.pid)),
+        ("home", status.home or str(home())),
+        ("agent", status.agent or "none"),
+        ("turns", f"{status.running_turns} running"),
+        ("inbox", f"{count(status.inbox, 'message')} waiting for a turn"),
+        ("outbox", f"{count(status.outbox, 'reply', 'replies')} to be sent"),
+        ("platforms", ", ".join(status.platforms) or "none"),
     ]
-    for retiring in status.get("retiring") or ():
-        pairs.append(("retiring", f"process {retiring.get('pid')}, {count(retiring.get('running_turns', 0), 'turn')} running"))
-    pairs += [("suspended", count(status["suspended"], "conversation"))] if status.get("suspended") else []
-    pairs += [("pending", count(status["pending"], "conversation"))] if status.get("pending") else []
-    if status.get("paused_by"):
-        until = short(moment(status["paused_until"]), now)
-        pairs.append(("paused", click.style(f"by {status['paused_by']} until {until}", fg="yellow")))
-    if status.get("safe_mode"):
+    for retiring in status.retiring:
+        pairs.append(("retiring", f"process {retiring.pid}, {count(retiring.running_turns, 'turn')} running"))
+    pairs += [("suspended", count(status.suspended, "conversation"))] if status.suspended else []
+    pairs += [("pending", count(status.pending, "conversation"))] if status.pending else []
+    if status.paused_by and status.paused_until:
+        until = short(moment(status.paused_until), now)
+        pairs.append(("paused", click.style(f"by {status.paused_by} until {until}", fg="yellow")))
+    if status.safe_mode:
         pairs.append(("safe mode", click.style("on", fg="red")))
-    if status.get("degraded"):
-        pairs.append(("degraded", click.style(as_typed(str(status["degraded"])), fg="red")))
-    return [f"Holdfast {status.get('version', '')} at {status['url']}", *fields(pairs), *_to_do(status)]
+    if status.degraded:
+        pairs.append(("degraded", click.style(as_typed(status.degraded), fg="red")))
+    return [f"Holdfast {status.version} at {status.url}", *fields(pairs), *_to_do(status)]
 
 
-def _to_do(status: dict[str, Any]) -> list[str]:
+def _to_do(status: "Status") -> list[str]:
     """What an operator may want to do; nothing for a healthy gateway."""
     lines = []
-    if status.get("paused_by"):
+    if status.paused_by:
         lines.append("No turn starts during the pause; messages are kept. `holdfast unpause` ends it now.")
-    if status.get("safe_mode"):
+    if status.safe_mode:
         lines.append(
             "Safe mode: several starts in a row crashed, so nothing is resumed by itself. Messages are answered as usual. It ends by "
             "itself after ten healthy minutes, or when a pending conversation completes a turn; `holdfast resume --all` ends it now."
         )
-    if status.get("pending"):
+    if status.pending:
         lines.append(
             "Pending conversations were interrupted, and most continue by themselves. `holdfast sessions --state pending` says why one "
             "does not; its next message, or `holdfast resume ID`, continues it."
         )
-    if status.get("suspended"):
+    if status.suspended:
         lines.append(
             "The next message to a suspended conversation starts a new one. `holdfast sessions --state suspended` lists them; "
             "`holdfast resume ID` brings one back."

@@ -13,6 +13,7 @@ from holdfast.cli.options import chosen_home, home, home_option, note
 from holdfast.core.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
+    from holdfast.api.status import Status
     from holdfast.core.process_id import ProcessId
 
 # A gateway ends itself at its deadline; only one that cannot even do that is killed from here.
@@ -89,7 +90,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
     _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
     while left := chain.left():
         if time.monotonic() - began >= patience_s:
-            raise Forced(left[0].pid, patience_s, _force(left, status or {}))
+            raise Forced(left[0].pid, patience_s, _force(left, status))
         if asked not in left and chain.at_work:  # It is gone; its successor is asked instead.
             asked = chain.at_work[0]
             _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
@@ -121,20 +122,20 @@ def _leave_stopped() -> None:
         files.leave_stopped(home())
 
 
-def _force(left: list["ProcessId"], status: dict[str, Any]) -> int | None:
+def _force(left: list["ProcessId"], status: "Status | None") -> int | None:
     """Kills the processes and what their tools run; gives how many turns were interrupted by that, None where nobody can know (C29)."""
     from holdfast import processes, tool_processes
 
-    if status.get("supervisor") == "systemd":
+    if status is not None and status.supervisor == "systemd":
         from holdfast.install.systemctl import want_stopped
 
-        want_stopped(status["pid"], os.environ)
+        want_stopped(status.pid, os.environ)
     for process in left:
         processes.send_signal(process, signal.SIGKILL)
     deadline = time.monotonic() + GONE_S
     while any(processes.is_alive(process) for process in left) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-    owners, turns = _left_by(left) or ([str(status.get("owner"))], None)
+    owners, turns = _left_by(left) or ([status.owner] if status and status.owner else [], None)
     tool_processes.kill(home(), lambda owner: owner in owners)
     _leave_stopped()
     return turns

@@ -19,7 +19,7 @@ def command(as_json: bool) -> None:
     from holdfast.cli import running
     from holdfast.cli.commands.restart import restart
 
-    before = str(running.require(home()).get("version", ""))
+    before = running.require(home()).version
     restarted, took_s = restart()
     if as_json:
         print_json(restarted | {"version_before": before, "version_installed": __version__})
