@@ -19,7 +19,7 @@ from bench.comparing import compare
 from bench.figures import Figure, Row
 from bench.profiling import Profiles
 from bench.setting import Setting
-from holdfast.store.connection import file_system
+from holdfast.store.sqlite.connection import file_system
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "latest.json"

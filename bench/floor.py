@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from bench.figures import Summary, quantile, summary
 from holdfast.ports.turns import StartedTurn
-from holdfast.store.connection import connect
 from holdfast.store.log import INSERT
 from holdfast.store.operations import FENCED
+from holdfast.store.sqlite.connection import connect
 
 T = TypeVar("T")
 BLOCK = b"x" * 256

@@ -12,7 +12,7 @@ import msgspec
 
 from bench.figures import NAMES, Figure, Row, middle, shown
 from holdfast import __version__
-from holdfast.store.connection import file_system
+from holdfast.store.sqlite.connection import file_system
 
 WIDTH = 100
 VERDICTS = {True: "met", False: "MISSED", None: ""}

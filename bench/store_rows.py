@@ -18,7 +18,7 @@ from bench.setting import Setting
 from holdfast.core.events import SessionChanged, Text, encode
 from holdfast.ports.turns import StartedTurn
 from holdfast.store import SqliteStore
-from holdfast.store.sqlite import DATABASE
+from holdfast.store.sqlite.store import DATABASE
 
 T = TypeVar("T")
 PIECE = Text(offset=0, text="x" * 200)

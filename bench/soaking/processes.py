@@ -20,8 +20,9 @@ from bench.soaking.notebook import HandOver, Kill, Notebook
 from bench.soaking.schedule import Act, Target
 from holdfast.ports.owners import Owner
 from holdfast.store import reads
-from holdfast.store.connection import connect
-from holdfast.store.sqlite import DATABASE
+from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.store import DATABASE
+from holdfast.store.sqlite.tx import SqliteTx
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
@@ -175,7 +176,7 @@ class Gateway:
         """Read before a kill: those that are gone and owe nothing are forgotten."""
         db = connect(self.home / DATABASE)
         try:
-            return reads.owners(db)
+            return reads.owners(SqliteTx(db))
         finally:
             db.close()
 

@@ -44,7 +44,7 @@ from holdfast.process.serving import ServingProcess
 from holdfast.process.supervisor import Kind, Supervisor, kind_of
 from holdfast.process.wakeups import Wakeups
 from holdfast.store import SqliteStore, open_store
-from holdfast.store.connection import check_beside
+from holdfast.store.sqlite.connection import check_beside
 from holdfast.tools.terminal import Terminal
 from holdfast.web.access import Access
 from holdfast.web.app import build_app

@@ -18,11 +18,12 @@ from unittest import SkipTest  # Other processes import this module too, and pyt
 import apsw
 
 from holdfast.ports.store import Store
-from holdfast.store.catalog import DERIVED, rebuild
-from holdfast.store.connection import connect, fetch, migrate, reader, set_up
-from holdfast.store.reserve import Reserve
-from holdfast.store.sqlite import DATABASE, SqliteStore, open_store
-from holdfast.store.writer import Threads
+from holdfast.store.catalog import DERIVED
+from holdfast.store.sqlite.connection import connect, fetch, migrate, reader, set_up
+from holdfast.store.sqlite.reserve import Reserve
+from holdfast.store.sqlite.store import DATABASE, SqliteStore, open_store
+from holdfast.store.sqlite.threads import Threads
+from holdfast.store.sqlite.tx import rebuild
 
 NOW = 1_700_000_000_000
 # Everything that is stored of an event.
@@ -174,7 +175,7 @@ class SqliteBackend:
         async with self._on(lambda: connect(self.path)) as lines:
 
             async def limit(pages: int) -> None:
-                await lines.write(lambda db: db.pragma("max_page_count", pages), when_full=True)
+                await lines.write(lambda tx: tx.db.pragma("max_page_count", pages), when_full=True)
 
             yield SqliteStore(lines, now=lambda: NOW), Room(lambda: limit(1), lambda: limit(2**30), keeps_reserve=False)
 

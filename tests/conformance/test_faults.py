@@ -11,7 +11,7 @@ from holdfast.core.turns import Outcome
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
 from holdfast.ports.turns import StartedTurn
-from holdfast.store import writer
+from holdfast.store.sqlite import threads
 from tests.conformance.backends import ROOMS, Backend
 from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, text, whole_log
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "RESERVE_RETRY_S", 0.05)
+    monkeypatch.setattr(threads, "RESERVE_RETRY_S", 0.05)
 
 
 async def test_a_commit_that_failed_stored_nothing_and_says_so(backend: Backend) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from holdfast.core.errors import StoreGone, Unavailable
 from holdfast.core.shutdowns import Shutdown
-from holdfast.store import open_store, tell_owners, writer
-from holdfast.store.connection import connect, fetch, reader, set_up
-from holdfast.store.ground import Ground, StrangeDatabase
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store import open_store, tell_owners
+from holdfast.store.sqlite import threads
+from holdfast.store.sqlite.connection import connect, fetch, reader, set_up
+from holdfast.store.sqlite.ground import Ground, StrangeDatabase
+from holdfast.store.sqlite.store import SqliteStore
 from tests.conformance.backends import CommitFaults, FailingConnection, SqliteBackend, quick_place
 from tests.conformance.steps import NOW, new_session, say
 
@@ -30,7 +31,7 @@ WORDS = (
 
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "LOOK_S", 0.02)
+    monkeypatch.setattr(threads, "LOOK_S", 0.02)
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ async def test_a_message_committed_after_the_database_vanished_is_not_acknowledg
     home: Path, blow: Blow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P1: the look comes between the commit and its answer, so it need not wait for the next second."""
-    monkeypatch.setattr(writer, "LOOK_S", 3600.0)
+    monkeypatch.setattr(threads, "LOOK_S", 3600.0)
     store = await opened(home)
     blow(home)
     with pytest.raises(StoreGone):
@@ -130,7 +131,7 @@ async def test_a_message_committed_after_the_database_vanished_is_not_acknowledg
 
 async def test_everyone_who_waits_for_the_same_commit_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """P1"""
-    monkeypatch.setattr(writer, "LOOK_S", 3600.0)
+    monkeypatch.setattr(threads, "LOOK_S", 3600.0)
     store = await opened(home)
     unlinked(home)
     results = await asyncio.gather(*(say(store, text=str(n), message_id=f"m{n}") for n in range(50)), return_exceptions=True)
@@ -161,8 +162,8 @@ async def test_a_commit_that_fails_while_the_database_is_away_is_refused_and_it_
     home: Path, blow: Blow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P1: the connection it failed on is closed by then, and none can be opened before the files are back."""
-    monkeypatch.setattr(writer, "LOOK_S", 3600.0)
-    monkeypatch.setattr(writer, "REOPEN_WAIT_S", 0.02)
+    monkeypatch.setattr(threads, "LOOK_S", 3600.0)
+    monkeypatch.setattr(threads, "REOPEN_WAIT_S", 0.02)
     await (await opened(home)).aclose()
     path, faults = home / "holdfast.db", CommitFaults()
     ground = Ground(path)
@@ -170,7 +171,7 @@ async def test_a_commit_that_fails_while_the_database_is_away_is_refused_and_it_
     ground.learn(first)
     first.close()
     open_reader = reader(path)
-    lines = writer.Threads(
+    lines = threads.Threads(
         open_writer=lambda: ground.hold(set_up(FailingConnection(faults, str(path), flags=apsw.SQLITE_OPEN_READWRITE))),
         open_reader=lambda: ground.join(open_reader()),
         reserve=None,
@@ -210,7 +211,7 @@ async def test_another_file_at_the_same_path_never_counts_as_the_database(home: 
     blow(home)
     await until_degraded(store)
     shutil.copyfile(copy, home / "holdfast.db")
-    await anyio.sleep(10 * writer.LOOK_S)
+    await anyio.sleep(10 * threads.LOOK_S)
     assert store.degraded
     await store.aclose()
 

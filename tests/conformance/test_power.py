@@ -13,10 +13,12 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.errors import HoldfastError
 from holdfast.ports.store import Store
-from holdfast.store import reads, writer
-from holdfast.store.connection import connect, fetch, migrate
-from holdfast.store.sqlite import SqliteStore
-from holdfast.store.writer import Threads
+from holdfast.store import reads
+from holdfast.store.sqlite import threads, wal
+from holdfast.store.sqlite.connection import connect, fetch, migrate
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.sqlite.threads import Threads
+from holdfast.store.sqlite.tx import SqliteTx
 from tests.conformance.steps import ENDED, NOW, append, new_owner, new_session, say, start, text
 from tests.fakes.power import MODES, Disk, Mode
 
@@ -38,8 +40,8 @@ def empty() -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def short_wal(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the scenario sees checkpoints, and the WAL used again from its start."""
-    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 25)
-    monkeypatch.setattr(writer, "REOPEN_WAIT_S", 0.0)
+    monkeypatch.setattr(wal, "CHECKPOINT_PAGES", 25)
+    monkeypatch.setattr(threads, "REOPEN_WAIT_S", 0.0)
 
 
 async def live(store: Store, acknowledged: Acknowledged) -> None:
@@ -95,9 +97,9 @@ def what_is_left(disk: Disk) -> Acknowledged:
             if (check := db.pragma("integrity_check")) != "ok":
                 raise AssertionError(check)
             for (session_id,) in fetch(db, "SELECT session_id FROM session"):
-                log, damage = reads.events(db, session_id, 0, 1000, False)
+                log, damage = reads.events(SqliteTx(db), session_id, 0, 1000, False)
                 assert not damage
-                assert [item.seq for item in log] == list(range(1, reads.session(db, session_id).seq + 1))
+                assert [item.seq for item in log] == list(range(1, reads.session(SqliteTx(db), session_id).seq + 1))
                 for item in log:
                     match event := item.event:
                         case e.SessionCreated():

@@ -17,10 +17,10 @@ from holdfast.core.errors import Refused
 from holdfast.core.resume import FRESH_FOR_S
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Pause
-from holdfast.store.catalog import rebuild
-from holdfast.store.connection import connect
-from holdfast.store.restoring import Restored, restore
-from holdfast.store.sqlite import DATABASE, SqliteStore
+from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.restoring import Restored, restore
+from holdfast.store.sqlite.store import DATABASE, SqliteStore
+from holdfast.store.sqlite.tx import rebuild
 from tests.conformance.backends import ROOT, SqliteBackend
 from tests.conformance.steps import CHAT, NOW, append, kinds, new_owner, owed, question, rested, running, say, text, whole_log
 
@@ -222,7 +222,7 @@ async def test_a_database_that_cannot_be_read_is_kept_with_what_lies_beside_it(h
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from holdfast.store.restoring import restore
+from holdfast.store.sqlite.restoring import restore
 
 home, backup, left = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 done = 0

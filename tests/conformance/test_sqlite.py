@@ -21,13 +21,26 @@ from holdfast.core.delivery import DUE, DeliveryState
 from holdfast.core.errors import BadInput, HoldfastError, Refused, StoreClosed, Unavailable
 from holdfast.core.sessions import Lease
 from holdfast.ports.turns import StartedTurn, StreamItem
-from holdfast.store import open_store, operations, reads, upkeep, writer
+from holdfast.store import open_store, operations, reads, upkeep
 from holdfast.store import sessions as writes
-from holdfast.store.connection import SCHEMA_VERSION, UNFIT, UnfitPlace, check_place, connect, fetch, file_system, migrate, reader, set_up
 from holdfast.store.log import RECORDS
-from holdfast.store.reserve import BYTES, Reserve
-from holdfast.store.sqlite import SqliteStore
-from holdfast.store.writer import Threads
+from holdfast.store.sqlite import threads as writer
+from holdfast.store.sqlite.connection import (
+    SCHEMA_VERSION,
+    UNFIT,
+    UnfitPlace,
+    check_place,
+    connect,
+    fetch,
+    file_system,
+    migrate,
+    reader,
+    set_up,
+)
+from holdfast.store.sqlite.reserve import BYTES, Reserve
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.sqlite.threads import Threads
+from holdfast.store.sqlite.tx import SqliteTx, in_tx
 from tests.conformance.backends import CommitFaults, FailingConnection, SqliteBackend, quick_place
 from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text
 
@@ -81,7 +94,7 @@ def test_the_innermost_mount_counts_and_of_two_on_one_place_the_later(tmp_path: 
 
 
 async def test_an_unfit_place_is_refused_before_anything_is_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.store.connection.UNFIT", {file_system(home)})
+    monkeypatch.setattr("holdfast.store.sqlite.connection.UNFIT", {file_system(home)})
     with pytest.raises(UnfitPlace):
         await open_store(home, now=lambda: NOW)
     assert names(home) == set()
@@ -252,11 +265,11 @@ async def test_a_writer_that_cannot_open_the_database_leaves_nobody_waiting(home
 
     lines = threads(home / "x.db", broken)
     with anyio.fail_after(10):
-        results = await asyncio.gather(*(lines.write(lambda db: 1) for _ in range(100)), return_exceptions=True)
+        results = await asyncio.gather(*(lines.write(lambda tx: 1) for _ in range(100)), return_exceptions=True)
         assert all(isinstance(result, StoreClosed) for result in results)
         assert lines.degraded and "gone" in lines.degraded
         with pytest.raises(StoreClosed):
-            await lines.read(lambda db: 1)
+            await lines.read(lambda tx: 1)
         await lines.aclose()
 
 
@@ -304,24 +317,24 @@ async def test_what_an_operation_raises_is_its_callers_alone(home: Path) -> None
     async with SqliteBackend(home).opened():
         lines = threads(path, lambda: connect(path))
 
-        def fails(db: apsw.Connection, write_first: bool) -> None:
+        def fails(tx: SqliteTx, write_first: bool) -> None:
             if write_first:
-                db.execute("UPDATE meta SET value = 99 WHERE name = 'searchable_id'")
+                tx.execute("UPDATE meta SET value = 99 WHERE name = 'searchable_id'")
             raise KeyError("mine")
 
         results = await asyncio.gather(
-            *(lines.write(fails, number % 2 == 0) if number % 5 == 0 else lines.write(lambda db, n: n, number) for number in range(40)),
-            lines.write(lambda db: db.execute("SELECT nonsense")),
-            lines.write(lambda db: "\ud800".encode()),
-            lines.read(lambda db: 1 / 0),
-            lines.read(lambda db: db.execute("INSERT INTO meta VALUES ('x', 1)")),
+            *(lines.write(fails, number % 2 == 0) if number % 5 == 0 else lines.write(lambda tx, n: n, number) for number in range(40)),
+            lines.write(lambda tx: tx.execute("SELECT nonsense")),
+            lines.write(lambda tx: "\ud800".encode()),
+            lines.read(lambda tx: 1 / 0),
+            lines.read(lambda tx: tx.execute("INSERT INTO meta VALUES ('x', 1)")),
             return_exceptions=True,
         )
         assert [type(result) if number % 5 == 0 else result for number, result in enumerate(results[:40])] == [
             KeyError if number % 5 == 0 else number for number in range(40)
         ]
         assert [type(result).__name__ for result in results[40:]] == ["Bug", "BadInput", "ZeroDivisionError", "Unavailable"]
-        assert await lines.read(lambda db: fetch(db, "SELECT value FROM meta WHERE name = 'searchable_id'")) == [(0,)]
+        assert await lines.read(lambda tx: tx.query("SELECT value FROM meta WHERE name = 'searchable_id'")) == [(0,)]
         await lines.aclose()
 
 
@@ -360,7 +373,7 @@ def _lay_frames_of_a_lost_commit(home: Path, message_id: str) -> None:
         before = (other / "holdfast.db-wal").stat().st_size
         db = connect(other / "holdfast.db")
         with db:
-            writes.accept(db, "s1", e.MessageAccepted(message_id=message_id, content="x"), ("", ""), 100, True, False, (), NOW)
+            in_tx(db, writes.accept, "s1", e.MessageAccepted(message_id=message_id, content="x"), ("", ""), 100, True, False, (), NOW)
         written = (other / "holdfast.db-wal").read_bytes()
         db.close()
     assert len(written) > before
@@ -377,9 +390,9 @@ async def test_a_journal_that_is_half_pruned_is_found_again(home: Path, monkeypa
         await append(store, turn, *(text("x", n) for n in range(25)), ENDED)
     db = connect(home / "holdfast.db")
     found = []
-    while reads.prunable(db, NOW + 1, 10):
+    while reads.prunable(SqliteTx(db), NOW + 1, 10):
         with db:
-            found.append(upkeep.prune_session(db, "s1", NOW))
+            found.append(in_tx(db, upkeep.prune_session, "s1", NOW))
     assert found == [(10, True), (10, True), (5, False)]
     db.close()
 
@@ -388,7 +401,7 @@ async def test_a_database_held_by_another_is_waited_for_and_then_the_whole_batch
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not one operation after the other, each with a wait of its own."""
-    monkeypatch.setattr("holdfast.store.connection.BUSY_TRIES", 20)
+    monkeypatch.setattr("holdfast.store.sqlite.connection.BUSY_TRIES", 20)
     backend = SqliteBackend(home)
     async with backend.opened() as store:
         await new_session(store)
@@ -500,7 +513,7 @@ class Costs:
         self.steps = 0
         self.statements = []
         with self.db:
-            run(self.db, *arguments)
+            in_tx(self.db, run, *arguments)
         return self.steps
 
     def plan(self) -> str:
@@ -669,10 +682,10 @@ async def test_no_read_leaves_a_transaction_open() -> None:
         db = reader(home / "holdfast.db")()
         for name, run, arguments in HOT:
             if run.__module__ == reads.__name__:
-                run(db, *arguments)
+                run(SqliteTx(db), *arguments)
                 assert not db.in_transaction and not db.txn_state(), name
         with pytest.raises(BadInput):
-            reads.sessions(db, 5, "nonsense", "", False, None)
+            reads.sessions(SqliteTx(db), 5, "nonsense", "", False, None)
         assert not db.txn_state()
         db.close()
 

@@ -13,10 +13,11 @@ from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.store import Store
 from holdfast.store import open_store
-from holdfast.store.catalog import DERIVED, rebuild
-from holdfast.store.connection import OLDEST_BESIDE, SCHEMA_VERSION, check_beside, connect, fetch, migrate
+from holdfast.store.catalog import DERIVED
 from holdfast.store.log import COLUMNS, INSERT, RECORDS
-from holdfast.store.sqlite import DATABASE
+from holdfast.store.sqlite.connection import OLDEST_BESIDE, SCHEMA_VERSION, check_beside, connect, fetch, migrate
+from holdfast.store.sqlite.store import DATABASE
+from holdfast.store.sqlite.tx import rebuild
 from tests.conformance.backends import SqliteBackend, quick_place
 from tests.conformance.steps import CUT, NOW, append, kinds, new_owner, new_session, owed, question, rested, running, say, start, text
 

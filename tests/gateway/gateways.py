@@ -26,7 +26,8 @@ from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool, ToolContext, ToolResult
 from holdfast.process.system import RandomIds
 from holdfast.store import SqliteStore, reads
-from holdfast.store.connection import connect
+from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.tx import SqliteTx
 from holdfast.web.frames import encode
 from tests.conformance.backends import empty_database
 from tests.fakes.agents_sim import Failure, steps
@@ -266,7 +267,7 @@ class Home:
         """As another process would find it in this moment."""
         db = _connect(self.path)
         try:
-            return reads.session(db, session_id)
+            return reads.session(SqliteTx(db), session_id)
         finally:
             db.close()
 
@@ -274,7 +275,7 @@ class Home:
         """The reason of the stop that a process has on record."""
         db = _connect(self.path)
         try:
-            return next(owner.draining for owner in reads.owners(db) if owner.name == name)
+            return next(owner.draining for owner in reads.owners(SqliteTx(db)) if owner.name == name)
         finally:
             db.close()
 
@@ -439,7 +440,7 @@ class Life:
         """Of the session a chat is in now, also when the process is gone."""
         db = _connect(self.home.path)
         try:
-            found = reads.current_session(db, session_key(chat))
+            found = reads.current_session(SqliteTx(db), session_key(chat))
         finally:
             db.close()
         assert found is not None, f"{chat} has no session"

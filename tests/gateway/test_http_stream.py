@@ -142,7 +142,7 @@ async def test_an_event_that_was_damaged_on_disk_stands_in_its_place_and_takes_n
     session_id = await served.new_session()
     await served.say(session_id, "hello")
     before = await whole(served, session_id)
-    await served.weather.write(lambda db: db.execute("UPDATE event SET body = 'x' WHERE seq = 3"))
+    await served.weather.write(lambda tx: tx.execute("UPDATE event SET body = 'x' WHERE seq = 3"))
     after = await whole(served, session_id)
     assert (after[2].name, after[2].data["at"]) == ("damaged", None) and after[2].data["reason"]
     assert after[:2] + after[3:] == before[:2] + before[3:]

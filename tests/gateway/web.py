@@ -19,8 +19,9 @@ from holdfast.ports.owners import Owner
 from holdfast.process.server import Server, listen
 from holdfast.process.system import RandomIds
 from holdfast.store import SqliteStore
-from holdfast.store.connection import connect, reader
-from holdfast.store.writer import Lines, Threads
+from holdfast.store.lines import Lines
+from holdfast.store.sqlite.connection import connect, reader
+from holdfast.store.sqlite.threads import Threads
 from holdfast.web.access import Access
 from holdfast.web.app import build_app
 from holdfast.web.frames import encode

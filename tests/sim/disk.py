@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.store.connection import connect, migrate
+from holdfast.store.sqlite.connection import connect, migrate
 from tests.fakes.power import Disk, Mode
 
 DATABASE = Path("holdfast.db")

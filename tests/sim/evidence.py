@@ -10,7 +10,7 @@ from msgspec import UNSET
 from holdfast.core import events as e
 from holdfast.core import keys
 from holdfast.core.effects import ToolOutcome
-from holdfast.store.connection import fetch
+from holdfast.store.sqlite.connection import fetch
 from tests.sim.world import Span, World
 
 E = TypeVar("E", bound=e.Event)

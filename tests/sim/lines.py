@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.core.errors import StoreClosed
-from holdfast.store.batch import Operation, Result, commit
+from holdfast.store.lines import Operation, Result
+from holdfast.store.sqlite.batch import commit
+from holdfast.store.sqlite.tx import SqliteTx
 
 T = TypeVar("T")
 
@@ -79,7 +81,7 @@ class SimLines:
 
     def _read(self, future: "asyncio.Future[Any]", run: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         try:
-            result = Result(future, run(self._db, *arguments), None)
+            result = Result(future, run(SqliteTx(self._db), *arguments), None)
         except Exception as error:  # The boundary: a read's failure belongs to its caller.
             result = Result(future, None, error)
         self._loop.call_later(self._delay(), _settle, result)

@@ -13,8 +13,9 @@ from holdfast.core.delivery import MAX_TRIES, REPEAT_LABEL, DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.store.catalog import DERIVED, rebuild
-from holdfast.store.connection import connect, fetch
+from holdfast.store.catalog import DERIVED
+from holdfast.store.sqlite.connection import connect, fetch
+from holdfast.store.sqlite.tx import rebuild
 from tests.fakes.agents_sim import whole_answer
 from tests.fakes.power import Disk
 from tests.sim.disk import DATABASE

@@ -155,7 +155,7 @@ def test_a_recovery_that_decides_otherwise_is_found(deeds: tuple[Any, ...], faul
 def test_a_reset_that_forgets_the_words_that_waited_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A20: a refusal without the texts is none."""
     whole = reads.waiting_texts
-    monkeypatch.setattr(reads, "waiting_texts", lambda db, session: [(message_id, "") for message_id, _ in whole(db, session)])
+    monkeypatch.setattr(reads, "waiting_texts", lambda tx, session: [(message_id, "") for message_id, _ in whole(tx, session)])
     found = _first_breach(lambda world: world.person("ann", Say("say:one|hang"), Say("say:two"), Reset(once=("text", 1))))
     with pytest.raises(AssertionError, match="A20: 'say:two' is missing"):
         raise AssertionError(found)

@@ -25,7 +25,7 @@ from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool
 from holdfast.store import SqliteStore
-from holdfast.store.connection import connect, fetch
+from holdfast.store.sqlite.connection import connect, fetch
 from tests.fakes.agents_sim import ScriptedAgent
 from tests.fakes.clock import SimClock
 from tests.fakes.loop import Crash, SimLoop, never, run

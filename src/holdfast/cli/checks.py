@@ -21,8 +21,8 @@ from holdfast.cli.display import count, size
 from holdfast.cli.options import chosen_home, home
 from holdfast.core.errors import HoldfastError
 from holdfast.store import SqliteStore
-from holdfast.store.connection import SCHEMA_VERSION, UNFIT, file_system
-from holdfast.store.sqlite import DATABASE
+from holdfast.store.sqlite.connection import SCHEMA_VERSION, UNFIT, file_system
+from holdfast.store.sqlite.store import DATABASE
 
 PYTHON = (3, 11)
 # Earlier versions could lose committed pages when they started a WAL over.

@@ -18,9 +18,9 @@ from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.store import SqliteStore
-from holdfast.store.connection import SCHEMA_VERSION, connect, reader
-from holdfast.store.sqlite import DATABASE
-from holdfast.store.writer import Threads
+from holdfast.store.sqlite.connection import SCHEMA_VERSION, connect, reader
+from holdfast.store.sqlite.store import DATABASE
+from holdfast.store.sqlite.threads import Threads
 
 T = TypeVar("T")
 PAGE = 1000

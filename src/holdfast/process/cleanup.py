@@ -12,7 +12,7 @@ from holdfast import files
 from holdfast.core import planned_stop, restarts
 from holdfast.process import status
 from holdfast.process.locks import OwnerLocks
-from holdfast.store import restoring
+from holdfast.store.sqlite import restoring
 
 # Names under which files are made before they get their own. That takes milliseconds, except for a restored database, and nothing starts
 # while one is made.

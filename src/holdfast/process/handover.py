@@ -33,7 +33,7 @@ import structlog
 from holdfast import processes
 from holdfast.core.errors import HandOverFailed, StoppedInstead
 from holdfast.core.process_id import ProcessId
-from holdfast.store.ground import Identity
+from holdfast.store.sqlite.ground import Identity
 
 VARIABLE = "HOLDFAST_SUCCESSION"
 READY_S = 30.0

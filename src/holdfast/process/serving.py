@@ -30,8 +30,8 @@ from holdfast.process.server import Server
 from holdfast.process.stop_requests import StopRequests, end_by_force, others
 from holdfast.process.supervisor import Kind, Supervisor
 from holdfast.process.watchdog import Watchdog
-from holdfast.store.connection import SCHEMA_VERSION
-from holdfast.store.ground import Identity
+from holdfast.store.sqlite.connection import SCHEMA_VERSION
+from holdfast.store.sqlite.ground import Identity
 
 CONNECTIONS_S = 6.0
 LOOK_S = 0.05

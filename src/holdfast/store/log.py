@@ -3,13 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-import apsw
 import msgspec
 
-from holdfast.core.errors import BadInput, NotFound
-from holdfast.core.events import KINDS, PAGE_BYTES, Damaged, Logged, checksum, encode
-from holdfast.core.turns import TurnState
-from holdfast.store.connection import fetch
+from holdfast.core.errors import BadInput, Bug, NotFound
+from holdfast.core.events import KINDS, Damaged, Logged, checksum, encode
+from holdfast.store.tx import Tx
 
 INSERT = "INSERT INTO event (session, seq, turn, attempt, position, kind, at, body, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # Text is read as bytes: one that is no longer UTF-8 is damage to report, not an error of the whole read.
@@ -31,79 +29,21 @@ def not_storable(error: Exception) -> BadInput:
     return BadInput(f"This cannot be stored: {what.get(type(error), 'values that are nested too deeply')}.")
 
 
-class Head(msgspec.Struct):
-    """Where a session's log stands, while an operation writes to it. `indexed` is what the database has of the columns with an index."""
-
-    session: int
-    seq: int = 0
-    state: TurnState = TurnState.NONE
-    epoch: int = 0
-    owner: int | None = None
-    turn: str | None = None
-    attempt: int = 0
-    position: int = 0
-    turn_seq: int = 0
-    stop: int = 0
-    archived: int = 0
-    updated_at: int = 0
-    left: int = 0
-    asked_seq: int = 0
-    deleted: int = 0
-    indexed: tuple[str, int, int, int] = ("", 0, 0, 0)
-
-
-_HEAD = (
-    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, left, asked_seq, deleted"
-    " FROM head WHERE session = ?"
-)
-
-
-def load_head(db: apsw.Connection, session: int) -> Head:
-    row = fetch(db, _HEAD, (session,))[0]
-    head = Head(row[0], row[1], TurnState(row[2]), *row[3:])
-    head.indexed = (row[2], head.archived, head.updated_at, head.deleted)
-    return head
-
-
-def save_head(db: apsw.Connection, head: Head) -> None:
-    db.execute(
-        "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?, left = ?,"
-        " asked_seq = ? WHERE session = ?",
-        (
-            *(head.seq, head.epoch, head.owner, head.turn, head.attempt, head.position, head.turn_seq),
-            *(head.stop, head.left, head.asked_seq, head.session),
-        ),
-    )
-    # A column that is named in an UPDATE has its index written, changed or not.
-    state, *listed = head.indexed
-    if head.state != state:
-        db.execute("UPDATE head SET state = ? WHERE session = ?", (str(head.state), head.session))
-    if [head.archived, head.updated_at, head.deleted] != listed:
-        db.execute(
-            "UPDATE head SET archived = ?, updated_at = ?, deleted = ? WHERE session = ?",
-            (head.archived, head.updated_at, head.deleted, head.session),
-        )
-
-
-def number(db: apsw.Connection, session_id: str) -> int:
+def number(tx: Tx, session_id: str) -> int:
     """The store's own number of a session."""
-    rows = fetch(db, "SELECT id FROM session WHERE session_id = ?", (session_id,))
+    rows = tx.query("SELECT id FROM session WHERE session_id = ?", session_id)
     if not rows:
         raise NotFound("session", session_id)
     return int(rows[0][0])
 
 
-def insert(
-    db: apsw.Connection, session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, body: bytes, at: int
-) -> None:
+def insert(tx: Tx, session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, body: bytes, at: int) -> None:
     row = (session, seq, turn, attempt, position, kind, at, body, checksum(session, seq, turn, attempt, position, kind, at, body))
-    try:
-        db.execute(INSERT, row)
-    except apsw.ConstraintError:
-        # The head says that the place is free. Only a row whose own session or sequence was changed on disk can stand there.
-        if not _clear_stray(db, session, seq, at):
-            raise
-        db.execute(INSERT, row)
+    if tx.insert(row):
+        return
+    # The head says that the place is free. Only a row whose own session or sequence was changed on disk can stand there.
+    if not _clear_stray(tx, session, seq, at) or not tx.insert(row):
+        raise Bug(f"The place {seq} of session {session} is taken in the log.")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -116,7 +56,7 @@ class Finding(msgspec.Struct, frozen=True):
     row: bytes
 
 
-def read(db: apsw.Connection, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: list[Finding]) -> list[Logged]:
+def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: list[Finding]) -> list[Logged]:
     """Rows as events. What fails its checksum stands as `Damaged` in its place and is added to `found`; one that has lost even its place
     belongs to the session ""."""
     logged = []
@@ -135,41 +75,29 @@ def read(db: apsw.Connection, rows: Iterable[tuple[Any, ...]], names: dict[int, 
         if reason is None:
             name = names.get(session)
             if name is None:
-                name = names[session] = _session_name(db, session)
+                name = names[session] = _session_name(tx, session)
             logged.append(Logged(id_, name, seq, turn, attempt, position, kind or "", at, body))
         else:
             found.append(_finding(row, reason))
-            if _has_place(db, session, seq):
-                logged.append(damaged(id_, names.get(session) or _session_name(db, session), seq, reason))
+            if _has_place(tx, session, seq):
+                logged.append(damaged(id_, names.get(session) or _session_name(tx, session), seq, reason))
             else:
                 logged.append(damaged(id_, "", 0, reason))
     return logged
-
-
-def fetch_page(db: apsw.Connection, sql: str, bindings: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Rows of `COLUMNS`, until their bodies make up a page. No cursor stays open."""
-    cursor, rows, size = db.execute(sql, bindings), [], 0
-    for row in cursor:
-        rows.append(row)
-        size += body_size(row)
-        if size >= PAGE_BYTES:
-            break
-    cursor.close()
-    return rows
 
 
 def body_size(row: tuple[Any, ...]) -> int:
     return len(row[8]) if type(row[8]) is bytes else 0
 
 
-def salvage(db: apsw.Connection, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, ...]]:
+def salvage(tx: Tx, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, ...]]:
     """The rows at these places (id, session, seq), read one by one where SQLite cannot read them together. A row that cannot be read at
     all is given without content, which `read` takes as damage."""
     rows: list[tuple[Any, ...]] = []
     for id_, session, seq in places:
         try:
-            rows += fetch(db, f"SELECT {COLUMNS} FROM event WHERE id = ?", (id_,))
-        except apsw.CorruptError:
+            rows += tx.query(f"SELECT {COLUMNS} FROM event WHERE id = ?", id_)
+        except tx.unreadable:
             rows.append((id_, session, seq, None, 0, 0, None, 0, None, 0))
     return rows
 
@@ -193,31 +121,31 @@ def fill_gaps(
     return whole
 
 
-def _session_name(db: apsw.Connection, session: int) -> str:
-    rows = fetch(db, "SELECT session_id FROM session WHERE id = ?", (session,))
+def _session_name(tx: Tx, session: int) -> str:
+    rows = tx.query("SELECT session_id FROM session WHERE id = ?", session)
     return str(rows[0][0]) if rows else f"?{session}"
 
 
-def _has_place(db: apsw.Connection, session: Any, seq: Any) -> bool:
+def _has_place(tx: Tx, session: Any, seq: Any) -> bool:
     """Whether a damaged row stands where its session's log has an event at all. Otherwise it may belong anywhere."""
     if type(session) is not int or type(seq) is not int:
         return False
-    return bool(fetch(db, "SELECT 1 FROM head WHERE session = ? AND ? BETWEEN 1 AND seq", (session, seq)))
+    return bool(tx.query("SELECT 1 FROM head WHERE session = ? AND ? BETWEEN 1 AND seq", session, seq))
 
 
-def _clear_stray(db: apsw.Connection, session: int, seq: int, at: int) -> bool:
-    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", (session, seq))
+def _clear_stray(tx: Tx, session: int, seq: int, at: int) -> bool:
+    rows = tx.query(f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", session, seq)
     found: list[Finding] = []
-    read(db, rows, {}, found)
+    read(tx, rows, {}, found)
     if not found:
         return False
-    quarantine(db, found, at)
-    db.execute("DELETE FROM event WHERE session = ? AND seq = ?", (session, seq))
+    quarantine(tx, found, at)
+    tx.execute("DELETE FROM event WHERE session = ? AND seq = ?", session, seq)
     return True
 
 
-def quarantine(db: apsw.Connection, found: Iterable[Finding], at: int) -> None:
-    db.executemany(
+def quarantine(tx: Tx, found: Iterable[Finding], at: int) -> None:
+    tx.write_many(
         "INSERT OR IGNORE INTO quarantine (session, seq, event_id, reason, row, found_at) VALUES (?, ?, ?, ?, ?, ?)",
         [(item.session, item.seq, item.event_id, item.reason, item.row, at) for item in found],
     )

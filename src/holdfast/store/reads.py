@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
-import apsw
 import msgspec
 
 from holdfast.core import events as e
+from holdfast.core.content import digest
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import BadInput, Deleted, NotFound
+from holdfast.core.errors import BadInput, Deleted, NotFound, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.texts import Growing
@@ -20,8 +20,9 @@ from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.upkeep import Counts
-from holdfast.store.connection import fetch
-from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, Head, body_size, fetch_page, fill_gaps, read, salvage
+from holdfast.store.heads import Head
+from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, body_size, fill_gaps, read, salvage
+from holdfast.store.tx import Known, Tx
 
 E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
@@ -51,64 +52,74 @@ _IN_STATE = {
 }
 
 
-def session(db: apsw.Connection, session_id: str) -> Session:
+def session(tx: Tx, session_id: str) -> Session:
     """Also one that is deleted, as long as there is something to read."""
-    found = any_session(db, session_id)
+    found = any_session(tx, session_id)
     if found.deleted and found.undo_until is None:
         raise Deleted(session_id, undoable=False)
     return found
 
 
-def any_session(db: apsw.Connection, session_id: str) -> Session:
+def any_session(tx: Tx, session_id: str) -> Session:
     """Of one that is purged, no more than its tombstone says."""
-    rows = fetch(db, f"{_SESSION} WHERE s.session_id = ?", (session_id,))
+    rows = tx.query(f"{_SESSION} WHERE s.session_id = ?", session_id)
     if not rows:
         raise NotFound("session", session_id)
     return _session(rows[0])
 
 
-def living(db: apsw.Connection, session_id: str) -> Session:
+def living(tx: Tx, session_id: str) -> Session:
     """One that is not deleted."""
-    found = session(db, session_id)
+    found = session(tx, session_id)
     if found.deleted:
         raise Deleted(session_id, undoable=True)
     return found
 
 
-def current_session(db: apsw.Connection, session_key: str) -> Session | None:
-    rows = fetch(db, f"{_SESSION} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?) AND h.deleted = 0", (session_key,))
+def current_session(tx: Tx, session_key: str) -> Session | None:
+    rows = tx.query(f"{_SESSION} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?) AND h.deleted = 0", session_key)
     return _session(rows[0]) if rows else None
 
 
-def named(db: apsw.Connection, prefix: str, limit: int) -> list[Session]:
+def known(tx: Tx, dedup_key: str) -> Known | None:
+    rows = tx.query("SELECT d.digest, s.session_id, d.ref FROM dedup d JOIN session s ON s.id = d.session WHERE dedup_key = ?", dedup_key)
+    if rows:
+        return Known(*rows[0])
+    gone = tx.query("SELECT s.session_id FROM forgotten f JOIN session s ON s.id = f.session WHERE key = ?", digest(dedup_key))
+    if gone:
+        raise Deleted(gone[0][0], undoable=False)
+    return None
+
+
+def named(tx: Tx, prefix: str, limit: int) -> list[Session]:
     after_all = prefix + "\U0010ffff"
     where = "s.session_id >= ? AND s.session_id < ? AND s.purged = 0"
-    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", (prefix, after_all, _page(limit)))
+    rows = tx.query(f"{_SESSION} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", prefix, after_all, _page(limit))
     return [_session(row) for row in rows]
 
 
-def name(db: apsw.Connection, session: int) -> str:
-    return str(fetch(db, "SELECT session_id FROM session WHERE id = ?", (session,))[0][0])
+def name(tx: Tx, session: int) -> str:
+    return str(tx.query("SELECT session_id FROM session WHERE id = ?", session)[0][0])
 
 
-def conversations(db: apsw.Connection, session_key: str, limit: int) -> list[tuple[int, Session]]:
-    rows = fetch(db, f"{_SESSION} WHERE s.session_key = ? ORDER BY s.id DESC", (session_key,))
+def conversations(tx: Tx, session_key: str, limit: int) -> list[tuple[int, Session]]:
+    rows = tx.query(f"{_SESSION} WHERE s.session_key = ? ORDER BY s.id DESC", session_key)
     numbered = [(len(rows) - place, _session(row)) for place, row in enumerate(rows)]
     return [(number, found) for number, found in numbered if not found.deleted][: _page(limit)]
 
 
-def conversation_number(db: apsw.Connection, session: int) -> int:
+def conversation_number(tx: Tx, session: int) -> int:
     """The number a session has among those of its key."""
     own_key = "SELECT session_key FROM session WHERE id = ?1"
-    return int(fetch(db, f"SELECT count(*) FROM session WHERE session_key = ({own_key}) AND id <= ?1", (session,))[0][0])
+    return int(tx.query(f"SELECT count(*) FROM session WHERE session_key = ({own_key}) AND id <= ?1", session)[0][0])
 
 
-def conversations_of(db: apsw.Connection, session_key: str) -> int:
+def conversations_of(tx: Tx, session_key: str) -> int:
     """How many sessions a key has had."""
-    return int(fetch(db, "SELECT count(*) FROM session WHERE session_key = ?", (session_key,))[0][0])
+    return int(tx.query("SELECT count(*) FROM session WHERE session_key = ?", session_key)[0][0])
 
 
-def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, archived: bool, state: str | None) -> SessionPage:
+def sessions(tx: Tx, limit: int, before: str | None, query: str, archived: bool, state: str | None) -> SessionPage:
     updated_at, id_ = _place(before) if before else (MAX_INTEGER, MAX_INTEGER)
     limit = _page(limit) or 1
     listed = "+h.archived = ? AND (+h.updated_at, h.session) < (?, ?)" if state else "h.archived = ? AND (h.updated_at, h.session) < (?, ?)"
@@ -120,11 +131,11 @@ def sessions(db: apsw.Connection, limit: int, before: str | None, query: str, ar
             raise BadInput(f"state={state!r} is not one of {', '.join(_IN_STATE)}.")
         where += f" AND {_IN_STATE[state]}"
     if query.strip():
-        found = _found(db, query)
+        found = _found(tx, query)
         where += f" AND h.session IN ({','.join('?' * len(found))})"
         bindings += found
     by_time = "+h.updated_at" if state else "h.updated_at"  # The few in a state are found by their own index, and sorted after.
-    rows = fetch(db, f"{_SESSION} WHERE {where} ORDER BY {by_time} DESC, h.session DESC LIMIT ?", (*bindings, limit + 1))
+    rows = tx.query(f"{_SESSION} WHERE {where} ORDER BY {by_time} DESC, h.session DESC LIMIT ?", *bindings, limit + 1)
     more = f"{rows[limit - 1][6]}.{rows[limit - 1][-1]}" if len(rows) > limit else None
     return SessionPage([_session(row) for row in rows[:limit]], more)
 
@@ -139,17 +150,16 @@ def _place(before: str) -> tuple[int, int]:
     return updated_at, id_
 
 
-def _found(db: apsw.Connection, query: str) -> list[int]:
+def _found(tx: Tx, query: str) -> list[int]:
     """Sessions whose titles or messages hold all the words, the newest finds first. The last word may still be growing."""
     plain = query.encode("utf-8", "replace").decode().replace("\0", " ")
     words = " ".join('"' + word.replace('"', '""') + '"' for word in plain.split()[:12])
     if not words:
         return []
-    rows = fetch(
-        db,
+    rows = tx.query(
         "SELECT e.session FROM (SELECT rowid AS id FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT 500) f"
         " JOIN event e ON e.id = f.id",
-        (words + "*",),
+        words + "*",
     )
     return list(dict.fromkeys(row[0] for row in rows))
 
@@ -172,11 +182,9 @@ def _session(row: tuple[Any, ...]) -> Session:
     )  # fmt: skip
 
 
-def events(
-    db: apsw.Connection, session_id: str, after: int, limit: int, records: bool, make: Make | None = None
-) -> tuple[e.Page, list[Finding]]:
+def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make: Make | None = None) -> tuple[e.Page, list[Finding]]:
     after, limit = _bounded(after), _page(limit)
-    rows = fetch(db, "SELECT s.id, h.seq, s.purged FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", (session_id,))
+    rows = tx.query("SELECT s.id, h.seq, s.purged FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", session_id)
     if not rows:
         raise NotFound("session", session_id)
     session, last, purged = rows[0]
@@ -186,27 +194,25 @@ def events(
     only = f" AND {RECORDS}" if records else ""
     where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?"
     try:
-        rows = fetch_page(db, f"SELECT {COLUMNS} {where}", (session, after, last, limit))
-    except apsw.CorruptError:  # The index alone may still be whole.
-        rows = salvage(db, fetch(db, f"SELECT id, session, seq {where}", (session, after, last, limit)))
+        rows = tx.page(f"SELECT {COLUMNS} {where}", session, after, last, limit)
+    except tx.unreadable:  # The index alone may still be whole.
+        rows = salvage(tx, tx.query(f"SELECT id, session, seq {where}", session, after, last, limit))
     found: list[Finding] = []
-    logged = [item for item in read(db, rows, {session: session_id}, found) if item.session_id]
+    logged = [item for item in read(tx, rows, {session: session_id}, found) if item.session_id]
     more = bool(logged) and logged[-1].seq < last and _is_full(rows, limit)
     until = logged[-1].seq if more else last
     if not records and until - after > len(logged):
         # Read after the events: whatever was pruned before they were read is known here.
-        pruned = fetch(db, "SELECT pruned_seq FROM session WHERE id = ?", (session,))[0][0]
+        pruned = tx.query("SELECT pruned_seq FROM session WHERE id = ?", session)[0][0]
         kept = [item for item in logged if item.seq <= pruned]
         logged = kept + fill_gaps(session_id, session, max(after, pruned), logged[len(kept) :], until, limit - len(kept), found)
         more = bool(logged) and logged[-1].seq < last
     return made(e.Page(logged, more=more), make), found
 
 
-def fold(
-    db: apsw.Connection, transcript: Transcript, session_id: str, after: int, until: int | None, records: bool
-) -> tuple[int | None, list[Finding]]:
+def fold(tx: Tx, transcript: Transcript, session_id: str, after: int, until: int | None, records: bool) -> tuple[int | None, list[Finding]]:
     """Adds the next page behind `after`, up to `until`, to a transcript. Gives where to go on behind, None when there is no more."""
-    page, found = events(db, session_id, after, MAX_ROWS, records)
+    page, found = events(tx, session_id, after, MAX_ROWS, records)
     transcript.extend(item for item in page if until is None or item.seq <= until)
     return (page[-1].seq if page.more and (until is None or page[-1].seq < until) else None), found
 
@@ -222,153 +228,151 @@ def made(page: e.Page, make: Make | None) -> e.Page:
     return page
 
 
-def event_at(db: apsw.Connection, session: int, seq: int) -> e.Event:
-    rows = fetch(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", (session, seq))
-    logged = read(db, rows, {session: ""}, [])
+def event_at(tx: Tx, session: int, seq: int) -> e.Event:
+    rows = tx.query(f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", session, seq)
+    logged = read(tx, rows, {session: ""}, [])
     return logged[0].event if logged else e.Damaged(reason=MISSING)
 
 
-def answer_text(db: apsw.Connection, head: Head) -> str:
+def answer_text(tx: Tx, head: Head) -> str:
     """What the newest turn has said so far, from its pieces."""
     text = Growing()
-    for kind, body in fetch(
-        db, "SELECT kind, body FROM event WHERE session = ? AND seq >= ? AND kind = 'text' ORDER BY seq", (head.session, head.turn_seq)
+    for kind, body in tx.query(
+        "SELECT kind, body FROM event WHERE session = ? AND seq >= ? AND kind = 'text' ORDER BY seq", head.session, head.turn_seq
     ):
         if isinstance(piece := e.decode(kind, body), e.Text):
             text.write(piece.offset, piece.text)
     return text.read()
 
 
-def tail(db: apsw.Connection, after_id: int, limit: int, names: dict[int, str], make: Make | None = None) -> tuple[e.Page, list[Finding]]:
+def tail(tx: Tx, after_id: int, limit: int, names: dict[int, str], make: Make | None = None) -> tuple[e.Page, list[Finding]]:
     after_id, limit = _bounded(after_id), _page(limit)
     try:
-        rows = fetch_page(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (after_id, limit))
-    except apsw.CorruptError:
-        newest = last_id(db)
+        rows = tx.page(f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", after_id, limit)
+    except tx.unreadable:
+        newest = last_id(tx)
         rows = []
         while not rows and after_id < newest:
-            rows = salvage(db, [(id_, 0, 0) for id_ in range(after_id + 1, min(newest, after_id + limit) + 1)])
+            rows = salvage(tx, [(id_, 0, 0) for id_ in range(after_id + 1, min(newest, after_id + limit) + 1)])
             after_id += limit
     found: list[Finding] = []
-    return made(e.Page(read(db, rows, names, found), more=_is_full(rows, limit)), make), found
+    return made(e.Page(read(tx, rows, names, found), more=_is_full(rows, limit)), make), found
 
 
-def last_id(db: apsw.Connection) -> int:
-    return int(fetch(db, "SELECT coalesce(max(id), 0) FROM event")[0][0])
+def last_id(tx: Tx) -> int:
+    return int(tx.query("SELECT coalesce(max(id), 0) FROM event")[0][0])
 
 
-def open_turns(db: apsw.Connection, apart_from: int) -> list[Session]:
-    rows = fetch(
-        db,
+def open_turns(tx: Tx, apart_from: int) -> list[Session]:
+    rows = tx.query(
         f"{_SESSION} WHERE h.state IN ('running', 'answered', 'interrupted')"
         " AND NOT (h.state = 'running' AND h.owner = ? AND h.stop = 0 AND s.suspended = 0)"
         " AND NOT (h.left = 1 AND h.stop = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))" + _OLDEST,
-        (apart_from,),
+        apart_from,
     )
     return [_session(row) for row in rows]
 
 
-def unsettled(db: apsw.Connection) -> list[Session]:
-    rows = fetch(
-        db,
+def unsettled(tx: Tx) -> list[Session]:
+    rows = tx.query(
         f"{_SESSION} WHERE h.session IN ("
         "SELECT l.session FROM head l JOIN session s ON s.id = l.session WHERE l.state IN ('running', 'answered', 'interrupted')"
         " AND l.state = 'interrupted' AND l.left = 1 AND s.suspended = 0"
         " UNION SELECT q.session FROM question q JOIN head w ON w.session = q.session"
         " WHERE q.state = 'open' AND w.state = 'waiting' AND w.left = 0"
         " UNION SELECT m.id FROM session m JOIN head n ON n.session = m.id WHERE m.resume_pending = 1 AND n.state IN ('none', 'ended'))"
-        " AND h.deleted = 0" + _OLDEST,
+        " AND h.deleted = 0" + _OLDEST
     )
     return [_session(row) for row in rows]
 
 
-def open_turn(db: apsw.Connection, head: Head) -> Transcript:
+def open_turn(tx: Tx, head: Head) -> Transcript:
     """The newest turn, from its own events."""
     transcript, after = Transcript(), head.turn_seq - 1
-    while rows := fetch_page(db, f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq > ? ORDER BY seq", (head.session, after)):
-        transcript.extend(read(db, rows, {head.session: ""}, []))
+    while rows := tx.page(f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq > ? ORDER BY seq", head.session, after):
+        transcript.extend(read(tx, rows, {head.session: ""}, []))
         after = rows[-1][2]
     return transcript
 
 
-def last_reason(db: apsw.Connection, head: Head) -> str:
+def last_reason(tx: Tx, head: Head) -> str:
     """What interrupted the newest turn last."""
-    for (body,) in fetch(
-        db,
+    for (body,) in tx.query(
         f"SELECT body FROM event WHERE session = ? AND seq >= ? AND {RECORDS} AND kind = 'turn.interrupted' ORDER BY seq DESC LIMIT 1",
-        (head.session, head.turn_seq),
+        head.session,
+        head.turn_seq,
     ):
         if isinstance(cut := e.decode("turn.interrupted", body), e.TurnInterrupted):
             return cut.reason
     return "crash"
 
 
-def waiting_texts(db: apsw.Connection, session: int) -> list[tuple[str, str]]:
+def waiting_texts(tx: Tx, session: int) -> list[tuple[str, str]]:
     """(message id, text) of what waits, oldest first."""
     waiting = []
-    for seq, message_id in fetch(db, "SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq", (session,)):
-        accepted = event_at(db, session, seq)
+    for seq, message_id in tx.query("SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq", session):
+        accepted = event_at(tx, session, seq)
         waiting.append((message_id, accepted.text if isinstance(accepted, e.MessageAccepted) else UNREADABLE))
     return waiting
 
 
-def unclean_starts(db: apsw.Connection, owner: int) -> int:
+def unclean_starts(tx: Tx, owner: int) -> int:
     """How many starts in a row before this owner's died without an end and without having been sound. A death that a suspended session
     explains neither counts nor breaks the row.
     """
     count = 0
-    for ended, sound, explained in fetch(db, "SELECT ended, sound, explained FROM start WHERE owner < ? ORDER BY owner DESC", (owner,)):
+    for ended, sound, explained in tx.query("SELECT ended, sound, explained FROM start WHERE owner < ? ORDER BY owner DESC", owner):
         if ended or sound:
             break
         count += not explained
     return count
 
 
-def deaths(db: apsw.Connection, before: int, since: int) -> int:
-    return int(fetch(db, "SELECT count(*) FROM start WHERE owner < ? AND at >= ? AND ended = 0", (before, since))[0][0])
+def deaths(tx: Tx, before: int, since: int) -> int:
+    return int(tx.query("SELECT count(*) FROM start WHERE owner < ? AND at >= ? AND ended = 0", before, since)[0][0])
 
 
-def last_end(db: apsw.Connection, apart_from: int) -> bool:
-    rows = fetch(db, "SELECT ended FROM start WHERE owner <> ? ORDER BY owner DESC LIMIT 1", (apart_from,))
+def last_end(tx: Tx, apart_from: int) -> bool:
+    rows = tx.query("SELECT ended FROM start WHERE owner <> ? ORDER BY owner DESC LIMIT 1", apart_from)
     return bool(rows[0][0]) if rows else True
 
 
-def waiting_lanes(db: apsw.Connection, limit: int) -> list[str]:
-    rows = fetch(
-        db,
+def waiting_lanes(tx: Tx, limit: int) -> list[str]:
+    rows = tx.query(
         "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox GROUP BY session) i"
         " JOIN head h ON h.session = i.session JOIN session s ON s.id = i.session"
         " LEFT JOIN event e ON e.session = i.session AND e.seq = i.seq"
         " WHERE h.state IN ('none', 'ended') ORDER BY e.id LIMIT ?",
-        (_page(limit),),
+        _page(limit),
     )
     return [row[0] for row in rows]
 
 
-def prunable(db: apsw.Connection, before: int, limit: int) -> list[str]:
+def prunable(tx: Tx, before: int, limit: int) -> list[str]:
     """Sessions at rest whose last turn ended before a time and whose stream events are still there, longest first."""
-    rows = fetch(
-        db,
+    rows = tx.query(
         "SELECT s.session_id FROM session s JOIN head h ON h.session = s.id"
         " WHERE s.journal_since IS NOT NULL AND s.journal_since < ? AND h.state IN ('none', 'ended') ORDER BY s.journal_since LIMIT ?",
-        (_bounded(before), _page(limit)),
+        _bounded(before),
+        _page(limit),
     )
     return [row[0] for row in rows]
 
 
-def deliveries(db: apsw.Connection, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
+def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
     marks = ",".join("?" * len(states))
-    rows = fetch(
-        db,
+    rows = tx.query(
         "SELECT o.delivery_id, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.session, o.seq"
         " FROM outbox o JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session"
         f" WHERE o.state IN ({marks}) AND o.state NOT IN ('sent', 'dead') AND {OWED}"
         " AND o.retry_at <= ? ORDER BY o.id LIMIT ?",
-        (*(str(state) for state in states), _bounded(now), max(0, min(limit, MAX_INTEGER))),
+        *(str(state) for state in states),
+        _bounded(now),
+        max(0, min(limit, MAX_INTEGER)),
     )
     owed = []
     for delivery_id, session_id, session_key, state, tries, retry_at, session_number, seq in rows:
-        written = event_at(db, session_number, seq)
+        written = event_at(tx, session_number, seq)
         text = written.text if isinstance(written, e.MessageWritten) else "(this answer was damaged on disk and cannot be read)"
         owed.append(
             Delivery(
@@ -385,44 +389,42 @@ def deliveries(db: apsw.Connection, states: Sequence[DeliveryState], now: int, l
     return owed
 
 
-def running_by_owner(db: apsw.Connection) -> dict[int, int]:
-    rows = fetch(
-        db,
+def running_by_owner(tx: Tx) -> dict[int, int]:
+    rows = tx.query(
         "SELECT owner, count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'"
-        " AND owner IS NOT NULL GROUP BY owner",
+        " AND owner IS NOT NULL GROUP BY owner"
     )
     return dict(rows)
 
 
-def pause(db: apsw.Connection, now: int) -> Pause | None:
-    rows = fetch(db, "SELECT holder, since, until FROM pause WHERE until > ?", (now,))
+def pause(tx: Tx, now: int) -> Pause | None:
+    rows = tx.query("SELECT holder, since, until FROM pause WHERE until > ?", now)
     return Pause(*rows[0]) if rows else None
 
 
-def told_to_stop(db: apsw.Connection, owner: int) -> bool:
-    return bool(fetch(db, "SELECT 1 FROM owner WHERE id = ? AND told IS NOT NULL", (owner,)))
+def told_to_stop(tx: Tx, owner: int) -> bool:
+    return bool(tx.query("SELECT 1 FROM owner WHERE id = ? AND told IS NOT NULL", owner))
 
 
 def stop_in(told: str | None) -> Shutdown | None:
     return None if told is None else msgspec.json.decode(told, type=Shutdown)
 
 
-def owners(db: apsw.Connection) -> list[Owner]:
-    rows = fetch(db, "SELECT id, name, pid, started_at, boot_id, socket, draining, told FROM owner ORDER BY id")
+def owners(tx: Tx) -> list[Owner]:
+    rows = tx.query("SELECT id, name, pid, started_at, boot_id, socket, draining, told FROM owner ORDER BY id")
     return [
         Owner(id=id_, name=name_, pid=pid, started_at=started_at, boot_id=boot_id, socket=socket, draining=draining, told=stop_in(told))
         for id_, name_, pid, started_at, boot_id, socket, draining, told in rows
     ]
 
 
-def counts(db: apsw.Connection) -> Counts:
-    row = fetch(
-        db,
+def counts(tx: Tx) -> Counts:
+    row = tx.query(
         "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM inbox),"
         f" (SELECT count(*) FROM outbox o JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead') AND {OWED}), "
         " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'),"
         " (SELECT count(*) FROM session WHERE suspended = 1 AND deleted_at IS NULL),"
-        " (SELECT count(*) FROM session WHERE resume_pending = 1 AND deleted_at IS NULL)",
+        " (SELECT count(*) FROM session WHERE resume_pending = 1 AND deleted_at IS NULL)"
     )[0]
     return Counts(*row)
 
@@ -440,8 +442,8 @@ def _member(kind: type[E], value: str) -> E:
     try:
         return kind(value)
     except ValueError:
-        raise apsw.CorruptError(f"{value!r} is no {kind.__name__}") from None
+        raise Unavailable(f"The store failed: {value!r} is no {kind.__name__}") from None
 
 
-def signed_out(db: apsw.Connection, now: int) -> list[str]:
-    return [row[0] for row in fetch(db, "SELECT sign_in FROM signed_out WHERE until > ?", (now,))]
+def signed_out(tx: Tx, now: int) -> list[str]:
+    return [row[0] for row in tx.query("SELECT sign_in FROM signed_out WHERE until > ?", now)]

@@ -1,6 +1,5 @@
 """The writes that keep the store itself: who lives, how lives ended, the search index, pruning."""
 
-import apsw
 import msgspec
 
 from holdfast.core import events as e
@@ -8,9 +7,8 @@ from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner, Pause
 from holdfast.store import reads
-from holdfast.store.catalog import append
-from holdfast.store.connection import fetch
-from holdfast.store.log import STREAMS, load_head, number, save_head
+from holdfast.store.log import STREAMS, number
+from holdfast.store.tx import Tx
 
 PRUNED_AT_ONCE = 10_000
 STARTS_KEPT = 20
@@ -20,69 +18,72 @@ INDEXED_AT_ONCE = 128 * 1024
 SEARCHED = "kind IN ('message.written', 'session.created', 'session.changed')"
 
 
-def register_owner(db: apsw.Connection, owner: Owner) -> int:
-    rows = fetch(
-        db,
+def register_owner(tx: Tx, owner: Owner) -> int:
+    rows = tx.query(
         "INSERT INTO owner (name, pid, started_at, boot_id, socket) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, boot_id = excluded.boot_id,"
         " socket = excluded.socket RETURNING id",
-        (owner.name, owner.pid, owner.started_at, owner.boot_id, owner.socket),
+        owner.name,
+        owner.pid,
+        owner.started_at,
+        owner.boot_id,
+        owner.socket,
     )
     return int(rows[0][0])
 
 
-def record_start(db: apsw.Connection, owner: int, at: int) -> int:
-    db.execute("INSERT OR IGNORE INTO start (owner, at) VALUES (?, ?)", (owner, at))
-    db.execute("DELETE FROM start WHERE owner NOT IN (SELECT owner FROM start ORDER BY owner DESC LIMIT ?)", (STARTS_KEPT,))
-    return reads.unclean_starts(db, owner)
+def record_start(tx: Tx, owner: int, at: int) -> int:
+    tx.execute("INSERT OR IGNORE INTO start (owner, at) VALUES (?, ?)", owner, at)
+    tx.execute("DELETE FROM start WHERE owner NOT IN (SELECT owner FROM start ORDER BY owner DESC LIMIT ?)", STARTS_KEPT)
+    return reads.unclean_starts(tx, owner)
 
 
-def record_sound(db: apsw.Connection, owner: int) -> None:
-    db.execute("UPDATE start SET sound = 1 WHERE owner = ?", (owner,))
+def record_sound(tx: Tx, owner: int) -> None:
+    tx.execute("UPDATE start SET sound = 1 WHERE owner = ?", owner)
 
 
-def record_drain(db: apsw.Connection, owner: int, reason: str) -> None:
-    db.execute("UPDATE owner SET draining = ? WHERE id = ?", (reason, owner))
+def record_drain(tx: Tx, owner: int, reason: str) -> None:
+    tx.execute("UPDATE owner SET draining = ? WHERE id = ?", reason, owner)
 
 
-def tell_owners(db: apsw.Connection, stop: Shutdown, by: int | None) -> None:
-    for id_, told in fetch(db, "SELECT id, told FROM owner WHERE id IS NOT ?", (by,)):
+def tell_owners(tx: Tx, stop: Shutdown, by: int | None) -> None:
+    for id_, told in tx.query("SELECT id, told FROM owner WHERE id IS NOT ?", by):
         whole = msgspec.json.encode(joined(reads.stop_in(told), stop)).decode()
-        db.execute("UPDATE owner SET told = ? WHERE id = ?", (whole, id_))
+        tx.execute("UPDATE owner SET told = ? WHERE id = ?", whole, id_)
 
 
-def record_end(db: apsw.Connection, owner: int, ended: bool) -> None:
-    db.execute("UPDATE start SET ended = ? WHERE owner = ?", (ended, owner))
+def record_end(tx: Tx, owner: int, ended: bool) -> None:
+    tx.execute("UPDATE start SET ended = ? WHERE owner = ?", ended, owner)
 
 
-def set_pause(db: apsw.Connection, pause: Pause | None) -> None:
-    db.execute("DELETE FROM pause")
+def set_pause(tx: Tx, pause: Pause | None) -> None:
+    tx.execute("DELETE FROM pause")
     if pause is not None:
-        db.execute("INSERT INTO pause VALUES (1, ?, ?, ?)", (pause.holder, pause.since, pause.until))
+        tx.execute("INSERT INTO pause VALUES (1, ?, ?, ?)", pause.holder, pause.since, pause.until)
 
 
-def sign_out(db: apsw.Connection, sign_in: str, until: int, now: int) -> None:
-    db.execute("DELETE FROM signed_out WHERE until <= ?", (now,))
-    db.execute("INSERT OR REPLACE INTO signed_out VALUES (?, ?)", (sign_in, until))
+def sign_out(tx: Tx, sign_in: str, until: int, now: int) -> None:
+    tx.execute("DELETE FROM signed_out WHERE until <= ?", now)
+    tx.execute("INSERT OR REPLACE INTO signed_out VALUES (?, ?)", sign_in, until)
 
 
-def forget_owner(db: apsw.Connection, owner: int) -> None:
+def forget_owner(tx: Tx, owner: int) -> None:
     # A lease is held by open turns alone, and those have an index.
-    db.execute(
+    tx.execute(
         "DELETE FROM owner WHERE id = ?1"
         " AND NOT EXISTS (SELECT 1 FROM head WHERE state IN ('running', 'answered', 'interrupted') AND owner = ?1)",
-        (owner,),
+        owner,
     )
 
 
-def index_search(db: apsw.Connection, limit: int) -> bool:
+def index_search(tx: Tx, limit: int) -> bool:
     """Off the write path: messages become searchable a moment after they are stored, a long one by its beginning."""
-    last = fetch(db, "SELECT value FROM meta WHERE name = 'searchable_id'")[0][0]
+    last = tx.query("SELECT value FROM meta WHERE name = 'searchable_id'")[0][0]
     try:
-        [(newest,)] = fetch(db, "SELECT max(id) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)", (last, max(0, limit)))
-        rows = fetch(db, f"SELECT id, kind, body FROM event WHERE id > ? AND id <= ? AND {SEARCHED}", (last, newest))
-    except apsw.CorruptError:
-        logged, _ = reads.tail(db, last, limit, {})
+        [(newest,)] = tx.query("SELECT max(id) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)", last, max(0, limit))
+        rows = tx.query(f"SELECT id, kind, body FROM event WHERE id > ? AND id <= ? AND {SEARCHED}", last, newest)
+    except tx.unreadable:
+        logged, _ = reads.tail(tx, last, limit, {})
         newest = max((item.id for item in logged), default=None)
         rows = [(item.id, item.kind, item.body) for item in logged]
     if newest is None:
@@ -95,27 +96,27 @@ def index_search(db: apsw.Connection, limit: int) -> bool:
         event = e.decode(kind, body) if isinstance(body, bytes) else None
         text = getattr(event, "text" if isinstance(event, e.MessageWritten) else "title", None)
         if isinstance(text, str) and text:
-            db.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (id_, text[:SEARCHABLE_CHARS]))
+            tx.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", id_, text[:SEARCHABLE_CHARS])
             indexed += len(text[:SEARCHABLE_CHARS])
-    db.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", (newest,))
+    tx.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", newest)
     return True
 
 
-def prune_session(db: apsw.Connection, session_id: str, at: int) -> tuple[int, bool]:
+def prune_session(tx: Tx, session_id: str, at: int) -> tuple[int, bool]:
     """Drops stream events of a session at rest, a page of them; the record of it makes readers with an old cursor start from a snapshot.
     Gives how many went, and whether more are there."""
-    head = load_head(db, number(db, session_id))
+    head = tx.head(number(tx, session_id))
     if head.state not in (TurnState.NONE, TurnState.ENDED):
         return 0, False
-    pruned = fetch(db, "SELECT pruned_seq FROM session WHERE id = ?", (head.session,))[0][0]
-    first_kept = fetch(
-        db,
+    pruned = tx.query("SELECT pruned_seq FROM session WHERE id = ?", head.session)[0][0]
+    first_kept = tx.query(
         f"SELECT seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS} ORDER BY seq LIMIT 1 OFFSET ?",
-        (head.session, pruned, head.seq, PRUNED_AT_ONCE),
+        head.session,
+        pruned,
+        head.seq,
+        PRUNED_AT_ONCE,
     )
     through = first_kept[0][0] - 1 if first_kept else head.seq
-    db.execute(f"DELETE FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS}", (head.session, pruned, through))
-    gone = db.changes()
-    append(db, head, e.JournalPruned(through=through), at, in_turn=False)
-    save_head(db, head)
+    gone = tx.execute(f"DELETE FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS}", head.session, pruned, through)
+    tx.append(head, e.JournalPruned(through=through), at, in_turn=False)
     return gone, bool(first_kept)

@@ -35,7 +35,7 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
     a folder named replaced-TIME in the home folder. Work that ran when the backup was made is taken up as after an interruption.
     """
     from holdfast.config import prepare_home
-    from holdfast.store.restoring import restore
+    from holdfast.store.sqlite.restoring import restore
 
     os.umask(0o077)
     backup, place = path.expanduser().absolute(), home()

@@ -20,12 +20,12 @@ from holdfast.core.resume import FRESH_FOR_S
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner
 from holdfast.store import reads
-from holdfast.store.catalog import rebuild
-from holdfast.store.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
-from holdfast.store.log import COLUMNS, Finding, load_head, number, read
+from holdfast.store.log import COLUMNS, Finding, number, read
 from holdfast.store.operations import take_turn
 from holdfast.store.sessions import append_free
-from holdfast.store.sqlite import DATABASE
+from holdfast.store.sqlite.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
+from holdfast.store.sqlite.store import DATABASE
+from holdfast.store.sqlite.tx import SqliteTx, rebuild
 from holdfast.store.upkeep import register_owner, set_pause
 
 MAKING = ".restoring.db"
@@ -93,11 +93,13 @@ def _make_ready(making: Path, backup: Path, *, now: int, new_log: Callable[[], s
     try:
         _check(db, backup)
         migrate(db, rebuild)
-        damaged = _count_damaged(db)
+        tx = SqliteTx(db)
+        damaged = _count_damaged(tx)
         if damaged and not damage:
             raise NoBackup(backup, f"{damaged} of its events are damaged. With --damaged it is restored as it is")
         with db:
-            restored = _renew(db, now=now, new_log=new_log)
+            restored = _renew(tx, now=now, new_log=new_log)
+            tx.flush()
         fetch(db, "PRAGMA journal_mode = DELETE")  # One file, at rest.
     finally:
         db.close()
@@ -117,49 +119,49 @@ def _check(db: apsw.Connection, backup: Path) -> None:
         raise NoBackup(backup, "it is not a database of Holdfast")
 
 
-def _count_damaged(db: apsw.Connection) -> int:
+def _count_damaged(tx: SqliteTx) -> int:
     found: list[Finding] = []
     after = 0
-    while rows := fetch(db, f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", (after, PAGE)):
-        read(db, rows, {}, found)
+    while rows := tx.query(f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", after, PAGE):
+        read(tx, rows, {}, found)
         after = rows[-1][0]
     return len(found)
 
 
-def _renew(db: apsw.Connection, *, now: int, new_log: Callable[[], str]) -> Restored:
+def _renew(tx: SqliteTx, *, now: int, new_log: Callable[[], str]) -> Restored:
     """Makes a copy of a store another store: readers of the first start from a snapshot, and what was under way in it is over."""
-    newest = fetch(db, "SELECT max(at) FROM event")[0][0] or 0
-    interrupted = _interrupt(db, now)
-    sessions = fetch(db, "SELECT id FROM session WHERE purged = 0")
+    newest = tx.query("SELECT max(at) FROM event")[0][0] or 0
+    interrupted = _interrupt(tx, now)
+    sessions = tx.query("SELECT id FROM session WHERE purged = 0")
     for (session,) in sessions:
-        append_free(db, session, [e.SessionRestored(log=new_log())], now)
-    unsure, dropped = _doubt_deliveries(db, fresh=now - newest <= FRESH_FOR_S * 1000, at=now)
-    set_pause(db, None)
-    db.execute("UPDATE start SET ended = 1")  # Nobody is to blame for a life that went on elsewhere.
-    db.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
+        append_free(tx, session, [e.SessionRestored(log=new_log())], now)
+    unsure, dropped = _doubt_deliveries(tx, fresh=now - newest <= FRESH_FOR_S * 1000, at=now)
+    set_pause(tx, None)
+    tx.execute("UPDATE start SET ended = 1")  # Nobody is to blame for a life that went on elsewhere.
+    tx.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
     return Restored(len(sessions), newest, interrupted, unsure, dropped, 0, None)
 
 
-def _interrupt(db: apsw.Connection, at: int) -> int:
-    running = fetch(db, "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.state = ?", (str(TurnState.RUNNING),))
+def _interrupt(tx: SqliteTx, at: int) -> int:
+    running = tx.query("SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.state = ?", str(TurnState.RUNNING))
     if not running:
         return 0
-    owner = register_owner(db, Owner(name=f"{RESTORED}-{at}", pid=0, started_at=at, boot_id=""))
+    owner = register_owner(tx, Owner(name=f"{RESTORED}-{at}", pid=0, started_at=at, boot_id=""))
     for (session_id,) in running:
-        session = reads.session(db, session_id)
-        written = len(reads.answer_text(db, load_head(db, number(db, session_id))))
+        session = tx.session(session_id)
+        written = len(reads.answer_text(tx, tx.head(number(tx, session_id))))
         cut = e.TurnInterrupted(reason=RESTORED, restarts=session.interrupted_restarts, written=written)
-        take_turn(db, session_id, owner, session.turn_id or "", session.epoch, [cut], at)
+        take_turn(tx, session_id, owner, session.turn_id or "", session.epoch, [cut], at)
     return len(running)
 
 
-def _doubt_deliveries(db: apsw.Connection, *, fresh: bool, at: int) -> tuple[int, int]:
+def _doubt_deliveries(tx: SqliteTx, *, fresh: bool, at: int) -> tuple[int, int]:
     """What was owed when the backup was made may have been sent since. (How many are sent again with a label, how many are not.)"""
-    rows = fetch(db, "SELECT session, delivery_id, state, tries FROM outbox WHERE state NOT IN ('sent', 'dead')")
+    rows = tx.query("SELECT session, delivery_id, state, tries FROM outbox WHERE state NOT IN ('sent', 'dead')")
     for session, delivery_id, before, tries in rows:
         state = delivery.after(delivery.DeliveryState(before), "restored" if fresh else "give up")
         change = e.DeliveryChanged(delivery_id=delivery_id, state=state, tries=tries, error=None if fresh else TOO_OLD)
-        append_free(db, session, [change], at)
+        append_free(tx, session, [change], at)
     return (len(rows), 0) if fresh else (0, len(rows))
 
 

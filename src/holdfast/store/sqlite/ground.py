@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from holdfast.core.errors import Refused, StoreGone
-from holdfast.store.connection import fetch
+from holdfast.store.sqlite.connection import fetch
 
 Place = tuple[int, int]
 # What SQLite keeps open next to the database, and replaces only when nobody has it open.

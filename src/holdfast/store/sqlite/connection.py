@@ -20,7 +20,7 @@ OLDEST_BESIDE = 4
 CATALOG_SINCE = 2
 # Since this version what is removed is overwritten on the spot.
 OVERWRITTEN_SINCE = 4
-_SQL = resources.files("holdfast.store")
+_SQL = resources.files("holdfast.store.sqlite")
 
 
 def upgrade(version: int) -> str:

@@ -1,34 +1,18 @@
 """Group commit: many operations, one transaction, an honest answer for each. Knows neither threads nor where the database lies."""
 
-import asyncio
 import contextlib
 import errno
 import secrets
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import apsw
 
 from holdfast.core.errors import Bug, HoldfastError, StoreFull, Unavailable
-from holdfast.store.connection import fetch
+from holdfast.store.lines import Operation, Result
 from holdfast.store.log import NOT_STORABLE, not_storable
+from holdfast.store.sqlite.connection import fetch
+from holdfast.store.sqlite.tx import SqliteTx
 
 SIGNED = -1  # In the place of an event's id: the mark is a token of its own.
-
-
-class Operation(NamedTuple):
-    """`when_full`: still tried when the disk is full, because it ends something and frees more than it takes."""
-
-    future: "asyncio.Future[Any]"
-    run: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    when_full: bool
-
-
-class Result(NamedTuple):
-    future: "asyncio.Future[Any]"
-    value: Any
-    error: BaseException | None
 
 
 class CommitLost(Exception):
@@ -77,15 +61,18 @@ def _one_by_one(db: apsw.Connection, batch: list[Operation]) -> list[Result]:
 
 def _run(db: apsw.Connection, batch: list[Operation], *, savepoints: bool) -> list[Result] | None:
     """The batch inside a transaction that has begun, and its COMMIT. None: it was undone and must run again with savepoints."""
-    newest, at_first = _newest(db), db.total_changes()
+    newest, at_first, tx = _newest(db), db.total_changes(), SqliteTx(db)
     results: list[Result] = []
     for operation in batch:
         if savepoints:
             db.execute("SAVEPOINT operation")
         before = db.total_changes()
         try:
-            results.append(Result(operation.future, operation.run(db, *operation.arguments), None))
+            value = operation.run(tx, *operation.arguments)
+            tx.flush()
+            results.append(Result(operation.future, value, None))
         except Exception as error:  # The boundary: an operation's failure belongs to its caller.
+            tx.forget()
             if not db.in_transaction:
                 raise  # SQLite undid the whole transaction, not only this operation.
             if savepoints:

@@ -1,18 +1,12 @@
-"""The store port on SQLite: each method is one read or one write, run on the lines it was given."""
+"""The store port over transactions: each method is one read or one write, run on the lines it was given. Knows no engine."""
 
-import contextlib
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
-import apsw
-
-from holdfast import files
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
+from holdfast.core.errors import Unavailable
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
@@ -24,26 +18,20 @@ from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import Deletion, Moved, SessionPage
 from holdfast.ports.turns import StartedTurn, StreamItem
 from holdfast.ports.upkeep import Counts, Usage
-from holdfast.store import deletion, operations, reads, reserve, sessions, upkeep
-from holdfast.store.catalog import rebuild
-from holdfast.store.connection import check_place, connect, migrate, reader
-from holdfast.store.ground import Ground, Identity, token_of
+from holdfast.store import deletion, operations, reads, sessions, upkeep
+from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
-from holdfast.store.writer import Lines, Threads
 
 T = TypeVar("T")
-DATABASE = "holdfast.db"
-RESERVE = "reserve"
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
 ENDINGS = (e.TurnEnded, e.TurnInterrupted, Interruption, e.ToolFinished)
 
 
-class SqliteStore:
-    """See `ports.Store` for what each method promises."""
+class TxStore:
+    """See `ports.store.Store` for what each method promises. An engine adds `backup`, and `_scrub` where it needs it."""
 
-    def __init__(self, lines: Lines, *, now: Callable[[], int], ground: Ground | None = None) -> None:
-        self._lines, self._ground = lines, ground
-        self._now = now
+    def __init__(self, lines: Lines, *, now: Callable[[], int]) -> None:
+        self._lines, self._now = lines, now
         self._names: dict[int, str] = {}  # A session's number never names another one.
         self._quarantined: set[tuple[int, int, int]] = set()
 
@@ -109,15 +97,14 @@ class SqliteStore:
                     steps -= 1
             except Unavailable as error:  # A damaged page of one session does not hold up the others.
                 failure = error
-        stage = await self._lines.read(deletion.scrub_stage)
-        while stage in (deletion.TO_MERGE, deletion.MERGING) and steps:
-            steps -= 1
-            stage = await self._lines.write(deletion.scrub_step)
-        if stage == deletion.TO_TRUNCATE and await self._lines.read(deletion.truncate_log):
-            await self._lines.write(deletion.scrubbed)
+        steps = await self._scrub(steps)
         if failure is not None:
             raise failure
         return not steps
+
+    async def _scrub(self, steps: int) -> int:
+        """Removes what an engine keeps of purged sessions in other places than its tables. Gives how many steps are left."""
+        return steps
 
     async def events(self, session_id: str, *, after: int, limit: int, make: Make | None = None) -> e.Page:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, False, make))
@@ -308,16 +295,8 @@ class SqliteStore:
     async def signed_out(self, *, now: int) -> list[str]:
         return await self._lines.read(reads.signed_out, now)
 
-    async def backup(self, path: str) -> None:
-        await self._lines.read(_copy, path)
-
     def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
         return self._lines.subscribe(heard)
-
-    @property
-    def identity(self) -> Identity | None:
-        """By which a successor knows that it opened the same database."""
-        return self._ground.identity if self._ground else None
 
     @property
     def degraded(self) -> str | None:
@@ -325,81 +304,3 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         await self._lines.aclose()
-
-
-def _copy(db: apsw.Connection, path: str) -> None:
-    """`VACUUM INTO` reads one consistent state; a copy that was cut short never stands under the final name."""
-    partial = f"{path}.partial"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(partial)
-    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    copier = connect(Path(db.filename), create=False)  # A reader's own connection may write nothing, not even another file.
-    try:
-        if token_of(copier) != token_of(db):
-            raise StoreGone(db.filename)
-        copier.execute("VACUUM INTO ?", (partial,))
-        _give_identity(partial)
-        files.sync(Path(partial))
-        os.replace(partial, path)
-        files.sync(Path(path).absolute().parent)
-    finally:
-        copier.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
-
-
-def _give_identity(path: str) -> None:
-    """A copy is a database of its own: put in the place of the one it was made from, it is not taken for that one."""
-    copy = apsw.Connection(path)
-    try:
-        copy.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
-    finally:
-        copy.close()
-
-
-async def open_store(
-    home: Path, *, now: Callable[[], int], reserve_bytes: int = reserve.BYTES, expected: Identity | None = None
-) -> SqliteStore:
-    """The store of a home folder, its schema brought up to date. Raises `Refused`, with what to do, where place or schema will not do, and
-    where the database is not the `expected` one.
-    """
-    check_place(home)
-    path = home / DATABASE
-    ground = Ground(path, expected)
-    if expected is None:
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-    try:
-        first = connect(path, create=False)
-        try:
-            migrate(first, rebuild)
-            ground.learn(first)
-        finally:
-            first.close()
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise Refused(
-            f"{path} is damaged or not a database of Holdfast ({error}). `holdfast restore PATH` puts a backup in its place."
-        ) from error
-    except apsw.FullError as error:
-        raise StoreFull from error
-    open_reader = reader(path)
-    lines = Threads(
-        open_writer=lambda: ground.hold(connect(path, create=False)),
-        open_reader=lambda: ground.join(open_reader()),
-        reserve=reserve.Reserve(home / RESERVE, reserve_bytes),
-        ground=ground,
-    )
-    return SqliteStore(lines, now=now, ground=ground)
-
-
-def tell_owners(home: Path, stop: Shutdown) -> None:
-    """For a process that has closed its store: passes a stop on to all owners of a home. Raises `Unavailable`."""
-    try:
-        db = connect(home / DATABASE, create=False)
-        try:
-            with db:
-                upkeep.tell_owners(db, stop, None)
-        finally:
-            db.close()
-    except apsw.Error as error:
-        raise Unavailable(f"The store cannot be written: {error}.") from error

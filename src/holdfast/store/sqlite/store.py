@@ -1,0 +1,126 @@
+"""The store on SQLite: what only this engine does, and how the store of a home folder is opened."""
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from holdfast import files
+from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
+from holdfast.core.shutdowns import Shutdown
+from holdfast.store import upkeep
+from holdfast.store.lines import Lines
+from holdfast.store.port import TxStore
+from holdfast.store.sqlite import reserve, scrub
+from holdfast.store.sqlite.connection import check_place, connect, migrate, reader
+from holdfast.store.sqlite.ground import Ground, Identity, token_of
+from holdfast.store.sqlite.threads import Threads
+from holdfast.store.sqlite.tx import SqliteTx, in_tx, rebuild
+
+DATABASE = "holdfast.db"
+RESERVE = "reserve"
+
+
+class SqliteStore(TxStore):
+    """`ground`: knows which database is open, where that is a file of its own."""
+
+    def __init__(self, lines: Lines, *, now: Callable[[], int], ground: Ground | None = None) -> None:
+        super().__init__(lines, now=now)
+        self._ground = ground
+
+    async def backup(self, path: str) -> None:
+        await self._lines.read(_copy, path)
+
+    @property
+    def identity(self) -> Identity | None:
+        """By which a successor knows that it opened the same database."""
+        return self._ground.identity if self._ground else None
+
+    async def _scrub(self, steps: int) -> int:
+        stage = await self._lines.read(scrub.scrub_stage)
+        while stage in (scrub.TO_MERGE, scrub.MERGING) and steps:
+            steps -= 1
+            stage = await self._lines.write(scrub.scrub_step)
+        if stage == scrub.TO_TRUNCATE and await self._lines.read(scrub.truncate_log):
+            await self._lines.write(scrub.scrubbed)
+        return steps
+
+
+def _copy(tx: SqliteTx, path: str) -> None:
+    """`VACUUM INTO` reads one consistent state; a copy that was cut short never stands under the final name."""
+    partial = f"{path}.partial"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(partial)
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    copier = connect(Path(tx.db.filename), create=False)  # A reader's own connection may write nothing, not even another file.
+    try:
+        if token_of(copier) != token_of(tx.db):
+            raise StoreGone(tx.db.filename)
+        copier.execute("VACUUM INTO ?", (partial,))
+        _give_identity(partial)
+        files.sync(Path(partial))
+        os.replace(partial, path)
+        files.sync(Path(path).absolute().parent)
+    finally:
+        copier.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+
+
+def _give_identity(path: str) -> None:
+    """A copy is a database of its own: put in the place of the one it was made from, it is not taken for that one."""
+    copy = apsw.Connection(path)
+    try:
+        copy.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
+    finally:
+        copy.close()
+
+
+async def open_store(
+    home: Path, *, now: Callable[[], int], reserve_bytes: int = reserve.BYTES, expected: Identity | None = None
+) -> SqliteStore:
+    """The store of a home folder, its schema brought up to date. Raises `Refused`, with what to do, where place or schema will not do, and
+    where the database is not the `expected` one.
+    """
+    check_place(home)
+    path = home / DATABASE
+    ground = Ground(path, expected)
+    if expected is None:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        first = connect(path, create=False)
+        try:
+            migrate(first, rebuild)
+            ground.learn(first)
+        finally:
+            first.close()
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise Refused(
+            f"{path} is damaged or not a database of Holdfast ({error}). `holdfast restore PATH` puts a backup in its place."
+        ) from error
+    except apsw.FullError as error:
+        raise StoreFull from error
+    open_reader = reader(path)
+    lines = Threads(
+        open_writer=lambda: ground.hold(connect(path, create=False)),
+        open_reader=lambda: ground.join(open_reader()),
+        reserve=reserve.Reserve(home / RESERVE, reserve_bytes),
+        ground=ground,
+    )
+    return SqliteStore(lines, now=now, ground=ground)
+
+
+def tell_owners(home: Path, stop: Shutdown) -> None:
+    """For a process that has closed its store: passes a stop on to all owners of a home. Raises `Unavailable`."""
+    try:
+        db = connect(home / DATABASE, create=False)
+        try:
+            with db:
+                in_tx(db, upkeep.tell_owners, stop, None)
+        finally:
+            db.close()
+    except apsw.Error as error:
+        raise Unavailable(f"The store cannot be written: {error}.") from error

@@ -1,0 +1,109 @@
+"""A transaction on a SQLite connection. Events and rows are written at once, heads when the operation is over."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import apsw
+
+from holdfast.core.events import PAGE_BYTES, Event
+from holdfast.core.sessions import Session
+from holdfast.store import catalog, heads, reads
+from holdfast.store.heads import Head
+from holdfast.store.log import INSERT, body_size
+from holdfast.store.tx import Known
+
+T = TypeVar("T")
+
+
+class SqliteTx:
+    """See `store.tx.Tx`. The transaction itself is begun and ended by those who made this."""
+
+    unreadable = apsw.CorruptError
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self.db = db
+        self._execute = db.execute
+        self._heads: dict[int, Head] = {}
+
+    def query(self, sql: str, *values: Any) -> list[Any]:
+        if self._heads:
+            self.flush()
+        return self._execute(sql, values).fetchall()
+
+    def execute(self, sql: str, *values: Any) -> int:
+        if self._heads:
+            self.flush()
+        self._execute(sql, values)
+        return self.db.changes()
+
+    def write(self, sql: str, *values: Any) -> list[Any]:
+        return self._execute(sql, values).fetchall()
+
+    def write_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self.db.executemany(sql, rows)
+
+    def page(self, sql: str, *values: Any) -> list[Any]:
+        if self._heads:
+            self.flush()
+        cursor, rows, size = self._execute(sql, values), [], 0
+        for row in cursor:
+            rows.append(row)
+            size += body_size(row)
+            if size >= PAGE_BYTES:
+                break
+        cursor.close()
+        return rows
+
+    def insert(self, row: tuple[Any, ...]) -> bool:
+        try:
+            self._execute(INSERT, row)
+        except apsw.ConstraintError:
+            return False
+        return True
+
+    def session(self, session_id: str) -> Session:
+        return reads.session(self, session_id)
+
+    def known(self, dedup_key: str) -> Known | None:
+        return reads.known(self, dedup_key)
+
+    def head(self, session: int) -> Head:
+        return self._heads.get(session) or heads.of(self._execute(heads.SELECT, (session,)).fetchall()[0])
+
+    def event_at(self, session: int, seq: int) -> Event:
+        return reads.event_at(self, session, seq)
+
+    def append(self, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
+        catalog.append(self, head, event, at, in_turn=in_turn)
+        self._heads[head.session] = head
+
+    def changed(self, head: Head) -> None:
+        self._heads[head.session] = head
+
+    def flush(self) -> None:
+        """Writes the heads that changed."""
+        changed, self._heads = self._heads, {}
+        for head in changed.values():
+            for sql, values in heads.changes(head):
+                self._execute(sql, values)
+
+    def forget(self) -> None:
+        """The operation failed: what it did to heads is not to be written."""
+        self._heads = {}
+
+    def size(self) -> int:
+        pragma = self.db.pragma
+        return int((pragma("page_count") - pragma("freelist_count")) * pragma("page_size"))
+
+
+def in_tx(db: apsw.Connection, operation: Callable[..., T], *arguments: Any) -> T:
+    """Runs one operation inside the caller's transaction."""
+    tx = SqliteTx(db)
+    value = operation(tx, *arguments)
+    tx.flush()
+    return value
+
+
+def rebuild(db: apsw.Connection) -> None:
+    """Rebuilds the catalog from the log alone. Runs inside the caller's transaction."""
+    in_tx(db, catalog.rebuild)

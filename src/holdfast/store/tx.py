@@ -1,0 +1,66 @@
+"""What an operation may do with its transaction. Engines implement it; nothing above it knows which one it runs on."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.core.events import Event
+from holdfast.core.sessions import Session
+from holdfast.store.heads import Head
+
+
+class Known(NamedTuple):
+    """What was stored under a dedup key before: the digest of its content, its session, and what it is called there."""
+
+    digest: bytes
+    session_id: str
+    ref: str
+
+
+class Tx(Protocol):
+    """One transaction, synchronous. A head that changed is written when the operation is over, or before the next `query` or `execute`,
+    so that each of them sees everything that came before it.
+
+    `unreadable` is what a statement raises where stored pages cannot be read.
+    """
+
+    @property
+    def unreadable(self) -> type[Exception]: ...
+
+    def query(self, sql: str, *values: Any) -> list[Any]:
+        """All rows, at once: no cursor stays open."""
+
+    def execute(self, sql: str, *values: Any) -> int:
+        """A change. Gives how many rows it changed."""
+
+    def write(self, sql: str, *values: Any) -> list[Any]:
+        """A change that has nothing to do with heads, and does not wait for theirs. Gives the rows it returns."""
+
+    def write_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """As `write`, once for each row."""
+
+    def page(self, sql: str, *values: Any) -> list[Any]:
+        """Rows of the log (`log.COLUMNS`), until their bodies make up a page."""
+
+    def insert(self, row: tuple[Any, ...]) -> bool:
+        """Adds a row to the log (`log.INSERT`). False, and nothing added, where its place is taken."""
+
+    def session(self, session_id: str) -> Session:
+        """Raises `NotFound`; `Deleted` if it is purged."""
+
+    def known(self, dedup_key: str) -> Known | None:
+        """Raises `Deleted` if it was said in a session that is purged."""
+
+    def head(self, session: int) -> Head:
+        """Where a session's log stands, with what this operation has appended to it."""
+
+    def event_at(self, session: int, seq: int) -> Event:
+        """`Damaged` where there is none that reads."""
+
+    def append(self, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
+        """Writes an event behind the head, and everything that follows from it."""
+
+    def changed(self, head: Head) -> None:
+        """The head is to be written."""
+
+    def size(self) -> int:
+        """How many bytes the store takes up, without what is free in it."""
