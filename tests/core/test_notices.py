@@ -243,8 +243,8 @@ def test_the_status_tells_what_waits_what_was_interrupted_and_what_was_decided()
 
 
 def test_a_conversation_that_is_resumed_says_whether_its_work_continues() -> None:
-    told = notices.resumed(session(title="Bridges"), goes_on=True, stopped=False)
+    told = notices.resumed(session(title="Bridges"), continues=True, stopped=False)
     assert told == "Back in the conversation “Bridges”. The interrupted work continues."
-    assert notices.resumed(session(), goes_on=False, stopped=False) == "Back in the conversation."
+    assert notices.resumed(session(), continues=False, stopped=False) == "Back in the conversation."
     stopped = "Back in the conversation. What was running in the other conversation was stopped."
-    assert notices.resumed(session(), goes_on=False, stopped=True) == stopped
+    assert notices.resumed(session(), continues=False, stopped=True) == stopped

@@ -186,10 +186,10 @@ def failed(error: str) -> str:
     return f"This did not work: {error}"
 
 
-def resumed(session: Session, *, goes_on: bool, stopped: bool) -> str:
+def resumed(session: Session, *, continues: bool, stopped: bool) -> str:
     title = f" “{session.title}”" if session.title else ""
     left = " What was running in the other conversation was stopped." if stopped else ""
-    return f"Back in the conversation{title}." + (" The interrupted work continues." if goes_on else "") + left
+    return f"Back in the conversation{title}." + (" The interrupted work continues." if continues else "") + left
 
 
 def already_going_on(session: Session) -> str:

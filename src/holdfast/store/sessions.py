@@ -305,7 +305,7 @@ def _resume(tx: Tx, session: Session, action: Resume, at: int) -> tuple[Session,
     resumed = tx.session(wanted)
     if moved.changed:
         stopped = session.open_turn and wanted != session.session_id
-        return resumed, notices.resumed(resumed, goes_on=moved.goes_on, stopped=stopped)
+        return resumed, notices.resumed(resumed, continues=moved.goes_on, stopped=stopped)
     if resumed.open_turn:
         return resumed, notices.already_going_on(resumed)
     return resumed, notices.already_here() if action.session_id else notices.nothing_to_resume()

@@ -1,0 +1,93 @@
+"""What waits in an inbox to start a turn: how a cause that is no message is recorded, and what becomes of those that no turn will take."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.core import content, notices, replies
+from holdfast.core.content import Content
+from holdfast.core.events import CauseDropped, CauseRecorded, Event, MessageAccepted, MessageRefused
+from holdfast.core.plans import Plan, to_session
+from holdfast.core.sessions import Session
+
+MESSAGE = "message"
+UNREADABLE = "(this message was damaged on disk and cannot be read)"
+SUSPENDED_FIRST = "the conversation was suspended first"
+LEFT_FIRST = "the conversation was left first"
+OUTDATED = "another turn has started since"
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """One of them, as it was recorded. `generation`: the turn it belongs to, where it belongs to one."""
+
+    cause_id: str
+    content: Content
+    what: str = MESSAGE
+    sender: str | None = None
+    anchor: str | None = None
+    generation: int | None = None
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """`duplicate`: it was recorded before, under the same key. `dropped`: why no turn will start from it, None if one may."""
+
+    cause_id: str
+    session_id: str
+    duplicate: bool = False
+    dropped: str | None = None
+
+
+def read(cause_id: str, recorded: Event) -> Cause:
+    """The cause that waits under this id, from its record. One that was damaged still starts its turn: somebody waits for it."""
+    match recorded:
+        case MessageAccepted():
+            return Cause(cause_id=cause_id, content=recorded.content, sender=recorded.sender, anchor=recorded.anchor)
+        case CauseRecorded():
+            return Cause(
+                cause_id=cause_id,
+                content=recorded.content,
+                what=recorded.what,
+                sender=recorded.sender,
+                anchor=recorded.anchor,
+                generation=recorded.generation,
+            )
+        case _:
+            return Cause(cause_id=cause_id, content=UNREADABLE)
+
+
+def outdated(cause: Cause, generation: int) -> bool:
+    """Whether it belongs to a turn that is no longer the newest one of its session (P6, E3)."""
+    return cause.generation is not None and cause.generation != generation
+
+
+def record(session: Session, cause: CauseRecorded) -> Plan[Recorded]:
+    """A cause for a session that will start no turn from it is dropped at once, on record."""
+    waits = Cause(cause_id=cause.cause_id, content="", generation=cause.generation)
+    reason = None
+    if not session.current:
+        reason = LEFT_FIRST
+    elif session.suspended:
+        reason = SUSPENDED_FIRST
+    elif outdated(waits, session.generation):
+        reason = OUTDATED
+    dropped = [] if reason is None else [CauseDropped(cause_id=cause.cause_id, reason=reason)]
+    reply = Recorded(cause.cause_id, session.session_id, dropped=reason)
+    return Plan(tuple(to_session(session.session_id, [cause, *dropped])), reply)
+
+
+def turned_away(session_key: str, waiting: Sequence[Cause], why: str) -> list[Event]:
+    """What waits where no turn will start: messages are refused, and their senders are told once, with their words (A20). Other causes
+    are dropped: nobody said them.
+    """
+    events: list[Event] = []
+    messages = []
+    for cause in waiting:
+        if cause.what == MESSAGE:
+            messages.append(cause)
+            events.append(MessageRefused(message_id=cause.cause_id, reason=why))
+        else:
+            events.append(CauseDropped(cause_id=cause.cause_id, reason=why))
+    if messages:
+        told = notices.refused([content.text(cause.content) for cause in messages], why)
+        events.append(replies.written(session_key, "notice", f"{messages[0].cause_id}.refused", told))
+    return events

@@ -1,0 +1,103 @@
+"""Words to the gateway itself, in a conversation: recorded, carried out and answered in one transaction. They start no turn."""
+
+import msgspec
+
+from holdfast.core import notices, replies, stops
+from holdfast.core.content import Content
+from holdfast.core.events import MessageWritten
+from holdfast.core.plans import Plan, Write, leave, resume, to_session
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.leave import Fresh, Underway
+from holdfast.core.plans.stop import Snapshot, stopping
+from holdfast.core.sessions import Session
+
+
+class Aside(msgspec.Struct, frozen=True, kw_only=True):
+    """The words."""
+
+    message_id: str
+    content: Content
+    sender: str
+    dedup_key: str | None
+    anchor: str | None = None
+
+
+class Say(msgspec.Struct, frozen=True):
+    reply: str
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """`saw`: the turn that was open when it was accepted, if one was. Another one that runs by now is not stopped."""
+
+    by: str
+    saw: str | None = None
+
+
+class Reset(msgspec.Struct, frozen=True):
+    """`fresh`: id and log name of the session that is begun."""
+
+    fresh: tuple[str, str]
+    by: str
+
+
+class Resume(msgspec.Struct, frozen=True):
+    """`session_id`: None for what was interrupted here or, where nothing is under way, the conversation before this one."""
+
+    session_id: str | None
+    by: str
+
+
+Action = Say | Stop | Reset | Resume
+
+
+def say(session: Session, aside: Aside, action: Say) -> Plan[Accepted]:
+    return _replied(session, aside, action.reply)
+
+
+def stop(found: Snapshot, aside: Aside, action: Stop, *, at: int) -> Plan[Accepted]:
+    session = found.session
+    turn_id = stops.named(session, turn_id=None, saw=action.saw, last=found.last, now=at)
+    if turn_id is None:
+        return _replied(session, aside, notices.nothing_to_stop())
+    delivery = _reply_id(aside) if replies.owed(session.session_key) else None
+    writes = stopping(session, found.unfinished, turn_id, action.by, reply=delivery)
+    stopped = stops.stops(session, turn_id)
+    told = notices.stopped(session.queued) if stopped else notices.already_ended(another=session.open_turn)
+    return _replied(session, aside, told, writes)
+
+
+def reset(found: Underway, fresh: Fresh, aside: Aside, action: Reset) -> Plan[Accepted]:
+    moved = leave.reset(found, fresh, by=action.by, told=False)
+    if not moved.reply.changed:
+        return _replied(found.session, aside, notices.already_new())
+    told = notices.begun("asked", fresh.left)
+    return _replied(found.session, aside, told, list(moved.writes), where=fresh.session_id)
+
+
+def nothing_to_resume(session: Session, aside: Aside) -> Plan[Accepted]:
+    return _replied(session, aside, notices.already_going_on(session) if session.open_turn else notices.nothing_to_resume())
+
+
+def resumed(found: resume.Snapshot, current: Session, aside: Aside, action: Resume) -> Plan[Accepted]:
+    """`current`: the session in which it was said."""
+    session, moved = found.session, resume.plan(found, by=action.by)
+    if moved.reply.changed:
+        stopped = current.open_turn and current.session_id != session.session_id
+        told = notices.resumed(session, continues=moved.reply.continues, stopped=stopped)
+    elif session.open_turn:
+        told = notices.already_going_on(session)
+    else:
+        told = notices.already_here() if action.session_id else notices.nothing_to_resume()
+    return _replied(session, aside, told, list(moved.writes))
+
+
+def _reply_id(aside: Aside) -> str:
+    return f"{aside.message_id}.reply"
+
+
+def _replied(session: Session, aside: Aside, reply: str, done: list[Write] | None = None, *, where: str | None = None) -> Plan[Accepted]:
+    """What was done, then the words and the reply: in the session that is its key's current one afterwards."""
+    session_id = where or session.session_id
+    said = MessageWritten(message_id=aside.message_id, role="user", content=aside.content, dedup_key=aside.dedup_key)
+    told = replies.written(session.session_key, "notice", _reply_id(aside), reply, anchor=aside.anchor)
+    return Plan((*(done or ()), *to_session(session_id, [said, told])), Accepted(aside.message_id, session_id))

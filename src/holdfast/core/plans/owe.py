@@ -1,0 +1,66 @@
+"""What a chat must be told besides answers: notices, and questions that never arrived. A page reads the log; a chat has to be sent to."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.core import replies
+from holdfast.core.content import Content
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.events import DeliveryChanged, MessageWritten
+from holdfast.core.plans import Plan, Write
+from holdfast.core.sessions import Session
+
+
+class Asked(StrEnum):
+    """How far a question has come on its way to its user. LOST: every attempt to deliver it was given up."""
+
+    SEEN = "seen"
+    ON_ITS_WAY = "on_its_way"
+    LOST = "lost"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """An open question. `deliveries`: of every message that carries it to a chat, the first one first; a page needs none. `told`: that
+    first message, where it can be read.
+    """
+
+    question_id: str
+    call_id: str
+    expires_at: int
+    form: str = "question"
+    deliveries: tuple[DeliveryState, ...] = ()
+    told: MessageWritten | None = None
+
+
+def asked(deliveries: Sequence[DeliveryState]) -> Asked:
+    """Whether the user of a question can have seen it (A27)."""
+    if not deliveries or DeliveryState.SENT in deliveries:
+        return Asked.SEEN
+    return Asked.LOST if all(state is DeliveryState.DEAD for state in deliveries) else Asked.ON_ITS_WAY
+
+
+def question_again(question: Question, *, at: int) -> list[MessageWritten]:
+    """Owes the chat an open question once more, if no message that carried it will ever arrive and there is time to answer (R5)."""
+    told = question.told
+    if told is None or question.expires_at <= at or asked(question.deliveries) is not Asked.LOST:
+        return []
+    name = f"{told.delivery_id}.{len(question.deliveries) + 1}"
+    return [msgspec.structs.replace(told, message_id=name, delivery_id=name)]
+
+
+def notice_key(session_id: str, notice_id: str) -> str:
+    """Under which a notice is remembered, so that it is written once."""
+    return f"notice|{session_id}|{notice_id}"
+
+
+def notice(session: Session, notice_id: str, content: Content, *, anchor: str | None) -> Plan[bool]:
+    session_id = session.session_id
+    told = replies.written(session.session_key, "notice", f"{session_id}.{notice_id}", content, anchor=anchor)
+    return Plan((Write(session_id, msgspec.structs.replace(told, dedup_key=notice_key(session_id, notice_id))),), True)
+
+
+def delivery(session_id: str, change: DeliveryChanged, *, state: DeliveryState | None, expect: DeliveryState) -> Plan[bool]:
+    """Moves a delivery on, if it is where its sender believes it to be. `state`: None where there is no such delivery."""
+    return Plan((Write(session_id, change),), True) if state is expect else Plan((), False)

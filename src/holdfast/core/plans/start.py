@@ -1,0 +1,90 @@
+"""Whether a turn starts in a session now, and from which cause (P2, P6)."""
+
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.core.events import CauseDropped, MessageWritten, TurnStarted
+from holdfast.core.plans import Plan, Write, ending, to_session, to_turn
+from holdfast.core.plans.causes import LEFT_FIRST, MESSAGE, OUTDATED, SUSPENDED_FIRST, Cause, turned_away
+from holdfast.core.plans.ending import Unfinished
+from holdfast.core.turns import TurnState
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides whether a turn starts. `left`: nobody runs the open turn, by a decision. `told_to_stop`: the process that asks.
+    `another_ends`: another session of the key is still at the work it was told to stop. `generation`: of the key's newest turn.
+    """
+
+    session_id: str
+    session_key: str
+    state: TurnState
+    left: bool = False
+    stop_requested: bool = False
+    told_to_stop: bool = False
+    suspended: bool = False
+    current: bool = True
+    another_ends: bool = False
+    waits: bool = True
+    generation: int = 0
+    epoch: int = 0
+    rule: str | None = None
+    why: str | None = None
+
+
+class Verdict(StrEnum):
+    REST = "rest"
+    TURN_AWAY = "turn_away"
+    START = "start"
+
+
+def sets_aside(lane: Lane) -> bool:
+    """A turn that was left ends when a human's message continues from it (A23)."""
+    return lane.state is TurnState.INTERRUPTED and lane.left and not lane.stop_requested
+
+
+def verdict(lane: Lane) -> Verdict:
+    """TURN_AWAY: no turn will ever start from what waits here. One chat has one agent at a time (A22)."""
+    if lane.told_to_stop or (lane.state not in (TurnState.NONE, TurnState.ENDED) and not sets_aside(lane)):
+        return Verdict.REST
+    if lane.suspended or not lane.current:
+        return Verdict.TURN_AWAY
+    return Verdict.START if lane.waits and not lane.another_ends else Verdict.REST
+
+
+def turn_away(lane: Lane, waiting: tuple[Cause, ...]) -> Plan[None]:
+    why = SUSPENDED_FIRST if lane.suspended else LEFT_FIRST
+    return Plan(tuple(to_session(lane.session_id, turned_away(lane.session_key, waiting, why))), None)
+
+
+def plan(
+    lane: Lane,
+    cause: Cause | None,
+    *,
+    outdated: tuple[Cause, ...] = (),
+    unfinished: Unfinished | None = None,
+    owner: int,
+    turn_id: str,
+    trial: bool,
+) -> Plan[bool]:
+    """`cause`: the oldest one that is still current, None if there is none. `outdated`: those before it, which are dropped. `unfinished`:
+    the turn that this one `sets_aside`.
+    """
+    writes = [Write(lane.session_id, CauseDropped(cause_id=gone.cause_id, reason=OUTDATED)) for gone in outdated]
+    if cause is None:
+        return Plan(tuple(writes), False)
+    if unfinished is not None:
+        writes += to_turn(lane.session_id, ending.set_aside(unfinished, rule=lane.rule, why=lane.why))
+    started = TurnStarted(
+        generation=lane.generation + 1,
+        attempt=1,
+        cause=cause.what,
+        causes=(cause.cause_id,),
+        owner=owner,
+        epoch=lane.epoch + 1,
+        trial=trial,
+    )
+    role = "user" if cause.what == MESSAGE else "cause"
+    said = MessageWritten(message_id=cause.cause_id, role=role, content=cause.content)
+    writes += (Write(lane.session_id, started, True, turn_id), Write(lane.session_id, said, True))
+    return Plan(tuple(writes), True)

@@ -1,0 +1,182 @@
+"""Where a message goes, over every state of its session and every way a question may stand in it."""
+
+from itertools import product
+
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull
+from holdfast.core.plans import Plan, accept, repeats
+from holdfast.core.plans.accept import Accepted, Snapshot
+from holdfast.core.plans.owe import Question
+from holdfast.core.plans.repeats import Known
+from holdfast.core.resets import Boundary
+from holdfast.core.sessions import Session
+from holdfast.core.turns import OPEN, TurnState
+from tests.core.plans.values import AT, FRESH, STATES, events, kinds, session, unattended, written
+
+SENT, PENDING, DEAD = DeliveryState.SENT, DeliveryState.PENDING, DeliveryState.DEAD
+TOLD = e.MessageWritten(message_id="q1.asked", role="notice", content="Which?", delivery_id="q1.asked", anchor="a1")
+
+
+def message(mode: str = "queue") -> e.MessageAccepted:
+    return e.MessageAccepted(message_id="m9", content="hi", sender="ann", mode=mode, dedup_key="k9")
+
+
+def question(name: str = "q1", *deliveries: DeliveryState, form: str = "question", expires_at: int = AT + 1) -> Question:
+    return Question(question_id=name, call_id=f"{name}.call", expires_at=expires_at, form=form, deliveries=deliveries, told=TOLD)
+
+
+def plan(
+    of: Session,
+    *questions: Question,
+    said: e.MessageAccepted | None = None,
+    resets: tuple[Boundary, ...] = (),
+    answers: bool = True,
+    on_page: bool = False,
+    most: int = 3,
+) -> Plan[Accepted]:
+    """As a store does it: it loads what the plan can need, and nothing else."""
+    reason = accept.leaves(of, resets)
+    late = any(asked.expires_at <= AT for asked in questions)
+    found = Snapshot(
+        session=of,
+        fresh=None if reason is None else FRESH,
+        questions=questions if reason is None else (),
+        unfinished=unattended(of) if late else None,
+    )
+    return accept.plan(found, said or message(), reason=reason, answers=answers, on_page=on_page, max_waiting=most, at=AT)
+
+
+@pytest.mark.parametrize(("state", "queued", "suspended", "mode"), list(product(STATES, (0, 2, 3), (False, True), ("queue", "steer"))))
+def test_a_message_waits_in_its_session_begins_a_new_one_or_is_refused(state: TurnState, queued: int, suspended: bool, mode: str) -> None:
+    """P1, A20"""
+    of = session(state, queued=queued, suspended=suspended)
+    if queued >= 3 and not suspended:
+        with pytest.raises(LaneFull):
+            plan(of, said=message(mode))
+        return
+    made = plan(of, said=message(mode))
+    target = "s2" if suspended else "s1"
+    assert made.reply == Accepted("m9", target)
+    assert made.writes[-1].session_id == target and made.writes[-1].event == message(mode) and not made.writes[-1].in_turn
+    assert kinds(made)[:-1] == (["session.created", "message.written"] if suspended else [])
+    if suspended:
+        (created,) = events(made, e.SessionCreated)
+        assert (created.auto_reset_reason, created.title) == ("suspended", "A title (5)")
+
+
+CASES = list(product(STATES, (0, 1), (False, True), (False, True), (0, AT)))
+
+
+@pytest.mark.parametrize(("state", "queued", "pending", "current", "boundary"), CASES)
+def test_a_session_at_rest_past_a_boundary_is_left_and_a_deleted_one_begins_without_a_word(
+    state: TurnState, queued: int, pending: bool, current: bool, boundary: int
+) -> None:
+    """A19, A24"""
+    of = session(state, queued=queued, resume_pending=pending, current=current, updated_at=5)
+    reason = accept.leaves(of, (Boundary("idle", boundary),))
+    at_rest = state is TurnState.ENDED and not queued and not pending
+    assert reason == ("deleted" if not current else "idle" if at_rest and boundary else None)
+    made = plan(of, resets=(Boundary("idle", boundary),))
+    assert kinds(made) == {"deleted": ["session.created"], "idle": ["session.created", "message.written"], None: []}[reason] + [
+        "message.accepted"
+    ]
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_no_session_is_begun_for_a_message_that_nothing_may_hold(full: bool) -> None:
+    of = session(TurnState.NONE, suspended=True, queued=9)
+    if full:
+        with pytest.raises(LaneFull):
+            plan(of, most=0)
+    else:
+        assert plan(of, most=1).reply.session_id == "s2"  # What waits in the one that is left does not count.
+
+
+DELIVERIES = ((), (SENT,), (PENDING,), (DEAD,), (DEAD, PENDING), (DEAD, DEAD), (DEAD, SENT))
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "answers", "on_page", "mode"), list(product(DELIVERIES, (False, True), (False, True), ("queue", "steer")))
+)
+def test_a_message_answers_the_question_that_its_sender_can_have_seen(
+    deliveries: tuple[DeliveryState, ...], answers: bool, on_page: bool, mode: str
+) -> None:
+    """A27, R5: otherwise it waits behind it, and a question that will never arrive is sent again."""
+    seen = on_page or not deliveries or SENT in deliveries
+    lost = bool(deliveries) and set(deliveries) == {DEAD} and not on_page
+    made = plan(session(TurnState.WAITING), question("q1", *deliveries), said=message(mode), answers=answers, on_page=on_page)
+    answered = events(made, e.QuestionAnswered)
+    if answers and seen and mode == "queue":
+        assert made.reply.answered == "q1"
+        assert [(event.question_id, event.call_id, event.text, event.message_id, event.last) for event in answered] == [
+            ("q1", "q1.call", "hi", "m9", True)
+        ]
+        assert written(made) == [("s1", "message.accepted", False), ("s1", "question.answered", True)]
+    else:
+        assert made.reply.answered is None and answered == []
+        again = events(made, e.MessageWritten)
+        assert [event.delivery_id for event in again] == ([f"q1.asked.{len(deliveries) + 1}"] if lost else [])
+        for event in again:
+            assert (event.text, event.anchor, event.message_id) == ("Which?", "a1", event.delivery_id)
+
+
+def test_an_answer_needs_no_place_in_a_full_inbox() -> None:
+    """A27"""
+    of = session(TurnState.WAITING, queued=3)
+    assert plan(of, question("q1", SENT)).reply.answered == "q1"
+    with pytest.raises(LaneFull):
+        plan(of, question("q1", PENDING))
+
+
+@pytest.mark.parametrize(("seen", "late"), list(product((False, True), (False, True))))
+def test_an_answer_that_comes_too_late_ends_the_turn_and_is_the_next_message(seen: bool, late: bool) -> None:
+    """R5"""
+    asked = question("q1", SENT if seen else PENDING, expires_at=AT if late else AT + 1)
+    made = plan(session(TurnState.WAITING), asked)
+    if seen and late:
+        assert kinds(made) == ["tool.finished", "message.written", "message.written", "turn.ended", "message.accepted"]
+        assert [write.in_turn for write in made.writes] == [True] * 4 + [False]
+    else:
+        assert "turn.ended" not in kinds(made)
+    assert (made.reply.answered is not None) == (seen and not late)
+
+
+def test_too_late_an_answer_for_a_full_inbox_changes_nothing() -> None:
+    with pytest.raises(LaneFull):
+        plan(session(TurnState.WAITING, queued=3), question("q1", SENT, expires_at=AT))
+
+
+FORMS = list(product(("question", "approval"), (SENT, PENDING), ("question", "approval"), (SENT, PENDING)))
+
+
+@pytest.mark.parametrize(("form", "state", "form_2", "state_2"), FORMS)
+def test_of_several_questions_the_oldest_text_question_that_arrived_is_answered(
+    form: str, state: DeliveryState, form_2: str, state_2: DeliveryState
+) -> None:
+    """A27: a plain message approves nothing."""
+    both = question("q1", state, form=form), question("q2", state_2, form=form_2)
+    made = plan(session(TurnState.WAITING), *both)
+    can = [asked.question_id for asked in both if asked.form == "question" and asked.deliveries == (SENT,)]
+    assert made.reply.answered == (can[0] if can else None)
+    assert all(not event.last for event in events(made, e.QuestionAnswered))
+
+
+@pytest.mark.parametrize("state", OPEN)
+def test_an_answer_takes_a_place_in_the_turn_only_where_no_process_counts_them(state: TurnState) -> None:
+    """P2"""
+    made = plan(session(state), question("q1", SENT))
+    assert made.writes[-1].in_turn == (state is not TurnState.RUNNING)
+
+
+@pytest.mark.parametrize("digest", [b"same", b"other", None])
+def test_a_repeated_message_gives_the_first_reply_or_is_refused(digest: bytes | None) -> None:
+    """P1"""
+    known = Known(digest, "s1", "m1")
+    if digest == b"same":
+        assert accept.again(repeats.check(known, "client|k", b"same")) == Accepted("m1", "s1", duplicate=True)
+    else:
+        with pytest.raises(Deleted if digest is None else DuplicateOtherContent):
+            repeats.check(known, "client|k", b"same")

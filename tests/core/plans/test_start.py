@@ -1,0 +1,108 @@
+"""Whether a turn starts, over every fact that may keep it from starting, and what it starts from."""
+
+from itertools import product
+
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.plans import causes, start
+from holdfast.core.plans.causes import Cause
+from holdfast.core.plans.ending import Unfinished
+from holdfast.core.plans.start import Lane, Verdict
+from holdfast.core.turns import TurnState
+from tests.core.plans.values import CHAT, STATES, call, kinds, session, waiting, written
+
+FLAGS = (False, True)
+
+
+def lane(state: TurnState = TurnState.ENDED, **facts: object) -> Lane:
+    return Lane(session_id="s1", session_key=CHAT, state=state, generation=5, epoch=2, rule="R7", why="held", **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("state", "left", "stop", "told"), list(product(STATES, FLAGS, FLAGS, FLAGS)))
+def test_a_turn_starts_only_where_none_is_open_or_the_open_one_was_left(state: TurnState, left: bool, stop: bool, told: bool) -> None:
+    """P2, A23, C28: over every other fact, too."""
+    free = state in (TurnState.NONE, TurnState.ENDED)
+    aside = state is TurnState.INTERRUPTED and left and not stop
+    for suspended, current, another, waits in product(FLAGS, FLAGS, FLAGS, FLAGS):
+        facts = {"left": left, "stop_requested": stop, "told_to_stop": told, "suspended": suspended, "current": current}
+        found = lane(state, **facts, another_ends=another, waits=waits)
+        if told or not (free or aside):
+            expected = Verdict.REST
+        elif suspended or not current:
+            expected = Verdict.TURN_AWAY
+        else:
+            expected = Verdict.START if waits and not another else Verdict.REST
+        assert start.verdict(found) is expected
+        assert start.sets_aside(found) == aside
+
+
+@pytest.mark.parametrize("suspended", FLAGS)
+def test_what_waits_where_no_turn_will_start_is_turned_away(suspended: bool) -> None:
+    """A20, P6"""
+    plan = start.turn_away(lane(suspended=suspended, current=suspended), waiting("message", "process"))
+    why = causes.SUSPENDED_FIRST if suspended else causes.LEFT_FIRST
+    assert [write.event for write in plan.writes[:2]] == [
+        e.MessageRefused(message_id="w1", reason=why),
+        e.CauseDropped(cause_id="w2", reason=why),
+    ]
+    assert kinds(plan)[2:] == ["message.written"]
+    assert start.turn_away(lane(suspended=True), ()).writes == ()
+
+
+@pytest.mark.parametrize(("what", "trial", "aside"), list(product(("message", "process"), FLAGS, FLAGS)))
+def test_a_turn_starts_from_its_cause_and_ends_the_one_that_was_left(what: str, trial: bool, aside: bool) -> None:
+    """P6, A13, A23"""
+    left = Unfinished(session_key=CHAT, turn_id="t1", said="so far", calls=[call("c1")]) if aside else None
+    plan = start.plan(lane(), waiting(what)[0], unfinished=left, owner=7, turn_id="t2", trial=trial)
+    assert plan.reply
+    started, said = plan.writes[-2:]
+    assert started.event == e.TurnStarted(generation=6, attempt=1, cause=what, causes=("w1",), owner=7, epoch=3, trial=trial)
+    assert (started.in_turn, started.starts, said.in_turn, said.starts) == (True, "t2", True, None)
+    assert said.event == e.MessageWritten(message_id="w1", role="user" if what == "message" else "cause", content="words 1")
+    assert kinds(plan)[:-2] == (["tool.finished", "message.written", "turn.ended"] if aside else [])
+    for write in plan.writes[:-2]:
+        assert write.in_turn and write.starts is None
+    if aside:
+        ended = plan.writes[2].event
+        assert isinstance(ended, e.TurnEnded)
+        assert (ended.rule, ended.why, ended.still_pending) == ("R7", "held", True)
+
+
+@pytest.mark.parametrize("more", FLAGS)
+def test_causes_of_an_earlier_turn_are_dropped_on_record_before_the_next_one_is_taken(more: bool) -> None:
+    """P6, E3"""
+    gone = waiting("process", "watch")
+    cause = Cause(cause_id="w3", content="hi") if more else None
+    plan = start.plan(lane(), cause, outdated=gone, owner=7, turn_id="t2", trial=False)
+    assert plan.reply == more
+    assert written(plan)[:2] == [("s1", "cause.dropped", False)] * 2
+    assert kinds(plan)[2:] == (["turn.started", "message.written"] if more else [])
+
+
+@pytest.mark.parametrize(("generation", "newest"), list(product((None, 4, 5, 6), (5,))))
+def test_a_cause_is_current_while_the_turn_it_belongs_to_is_the_newest(generation: int | None, newest: int) -> None:
+    """E3"""
+    assert causes.outdated(Cause(cause_id="w1", content="", generation=generation), newest) == (generation in (4, 6))
+
+
+@pytest.mark.parametrize(("current", "suspended", "generation"), list(product(FLAGS, FLAGS, (None, 4, 5))))
+def test_a_cause_that_will_start_no_turn_is_dropped_where_it_is_recorded(current: bool, suspended: bool, generation: int | None) -> None:
+    """P6, E3, E6"""
+    cause = e.CauseRecorded(cause_id="w1", what="process", content="It ended.", generation=generation, dedup_key="k")
+    plan = causes.record(session(TurnState.ENDED, current=current, suspended=suspended), cause)
+    assert plan.writes[0].event is cause
+    reasons = [write.event.reason for write in plan.writes[1:] if isinstance(write.event, e.CauseDropped)]
+    expected = causes.LEFT_FIRST if not current else causes.SUSPENDED_FIRST if suspended else causes.OUTDATED if generation == 4 else None
+    assert reasons == ([] if expected is None else [expected])
+    assert plan.reply.dropped == expected and not any(write.in_turn for write in plan.writes)
+
+
+def test_a_cause_is_read_from_its_record_whatever_kind_it_is() -> None:
+    """P1: a damaged message still starts its turn; somebody waits for it."""
+    said = e.MessageAccepted(message_id="w1", content="hi", sender="ann", anchor="a1", mode="steer")
+    assert causes.read("w1", said) == Cause(cause_id="w1", content="hi", sender="ann", anchor="a1")
+    ended = e.CauseRecorded(cause_id="w2", what="process", content="It ended.", sender="ann", anchor="a2", generation=5)
+    expected = Cause(cause_id="w2", content="It ended.", what="process", sender="ann", anchor="a2", generation=5)
+    assert causes.read("w2", ended) == expected
+    assert causes.read("w3", e.Damaged(reason="gone")).content == causes.UNREADABLE
