@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.following import STARTS_OVER, Following, Note, Piece, Text
+from holdfast.cli.messages.following import STARTS_OVER, Following, Note, Piece, Text
 from tests.e2e.command_line import Said, holdfast, write_status
 
 SESSION: dict[str, Any] = {
@@ -128,6 +128,21 @@ def test_a_snapshot_in_place_of_the_stream_is_enough(gateway: Gateway, tmp_path:
     assert send(gateway, tmp_path).out == "one two\n"
 
 
+def test_a_snapshot_with_a_shortened_text_is_not_printed_as_if_it_were_whole(gateway: Gateway, tmp_path: Path) -> None:
+    """P8: a snapshot leaves out the middle of a long text; what is printed has it."""
+    shortened = SESSION | {
+        "messages": [
+            {"id": "m_1", "role": "user", "turn_id": "t", "text": "hello"},
+            {"id": "t.answer", "role": "assistant", "turn_id": "t", "text": "one [...] three", "text_omitted": 5, "whole_after": "l.77"},
+        ],
+        "turns": [{"id": "t", "outcome": "completed", "error": None}],
+    }
+    gateway.posts, gateway.streams = [202], [[STARTED, text(0, "one ")], [("snapshot", shortened)], [written("one two three"), ENDED]]
+    said = send(gateway, tmp_path)
+    assert (said.code, said.out) == (0, "one two three\n")
+    assert gateway.cursors == ["l.1", "l.3", "l.77"]
+
+
 def test_a_message_that_may_have_arrived_says_how_to_send_it_again(gateway: Gateway, tmp_path: Path) -> None:
     gateway.posts = [0] * 100
     said = send(gateway, tmp_path, "--timeout", "0.5", "--client-id", "mine")
@@ -194,7 +209,7 @@ def test_a_snapshot_tells_of_messages_that_had_no_turn() -> None:
 
     assert seen("refused").outcome == "refused"
     reply = {"id": "m_9.reply", "role": "notice", "turn_id": None, "text": "All is well.", "status": "complete"}
-    assert (seen("command", reply).outcome, seen("command", reply).answer) == ("command", "All is well.")
+    assert (seen("command", reply).outcome, seen("command", reply).reply) == ("command", "All is well.")
     assert not seen("complete").over, "it still waits for its turn"
 
 
@@ -219,4 +234,4 @@ def test_an_answer_of_very_many_pieces_is_printed_as_it_comes() -> None:
         [piece] = following.apply("text", {"turn_id": "t", "offset": 500 * number, "text": "x" * 500})
         printed += len(piece.text)
     assert time.process_time() - began < 10
-    assert (printed, len(following.answer)) == (50_000_000, 50_000_000)
+    assert (printed, len(following.reply)) == (50_000_000, 50_000_000)

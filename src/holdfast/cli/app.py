@@ -17,8 +17,9 @@ from typing import Any
 import click
 
 from holdfast import __version__
-from holdfast.cli import typed
-from holdfast.cli.options import as_typed, complain, home, home_option
+from holdfast.cli.options import home, home_option
+from holdfast.cli.terminal import program
+from holdfast.cli.terminal.output import as_typed, complain
 from holdfast.core.errors import HoldfastError
 
 DONE, FAILED, BAD_CONFIG = 0, 1, 78
@@ -101,21 +102,21 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:  # Click suggests from a list of its own, which is empty here.
             name = error.command_name
-            known = [SYNONYMS[name]] if name in SYNONYMS else difflib.get_close_matches(name, [*COMMANDS, *typed.own_words()])
+            known = [SYNONYMS[name]] if name in SYNONYMS else difflib.get_close_matches(name, [*COMMANDS, *program.own_words()])
             meant = f" Did you mean {' or '.join(repr(each) for each in known)}?" if known else ""
             raise click.UsageError(f"There is no command {name!r}.{meant}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-        if own := typed.own_words():
+        if own := program.own_words():
             with formatter.section("In this folder only"):
                 formatter.write_dl(list(own.items()))
         with formatter.section("Comes later"):
             formatter.write_text(", ".join(LATER))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        examples = [(f"{typed.program()} {words}", line) for words, line in EXAMPLES]
+        examples = [(f"{program.typed()} {words}", line) for words, line in EXAMPLES]
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(self.help or "")
@@ -183,7 +184,7 @@ def run(words: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        code = cli.main(words, prog_name=typed.program(), standalone_mode=False)
+        code = cli.main(words, prog_name=program.typed(), standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except click.UsageError as error:
         error.show()

@@ -1,16 +1,11 @@
-"""What every command understands: `--home`, `--json`, and how to write to the terminal."""
+"""The options of every command: `--home` and `--json`."""
 
-import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import click
-
-from holdfast.cli import typed
-from holdfast.core import sentences
 
 F = TypeVar("F", bound=Callable[..., Any])
 HOME = "holdfast.home"
@@ -49,36 +44,3 @@ def home() -> Path:
     from holdfast.config import home_folder
 
     return home_folder(os.environ, chosen_home())
-
-
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
-
-
-def as_typed(text: str) -> str:
-    """A sentence of ours with its hints as they are typed here, the chosen home folder included."""
-    return sentences.rewrite(text, program=typed.program(), home=chosen_home())
-
-
-def columns(stream: TextIO) -> int | None:
-    """How wide the terminal is; None for anything else."""
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
-    except (OSError, ValueError):
-        return None
-
-
-def say(text: str) -> None:
-    """Words of our own, with hints that can be copied. What people or agents wrote is printed with `click.echo`, as it is."""
-    click.echo(sentences.fold(as_typed(text), columns(sys.stdout)))
-
-
-def complain(sentence: str) -> None:
-    """What went wrong, on standard error: one line for programs, whole words at a terminal."""
-    click.echo(sentences.fold(f"{sentences.NAME}: {as_typed(sentence)}", columns(sys.stderr)), err=True)
-
-
-def note(sentence: str, *, ours: bool = True) -> None:
-    """For people, in addition to the output: on standard error, so that a pipe gets only the answer. `ours`: not an agent's words."""
-    text = sentences.fold(as_typed(sentence), columns(sys.stderr)) if ours else sentence
-    click.echo(click.style(text, dim=True), err=True)

@@ -162,7 +162,7 @@ class Reader:
         return fresh, True
 
     async def _catch_up(self, watcher: Watcher) -> None:
-        """Everything the store has behind the last event given. A hole means pruned events: then the whole session, as it is now."""
+        """Everything the store has after the last event given. A hole means pruned events: from there on a snapshot takes their place."""
         while watcher.ended not in _AT_ONCE:
             if self._lost is not None:
                 await self._snapshot(self._lost)
@@ -170,12 +170,14 @@ class Reader:
             page = await self._gateway.store.events(self._session.session_id, after=self._seq, limit=PAGE, make=frames.encode)
             if not page:
                 return
-            if page[-1].seq - self._seq != len(page):
+            first = self._seq + 1
+            found = [item for index, item in enumerate(page) if item.seq == first + index]
+            if len(found) < len(page):
                 self._lost = "pruned"
-                continue
-            await self._put(frames.join(self._session.log, (page.made.get(item.id) or frames.encode(item) for item in page)))
-            self._seq = page[-1].seq
-            if not page.more:
+            if found:
+                await self._put(frames.join(self._session.log, (page.made.get(item.id) or frames.encode(item) for item in found)))
+                self._seq = found[-1].seq
+            if not page.more and self._lost is None:
                 return
 
     async def _snapshot(self, because: str) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.display import size
-from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import size
+from holdfast.cli.terminal.output import print_json
 from holdfast.core.errors import Refused
 
 
@@ -29,7 +30,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     PATH is the file, or a folder, in which the file is named after the time. The copy is checked before it takes its name.
     `holdfast restore` puts it back.
     """
-    from holdfast.cli import offline
+    from holdfast.cli.access import offline
 
     os.umask(0o077)  # Conversations are their owner's alone, copies of them too.
     target = _target(path, force)

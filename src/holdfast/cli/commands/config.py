@@ -4,8 +4,9 @@ import os
 
 import click
 
-from holdfast.cli.display import table
-from holdfast.cli.options import chosen_home, home_option, json_option, print_json
+from holdfast.cli.options import chosen_home, home_option, json_option
+from holdfast.cli.terminal.layout import table
+from holdfast.cli.terminal.output import print_json
 
 
 @click.command("config")

@@ -4,8 +4,9 @@ from datetime import datetime
 
 import click
 
-from holdfast.cli.display import moment, one_line, short
-from holdfast.cli.options import home, home_option, say
+from holdfast.cli.options import home, home_option
+from holdfast.cli.terminal.layout import moment, one_line, short
+from holdfast.cli.terminal.output import say
 
 
 @click.command("delete")
@@ -20,8 +21,8 @@ def command(key_or_id: str, yes: bool, undo: bool) -> None:
     senders told, and replies not yet sent are dropped. For ten minutes (undo_delete_s) `holdfast delete --undo ID` brings it back. After
     that its text is gone from the disk. Copies made by `holdfast backup` stay as they are. Needs a running gateway.
     """
-    from holdfast.cli import conversations
-    from holdfast.cli.client import connect
+    from holdfast.cli.access import conversations
+    from holdfast.cli.access.client import connect
 
     client = connect(home())
     session_id = conversations.session_id(home(), key_or_id)

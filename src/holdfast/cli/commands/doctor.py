@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
-from holdfast.cli.display import cells, width, wrap
-from holdfast.cli.options import as_typed, home_option, json_option, print_json
+from holdfast.cli.options import home_option, json_option
+from holdfast.cli.terminal.layout import cells, width, wrap
+from holdfast.cli.terminal.output import as_typed, print_json
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -18,10 +19,10 @@ def command(as_json: bool) -> int:
 
     Changes nothing; works with and without a running gateway. Exit code 1 when something fails.
     """
-    from holdfast.cli import checks
+    from holdfast.cli import doctor
 
-    found: list[checks.Finding] = []
-    for finding in checks.run_all():
+    found: list[doctor.Finding] = []
+    for finding in doctor.run_all():
         found.append(finding)
         if not as_json:
             click.echo("\n".join(_lines(finding)))

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.output import note, print_json
 
 
 @click.command("link")
@@ -27,8 +28,8 @@ def command(as_json: bool) -> None:
 
 def fresh(place: Path) -> dict[str, Any]:
     """`url`, and `expires_in_s`. Raises `NotRunning`."""
-    from holdfast.cli import running
-    from holdfast.cli.client import CALLED, connect
+    from holdfast.cli.access import running
+    from holdfast.cli.access.client import CALLED, connect
 
     client = connect(place)
     made = client.post("/api/login/codes").body

@@ -9,8 +9,8 @@ from typing import TextIO
 
 import click
 
-from holdfast.cli.display import clean
 from holdfast.cli.options import home, home_option
+from holdfast.cli.terminal.layout import clean
 from holdfast.core.errors import Refused
 
 LOOK_S = 0.2

@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.output import note, print_json
 
 # A program that opens a browser ends at once, or stays as long as the browser: then it has started it.
 STARTS_S = 3.0

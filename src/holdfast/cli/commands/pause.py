@@ -2,8 +2,9 @@
 
 import click
 
-from holdfast.cli.display import moment, short
-from holdfast.cli.options import home, home_option, json_option, print_json, say
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import moment, short
+from holdfast.cli.terminal.output import print_json, say
 
 
 @click.command("pause")
@@ -18,7 +19,7 @@ def command(as_json: bool, for_s: float, holder: str) -> None:
     """
     from datetime import datetime
 
-    from holdfast.cli.client import connect
+    from holdfast.cli.access.client import connect
 
     paused = connect(home()).post("/api/admin/pause", {"holder": holder, "for_s": for_s}).body
     if as_json:

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from holdfast.cli.display import took
-from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import took
+from holdfast.cli.terminal.output import print_json
 from holdfast.core.errors import Unavailable
 
 # A successor has half a minute to prove itself, and replies that are being sent may take a minute to have their outcome.
@@ -43,7 +44,7 @@ def command(as_json: bool) -> None:
 
 def restart() -> tuple[dict[str, Any], float]:
     """What became of it, and how long it took."""
-    from holdfast.cli.client import connect
+    from holdfast.cli.access.client import connect
 
     began = time.monotonic()
     restarted: dict[str, Any] = connect(home()).post("/api/admin/restart", patience_s=PATIENCE_S).body
@@ -53,7 +54,7 @@ def restart() -> tuple[dict[str, Any], float]:
 
 
 def _next_one(old: int) -> dict[str, Any]:
-    from holdfast.cli import running
+    from holdfast.cli.access import running
 
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:

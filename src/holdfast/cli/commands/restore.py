@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.display import count
-from holdfast.cli.options import home, home_option, json_option, print_json, say
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import count
+from holdfast.cli.terminal.output import print_json, say
 from holdfast.core.errors import Held, Refused
 
 

@@ -2,8 +2,9 @@
 
 import click
 
-from holdfast.cli.display import count
-from holdfast.cli.options import home, home_option, say
+from holdfast.cli.options import home, home_option
+from holdfast.cli.terminal.layout import count
+from holdfast.cli.terminal.output import say
 
 
 @click.command("resume")
@@ -26,7 +27,7 @@ def command(key_or_id: str | None, everything: bool) -> None:
 
 
 def _resume(key_or_id: str) -> None:
-    from holdfast.cli import conversations
+    from holdfast.cli.access import conversations
 
     moved = conversations.order(home(), key_or_id, "resume").body
     session_id = moved["session_id"]
@@ -39,7 +40,7 @@ def _resume(key_or_id: str) -> None:
 
 
 def _leave_safe_mode() -> None:
-    from holdfast.cli.client import connect
+    from holdfast.cli.access.client import connect
 
     client = connect(home())
     before = client.get("/api/status")

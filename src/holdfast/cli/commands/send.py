@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.display import clean, one_line
-from holdfast.cli.options import complain, home, home_option, json_option, note, print_json, say
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import clean, one_line
+from holdfast.cli.terminal.output import complain, note, print_json, say
 from holdfast.core.errors import Refused
 
 if TYPE_CHECKING:
-    from holdfast.cli.following import Following, Piece
+    from holdfast.cli.messages.following import Following, Piece
 
 
 class Sentence(click.Command):
@@ -42,8 +43,8 @@ def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float 
     The answer goes to standard output, everything else to standard error. A restart of the gateway in the middle does no harm. Exit code
     1 when the turn failed or was cancelled. When the agent asks something, the question is printed: answer it with another `send`.
     """
-    from holdfast.cli.following import Note
-    from holdfast.cli.sending import Sending
+    from holdfast.cli.messages.following import Note
+    from holdfast.cli.messages.sending import Sending
 
     words = _text(" ".join(text))
     printer = Printer(quiet=as_json)
@@ -109,7 +110,7 @@ class Printer:
         self._in_line = False
 
     def put(self, piece: "Piece") -> None:
-        from holdfast.cli.following import STARTS_OVER, Note, Text
+        from holdfast.cli.messages.following import STARTS_OVER, Note, Text
 
         if self._quiet:
             return
@@ -131,7 +132,7 @@ def _result(following: "Following") -> dict[str, Any]:
     return {
         "turn_id": following.turn_id,
         "outcome": following.outcome,
-        "text": following.answer,
+        "text": following.reply,
         "question": following.question["text"] if following.question else None,
         "error": following.error,
         "left": following.left,

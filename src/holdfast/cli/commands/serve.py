@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from holdfast.cli import typed
 from holdfast.cli.options import chosen_home, home, home_option
+from holdfast.cli.terminal import program
 from holdfast.core import exits, sentences
 
 SUCCESSION = "HOLDFAST_SUCCESSION"
@@ -54,8 +54,8 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     from holdfast import main  # Last: it loads the whole gateway, and a wrong setting should not wait for that.
 
     shows_log = sources["log_level"] != config.DEFAULT
-    named, chosen = typed.program(), chosen_home()
-    typed.forget(os.environ)
+    named, chosen = program.typed(), chosen_home()
+    program.forget(os.environ)
     code = main.serve(settings, as_typed=lambda text: sentences.rewrite(text, program=named, home=chosen), shows_log=shows_log)
     if code == exits.HELD and sys.stderr.isatty() and "HOLDFAST_SUPERVISOR" not in os.environ:
         _lead_to_the_one_that_serves()

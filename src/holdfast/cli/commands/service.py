@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli.display import fields, wrap
-from holdfast.cli.options import as_typed, chosen_home, home, home_option, json_option, note, print_json, say
+from holdfast.cli.options import chosen_home, home, home_option, json_option
+from holdfast.cli.terminal.layout import fields, wrap
+from holdfast.cli.terminal.output import as_typed, note, print_json, say
 from holdfast.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def _existing(scope: str | None, name: str) -> "Installation":
 
 
 def _look(place: Path) -> "Gateway":
-    from holdfast.cli import running
+    from holdfast.cli.access import running
     from holdfast.install.installation import Gateway
 
     found = running.find(place)

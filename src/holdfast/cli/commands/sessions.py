@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from holdfast.cli.display import ago, moment, one_line, short, table
-from holdfast.cli.options import as_typed, home, home_option, json_option, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import ago, moment, one_line, short, table
+from holdfast.cli.terminal.output import as_typed, print_json
 
 # The list itself can be asked for these; the others are searched for in it.
 LISTED = ("suspended", "pending", "running", "waiting", "deleted")
@@ -44,7 +45,7 @@ def command(query: str, limit: int, state: str | None, archived: bool, as_json: 
 
 def _find(query: str, limit: int, state: str | None, archived: bool) -> tuple[list[dict[str, Any]], bool]:
     """Up to `limit` of them, and whether there may be more. A turn that the store takes for running may be nobody's by now."""
-    from holdfast.cli import conversations
+    from holdfast.cli.access import conversations
 
     found: list[dict[str, Any]] = []
     before: str | None = None
@@ -60,7 +61,7 @@ def _find(query: str, limit: int, state: str | None, archived: bool) -> tuple[li
 
 
 def _table(found: list[dict[str, Any]]) -> list[str]:
-    from holdfast.cli import reasons
+    from holdfast.cli.terminal import states
 
     now = datetime.now().astimezone()
     rows = []
@@ -69,8 +70,8 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
         rows.append(
             (
                 session["session_id"],
-                reasons.standing(session),
-                reasons.in_short(session, now),
+                states.standing(session),
+                states.in_short(session, now),
                 str(session["queued"]) if session["queued"] else "",
                 short(at, now),
                 ago(at, now),

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from holdfast.cli.display import ago, clean, cut, moment, one_line, short, table, took, width, wrap
-from holdfast.cli.options import as_typed, home, home_option, json_option, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import ago, clean, cut, moment, one_line, short, table, took, width, wrap
+from holdfast.cli.terminal.output import as_typed, print_json
 
 ROLES = {"user": ("you", "cyan"), "assistant": ("agent", "green"), "notice": ("notice", "yellow")}
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
@@ -26,7 +27,7 @@ def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
     KEY_OR_ID is a session id, its beginning, `last`, or a session key such as agent:main:telegram:dm:123. Works with and without a running
     gateway.
     """
-    from holdfast.cli import conversations
+    from holdfast.cli.access import conversations
 
     if as_events:
         events = conversations.events(home(), key_or_id)
@@ -48,7 +49,7 @@ def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
 
 
 def _head(session: dict[str, Any], now: datetime) -> list[str]:
-    from holdfast.cli import reasons
+    from holdfast.cli.terminal import states
 
     begun, updated = moment(session["created_at"]), moment(session["updated_at"])
     columns = width()
@@ -56,7 +57,7 @@ def _head(session: dict[str, Any], now: datetime) -> list[str]:
         click.style(cut(one_line(session["title"] or "(no title)"), columns), bold=True),
         click.style(cut(f"{session['session_id']}  {session['session_key']}", columns), dim=True),
         f"{session['state']}; started {short(begun, now)}, last changed {short(updated, now)} ({ago(updated, now)})",
-        *reasons.at_length(session, now),
+        *states.at_length(session, now),
     ]
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.display import ago, count, fields, moment, short, took, wrap
-from holdfast.cli.options import as_typed, home, home_option, json_option, note, print_json, say
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import ago, count, fields, moment, short, took, wrap
+from holdfast.cli.terminal.output import as_typed, note, print_json, say
 from holdfast.core.lifecycle import comes_back
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def command(as_json: bool) -> int:
     Asks the gateway itself; if it does not answer but its process is alive, the status file is used. Exit code 0 when it runs, 1 when it
     does not, or hangs.
     """
-    from holdfast.cli import running
+    from holdfast.cli.access import running
 
     place = home()
     found = running.find(place)
@@ -64,7 +65,7 @@ def _hung(status: "Status", silent_s: float, as_json: bool) -> int:
 
 def _ask(status: "Status") -> tuple["Status", str | None]:
     """What the gateway says about itself; or its file, and why it could not be asked."""
-    from holdfast.cli.client import connect
+    from holdfast.cli.access.client import connect
     from holdfast.core.errors import HoldfastError
 
     try:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.display import count, took
-from holdfast.cli.options import chosen_home, home, home_option, note
+from holdfast.cli.options import chosen_home, home, home_option
+from holdfast.cli.terminal.layout import count, took
+from holdfast.cli.terminal.output import note
 from holdfast.core.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def command(key_or_id: str | None, timeout_s: float | None) -> int:
 
 
 def _stop_turn(key_or_id: str, patience_s: float) -> None:
-    from holdfast.cli import conversations
-    from holdfast.cli.client import connect
+    from holdfast.cli.access import conversations
+    from holdfast.cli.access.client import connect
 
     began = time.monotonic()
     client = connect(home())
@@ -79,7 +80,7 @@ def _is_over(session: dict[str, Any], turn_id: str) -> bool:
 
 
 def _stop_gateway(timeout_s: float | None) -> None:
-    from holdfast.cli import running
+    from holdfast.cli.access import running
 
     status = running.find(home()).status
     chain = running.Chain(home(), status)
@@ -143,7 +144,7 @@ def _force(left: list["ProcessId"], status: "Status | None") -> int | None:
 
 def _left_by(gone: list["ProcessId"]) -> tuple[list[str], int] | None:
     """From the store: the names of these owners, and how many turns they ran."""
-    from holdfast.cli import offline
+    from holdfast.cli.access import offline
     from holdfast.core.errors import HoldfastError
     from holdfast.store import SqliteStore
 
@@ -186,7 +187,7 @@ def _ask_to_stop(process: "ProcessId", at_work: list["ProcessId"], patience_s: f
     the marker alone does it. A process that does not answer may not tell the others either, so they are then signalled from here (C30).
     """
     from holdfast import processes
-    from holdfast.cli.client import connect
+    from holdfast.cli.access.client import connect
     from holdfast.core.errors import HoldfastError
     from holdfast.core.exits import Signal
 

@@ -2,7 +2,8 @@
 
 import click
 
-from holdfast.cli.options import home, home_option, say
+from holdfast.cli.options import home, home_option
+from holdfast.cli.terminal.output import say
 
 
 @click.command("suspend")
@@ -14,7 +15,7 @@ def command(key_or_id: str) -> None:
     KEY_OR_ID is a session id, its beginning, `last`, or a session key. Nothing is lost: `holdfast resume` brings it back, and the turn
     continues. Messages that wait in it are refused, and their senders are told. Needs a running gateway.
     """
-    from holdfast.cli import conversations
+    from holdfast.cli.access import conversations
 
     session = conversations.order(home(), key_or_id, "suspend").body
     session_id = session["session_id"]

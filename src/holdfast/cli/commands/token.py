@@ -4,7 +4,8 @@ import os
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option, note, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.output import note, print_json
 from holdfast.core.errors import Refused
 
 
@@ -42,7 +43,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @json_option
 def rotate(as_json: bool) -> None:
     """Replace the token, and print the new one. The old one stops working, and every browser that signed in with it is signed out."""
-    from holdfast.cli import running
+    from holdfast.cli.access import running
     from holdfast.config import make_token, prepare_home
 
     os.umask(0o077)

@@ -2,7 +2,8 @@
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option, print_json, say
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.output import print_json, say
 
 
 @click.command("unpause")
@@ -10,7 +11,7 @@ from holdfast.cli.options import home, home_option, json_option, print_json, say
 @json_option
 def command(as_json: bool) -> None:
     """Resume after a pause: messages that arrived during it are answered now."""
-    from holdfast.cli.client import connect
+    from holdfast.cli.access.client import connect
 
     ordered = connect(home()).post("/api/admin/unpause").body
     if as_json:

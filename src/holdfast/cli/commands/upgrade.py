@@ -3,8 +3,9 @@
 import click
 
 from holdfast import __version__
-from holdfast.cli.display import took
-from holdfast.cli.options import home, home_option, json_option, print_json
+from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.terminal.layout import took
+from holdfast.cli.terminal.output import print_json
 
 
 @click.command("upgrade")
@@ -16,7 +17,7 @@ def command(as_json: bool) -> None:
     Install the new version first, in the same place. No turn is interrupted. A new version that changes the database in a way the running
     one cannot read is refused, and the message says so: then stop the gateway and start it again.
     """
-    from holdfast.cli import running
+    from holdfast.cli.access import running
     from holdfast.cli.commands.restart import restart
 
     before = running.require(home()).version

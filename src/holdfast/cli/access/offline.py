@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from holdfast import processes
 from holdfast.api import conversation, views
 from holdfast.api.events import data
-from holdfast.cli.display import cut, one_line
+from holdfast.cli.terminal.layout import cut, one_line
 from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState

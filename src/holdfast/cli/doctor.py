@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 import psutil
 
 from holdfast import config, processes
-from holdfast.cli import offline, running, typed
-from holdfast.cli.client import connect
-from holdfast.cli.display import count, size
+from holdfast.cli.access import offline, running
+from holdfast.cli.access.client import connect
 from holdfast.cli.options import chosen_home, home
+from holdfast.cli.terminal import program
+from holdfast.cli.terminal.layout import count, size
 from holdfast.core.errors import HoldfastError
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, UNFIT, file_system
@@ -34,7 +35,7 @@ EARLIEST_S = 1_735_689_600
 # Variables of ours that are not settings.
 OTHER_VARIABLES = (
     *("HOLDFAST_HOME", "HOLDFAST_DEBUG", "HOLDFAST_SESSION_ID", "HOLDFAST_SESSION_KEY", "HOLDFAST_GENERATION", "HOLDFAST_TURN_ID"),
-    *("HOLDFAST_CALL", "HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", typed.COMMAND, typed.OWN_WORDS),
+    *("HOLDFAST_CALL", "HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", program.COMMAND, program.OWN_WORDS),
 )
 
 RESTORE = "Stop the gateway, and put the newest backup in its place with `holdfast restore PATH`. The damaged one is kept aside."

@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from holdfast.cli import conversations
-from holdfast.cli.client import Answer, ApiError, Client, Unreachable, connect
-from holdfast.cli.display import count, moment, short
-from holdfast.cli.following import Following, Note, Piece
-from holdfast.cli.running import NotRunning
+from holdfast.cli.access import conversations
+from holdfast.cli.access.client import ApiError, Client, Response, Unreachable, connect
+from holdfast.cli.access.running import NotRunning
+from holdfast.cli.messages.following import Following, Note, Piece
+from holdfast.cli.terminal.layout import count, moment, short
 from holdfast.core import commands
 from holdfast.core.errors import HoldfastError, Unavailable
 
@@ -39,7 +39,7 @@ class NoAnswer(Unavailable):
 
 
 class Sent(NamedTuple):
-    """`after` is the cursor from before the message, `known` the answers of turns that were open then. `paused` and `busy` say in words why
+    """`after` is the cursor from before the message, `known` the replies of turns that were open then. `paused` and `busy` say in words why
     it is not answered at once.
     """
 
@@ -77,7 +77,7 @@ class Sending:
     def _send(self, key_or_id: str, text: str, client_id: str) -> Sent:
         tries = 0
 
-        def post(client: Client) -> Answer:
+        def post(client: Client) -> Response:
             nonlocal tries
             tries += 1
             return client.post_message(session_id, text, client_id)
@@ -88,16 +88,16 @@ class Sending:
         else:
             session_id = conversations.session_id(self._home, key_or_id)
             before = self._insist(lambda client: client.session(session_id))
-            after, known, busy = before["cursor"], _open_answers(before), _queued(before)
-        answer = self._insist(post)
+            after, known, busy = before["cursor"], _open_replies(before), _queued(before)
+        response = self._insist(post)
         # One that was sent before, or that went to another session, may lie anywhere in the log.
-        if answer.body["session_id"] != session_id or (answer.status == 200 and tries == 1):
+        if response.body["session_id"] != session_id or (response.status == 200 and tries == 1):
             after, known, busy = BEGINNING, {}, None
         paused = self._paused()
         command = commands.parse(text)
         if command is not None and command.name != "queue":  # The gateway answers those at once.
             paused = busy = None
-        return Sent(answer.body["message_id"], answer.body["session_id"], after, known, paused, busy)
+        return Sent(response.body["message_id"], response.body["session_id"], after, known, paused, busy)
 
     def _paused(self) -> str | None:
         """A message sent during a pause is not answered before its end. Worth one question, no more: the message is on disk."""
@@ -128,6 +128,9 @@ class Sending:
                 for piece in following.apply(event.event, event.data):
                     self._put(piece)
                 cursor = event.id or cursor
+                if following.read_again:
+                    cursor = following.read_again
+                    return False
                 if following.over or ((following.question or following.left) and _still_waits(client, sent.session_id, following)):
                     return True
             return False
@@ -147,9 +150,9 @@ class Sending:
             try:
                 client = connect(self._home)
                 self._met = True
-                answer = ask(client)
+                result = ask(client)
                 self._gone_at = None
-                return answer
+                return result
             except (NotRunning, Unreachable) as error:
                 if isinstance(error, NotRunning) and not self._met:
                     raise
@@ -193,7 +196,7 @@ def _queued(before: dict[str, Any]) -> str | None:
     return f"Queued: this conversation is busy. Your message comes after the answer that is being written{ahead}."
 
 
-def _open_answers(session: dict[str, Any]) -> dict[str, str]:
+def _open_replies(session: dict[str, Any]) -> dict[str, str]:
     return {
         message["turn_id"]: message["text"]
         for message in session["messages"]

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.cli import offline
-from holdfast.cli.client import Answer, Client, Unreachable, connect
-from holdfast.cli.running import NotRunning
+from holdfast.cli.access import offline
+from holdfast.cli.access.client import Client, Response, Unreachable, connect
+from holdfast.cli.access.running import NotRunning
 from holdfast.store import SqliteStore
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def session_id(home: Path, key_or_id: str) -> str:
         return key_or_id  # The gateway knows better what is there.
 
 
-def order(home: Path, key_or_id: str, what: str) -> Answer:
+def order(home: Path, key_or_id: str, what: str) -> Response:
     """Has the running gateway do something with a conversation. Raises `NotRunning`."""
     client = connect(home)
     return client.order(session_id(home, key_or_id), what)

@@ -1,5 +1,5 @@
-"""Follows one message through the events of its session: what to print, and when it is over. Pure, so that every order of events can
-be tried."""
+"""Follows one message through the events of its session: what to print, and when it is over. Pure, so that tests can try every order of
+events."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from holdfast.core.texts import Growing
 
 
 class Text(NamedTuple):
-    """A piece of the answer."""
+    """A piece of the agent's reply."""
 
     text: str
 
@@ -20,7 +20,7 @@ class Note(NamedTuple):
 
 
 class Doing(NamedTuple):
-    """What the agent does in the meantime, in its own words."""
+    """What the agent is doing, in its own words."""
 
     text: str
 
@@ -29,25 +29,28 @@ Piece = Text | Note | Doing
 
 # The tool that asks the user: its question is printed separately.
 ASK = "ask"
-# Notices are known by the ends of their ids: the first one of a new conversation, an answer to a command, the words of a message that was
-# refused, and the one that says that a message waits.
+# The ends of notices' ids: the first notice of a new conversation, the reply to a command, the text of a refused message, and the notice
+# that a message waits.
 BEGUN, REPLY, REFUSED, HELD = ".begun", ".reply", ".refused", ".held."
 OUTCOMES = {"failed": "The tool failed.", "unknown": "Whether the tool did its work is not known."}
 STARTS_OVER = "The answer starts over:"
 
 
 class Following:
-    """`answer` is what the log says it is; what was printed of it may be older. `known` are answers of turns that were open before the
-    message was sent: it may continue one of them. `left`: why the turn was interrupted and does not continue by itself. `told`: the
-    sender knows already that the message waits.
+    """`reply` is the agent's text as the log has it; what was printed of it may be older. `known`: the replies of turns that were open
+    before the message was sent, since it may continue one of them. `left`: why the turn was interrupted and does not continue by itself.
+    `told`: the sender already knows that the message waits. `read_again`: a snapshot had only a part of the reply; the stream after this
+    cursor has all of it.
     """
 
     def __init__(self, message_id: str, known: dict[str, str] | None = None, *, told: bool = False) -> None:
         self.message_id, self._told = message_id, told
         self._accepted = False
         self.turn_id: str | None = None
-        self._answer = Growing()
-        self._shown: str | None = None  # What was printed, where it is not the answer as it is.
+        self._reply = Growing()
+        self._shown: str | None = None  # What was printed, if it is not the reply as it is now.
+        self.read_again: str | None = None
+        self._read_from: set[str] = set()  # Once each: where even that leads to a snapshot, the shortened text must do.
         self.question: dict[str, Any] | None = None
         self.left: str | None = None
         self.outcome: str | None = None
@@ -55,14 +58,15 @@ class Following:
         self._known = known or {}
 
     @property
-    def answer(self) -> str:
-        return self._answer.read()
+    def reply(self) -> str:
+        return self._reply.read()
 
     @property
     def over(self) -> bool:
         return self.outcome is not None
 
     def apply(self, event: str, data: dict[str, Any]) -> list[Piece]:
+        self.read_again = None
         if event == "snapshot":
             return self.see(data)
         if event == "message.written" and data["role"] == "notice" and data.get("turn_id") is None:
@@ -106,16 +110,20 @@ class Following:
         if message["turn_id"] is None:
             return self._see_without_turn(message, view)
         self.turn_id = message["turn_id"]
-        answer = self.answer
+        reply = self.reply
         for each in view["messages"]:
             if each["turn_id"] == self.turn_id and each["role"] == "assistant":
-                answer = each["text"]
+                if "text_omitted" in each and each["whole_after"] not in self._read_from:
+                    self.read_again = each["whole_after"]
+                    self._read_from.add(self.read_again)
+                    return []
+                reply = each["text"]
         if view["question"] and view["question"]["turn_id"] == self.turn_id:
             self.question = view["question"]
         for turn in view["turns"]:
             if turn["id"] == self.turn_id:
                 self.outcome, self.error = turn["outcome"], turn["error"]
-        return self._becomes(answer, final=self.over)
+        return self._becomes(reply, final=self.over)
 
     def _see_without_turn(self, message: dict[str, Any], view: dict[str, Any]) -> list[Piece]:
         if message["status"] == "refused":
@@ -125,7 +133,7 @@ class Following:
 
     @property
     def _reply_id(self) -> str:
-        """Commands to the gateway start no turn; the answer to one has this id."""
+        """A command to the gateway starts no turn; the reply to it has this id."""
         return self.message_id + REPLY
 
     def _replied(self, text: str) -> list[Piece]:
@@ -153,22 +161,22 @@ class Following:
             self.turn_id = data["turn_id"]
         elif event == "question.answered" and data.get("message_id") == self.message_id:
             self.turn_id = data["turn_id"]
-            self._answer, self._shown = Growing(self._known.get(data["turn_id"], "")), None
+            self._reply, self._shown = Growing(self._known.get(data["turn_id"], "")), None
         return []
 
     def _grow(self, offset: int, text: str) -> list[Piece]:
-        if self._shown is None and offset == self._answer.length:  # As nearly always: a piece costs its own length, not the answer's.
-            self._answer.add(text)
+        if self._shown is None and offset == self._reply.length:  # As nearly always: a piece costs its own length, not the reply's.
+            self._reply.add(text)
             return [Text(text)] if text else []
-        return self._becomes(self.answer[:offset] + text, final=False)
+        return self._becomes(self.reply[:offset] + text, final=False)
 
-    def _becomes(self, answer: str, *, final: bool) -> list[Piece]:
-        """What of the answer is not on the screen yet. A new attempt may write the same again: that is not printed twice."""
-        shown = self.answer if self._shown is None else self._shown
-        self._answer, self._shown = Growing(answer), None
-        if answer.startswith(shown):
-            return [Text(answer[len(shown) :])] if len(answer) > len(shown) else []
-        if shown.startswith(answer) and not final:
+    def _becomes(self, reply: str, *, final: bool) -> list[Piece]:
+        """What of the reply is not on the screen yet. A new attempt may write the same again: that is not printed twice."""
+        shown = self.reply if self._shown is None else self._shown
+        self._reply, self._shown = Growing(reply), None
+        if reply.startswith(shown):
+            return [Text(reply[len(shown) :])] if len(reply) > len(shown) else []
+        if shown.startswith(reply) and not final:
             self._shown = shown
             return []
-        return [Note(STARTS_OVER), Text(answer)]
+        return [Note(STARTS_OVER), Text(reply)]

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.api import status as statuses
 from holdfast.api.status import Status
-from holdfast.cli import running
+from holdfast.cli.access import running
 from holdfast.config import read_token
 from holdfast.core.errors import Refused, Unavailable
 
@@ -42,7 +42,7 @@ class ApiError(Refused):
         self.status, self.code = status, code
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: int
     body: Any
 
@@ -67,7 +67,7 @@ class Client:
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return self._ask("GET", f"{path}?{urlencode(given)}" if given else path).body
 
-    def post(self, path: str, body: dict[str, Any] | None = None, *, patience_s: float = TIMEOUT_S) -> Answer:
+    def post(self, path: str, body: dict[str, Any] | None = None, *, patience_s: float = TIMEOUT_S) -> Response:
         return self._ask("POST", path, json.dumps(body or {}).encode(), patience_s=patience_s)
 
     def status(self) -> Status:
@@ -80,17 +80,17 @@ class Client:
         found: dict[str, Any] = self.get(f"/api/sessions/{quote(session_id, safe='')}")
         return found
 
-    def order(self, session_id: str, what: str, **more: str | None) -> Answer:
+    def order(self, session_id: str, what: str, **more: str | None) -> Response:
         """`what` is stop, reset, resume, suspend or undelete."""
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/{what}", more or None)
 
-    def delete(self, session_id: str) -> Answer:
+    def delete(self, session_id: str) -> Response:
         return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}")
 
-    def post_message(self, session_id: str, text: str, client_id: str) -> Answer:
+    def post_message(self, session_id: str, text: str, client_id: str) -> Response:
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id})
 
-    def _ask(self, method: str, path: str, body: bytes | None = None, *, patience_s: float = TIMEOUT_S) -> Answer:
+    def _ask(self, method: str, path: str, body: bytes | None = None, *, patience_s: float = TIMEOUT_S) -> Response:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=patience_s)
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         try:
@@ -156,13 +156,13 @@ def _parsed(response: http.client.HTTPResponse, line: socket.socket, until: floa
         fields = {}
 
 
-def _checked(status: int, body: bytes) -> Answer:
+def _checked(status: int, body: bytes) -> Response:
     try:
         value = json.loads(body) if body else None
     except ValueError:
         value = None
     if 200 <= status < 300:
-        return Answer(status, value)
+        return Response(status, value)
     if status == 401:
         raise ApiError(status, "unauthorized", REPLACED)
     error = value.get("error") if isinstance(value, dict) else None

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from holdfast.cli.display import ago, moment
-from holdfast.cli.options import as_typed
+from holdfast.cli.terminal.layout import ago, moment
+from holdfast.cli.terminal.output import as_typed
 from holdfast.core import notices
 from holdfast.core.resume import RULES
 

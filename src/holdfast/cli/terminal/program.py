@@ -10,7 +10,7 @@ from holdfast.core.sentences import NAME
 COMMAND, OWN_WORDS = "HOLDFAST_COMMAND", "HOLDFAST_OWN_WORDS"
 
 
-def program() -> str:
+def typed() -> str:
     return shlex.quote(os.environ.get(COMMAND) or NAME)
 
 

@@ -1,0 +1,1 @@
+"""Sending a message and following its answer."""

@@ -1,0 +1,1 @@
+"""What people see at a terminal, and what they type there."""
