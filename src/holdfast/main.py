@@ -31,7 +31,8 @@ from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By
 from holdfast.core.retention import Limits
-from holdfast.gateway.gateway import Gateway, Settings
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports.owners import Owner
 from holdfast.process import cleanup, handover, logs, stop_requests, system
@@ -159,7 +160,7 @@ async def _build(
     def moved(state: GatewayState) -> None:
         report.moved(state)
         if state is GatewayState.DRAINING and report.gateway is not None:
-            console.draining(answers=report.gateway.lanes.running, window_s=drain_window_s(config))
+            console.draining(answers=report.gateway.runner.running, window_s=drain_window_s(config))
 
     gateway = report.gateway = Gateway(
         store=store,
@@ -177,6 +178,7 @@ async def _build(
             config.home, cuts=supervisor.restarts_us, begin=lambda request: serving.restart_for_chat(request), now=clock.now
         ),
         on_state=moved,
+        on_step=lambda step: serving.at_step(step),
     )
     closing.callback(store.subscribe(wakeups.send))
     token = read_token(config.home) or make_token(config.home)

@@ -11,7 +11,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
 from holdfast.core.errors import Bug
 from holdfast.core.events import KINDS, QuestionAnswered, QuestionAsked, TurnWaiting
-from holdfast.core.lifecycle import GatewayState, Input
+from holdfast.core.lifecycle import GatewayState, Input, Work
 from holdfast.core.sessions import Session, title_of
 from holdfast.core.transcript import ToolCall
 from holdfast.core.turns import OPEN, TurnState
@@ -243,7 +243,7 @@ def test_every_state_of_a_process_can_be_reached_and_every_one_can_end() -> None
 
 
 def test_a_process_that_has_begun_to_end_never_serves_again() -> None:
-    serving = {G.STARTING, G.RUNNING, G.PAUSED, G.HANDING_OVER}
+    serving = {G.STARTING, G.RUNNING, G.PAUSED, G.HANDING_OVER, G.GIVING_WAY}
     for state in set(GatewayState) - serving:
         assert not reached_from(state) & serving, state
 
@@ -257,15 +257,24 @@ def test_what_may_be_asked_of_a_process_in_which_state() -> None:
     assert all(lifecycle.may(state, Input.STOP) for state in GatewayState)
 
 
-@pytest.mark.parametrize("state", [G.HANDING_OVER, G.DRAINING])
+@pytest.mark.parametrize("state", [G.GIVING_WAY, G.DRAINING])
 def test_news_of_a_successor_may_come_late(state: GatewayState) -> None:
     """A stop that overtook a hand-over stands, whatever became of the successor."""
-    assert lifecycle.after(state, Input.NOT_TAKEN) is (G.RUNNING if state is G.HANDING_OVER else G.DRAINING)
-    assert lifecycle.after(state, Input.TAKEN_OVER) is (G.RETIRING if state is G.HANDING_OVER else G.DRAINING)
+    assert lifecycle.after(state, Input.NOT_TAKEN) is (G.RUNNING if state is G.GIVING_WAY else G.DRAINING)
+    assert lifecycle.after(state, Input.TAKEN_OVER) is (G.RETIRING if state is G.GIVING_WAY else G.DRAINING)
 
 
 def test_turns_start_while_a_process_serves_and_while_its_successor_is_not_there_yet() -> None:
-    assert [state for state in GatewayState if lifecycle.takes_turns(state)] == [G.RUNNING, G.HANDING_OVER]
+    """A26: a pause and a drain hold back starts and resumes only."""
+    work = {state: lifecycle.work(state, paused=False) for state in GatewayState}
+    assert [state for state in GatewayState if work[state] is Work.ALL] == [G.RUNNING, G.HANDING_OVER]
+    assert [state for state in GatewayState if work[state] is Work.DECISIONS] == [G.PAUSED, G.DRAINING]
+
+
+def test_a_pause_outlasts_the_start_of_a_successor() -> None:
+    """C21, A26"""
+    work = [lifecycle.work(state, paused=True) for state in (G.PAUSED, G.HANDING_OVER, G.GIVING_WAY, G.DRAINING)]
+    assert work == [Work.DECISIONS, Work.DECISIONS, Work.NOTHING, Work.DECISIONS]
 
 
 @pytest.mark.parametrize("state", [None, "", "unknown", "anything", *GatewayState])

@@ -20,7 +20,7 @@ import apsw
 from holdfast import main
 from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
-from holdfast.gateway import life
+from holdfast.gateway import hand_over
 from holdfast.ports.agents import AgentRequest, TurnFace
 from holdfast.process import handover, supervisor, watchdog
 
@@ -142,7 +142,7 @@ if __name__ == "__main__":
         (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
         (handover.Predecessor, "ready", stumbling(handover.Predecessor.ready, before="loaded", meanwhile="ready", after="told-to-go")),
         (handover.Predecessor, "serving", stumbling(handover.Predecessor.serving, before="about-to-serve", after="serving")),
-        (life.Life, "let_go", stumbling(life.Life.let_go, before="letting-go", after="let-go")),
+        (hand_over.HandOver, "give_way", stumbling(hand_over.HandOver.give_way, before="letting-go", after="let-go")),
         (supervisor.Supervisor, "replaced_by", stumbling_at_once(supervisor.Supervisor.replaced_by, before="heard-serving")),
     ):
         setattr(owner, name, value)

@@ -17,7 +17,8 @@ from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript, Turn
-from holdfast.gateway.gateway import Gateway, Settings
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import AgentRequest, TurnFace
 from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Platform, Receipt, Update
@@ -310,6 +311,7 @@ class Life:
         self.clock = _Clock(elapsed=lambda: self._born + self.loop.time(), monotonic=self.loop.time, jumps=jumps, offset_s=offset_s)
         # Each time it told of its state: what it was, and how many turns ran.
         self.states: list[tuple[GatewayState, int]] = []
+        self.steps: list[str] = []  # Those of its stop, as they began.
         self._db = _connect(home.path)
         asked = itertools.count()  # The store answers in the order in which it is asked: no two answers fall into the same moment.
         lines = SimLines(
@@ -339,10 +341,11 @@ class Life:
             encode=encode,
             settings=self._settings,
             restarts=self.home.restarts,
-            on_state=lambda state: self.states.append((state, self.gateway.lanes.running)),
+            on_state=lambda state: self.states.append((state, self.gateway.runner.running)),
+            on_step=self.steps.append,
         )
         await self.gateway.start()
-        self.gateway.life.serve()
+        self.gateway.lifecycle.serve()
 
     # how it moves and ends
 
@@ -473,7 +476,7 @@ class Life:
         session = self.session(name)
         assert self.home.rules(session.session_id)[-1:] == [rule]
         assert (session.rule, self.turn(name).rule) == (rule, rule)
-        assert self.gateway.lanes.tally.rules[rule] >= 1
+        assert self.gateway.tally.rules[rule] >= 1
         if decision is not None:
             row = self.cuts(name)[-1]
             assert row.rule == rule

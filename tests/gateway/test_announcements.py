@@ -244,13 +244,13 @@ def killed(folder: Path, at: float | None) -> tuple[World, float]:
         life.under_way("say:half|hang / say:whole", chat=BOB, sender=BOB)
         home.server.write(ANN, ANN, "/restart")
         if at is None:
-            life.until(life.gateway.life.stopped.is_set)
+            life.until(life.gateway.lifecycle.stopped.is_set)
         else:
             life.pass_s(at - life.loop.time())
         ended = life.loop.time()
         life.die()
         life = world.next(home_channels=HOMES)
-        if life.gateway.life.stopped.is_set():  # The command had not been taken yet; it was brought again.
+        if life.gateway.lifecycle.stopped.is_set():  # The command had not been taken yet; it was brought again.
             life.die()
             life = world.next(home_channels=HOMES)
         assert life.gateway.state is GatewayState.RUNNING
@@ -420,7 +420,7 @@ def test_the_notice_goes_out_before_the_agent_is_interrupted_and_the_platform_le
     life.stop("restart_timeout")
     seen = world.home.edge.seen
     assert seen.index(f"sent {CUT}") < seen.index("platform closed")
-    assert [entry["step"] for entry in world.home.logged("stop")][:4] == ["record", "announce", "drain", "cut turns"]
+    assert [entry["step"] for entry in world.home.logged("stop")][:4] == ["record", "announce", "drain", "interrupt turns"]
 
 
 def test_a_notice_behind_a_slow_reply_still_goes_out_before_the_platform_is_left(world: World) -> None:
@@ -485,9 +485,9 @@ def test_a_retiring_process_that_stops_first_gives_the_reason_that_its_turns_sho
 
 def hand_over(home: Home, old: Life, **settings: Any) -> tuple[Life, "asyncio.Task[None]"]:
     """The successor serves; the task is over when the last turn of the old one is."""
-    old.gateway.life.begin_hand_over()
-    old.do(old.gateway.life.let_go())
+    old.gateway.hand_over.begin()
+    old.do(old.gateway.hand_over.give_way())
     new = home.start(beside=old, **settings)
-    retiring = old.loop.create_task(old.gateway.life.retire())
+    retiring = old.loop.create_task(old.gateway.hand_over.retire())
     old.pass_s(0.1)
     return new, retiring

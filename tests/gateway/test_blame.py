@@ -155,7 +155,7 @@ def test_suspects_run_on_trial_one_at_a_time_the_one_that_started_last_first(hom
     at_once = []
     while any(len(home.replies(chat)) == 0 for chat in INNOCENT):
         life.pass_s(0.25)
-        at_once.append(life.gateway.lanes.running)
+        at_once.append(life.gateway.runner.running)
     assert max(at_once) == 1
     assert begun(home) == list(reversed(INNOCENT))
     assert counts(life, INNOCENT) == [0] * 5
@@ -235,7 +235,7 @@ def test_a_trial_is_passed_by_living_on_and_the_next_begins_then(home: Home) -> 
     assert (begun(home), counts(life, ["ann", "bob"])) == (["bob"], [2, 2])
     life.pass_s(4)
     assert (begun(home), counts(life, ["ann", "bob"])) == (["bob", "ann"], [2, 0])
-    assert life.gateway.lanes.running == 2 and not life.session("bob").on_trial
+    assert life.gateway.runner.running == 2 and not life.session("bob").on_trial
     assert [item.kind for item in life.events("bob") if item.kind.startswith("trial")] == ["trial.passed"]
 
 
@@ -390,12 +390,12 @@ def test_a_hand_over_interrupts_nothing_and_counts_nothing(home: Home) -> None:
 
 def take_over(home: Home, old: Life) -> Life:
     async def begin_hand_over() -> None:
-        old.gateway.life.begin_hand_over()
+        old.gateway.hand_over.begin()
 
     old.do(begin_hand_over())
-    old.do(old.gateway.life.let_go())
+    old.do(old.gateway.hand_over.give_way())
     new = home.start(beside=old)
-    old.loop.create_task(old.gateway.life.retire())
+    old.loop.create_task(old.gateway.hand_over.retire())
     return new
 
 

@@ -9,7 +9,7 @@ from holdfast.core.errors import Deleted
 from holdfast.core.events import SessionChanged
 from holdfast.core.retention import Limits
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.gateway.gateway import Settings
+from holdfast.gateway.settings import Settings
 from tests.gateway import web
 from tests.gateway.gateways import Life, home
 from tests.gateway.sse import reading
@@ -206,7 +206,7 @@ async def test_a_session_deleted_while_it_is_answered_answers_no_more(tmp_path: 
 
         await world.until(over)
         assert (await world.gateway.counts()).sessions == 0
-        assert world.gateway.lanes.tally.turns[Outcome.FAILED] == 0
+        assert world.gateway.tally.turns[Outcome.FAILED] == 0
 
 
 async def test_a_purge_lets_others_write_between_its_steps(tmp_path: Path) -> None:

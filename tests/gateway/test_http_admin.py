@@ -58,7 +58,7 @@ async def test_a_pause_and_its_end_over_http(world: World) -> None:
 async def test_a_pause_lasts_an_hour_where_nobody_says_how_long(world: World) -> None:
     """C21"""
     answer = await order(world, "pause")
-    paused = world.gateway.life.paused
+    paused = world.gateway.pausing.paused
     assert answer.status_code == 200 and paused is not None
     assert (paused.holder, paused.until - paused.since) == ("owner", 3600_000)
 
@@ -78,10 +78,10 @@ async def test_a_pause_that_nobody_could_mean_is_refused_and_nothing_is_paused(w
 
 async def test_a_gateway_that_hands_over_cannot_be_paused(world: World) -> None:
     """C21"""
-    world.gateway.life.begin_hand_over()
+    world.gateway.hand_over.begin()
     answer = await order(world, "pause", {})
     assert error_of(answer) == (409, "not_now") and "handing_over" in answer.json()["error"]["message"]
-    await world.gateway.life.take_back()
+    await world.gateway.hand_over.take_back()
     assert (await order(world, "pause", {"for_s": DAY_S})).status_code == 200
     assert (await order(world, "unpause", {})).status_code == 200
 
@@ -95,7 +95,7 @@ async def test_a_reader_is_told_that_the_server_hands_over(served: World) -> Non
     session_id = await served.new_session()
     async with reading(served, session_id) as reader:
         await reader.until("session.created")
-        served.gateway.life.begin_hand_over()
-        await served.gateway.life.let_go()
-        await served.gateway.life.retire()
+        served.gateway.hand_over.begin()
+        await served.gateway.hand_over.give_way()
+        await served.gateway.hand_over.retire()
         assert (await reader.until("end"))[-1].data == {"reason": "handover"}

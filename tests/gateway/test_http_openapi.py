@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.errors import HandOverFailed, StoreClosed, StoreFull
 from holdfast.core.events import KINDS
-from holdfast.gateway.gateway import Settings
+from holdfast.gateway.settings import Settings
 from holdfast.web import bodies
 from tests.gateway import web
 from tests.gateway.web import TOKEN, World
@@ -145,13 +145,13 @@ class Provocations:
             await self.ask(method, path, session_id=question)
             return await self.ask(method, path, session_id=question)
         if path.startswith("/api/admin/"):
-            self.world.gateway.life.begin_hand_over()
+            self.world.gateway.hand_over.begin()
             self.world.refusal = HandOverFailed("it hung.")
             try:
                 return await self.ask(method, path)
             finally:
                 self.world.refusal = None
-                await self.world.gateway.life.take_back()
+                await self.world.gateway.hand_over.take_back()
         return await self.ask(method, path)
 
     async def get_410(self, method: str, path: str) -> httpx.Response:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.events import SessionChanged
-from holdfast.gateway.gateway import Settings
+from holdfast.gateway.settings import Settings
 from tests.gateway import web
 from tests.gateway.web import World
 

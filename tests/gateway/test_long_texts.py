@@ -136,7 +136,7 @@ async def test_output_that_is_not_recorded_is_a_sign_of_life_all_the_same(web: W
     await web.post(session_id, "pour 1000000")
     await eventually(web.printer.poured.is_set)
     web.clock.pass_s(0.9)
-    [attempt] = web.gateway.lanes.attempts
+    [attempt] = web.gateway.runner.attempts.values()
     before = attempt.idle_s
     await web.printer.put_out("more")
     assert before > 0.8 and attempt.idle_s == 0

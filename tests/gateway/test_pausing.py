@@ -27,15 +27,15 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def pause(life: Life, for_s: float = HOUR_S, *, holder: str = "ada") -> Pause:
-    return life.do(life.gateway.life.pause(holder, for_s))
+    return life.do(life.gateway.pausing.pause(holder, for_s))
 
 
 def unpause(life: Life) -> None:
-    life.do(life.gateway.life.unpause())
+    life.do(life.gateway.pausing.unpause())
 
 
 def state(life: Life) -> tuple[G, Pause | None]:
-    return life.gateway.state, life.gateway.life.paused
+    return life.gateway.state, life.gateway.pausing.paused
 
 
 def hold(life: Life) -> str:
@@ -279,7 +279,7 @@ def test_a_pause_has_a_holder_and_ends_by_itself(home: Home) -> None:
     life = home.start()
     paused = pause(life, 60.0)
     assert (paused.holder, paused.until - paused.since) == ("ada", 60_000)
-    assert life.gateway.life.paused == paused == life.do(life.store.pause(now=life.clock.now()))
+    assert life.gateway.pausing.paused == paused == life.do(life.store.pause(now=life.clock.now()))
     hold(life)
     life.pass_s(50)
     assert not answered(life)
@@ -340,7 +340,7 @@ def test_a_pause_while_paused_takes_the_place_of_the_one_before(home: Home) -> N
     life = home.start()
     pause(life, 60.0)
     longer = pause(life, 120.0, holder="bea")
-    assert life.gateway.life.paused == longer == life.do(life.store.pause(now=life.clock.now()))
+    assert life.gateway.pausing.paused == longer == life.do(life.store.pause(now=life.clock.now()))
     hold(life)
     life.pass_s(90)
     assert not answered(life)  # The end of the first one does not end the second.
@@ -378,11 +378,11 @@ def test_a_gateway_that_gives_way_or_ends_cannot_be_paused_and_says_why(home: Ho
         return str(told.value)
 
     async def begin() -> None:
-        life.gateway.life.begin_hand_over()
+        life.gateway.hand_over.begin()
 
     life.do(begin())
     assert "handing_over" in refused()
-    life.do(life.gateway.life.take_back())
+    life.do(life.gateway.hand_over.take_back())
     stopping = life.loop.create_task(life.gateway.stop(reason="shutdown_timeout"))
     life.pass_s(1)
     assert "draining" in refused()
@@ -397,7 +397,7 @@ def test_a_pause_that_a_stop_overtakes_is_refused_and_holds_up_no_later_life(hom
     page = life.open_page()
 
     async def both() -> None:
-        pausing = asyncio.gather(life.gateway.life.pause("ada", HOUR_S), return_exceptions=True)
+        pausing = asyncio.gather(life.gateway.pausing.pause("ada", HOUR_S), return_exceptions=True)
         await asyncio.sleep(0)  # It is on its way to the store.
         await life.gateway.stop(reason="shutdown_timeout")
         assert isinstance((await pausing)[0], NotNow)
@@ -426,13 +426,13 @@ def test_a_successor_of_a_paused_gateway_is_paused(home: Home) -> None:
     paused = pause(old, 60.0)
 
     async def begin() -> None:
-        old.gateway.life.begin_hand_over()
+        old.gateway.hand_over.begin()
 
     old.do(begin())
-    old.do(old.gateway.life.let_go())
+    old.do(old.gateway.hand_over.give_way())
     new = home.start(beside=old)
     assert state(new) == (G.PAUSED, paused)
-    old.do(old.gateway.life.retire())
+    old.do(old.gateway.hand_over.retire())
     hold(new)
     new.until(lambda: answered(new), within_s=70)
     assert home.told(BOB) == [words.KEPT, "held"]
@@ -445,11 +445,11 @@ def test_a_paused_gateway_whose_successor_failed_is_paused_as_before(home: Home)
     hold(life)
 
     async def begin() -> None:
-        life.gateway.life.begin_hand_over()
+        life.gateway.hand_over.begin()
 
     life.do(begin())
-    life.do(life.gateway.life.let_go())
-    life.do(life.gateway.life.take_back())
+    life.do(life.gateway.hand_over.give_way())
+    life.do(life.gateway.hand_over.take_back())
     assert state(life) == (G.PAUSED, paused)
     life.pass_s(30)
     assert not answered(life)

@@ -251,7 +251,7 @@ def test_a_mark_with_nothing_cut_is_cleared_and_no_turn_starts(home: Home) -> No
     session = life.session()
     assert (session.resume_reason, session.last_resume_marked_at) == (None, None)
     assert home.rules(session.session_id) == ["R3"]
-    assert life.gateway.lanes.tally.rules == {"R3": 1}
+    assert life.gateway.tally.rules == {"R3": 1}
     assert (len(home.heard), home.told()) == (1, ["re: hello"])
     life.stop()
     nothing_more(home)
@@ -306,7 +306,7 @@ def test_a_recovery_that_comes_to_nothing_is_shown_once_and_not_repeated(home: H
     assert (session.rule, session.resume_pending) == ("R4", False)
     turn = life.turn()
     assert (turn.outcome, turn.rule, turn.error, turn.attempt) == ("failed", "R4", error, 2)
-    assert life.gateway.lanes.tally.rules == {"R9": 1, "R4": 1}
+    assert life.gateway.tally.rules == {"R9": 1, "R4": 1}
     assert home.told() == [f"This did not work: {error}"]
     life.stop()
     nothing_more(home)
@@ -742,7 +742,7 @@ def test_many_cut_sessions_are_resumed_a_few_at_a_time_the_oldest_message_first(
     at_once = 0
     while len(home.heard) < 30:
         life.pass_s(0.5)
-        at_once = max(at_once, life.gateway.lanes.running)
+        at_once = max(at_once, life.gateway.runner.running)
     assert at_once == 2
     assert [chat_of(request.session_key) for request in home.heard] == names
     life.pass_s(10)
@@ -758,7 +758,7 @@ def test_long_turns_that_speak_do_not_hold_up_the_rest(home: Home) -> None:
         life.pass_s(0.25)
         spoken = sum(life.session(name).turn_state is TurnState.RUNNING and life.answers(name)[-1] == "more" for name in names)
         silent.append(len(home.heard) - spoken)
-    assert max(silent) <= 3 and life.gateway.lanes.running == 30  # One may just have spoken.
+    assert max(silent) <= 3 and life.gateway.runner.running == 30  # One may just have spoken.
     assert [chat_of(request.session_key) for request in home.heard] == names
     assert life.loop.time() < 60
 

@@ -253,7 +253,7 @@ def test_an_operators_word_ends_it_and_what_is_pending_is_resumed_one_at_a_time(
     at_once = []
     while len(home.heard) < 8:
         life.pass_s(0.25)
-        at_once.append(life.gateway.lanes.running)
+        at_once.append(life.gateway.runner.running)
     assert max(at_once) == 1
     assert [request.session_key.rpartition(":")[2] for request in home.heard[4:]] == list(chats)
     life.until(lambda: all(home.told(chat)[-1] == "done" for chat in chats))
@@ -284,7 +284,7 @@ def test_however_it_ended_what_is_pending_is_resumed_one_at_a_time(home: Home, w
     waiting = ["bob", "carl", "dora"]
     while any("done" not in home.told(chat) for chat in waiting):
         life.pass_s(0.25)
-        at_once.append(life.gateway.lanes.running)
+        at_once.append(life.gateway.runner.running)
     assert max(at_once) == 1 and not life.gateway.safe_mode
 
 
@@ -295,7 +295,7 @@ def test_a_turn_resumed_after_safe_mode_keeps_its_place_for_ten_minutes_and_no_l
     life.pass_s(590)
     assert len(home.heard) == 3
     life.pass_s(15)
-    assert len(home.heard) == 4 and life.gateway.lanes.running == 2
+    assert len(home.heard) == 4 and life.gateway.runner.running == 2
 
 
 def test_what_became_stale_in_safe_mode_is_decided_anew_when_it_ends(home: Home) -> None:

@@ -243,17 +243,16 @@ def test_a_stop_of_a_turn_that_waits_to_be_resumed_is_carried_out_while_draining
     """A21, A26: within five seconds, and the next start finds it ended."""
     life = home.start()
     for chat in (ANN, BOB):
-        life.under_way("say:half|hang / say:more|sleep:20|say:done", chat=chat, sender=chat)
+        life.under_way("say:half|hang / sleep:15|say:done", chat=chat, sender=chat)
     life.die()
     life = home.start(resumes_at_once=1, drain_timeout_s=60.0)
-    life.gateway.lanes.one_resume_at_a_time()
     life.until(lambda: len(home.heard) == 3)
     stopping = begin_stop(life)
     life.write("/stop", chat=BOB, sender=BOB)
     life.until(lambda: life.turn(BOB).outcome == "cancelled", within_s=5)
     assert life.gateway.state is G.DRAINING and not stopping.done()
     end_stop(life, stopping)
-    assert home.replies(ANN) == ["moredone"]
+    assert home.replies(ANN) == ["done"]
 
 
 # the end
@@ -266,7 +265,7 @@ def test_after_a_stop_nothing_runs_and_everything_is_in_the_store(home: Home) ->
     asking = life.say("ask:name", chat=BOB, sender=BOB)
     life.write("say:later")
     life.do(life.gateway.stop(reason="shutdown_timeout"))
-    assert (life.gateway.state, life.gateway.lanes.running, life.gateway.life.stopped.is_set()) == (G.STOPPED, 0, True)
+    assert (life.gateway.state, life.gateway.runner.running, life.gateway.lifecycle.stopped.is_set()) == (G.STOPPED, 0, True)
     assert home.server.disconnected == 1
     sent = [number for number, place in enumerate(home.edge.seen) if place.startswith("sent")]
     assert max(sent) < home.edge.seen.index("platform closed")
@@ -314,7 +313,7 @@ def test_whoever_waits_for_the_end_is_released_at_the_end_and_not_before(home: H
     """C7"""
     life = home.start(drain_timeout_s=10.0)
     life.under_way("hang")
-    waiting = life.loop.create_task(life.gateway.life.stopped.wait())
+    waiting = life.loop.create_task(life.gateway.lifecycle.stopped.wait())
     stopping = begin_stop(life)
     life.pass_s(5)
     assert not waiting.done()
@@ -517,10 +516,19 @@ def test_every_step_of_a_stop_is_named_as_it_begins(home: Home) -> None:
     """C23: whoever watches can say which one hangs."""
     life = home.start()
     life.under_way()
-    steps: list[str] = []
-    life.gateway.life.step = steps.append
     life.stop()
-    assert steps == ["record", "announce", "drain", "cut turns", "kill commands", "let go", "disconnect", "kill commands", "close"]
+    steps = life.steps
+    assert steps == [
+        "record",
+        "announce",
+        "drain",
+        "interrupt turns",
+        "kill commands",
+        "end agents",
+        "disconnect",
+        "kill commands",
+        "close",
+    ]
     assert [entry["step"] for entry in home.logged("stop")] == steps
 
 
@@ -543,20 +551,20 @@ def test_after_a_clean_stop_and_a_start_whoever_was_idle_hears_nothing(home: Hom
 # giving way to a successor
 
 
-def let_go(life: Life) -> None:
+def give_way(life: Life) -> None:
     life.do(begin(life))
-    life.do(life.gateway.life.let_go())
+    life.do(life.gateway.hand_over.give_way())
 
 
 async def begin(life: Life) -> None:
-    life.gateway.life.begin_hand_over()
+    life.gateway.hand_over.begin()
 
 
 def hand_over(home: Home, old: Life) -> tuple[Life, "asyncio.Task[None]"]:
     """The successor serves; the task is over when the last turn of the old one is."""
-    let_go(old)
+    give_way(old)
     new = home.start(beside=old)
-    retiring = old.loop.create_task(old.gateway.life.retire())
+    retiring = old.loop.create_task(old.gateway.hand_over.retire())
     old.pass_s(0.1)
     return new, retiring
 
@@ -635,7 +643,7 @@ def test_what_is_being_sent_has_its_outcome_before_a_successor_may_begin(home: H
     home.server.moods = iter(["late", *[""] * 100]).__next__
     old.write("say:done")
     old.until(home.replies)
-    let_go(old)
+    give_way(old)
     (owed,) = old.do(old.store.deliveries(states=tuple(DeliveryState), now=2**60, limit=9))
     assert owed.state == "unknown"
     new = home.start(beside=old)
@@ -658,15 +666,15 @@ def test_a_gateway_whose_successor_failed_goes_on_with_everything(home: Home) ->
     """C25"""
     life = home.start()
     life.under_way("sleep:20|say:first")
-    let_go(life)
+    give_way(life)
     home.write("say:new", chat=BOB, sender=BOB)
     life.pass_s(30)  # Nothing starts and nothing is sent while a successor may be at it.
     assert home.server.sent == [] and home.texts == ["sleep:20|say:first"]
-    life.do(life.gateway.life.take_back())
+    life.do(life.gateway.hand_over.take_back())
     assert life.gateway.state is G.RUNNING
     life.until(lambda: home.replies() and home.told(BOB))
     assert (home.replies(), home.told(BOB)) == (["first"], ["new"])
-    life.die()  # It had let go, and took that back: its death is one.
+    life.die()  # It had given way, and took that back: its death is one.
     life = home.start()
     assert not life.do(life.store.last_end(apart_from=2))
 
@@ -675,8 +683,8 @@ def test_a_successor_that_was_never_ready_leaves_one_intake(home: Home) -> None:
     """C25, P1: nothing was taken away, so nothing is begun a second time."""
     life = home.start()
     for _ in range(3):
-        life.gateway.life.begin_hand_over()
-        life.do(life.gateway.life.take_back())
+        life.gateway.hand_over.begin()
+        life.do(life.gateway.hand_over.take_back())
     life.say("hello")
     assert home.edge.count("took hello") == 1
 
@@ -685,8 +693,8 @@ def test_after_a_failed_hand_over_the_next_one_succeeds(home: Home) -> None:
     """C25"""
     old = home.start()
     old.under_way("sleep:60|say:done")
-    let_go(old)
-    old.do(old.gateway.life.take_back())
+    give_way(old)
+    old.do(old.gateway.hand_over.take_back())
     new, retiring = hand_over(home, old)
     new.until(retiring.done)
     new.rest()
@@ -697,8 +705,8 @@ def test_a_stop_may_come_while_a_successor_is_being_started(home: Home) -> None:
     """C23"""
     life = home.start()
     life.under_way()
-    let_go(life)
+    give_way(life)
     life.do(life.gateway.stop(reason="shutdown_timeout"))
-    life.do(life.gateway.life.take_back())  # The news that nobody took over come late.
+    life.do(life.gateway.hand_over.take_back())  # The news that nobody took over come late.
     assert life.gateway.state is G.STOPPED
     assert home.edge.count("platform closed") == 1

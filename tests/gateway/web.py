@@ -14,7 +14,8 @@ import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.status import Status
-from holdfast.gateway.gateway import Gateway, Settings
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.settings import Settings
 from holdfast.ports.owners import Owner
 from holdfast.process.server import Server, listen
 from holdfast.process.system import RandomIds
@@ -173,7 +174,7 @@ class World:
         return {"mode": "hand_over", "pid": 2, "version": "0"}
 
     async def status(self) -> Status:
-        counts, paused = await self.gateway.counts(), self.gateway.life.paused
+        counts, paused = await self.gateway.counts(), self.gateway.pausing.paused
         return Status(
             pid=1, process_started_at=1, boot_id="b", started_at="", version="0", gateway_state=self.gateway.state, since="", why=None,
             url=self.url, public_url=None, running_turns=counts.running, retiring=[], inbox=counts.inbox, outbox=counts.outbox,

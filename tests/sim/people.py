@@ -281,7 +281,7 @@ class Person:
                 life.gateway.resume_all()
             case Pause():
                 with contextlib.suppress(NotNow):  # It ends, or gives way, already.
-                    await life.gateway.life.pause(self.name, deed.for_s)
+                    await life.gateway.pausing.pause(self.name, deed.for_s)
             case Wait():
                 await life.until(lambda: deed.until(life))
             case Restart():

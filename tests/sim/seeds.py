@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from holdfast.core.resets import Policy
-from holdfast.gateway.gateway import Settings
+from holdfast.gateway.settings import Settings
 from tests.fakes.power import MODES
 from tests.sim.people import Answer, Deed, Pause, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World

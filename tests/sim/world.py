@@ -19,7 +19,8 @@ from structlog.testing import capture_logs
 from holdfast.core.effects import Effect
 from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
-from holdfast.gateway.gateway import Gateway, Settings
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store

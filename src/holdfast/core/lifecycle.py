@@ -6,14 +6,15 @@ from holdfast.core.errors import Bug
 
 
 class GatewayState(StrEnum):
-    """PAUSED: messages are kept, no turn starts. HANDING_OVER: a successor is being started. RETIRING: it serves, and the turns that run
-    here come to their ends.
+    """PAUSED: messages are kept, no turn starts. HANDING_OVER: a successor is being started. GIVING_WAY: it is ready, and takes over what
+    this process no longer begins. RETIRING: it serves, and the turns that run here come to their ends.
     """
 
     STARTING = "starting"
     RUNNING = "running"
     PAUSED = "paused"
     HANDING_OVER = "handing_over"
+    GIVING_WAY = "giving_way"
     RETIRING = "retiring"
     DRAINING = "draining"
     STOPPING = "stopping"
@@ -22,8 +23,8 @@ class GatewayState(StrEnum):
 
 
 class Input(StrEnum):
-    """READY: the store is open and recovery is under way. HAND_OVER: somebody asked for a restart. TAKEN_OVER, NOT_TAKEN: what became of
-    it. EMPTY: nothing runs any more. DEADLINE: the drain's time is up.
+    """READY: the store is open and recovery is under way. HAND_OVER: somebody asked for a restart. GIVE_WAY: the successor is ready.
+    TAKEN_OVER, NOT_TAKEN: what became of it. EMPTY: nothing runs any more. DEADLINE: the drain's time is up.
     """
 
     READY = "ready"
@@ -31,6 +32,7 @@ class Input(StrEnum):
     PAUSE = "pause"
     UNPAUSE = "unpause"
     HAND_OVER = "hand_over"
+    GIVE_WAY = "give_way"
     TAKEN_OVER = "taken_over"
     NOT_TAKEN = "not_taken"
     STOP = "stop"
@@ -50,9 +52,12 @@ TABLE: dict[tuple[GatewayState, Input], GatewayState] = {
     (G.PAUSED, I.UNPAUSE): G.RUNNING,
     (G.PAUSED, I.HAND_OVER): G.HANDING_OVER,
     (G.PAUSED, I.STOP): G.DRAINING,
-    (G.HANDING_OVER, I.TAKEN_OVER): G.RETIRING,
+    (G.HANDING_OVER, I.GIVE_WAY): G.GIVING_WAY,
     (G.HANDING_OVER, I.NOT_TAKEN): G.RUNNING,
     (G.HANDING_OVER, I.STOP): G.DRAINING,
+    (G.GIVING_WAY, I.TAKEN_OVER): G.RETIRING,
+    (G.GIVING_WAY, I.NOT_TAKEN): G.RUNNING,
+    (G.GIVING_WAY, I.STOP): G.DRAINING,
     (G.RETIRING, I.EMPTY): G.STOPPING,
     (G.RETIRING, I.STOP): G.DRAINING,
     (G.DRAINING, I.EMPTY): G.STOPPING,
@@ -67,6 +72,9 @@ HARMLESS = {
     (G.STOPPING, I.UNPAUSE),
     (G.STOPPED, I.UNPAUSE),
     (G.HANDING_OVER, I.UNPAUSE),
+    (G.GIVING_WAY, I.UNPAUSE),
+    (G.DRAINING, I.GIVE_WAY),
+    (G.STOPPING, I.GIVE_WAY),
     (G.RETIRING, I.UNPAUSE),
     (G.DRAINING, I.TAKEN_OVER),
     (G.DRAINING, I.NOT_TAKEN),
@@ -103,12 +111,27 @@ def may(state: GatewayState, happened: Input) -> bool:
 
 def restarts(state: GatewayState) -> bool:
     """Whether it may be asked to restart. A request during a hand-over joins it."""
-    return state is GatewayState.HANDING_OVER or may(state, Input.HAND_OVER)
+    return state in (GatewayState.HANDING_OVER, GatewayState.GIVING_WAY) or may(state, Input.HAND_OVER)
 
 
-def takes_turns(state: GatewayState) -> bool:
-    """Whether a new turn may start, or a cut one be resumed."""
-    return state in (GatewayState.RUNNING, GatewayState.HANDING_OVER)
+class Work(StrEnum):
+    """What may begin in a state. ALL: turns start and resume. DECISIONS: none does; stops and ends are carried out, and what was
+    interrupted is recorded and decided (A26). NOTHING: nothing begins; what runs continues.
+    """
+
+    ALL = "all"
+    DECISIONS = "decisions"
+    NOTHING = "nothing"
+
+
+_WORK = {G.RUNNING: Work.ALL, G.PAUSED: Work.DECISIONS, G.HANDING_OVER: Work.ALL, G.DRAINING: Work.DECISIONS}
+
+
+def work(state: GatewayState, *, paused: bool) -> Work:
+    """What may begin now: the one place that says whether a turn may start. A pause outlasts the start of a successor."""
+    if state is G.HANDING_OVER and paused:
+        return Work.DECISIONS
+    return _WORK.get(state, Work.NOTHING)
 
 
 def comes_back(state: str | None) -> bool:

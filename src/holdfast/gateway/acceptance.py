@@ -1,8 +1,6 @@
 """Whatever people say, wherever they say it: a message goes to the inbox, a command to the gateway is carried out and answered. Both are
 on disk when `take` returns (P1)."""
 
-from collections.abc import Callable
-
 import msgspec
 
 from holdfast.core import commands, keys, notices, resets
@@ -10,10 +8,11 @@ from holdfast.core.commands import Command
 from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
 from holdfast.gateway.announcements import Announcements
+from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
-from holdfast.gateway.recovery import Recovery
+from holdfast.gateway.safe_mode import SafeMode
+from holdfast.gateway.stage import Stage
 from holdfast.ports.inbox import Accepted, Action, Aside, Reset, Resume, Say, Stop
-from holdfast.ports.process import Clock, Ids
 from holdfast.ports.store import Store
 
 LISTED = 20
@@ -35,18 +34,17 @@ class Acceptance:
         self,
         *,
         store: Store,
-        clock: Clock,
-        ids: Ids,
+        host: Host,
         lanes: Lanes,
-        recovery: Recovery,
+        stage: Stage,
+        safe_mode: SafeMode,
         announcements: Announcements,
         policies: dict[str, resets.Policy],
         max_waiting: int,
-        held_since: Callable[[], int | None],
     ) -> None:
-        self._store, self._clock, self._ids, self._lanes, self._recovery = store, clock, ids, lanes, recovery
-        self._announcements = announcements
-        self._policies, self._max_waiting, self._held_since = policies, max_waiting, held_since
+        self._store, self._clock, self._ids, self._lanes = store, host.clock, host.ids, lanes
+        self._stage, self._safe_mode, self._announcements = stage, safe_mode, announcements
+        self._policies, self._max_waiting = policies, max_waiting
 
     async def take(self, session: Session, said: Said) -> Accepted:
         """Raises `LaneFull` for a message too many, `DuplicateOtherContent` for a key that was used for other words."""
@@ -64,7 +62,7 @@ class Acceptance:
 
     async def tell_that_it_waits(self, session_id: str, anchor: str | None = None) -> None:
         """While nothing is answered, senders are told once that their message is saved (C22)."""
-        since = self._held_since()
+        since = self._stage.held_since
         if since is not None:
             await self._store.tell_once(session_id, notice_id=f"held.{since}", text=notices.kept(), anchor=anchor, at=self._clock.now())
 
@@ -128,7 +126,7 @@ class Acceptance:
                 listed = await self._store.conversations(session.session_key, limit=LISTED)
                 return Say(notices.sessions(listed))
             case "status":
-                return Say(notices.status(session, safe_mode=self._recovery.safe_mode))
+                return Say(notices.status(session, safe_mode=self._safe_mode.on))
             case "queue":
                 return Say(notices.queue_what())
             case "help":

@@ -1,4 +1,4 @@
-"""What an attempt needs before it may begin, and until when it keeps it: a place among the resumes (B13), a trial of its own (A25)."""
+"""What an attempt needs before it may begin, and until when it keeps it: a slot among the resumes (B13), a trial of its own (A25)."""
 
 import asyncio
 from types import TracebackType
@@ -8,12 +8,11 @@ import structlog
 from holdfast.core import blame
 from holdfast.core.errors import Unavailable
 from holdfast.core.sessions import Lease, Session
-from holdfast.gateway.places import Place, Places, Rank
+from holdfast.gateway.attempts import Attempt
+from holdfast.gateway.host import Host
 from holdfast.gateway.recovery import Judged
-from holdfast.gateway.tasks import Tasks
-from holdfast.gateway.turns import Attempt
-from holdfast.ports.process import Clock
-from holdfast.ports.store import Store
+from holdfast.gateway.slots import Rank, Slot, Slots
+from holdfast.ports.turns import Turns
 
 WAIT_NOTED_S = 30.0
 KEPT_AFTER_SAFE_MODE_S = 600.0
@@ -24,25 +23,25 @@ log = structlog.get_logger()
 class Admission:
     """Leaving gives back whatever is still held."""
 
-    def __init__(self, *, trial: Place | None, resume: Place | None) -> None:
+    def __init__(self, *, trial: Slot | None, resume: Slot | None) -> None:
         self.trial, self.resume = trial, resume
 
     def __enter__(self) -> "Admission":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for place in (self.resume, self.trial):
-            if place is not None:
-                place.give_back()
+        for slot in (self.resume, self.trial):
+            if slot is not None:
+                slot.give_back()
 
 
 class Admissions:
     """For one process: it tries one suspect at a time, and resumes a few turns at a time. New turns of other sessions need nothing."""
 
-    def __init__(self, *, store: Store, clock: Clock, tasks: Tasks, resumes_at_once: int) -> None:
-        self._store, self._clock, self._tasks = store, clock, tasks
-        self._resumes = Places(resumes_at_once, tasks)
-        self._trials = Places(1, tasks)
+    def __init__(self, *, store: Turns, host: Host, resumes_at_once: int) -> None:
+        self._store, self._clock, self._tasks = store, host.clock, host.tasks
+        self._resumes = Slots(resumes_at_once, host.tasks)
+        self._trials = Slots(1, host.tasks)
         self._trials.close()  # Until it is known who the suspects are.
         self._trying = True
         self._after_safe_mode = False
@@ -82,7 +81,7 @@ class Admissions:
                 trial.give_back()
         return Admission(trial=trial, resume=resume) if resume is not None else None
 
-    async def _wait_for_trial(self, session: Session, news: asyncio.Event, judged: Judged | None) -> Place | None:
+    async def _wait_for_trial(self, session: Session, news: asyncio.Event, judged: Judged | None) -> Slot | None:
         noting = self._tasks.spawn(self._note_wait(judged), name=f"wait of {session.turn_id}") if judged is not None else None
         try:
             return await self._trials.take(blame.trial_rank(session.tried_at, session.attempt_at), news)

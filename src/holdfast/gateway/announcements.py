@@ -1,20 +1,20 @@
 """Tells people of stops and restarts, once each, over all the processes that take part. `core/restarts.py` decides whom and where."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import structlog
 
 from holdfast.core import keys, lifecycle, notices, restarts
-from holdfast.core.errors import DuplicateOtherContent, NotFound, NotNow, Unavailable
-from holdfast.core.lifecycle import GatewayState
+from holdfast.core.errors import NotFound, NotNow, Unavailable
 from holdfast.core.restarts import By, Chat, Notice, Request, Running, What
-from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
-from holdfast.gateway.lanes import Lanes
-from holdfast.gateway.tasks import Tasks
+from holdfast.gateway.host import Host
+from holdfast.gateway.runner import Runner
+from holdfast.gateway.stage import Stage
+from holdfast.gateway.teller import Teller
 from holdfast.ports.platforms import Platform
-from holdfast.ports.process import Clock, Ids, Liveness, Restarts
+from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
 
 TELL_S = 2.0
@@ -27,21 +27,16 @@ class Announcements:
         self,
         *,
         store: Store,
-        clock: Clock,
-        ids: Ids,
-        liveness: Liveness,
-        owner: int,
+        host: Host,
         platforms: dict[str, Platform],
-        lanes: Lanes,
-        tasks: Tasks,
+        runner: Runner,
+        stage: Stage,
+        teller: Teller,
         restarts: Restarts | None,
-        homes: Sequence[str],
         window_s: float,
-        state: Callable[[], GatewayState],
     ) -> None:
-        self._store, self._clock, self._ids, self._liveness, self._owner = store, clock, ids, liveness, owner
-        self._platforms, self._lanes, self._tasks, self._restarts = platforms, lanes, tasks, restarts
-        self._homes, self._window_s, self._state = homes, window_s, state
+        self._store, self._host, self._platforms, self._runner = store, host, platforms, runner
+        self._stage, self._teller, self._restarts, self._window_s = stage, teller, restarts, window_s
         self._made: set[str] = set()  # Requests of this life.
 
     # a restart that is asked for
@@ -54,8 +49,8 @@ class Announcements:
             return notices.may_not_restart()
         if self._restarts is None:
             return notices.cannot_restart()
-        if not lifecycle.restarts(self._state()):
-            return str(NotNow("restart", self._state()))
+        if not lifecycle.restarts(self._stage.state):
+            return str(NotNow("restart", self._stage.state))
         return None
 
     def reply(self, chat: Chat) -> str:
@@ -64,7 +59,7 @@ class Announcements:
 
     def request(self, by: By, *, chat: Chat | None = None, id: str | None = None) -> Request:
         """On the note, so that the process that comes after a restart knows whom to tell."""
-        made = restarts.request(id or self._ids.new("r"), by, chat=chat, homes=self._homes)
+        made = restarts.request(id or self._host.ids.new("r"), by, chat=chat, homes=self._teller.homes)
         self._made.add(made.id)
         if self._restarts is not None:
             self._restarts.keep([*self._restarts.note(), made])
@@ -89,13 +84,13 @@ class Announcements:
         if what is What.RESTART:
             asked = noted
         else:
-            asked = [restarts.request(self._ids.new("r"), by, homes=self._homes)] if by is not None else []
+            asked = [restarts.request(self._host.ids.new("r"), by, homes=self._teller.homes)] if by is not None else []
         try:
             async with asyncio.timeout(TELL_S):
-                await self._lanes.settled()
+                await self._runner.begun()
                 running = [*self._running(), *await self._running_elsewhere()]
                 planned = restarts.before(what, asked, running, window_s=self._window_s)
-                telling = [self._tasks.spawn(self._tell_if_it_can_be(notice), name=f"notice {notice.id}") for notice in planned]
+                telling = [self._host.tasks.spawn(self._teller.try_to_tell(notice), name=f"notice {notice.id}") for notice in planned]
                 if telling:
                     await asyncio.wait(telling)
                 if what is What.RESTART:
@@ -123,9 +118,9 @@ class Announcements:
         """A process that only lets its turns end stops with the whole: its own chats hear the reason that their turns will show (C30)."""
         try:
             async with asyncio.timeout(TELL_S):
-                await self._lanes.settled()
+                await self._runner.begun()
                 for notice in restarts.before(What.STOP, [], self._running(), window_s=self._window_s):
-                    await self._tell_if_it_can_be(notice)
+                    await self._teller.try_to_tell(notice)
         except TimeoutError:
             log.warning("not everybody could be told of the end", error="no answer in time")
 
@@ -135,23 +130,13 @@ class Announcements:
         """
         noted = [one for one in self._restarts.note() if one.id not in self._made] if self._restarts is not None else []
         for notice in restarts.after([one for one in noted if await self._on_record(one)]):
-            await self._tell(notice)
+            await self._teller.tell(notice)
         self.withdraw(*noted)
 
     async def failed(self, request: Request, why: str) -> None:
         for notice in restarts.failed(request, why):
-            await self._tell_if_it_can_be(notice)
+            await self._teller.try_to_tell(notice)
         self.withdraw(request)
-
-    # a session that is suspended
-
-    def suspended(self, session: Session) -> None:
-        """The operators are told, once, in the home channels; its own user is told where the conversation is (R2)."""
-        text = notices.suspended_elsewhere(session)
-        for home in self._homes:
-            if home != session.session_key:
-                notice = Notice(id=f"suspended.{session.turn_id}", session_key=home, text=text)
-                self._tasks.spawn(self._tell_if_it_can_be(notice), name=f"notice {notice.id}")
 
     # how
 
@@ -164,16 +149,16 @@ class Announcements:
                 turn_id=attempt.turn_id,
                 attempt=attempt.number,
             )
-            for attempt in self._lanes.attempts
+            for attempt in self._runner.attempts.values()
         ]
 
     async def _running_elsewhere(self) -> list[Running]:
         """Turns that retiring processes let come to their ends: they stop with the process that serves."""
-        names = {owner.id: owner.name for owner in await self._store.owners() if owner.id != self._owner}
+        names = {owner.id: owner.name for owner in await self._store.owners() if owner.id != self._host.owner}
         found = []
-        for session in await self._store.open_turns(apart_from=self._owner):
+        for session in await self._store.open_turns(apart_from=self._host.owner):
             name = names.get(session.owner or 0)
-            if session.turn_state is TurnState.RUNNING and session.turn_id and name is not None and self._liveness.alive(name):
+            if session.turn_state is TurnState.RUNNING and session.turn_id and name is not None and self._host.liveness.alive(name):
                 transcript = await self._store.transcript(session)
                 found.append(
                     Running(
@@ -197,37 +182,3 @@ class Announcements:
             return any(message.id == request.id for message in (await self._store.transcript(session)).messages)
         except NotFound:
             return False
-
-    async def _tell_if_it_can_be(self, notice: Notice) -> bool:
-        """Whether it is on record."""
-        try:
-            return await self._tell(notice)
-        except Unavailable as error:
-            log.warning("a notice could not be stored", notice=notice.id, session_key=notice.session_key, error=str(error))
-            return False
-
-    async def _tell(self, notice: Notice) -> bool:
-        session_id = notice.session_id or await self._conversation(notice.session_key)
-        if session_id is None:
-            log.warning("no such platform is connected", home_channel=notice.session_key)
-            return False
-        try:
-            await self._store.tell_once(session_id, notice_id=notice.id, text=notice.text, anchor=notice.anchor, at=self._clock.now())
-        except DuplicateOtherContent:
-            log.info("told before, in other words", notice=notice.id, session=session_id)
-        except NotFound:
-            log.info("nobody is left to be told", notice=notice.id, session=session_id)
-            return False
-        return True
-
-    async def _conversation(self, session_key: str) -> str | None:
-        """The one a home channel is in; one without any begins with the notice. None where no platform could send it."""
-        key = keys.parse(session_key)
-        if not key.on_page and key.platform not in self._platforms:
-            return None
-        session = await self._store.current_session(session_key)
-        if session is None:
-            session = await self._store.create_session(
-                session_id=self._ids.new("s"), session_key=session_key, log=self._ids.new("l"), at=self._clock.now()
-            )
-        return session.session_id

@@ -8,10 +8,10 @@ from holdfast.core import delivery, keys
 from holdfast.core.delivery import DUE, IN_FLIGHT, MAX_TRIES, REPEAT_LABEL, DeliveryState
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.events import DeliveryChanged
-from holdfast.gateway.tasks import Tasks, heard
+from holdfast.gateway.host import Host
+from holdfast.gateway.tasks import heard
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.platforms import Platform, Receipt
-from holdfast.ports.process import Clock
 from holdfast.ports.store import Store
 
 POLL_S = 1.0
@@ -24,14 +24,14 @@ log = structlog.get_logger()
 
 
 class Deliveries:
-    def __init__(self, *, store: Store, clock: Clock, platforms: dict[str, Platform], tasks: Tasks) -> None:
-        self._store, self._clock, self._platforms, self._tasks = store, clock, platforms, tasks
+    def __init__(self, *, store: Store, host: Host, platforms: dict[str, Platform]) -> None:
+        self._store, self._clock, self._platforms, self._tasks = store, host.clock, platforms, host.tasks
         self._busy: set[str] = set()
         # By chat: the monotonic time before which its next reply is not tried again. The wall clock may jump.
         self._not_before: dict[str, float] = {}
         self._open = True
         self._news = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._one_done = asyncio.Event()
         self._unsubscribe = store.subscribe(self._news.set)
 
     def close(self) -> None:
@@ -66,8 +66,8 @@ class Deliveries:
         """Returns when everything that is due has been tried, and nothing is under way."""
         # A send may also be started by `run` while this one looks.
         while self._busy or await self._look() or self._busy:
-            self._settled.clear()
-            await self._settled.wait()
+            self._one_done.clear()
+            await self._one_done.wait()
 
     async def _find_lost(self) -> None:
         """What was in flight when an earlier process died: nobody knows whether it arrived."""
@@ -114,7 +114,7 @@ class Deliveries:
         finally:
             self._busy.discard(owed.session_key)
             self._news.set()
-            self._settled.set()
+            self._one_done.set()
 
     def _wait(self, owed: Delivery, seconds: float) -> None:
         self._not_before[owed.session_key] = self._clock.monotonic() + seconds

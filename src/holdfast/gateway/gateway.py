@@ -3,28 +3,19 @@
 import asyncio
 from collections.abc import Callable
 
-import msgspec
-
-from holdfast.core import blame, keys, resume
-from holdfast.core.busy import MAX_WAITING
+from holdfast.core import keys
 from holdfast.core.errors import BadInput, Deleted, NothingToStop
 from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
 from holdfast.core.lifecycle import GatewayState
-from holdfast.core.resets import Policy
 from holdfast.core.restarts import By
-from holdfast.core.retention import Limits
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
-from holdfast.gateway.acceptance import Acceptance, Said
-from holdfast.gateway.announcements import Announcements
-from holdfast.gateway.delivery import Deliveries
-from holdfast.gateway.feed import Feed
-from holdfast.gateway.housekeeping import Housekeeping
-from holdfast.gateway.intake import Intake
-from holdfast.gateway.lanes import Lanes
-from holdfast.gateway.life import Life
-from holdfast.gateway.recovery import Recovery
+from holdfast.gateway.acceptance import Said
+from holdfast.gateway.host import Host
+from holdfast.gateway.parts import Edges, Parts
+from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
 from holdfast.ports.inbox import Accepted, Stopped
 from holdfast.ports.platforms import Platform
@@ -36,24 +27,6 @@ from holdfast.ports.upkeep import Counts
 
 MAX_TEXT = 6 * 1024 * 1024
 PAGE = 200
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    profile: str = "main"
-    turn_idle_timeout_s: float = 1800.0
-    drain_timeout_s: float = 0.0
-    max_waiting: int = MAX_WAITING
-    resumes_at_once: int = 10
-    auto_resume: bool = True
-    resume_window_s: float = resume.FRESH_FOR_S
-    stuck_after: int = blame.STUCK_AFTER
-    crash_policy: str = "resume"
-    crash_window_s: float = 120.0
-    resets: dict[str, Policy] = {}
-    keep_streams_s: float = 7 * 24 * 3600.0
-    undo_delete_s: float = 600.0
-    retention: Limits = Limits()
-    home_channels: tuple[str, ...] = ()
 
 
 class Gateway:
@@ -75,126 +48,57 @@ class Gateway:
         settings: Settings | None = None,
         restarts: Restarts | None = None,
         on_state: Callable[[GatewayState], None] = lambda state: None,
+        on_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self.settings = settings or Settings()
-        self.store, self.agent, self.platforms, self._tools = store, agent, platforms, tools
-        self._clock, self._ids = clock, ids
-        tasks = Tasks()
-        self.feed = Feed(store, encode)
-        self._recovery = Recovery(
-            store=store,
-            clock=clock,
-            owner=owner,
-            platforms=platforms,
-            fresh_for_s=self.settings.resume_window_s,
-            automatic=self.settings.auto_resume,
-            stuck_after=self.settings.stuck_after,
-            on_suspended=lambda session: self.announcements.suspended(session),
-        )
-        self.lanes = Lanes(
-            store=store,
-            clock=clock,
-            ids=ids,
-            liveness=liveness,
-            owner=owner,
+        self.store, self.agent, self.platforms = store, agent, platforms
+        host = Host(clock=clock, ids=ids, liveness=liveness, tasks=Tasks(), owner=owner, name=owner_name)
+        edges = Edges(
             agent=agent,
-            tools=tools,
-            tasks=tasks,
-            recovery=self._recovery,
-            idle_timeout_s=self.settings.turn_idle_timeout_s,
-            resumes_at_once=self.settings.resumes_at_once,
-            on_recovered=lambda: self.life.leave_safe_mode("a session that had been pending completed a turn"),
-        )
-        self.announcements = Announcements(
-            store=store,
-            clock=clock,
-            ids=ids,
-            liveness=liveness,
-            owner=owner,
+            tools=Toolbox(tools),
             platforms=platforms,
-            lanes=self.lanes,
-            tasks=tasks,
             restarts=restarts,
-            homes=self.settings.home_channels,
-            window_s=self.settings.drain_timeout_s,
-            state=lambda: self.life.state,
-        )
-        self._acceptance = Acceptance(
-            store=store,
-            clock=clock,
-            ids=ids,
-            lanes=self.lanes,
-            recovery=self._recovery,
-            announcements=self.announcements,
-            policies=self.settings.resets,
-            max_waiting=self.settings.max_waiting,
-            held_since=lambda: self.life.held_since,
-        )
-        intake = Intake(store=store, clock=clock, ids=ids, acceptance=self._acceptance)
-        self.life = Life(
-            store=store,
-            clock=clock,
-            owner=owner,
-            owner_name=owner_name,
-            liveness=liveness,
-            agent=agent,
-            tools=tools,
-            platforms=platforms,
-            tasks=tasks,
-            feed=self.feed,
-            lanes=self.lanes,
-            recovery=self._recovery,
-            intake=intake,
-            deliveries=Deliveries(store=store, clock=clock, platforms=platforms, tasks=tasks),
-            housekeeping=Housekeeping(
-                store=store,
-                clock=clock,
-                liveness=liveness,
-                owner=owner,
-                lanes=self.lanes,
-                keep_streams_s=self.settings.keep_streams_s,
-                retention=self.settings.retention,
-                undo_delete_s=self.settings.undo_delete_s,
-                on_removed=self._end_processes,
-            ),
-            announcements=self.announcements,
-            crash_policy=self.settings.crash_policy,
-            crash_window_s=self.settings.crash_window_s,
-            drain_timeout_s=self.settings.drain_timeout_s,
+            encode=encode,
             on_state=on_state,
+            on_step=on_step,
         )
+        parts = self._parts = Parts(store, host, edges, self.settings)
+        self._clock, self._ids, self._tools = clock, ids, edges.tools
+        self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
+        self.announcements, self._acceptance = parts.announcements, parts.acceptance
+        self.lifecycle, self.pausing, self.hand_over = parts.lifecycle, parts.pausing, parts.hand_over
 
-    # its life, as `life.Life` leads it
+    # its life, as `Lifecycle`, `Pausing` and `HandOver` lead it
 
     @property
     def state(self) -> GatewayState:
-        return self.life.state
+        return self.lifecycle.state
 
     @property
     def broken(self) -> asyncio.Event:
-        return self.life.broken
+        return self._parts.stage.broken
 
     @property
     def safe_mode(self) -> bool:
         """Several starts in a row died: nothing is resumed by itself, messages are answered as always."""
-        return self._recovery.safe_mode
+        return self._parts.safe_mode.on
 
     async def start(self) -> None:
         """Begins with what the record says is unfinished."""
-        await self.life.start()
+        await self.lifecycle.start()
 
     async def stop(self, *, reason: str = "shutdown_timeout", by: By | None = None) -> None:
         """Leaves everything on record."""
-        await self.life.stop(reason=reason, by=by)
+        await self.lifecycle.stop(reason=reason, by=by)
 
     def resume_all(self) -> None:
         """An operator's word: safe mode ends, and what is still pending is decided again."""
-        self.life.leave_safe_mode("an operator asked for it")
+        self._parts.safe_mode.leave("an operator asked for it")
 
     def hint(self) -> None:
         """Another process stored something."""
         self.feed.hint()
-        self.lanes.hint()
+        self._parts.sweep.hint()
 
     # what people ask of it
 
@@ -217,13 +121,8 @@ class Gateway:
         now = self._clock.now()
         deletion = await self.store.delete_session(session_id, by=by, until=now + int(1000 * self.settings.undo_delete_s), at=now)
         self.lanes.look(session_id)
-        await self._end_processes(session_id)
+        await self._tools.end_session(session_id)
         return deletion
-
-    async def _end_processes(self, session_id: str) -> None:
-        """What its tools left in the background. A call that still runs is ended by the stop of its turn."""
-        for tool in self._tools.values():
-            await tool.end_session(session_id)
 
     async def undelete_session(self, session_id: str, *, by: str) -> Session:
         await self.store.undelete_session(session_id, by=by, at=self._clock.now())

@@ -2,15 +2,16 @@
 gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import structlog
 
 from holdfast.core import retention
 from holdfast.core.errors import Unavailable
-from holdfast.core.retention import Limits, Removal
+from holdfast.core.retention import Removal
+from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
-from holdfast.ports.process import Clock, Liveness
+from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.store import Store
 
 EVERY_S = 60.0
@@ -25,22 +26,10 @@ log = structlog.get_logger()
 
 
 class Housekeeping:
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        liveness: Liveness,
-        owner: int,
-        lanes: Lanes,
-        keep_streams_s: float,
-        retention: Limits,
-        undo_delete_s: float,
-        on_removed: Callable[[str], Awaitable[None]],
-    ) -> None:
-        self._store, self._clock, self._liveness, self._owner, self._lanes = store, clock, liveness, owner, lanes
-        self._keep_streams_s, self._retention, self._undo_delete_s = keep_streams_s, retention, undo_delete_s
-        self._on_removed = on_removed
+    def __init__(self, *, store: Store, host: Host, lanes: Lanes, tools: Toolbox, settings: Settings) -> None:
+        self._store, self._clock, self._host, self._lanes, self._tools = store, host.clock, host, lanes, tools
+        self._keep_streams_s, self._undo_delete_s = settings.keep_streams_s, settings.undo_delete_s
+        self._retention = settings.retention
 
     async def index(self) -> None:
         while True:
@@ -76,7 +65,7 @@ class Housekeeping:
         await self._store.prune_streams(before=now - int(self._keep_streams_s * 1000), at=now, limit=PRUNED_AT_ONCE)
         await self._retain(now)
         for owner in await self._store.owners():
-            if owner.id != self._owner and not self._liveness.alive(owner.name):
+            if owner.id != self._host.owner and not self._host.liveness.alive(owner.name):
                 await self._store.forget_owner(owner.id)
 
     async def _retain(self, now: int) -> None:
@@ -94,4 +83,4 @@ class Housekeeping:
         removed = await self._store.remove_oldest(before=removal.before, limit=removal.limit, why=removal.why, until=until, at=now)
         for session_id in removed:
             log.info("session removed by retention", session=session_id, why=removal.why)
-            await self._on_removed(session_id)
+            await self._tools.end_session(session_id)

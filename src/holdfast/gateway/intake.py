@@ -8,17 +8,17 @@ from holdfast.core import notices
 from holdfast.core.errors import Deleted, LaneFull, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.gateway.acceptance import Acceptance, Said
+from holdfast.gateway.host import Host
 from holdfast.ports.inbox import Say
 from holdfast.ports.platforms import Platform, Update
-from holdfast.ports.process import Clock, Ids
 from holdfast.ports.store import Store
 
 log = structlog.get_logger()
 
 
 class Intake:
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, acceptance: Acceptance) -> None:
-        self._store, self._clock, self._ids, self._acceptance = store, clock, ids, acceptance
+    def __init__(self, *, store: Store, host: Host, acceptance: Acceptance) -> None:
+        self._store, self._clock, self._ids, self._acceptance = store, host.clock, host.ids, acceptance
 
     async def follow(self, platform: Platform) -> None:
         """Takes what people write, in order. An update that was not stored is not confirmed; the platform brings it again."""

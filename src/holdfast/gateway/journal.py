@@ -4,7 +4,7 @@ Nothing is shown before it is here and durable (P7): readers read the log, never
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import structlog
@@ -25,10 +25,10 @@ from holdfast.core.events import (
 )
 from holdfast.core.output import Course, Piece
 from holdfast.core.texts import Growing, storable
+from holdfast.gateway.news import News
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.ports.process import Clock
-from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn, StreamItem
+from holdfast.ports.turns import StartedTurn, StreamItem, Turns
 
 TICK_S = 0.03
 SLOW_TICK_S = 0.25
@@ -46,13 +46,12 @@ log = structlog.get_logger()
 class TurnLog:
     """Where one attempt is written down. Keeps the turn's position; writes in order, one at a time."""
 
-    def __init__(self, journal: "Journal", started: StartedTurn) -> None:
+    def __init__(self, journal: "Journal", started: StartedTurn, news: News) -> None:
         self.lease, self.turn_id = started.lease, started.turn_id
         self.attempt, self.position = started.attempt, started.position
         self.spoke = False  # This attempt has something of its own to show.
         self.unread_results = False
-        self.on_lost: Callable[[Exception], None] = lambda error: None
-        self._journal = journal
+        self._journal, self._news = journal, news
         self._lock = asyncio.Lock()
         self._pending: list[Event] = []
         self._pending_size = 0
@@ -243,7 +242,8 @@ class TurnLog:
         """The turn is not ours any more, or cannot be written: its attempt must let go of it."""
         if not self._closed:
             self._close()
-            self.on_lost(error)
+            log.warning("turn cannot be written", turn=self.turn_id, session=self.lease.session_id, error=str(error))
+            self._news.lost(error)
 
     def reopen(self) -> None:
         """For the one last record after a write that could not be made."""
@@ -261,7 +261,7 @@ def _outputs(call_id: str, pieces: list[Piece]) -> list[ToolOutput]:
 class Journal:
     """One tick for all turns. The first piece of an attempt goes out at once, later ones with the tick."""
 
-    def __init__(self, store: Store, clock: Clock, tasks: Tasks) -> None:
+    def __init__(self, store: Turns, clock: Clock, tasks: Tasks) -> None:
         self.store, self.clock, self.tasks = store, clock, tasks
         self._dirty: dict[int, TurnLog] = {}
         self._wake = asyncio.Event()

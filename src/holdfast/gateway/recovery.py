@@ -1,7 +1,5 @@
 """Turns that were cut: found from their record, decided by the table of rules, the decision recorded with its label."""
 
-from collections.abc import Callable
-
 import msgspec
 import structlog
 
@@ -14,8 +12,12 @@ from holdfast.core.resume import Decision, Facts, Rule, Staleness
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript
 from holdfast.core.turns import Outcome, TurnState
+from holdfast.gateway.host import Host
+from holdfast.gateway.safe_mode import SafeMode
+from holdfast.gateway.settings import Settings
+from holdfast.gateway.tally import Tally
+from holdfast.gateway.teller import Teller
 from holdfast.ports.platforms import Platform
-from holdfast.ports.process import Clock
 from holdfast.ports.store import Store
 from holdfast.ports.turns import StartedTurn
 
@@ -23,7 +25,7 @@ log = structlog.get_logger()
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """A cut turn, what was found of it, and what is to become of it. Small, because a thousand may wait for their place."""
+    """A cut turn, what was found of it, and what is to become of it. Small, because a thousand may wait for their slot."""
 
     session: Session
     facts: Facts
@@ -39,24 +41,22 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recovery:
-    """What holds for every decision of this process. `safe_mode`: too many starts died before this one; nothing is resumed by itself."""
+    """What holds for every decision of this process."""
 
     def __init__(
         self,
         *,
         store: Store,
-        clock: Clock,
-        owner: int,
+        host: Host,
         platforms: dict[str, Platform],
-        fresh_for_s: float,
-        automatic: bool,
-        stuck_after: int,
-        on_suspended: Callable[[Session], None],
+        settings: Settings,
+        safe_mode: SafeMode,
+        teller: Teller,
+        tally: Tally,
     ) -> None:
-        self._store, self._clock, self._owner, self._platforms = store, clock, owner, platforms
-        self._fresh_for_s, self._automatic, self._stuck_after = fresh_for_s, automatic, stuck_after
-        self._on_suspended = on_suspended
-        self.safe_mode = False
+        self._store, self._clock, self._owner, self._platforms = store, host.clock, host.owner, platforms
+        self._fresh_for_s, self._automatic, self._stuck_after = settings.resume_window_s, settings.auto_resume, settings.stuck_after
+        self._safe_mode, self._teller, self._tally = safe_mode, teller, tally
         self._ends: dict[int | None, tuple[End, str]] = {}
 
     async def look_into(self, session: Session) -> Judged:
@@ -117,7 +117,7 @@ class Recovery:
             tried=False,  # Known where an attempt ends by itself: `resume.after_recovery`.
             asked=asked,
             fresh=resume.is_fresh(signed_at, now=self._clock.now(), window_s=self._fresh_for_s),
-            held=self.safe_mode or not self._automatic,
+            held=self._safe_mode.on or not self._automatic,
             reachable=key.on_page or platform is not None,
             allowed=platform is None or sender is None or platform.allows(session.session_key, sender),
         )
@@ -129,6 +129,7 @@ class Recovery:
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
         set_aside = rule.decision is Decision.SET_ASIDE
         why = notices.cut_before(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)
+        self._tally.rules[rule.label] += 1
         _log(session, rule, why)
         match rule.decision:
             case Decision.RESUME:
@@ -152,17 +153,17 @@ class Recovery:
         await self._take(session, *events)
         if rule.decision is Decision.SUSPEND:
             log.error("session suspended", session=session.session_id, key=session.session_key, rule=rule.label, why=rule.sentence)
-            self._on_suspended(session)
+            self._teller.suspended(session)
         return None
 
     def _told_when_left(self, judged: Judged, transcript: Transcript) -> list[e.Event]:
         """Once, where the answer would have gone, and only to somebody who waits for it and has not written again."""
         if not judged.facts.held or judged.facts.suspended or not judged.facts.reachable or judged.session.queued:
             return []
-        told = _notice(judged.session, transcript, "held", notices.held(judged.reason, safe_mode=self.safe_mode))
+        told = _notice(judged.session, transcript, "held", notices.held(judged.reason, safe_mode=self._safe_mode.on))
         return [] if any(message.id == told.message_id for message in transcript.messages) else [told]
 
-    async def settle_quiet(self, session: Session) -> Rule | None:
+    async def decide_quiet(self, session: Session) -> None:
         """What a start has to say of a session whose turn nobody was running: one that waits, or none at all that a mark speaks of."""
         rule, now = resume.decide(self._facts(session, None, asked=False, signed_at=None)), self._clock.now()
         match rule.decision:
@@ -173,10 +174,9 @@ class Recovery:
                 done = await self._store.leave_turn(session.session_id, turn_id=_turn_of(session), left=left, at=now)
             case _:
                 done = False
-        if not done:
-            return None
-        _log(session, rule, None)
-        return rule
+        if done:
+            self._tally.rules[rule.label] += 1
+            _log(session, rule, None)
 
     async def _take(self, session: Session, *events: e.Event | Interruption) -> StartedTurn:
         return await self._store.take_turn(

@@ -1,10 +1,12 @@
 """Every task of the gateway: owned, named, its failure reported. The only place that creates one."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import structlog
+
+from holdfast.core.errors import Unavailable
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -18,6 +20,15 @@ async def heard(event: asyncio.Event, timeout_s: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+async def insist(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Does it again until the store has taken it."""
+    while True:
+        try:
+            return await work()
+        except Unavailable as error:
+            await asyncio.sleep(error.retry_after_s)
 
 
 class Tasks:

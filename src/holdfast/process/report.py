@@ -89,7 +89,7 @@ class Report:
 
     def snapshot(self) -> Status:
         gateway = self.gateway
-        paused = gateway.life.paused if gateway else None
+        paused = gateway.pausing.paused if gateway else None
         return Status(
             **self.process.fields,
             started_at=self.started_at,
@@ -99,7 +99,7 @@ class Report:
             why=self.why,
             url=self.url,
             public_url=self._public_url,
-            running_turns=gateway.lanes.running if gateway else 0,
+            running_turns=gateway.runner.running if gateway else 0,
             retiring=self._retiring,
             inbox=self._counts.inbox,
             outbox=self._counts.outbox,

@@ -83,7 +83,6 @@ class ServingProcess:
             last_words=self._last_words,
             code=self._code,
         )
-        gateway.life.step = self._watchdog.step
         self.stops = StopRequests(
             home=home,
             report=report,
@@ -103,9 +102,13 @@ class ServingProcess:
         """Asked for by somebody who may."""
         self.stops.stop(Shutdown(why=why, planned=True))
 
+    def at_step(self, step: str) -> None:
+        """Where a stop has come to: the watchdog can say which step hangs."""
+        self._watchdog.step(step)
+
     def _on_stop(self, shutdown: Shutdown) -> None:
         if shutdown.now:
-            self._gateway.life.hurry()
+            self._gateway.lifecycle.hurry()
         if self._ended.is_set():  # What is shown of the end may have changed.
             self._report.moved(self._gateway.state)
         self._ended.set()
@@ -155,8 +158,8 @@ class ServingProcess:
         return {"mode": "exit", "pid": os.getpid(), "version": __version__}
 
     async def _hand_over(self, why: str) -> Successor:
-        life = self._gateway.life
-        life.begin_hand_over()
+        handing = self._gateway.hand_over
+        handing.begin()
         log.info("hand-over begins", why=why)
         try:
             writer = self._foreground_for_successor()
@@ -176,8 +179,8 @@ class ServingProcess:
         except HandOverFailed as error:
             log.error("hand-over failed", error=str(error))
             self._report.silent = False
-            await life.take_back(to_stop=self.stops.asked.is_set())
-            self._report.moved(life.state)
+            await handing.take_back(to_stop=self.stops.asked.is_set())
+            self._report.moved(self._gateway.state)
             raise
         self.succeeded_by = successor.process
         self._lock.release()
@@ -191,11 +194,11 @@ class ServingProcess:
 
     async def _give_way(self) -> None:
         """Whatever takes its time here, a stop does not wait for it. From its end on the status file is the successor's."""
-        letting_go = self._tasks.spawn(self._gateway.life.let_go(), name="let go")
-        await self._until(letting_go, self.stops.asked)
+        giving_way = self._tasks.spawn(self._gateway.hand_over.give_way(), name="give way")
+        await self._until(giving_way, self.stops.asked)
         if self.stops.asked.is_set():
-            letting_go.cancel()
-            await asyncio.wait({letting_go})
+            giving_way.cancel()
+            await asyncio.wait({giving_way})
             raise StoppedInstead
         self._report.silent = True
 
@@ -252,7 +255,7 @@ class ServingProcess:
         self._report.moved(self._gateway.state)
         self._tasks.spawn(self._report.follow(), name="status file")
         self._tasks.spawn(self._tell_manager(), name="service manager")
-        self._gateway.life.serve()
+        self._gateway.lifecycle.serve()
         self._on_serving()
         return serving
 
@@ -283,7 +286,7 @@ class ServingProcess:
     async def _retire(self) -> None:
         """Its turns come to their ends here, unless it is told to stop; its clients go over to the successor."""
         await self._server.retire()
-        idle = self._tasks.spawn(self._gateway.life.retire(), name="retire")
+        idle = self._tasks.spawn(self._gateway.hand_over.retire(), name="retire")
         await asyncio.sleep(0)  # It has begun to retire, also when it is to stop at once.
         asked = self.stops.asked
         await self._until(idle, asked)

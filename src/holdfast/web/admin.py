@@ -120,9 +120,9 @@ class Admin:
 
     async def pause(self, request: Request) -> ASGIApp:
         wanted: NewPause = request.body
-        paused = await self._gateway.life.pause(wanted.holder, wanted.for_s)
+        paused = await self._gateway.pausing.pause(wanted.holder, wanted.for_s)
         return json_response(200, Paused(self._gateway.state, paused.holder, rfc3339(paused.until)))
 
     async def unpause(self, request: Request) -> ASGIApp:
-        await self._gateway.life.unpause()
+        await self._gateway.pausing.unpause()
         return json_response(200, Ordered(self._gateway.state))

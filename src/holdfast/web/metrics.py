@@ -26,7 +26,7 @@ class Metrics:
             ("holdfast_inbox", "Accepted messages that no turn has taken yet.", counts.inbox),
             ("holdfast_outbox", "Replies that are still to be delivered.", counts.outbox),
             ("holdfast_running_turns", "Turns that run in any process on this store.", counts.running),
-            ("holdfast_running_turns_here", "Turns that run in this process.", gateway.lanes.running),
+            ("holdfast_running_turns_here", "Turns that run in this process.", gateway.runner.running),
             ("holdfast_suspended_sessions", "Sessions whose next message starts a new one.", counts.suspended),
             ("holdfast_pending_sessions", "Sessions whose last turn was interrupted and not yet recovered.", counts.pending),
             ("holdfast_safe_mode", "1 while nothing is resumed by itself after several crashes.", int(gateway.safe_mode)),
@@ -36,8 +36,8 @@ class Metrics:
         figures: list[Metric] = [GaugeMetricFamily(name, words, value=value) for name, words, value in gauges]
         counters: tuple[tuple[str, str, str, Mapping[Any, int]], ...] = (
             ("holdfast_http_answers", "Answers to HTTP requests.", "status", self._answered),
-            ("holdfast_turns", "Turns that ended in this process.", "outcome", gateway.lanes.tally.turns),
-            ("holdfast_recoveries", "Decisions about interrupted turns.", "rule", gateway.lanes.tally.rules),
+            ("holdfast_turns", "Turns that ended in this process.", "outcome", gateway.tally.turns),
+            ("holdfast_recoveries", "Decisions about interrupted turns.", "rule", gateway.tally.rules),
         )
         for name, words, label, counted in counters:
             family = CounterMetricFamily(name, words, labels=[label])

@@ -1,4 +1,4 @@
-"""How many of something may be under way at once, and who is next. What keeps a place, and for how long, `admission` decides."""
+"""How many of something may be under way at once, and who is next. What keeps a slot, and for how long, `admission` decides."""
 
 import asyncio
 import heapq
@@ -8,19 +8,19 @@ from holdfast.gateway.tasks import Tasks
 Rank = tuple[int, int]
 
 
-class Place:
+class Slot:
     """Giving it back a second time does nothing."""
 
-    def __init__(self, places: "Places") -> None:
-        self._places: Places | None = places
+    def __init__(self, slots: "Slots") -> None:
+        self._slots: Slots | None = slots
 
     def give_back(self) -> None:
-        if self._places is not None:
-            self._places.free()
-            self._places = None
+        if self._slots is not None:
+            self._slots.free()
+            self._slots = None
 
 
-class Places:
+class Slots:
     """The lowest rank is served first; among equals, who came first."""
 
     def __init__(self, count: int, tasks: Tasks) -> None:
@@ -30,17 +30,17 @@ class Places:
         self._arrivals = 0
         self._waiting: list[tuple[Rank, int, asyncio.Event]] = []
 
-    async def take(self, rank: Rank, news: asyncio.Event) -> Place | None:
-        """A place, or None when there was news first: what was to be resumed may have been stopped."""
+    async def take(self, rank: Rank, news: asyncio.Event) -> Slot | None:
+        """A slot, or None when there was news first: what was to be resumed may have been stopped."""
         if self._taken < self.count and not self._waiting and not self._closed:
             self._taken += 1
-            return Place(self)
+            return Slot(self)
         called = asyncio.Event()
         self._arrivals += 1
         entry = (rank, self._arrivals, called)
         heapq.heappush(self._waiting, entry)
-        mine = self._tasks.spawn(called.wait(), name="waiting for a place")
-        heard = self._tasks.spawn(news.wait(), name="news while waiting for a place")
+        mine = self._tasks.spawn(called.wait(), name="waiting for a slot")
+        heard = self._tasks.spawn(news.wait(), name="news while waiting for a slot")
         try:
             await asyncio.wait({mine, heard}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -53,15 +53,15 @@ class Places:
             if not called.is_set():
                 self._waiting.remove(entry)
                 heapq.heapify(self._waiting)
-        return Place(self) if called.is_set() else None
+        return Slot(self) if called.is_set() else None
 
     def free(self) -> None:
-        """One of the places is free again, and goes to the next in rank."""
+        """One of the slots is free again, and goes to the next in rank."""
         self._taken -= 1
         self._call()
 
     def close(self) -> None:
-        """No place is given until they are opened."""
+        """No slot is given until they are opened."""
         self._closed = True
 
     def open(self) -> None:

@@ -1,0 +1,59 @@
+"""What a gateway is connected to: the platforms whose updates it takes in, and its agent."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+from holdfast.gateway.host import Host
+from holdfast.gateway.intake import Intake
+from holdfast.gateway.stage import Stage
+from holdfast.ports.agents import Agent
+from holdfast.ports.platforms import Platform
+
+LEAVE_S = 5.0
+CLOSE_S = 3.0
+
+log = structlog.get_logger()
+
+
+async def vital(stage: Stage, work: Coroutine[Any, Any, None]) -> None:
+    """Without any one of these a gateway only looks alive. Its process should end, and the next start continues from the log."""
+    try:
+        await work
+    except Exception:  # The boundary: reported by its task; the process acts on `broken`.
+        stage.broken.set()
+        raise
+
+
+class Connections:
+    def __init__(self, *, host: Host, stage: Stage, platforms: dict[str, Platform], agent: Agent, intake: Intake) -> None:
+        self._host, self._stage, self._platforms, self._agent, self._intake = host, stage, platforms, agent, intake
+        self._intakes: list[asyncio.Task[None]] = []
+
+    def open(self) -> None:
+        """Takes in what people write. What is open already stays so: a successor that was never ready took nothing away."""
+        if self._intakes:
+            return
+        for name, platform in self._platforms.items():
+            following = vital(self._stage, self._intake.follow(platform))
+            self._intakes.append(self._host.tasks.spawn(following, name=f"intake {name}"))
+
+    async def leave(self) -> None:
+        """Takes in nothing more; the platforms stay connected, so that what is owed can be sent."""
+        intakes, self._intakes = self._intakes, []
+        for intake in intakes:
+            intake.cancel()
+        if intakes:
+            await asyncio.wait(intakes, timeout=LEAVE_S)
+
+    async def close(self) -> None:
+        await self.leave()
+        open_ones: list[Platform | Agent] = [*self._platforms.values(), self._agent]
+        for what in open_ones:
+            try:
+                async with asyncio.timeout(CLOSE_S):
+                    await what.aclose()
+            except Exception as error:  # The boundary to foreign code: what does not close is named, and left.
+                log.error("does not close", what=what.name, error=f"{type(error).__name__}: {error}")

@@ -1,0 +1,17 @@
+"""The process that a gateway lives in, as its parts see it."""
+
+import msgspec
+
+from holdfast.gateway.tasks import Tasks
+from holdfast.ports.process import Clock, Ids, Liveness
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """`owner` is the number under which it holds leases, `name` the name of its lock. `tasks` owns every task of the gateway."""
+
+    clock: Clock
+    ids: Ids
+    liveness: Liveness
+    tasks: Tasks
+    owner: int
+    name: str

@@ -1,0 +1,201 @@
+"""The parts of a gateway, each built whole from what it needs, in this order: what a part needs stands above it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.core.events import Logged
+from holdfast.core.lifecycle import GatewayState
+from holdfast.gateway.acceptance import Acceptance
+from holdfast.gateway.admission import Admissions
+from holdfast.gateway.announcements import Announcements
+from holdfast.gateway.attempts import Means
+from holdfast.gateway.connections import Connections
+from holdfast.gateway.delivery import Deliveries
+from holdfast.gateway.feed import Feed
+from holdfast.gateway.hand_over import HandOver
+from holdfast.gateway.host import Host
+from holdfast.gateway.housekeeping import Housekeeping
+from holdfast.gateway.intake import Intake
+from holdfast.gateway.journal import Journal
+from holdfast.gateway.lanes import Lanes
+from holdfast.gateway.lifecycle import Lifecycle
+from holdfast.gateway.neighbours import Neighbours
+from holdfast.gateway.news import Newsroom
+from holdfast.gateway.pausing import Pausing
+from holdfast.gateway.recovery import Recovery
+from holdfast.gateway.runner import Runner
+from holdfast.gateway.safe_mode import SafeMode
+from holdfast.gateway.settings import Settings
+from holdfast.gateway.soundness import Soundness
+from holdfast.gateway.stage import Stage
+from holdfast.gateway.startup import Startup
+from holdfast.gateway.stopping import Stopping
+from holdfast.gateway.sweep import Sweep
+from holdfast.gateway.tally import Tally
+from holdfast.gateway.teller import Teller
+from holdfast.gateway.toolbox import Toolbox
+from holdfast.ports.agents import Agent
+from holdfast.ports.platforms import Platform
+from holdfast.ports.process import Restarts
+from holdfast.ports.store import Store
+
+
+class Edges(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies beyond a gateway: whom it calls, and who hears of it."""
+
+    agent: Agent
+    tools: Toolbox
+    platforms: dict[str, Platform]
+    restarts: Restarts | None
+    encode: Callable[[Logged], bytes]
+    on_state: Callable[[GatewayState], None]
+    on_step: Callable[[str], None]
+
+
+class Parts:
+    def __init__(self, store: Store, host: Host, edges: Edges, settings: Settings) -> None:
+        self._store, self._host, self._edges, self._settings = store, host, edges, settings
+        self.stage, self.safe_mode, self.tally = Stage(host.clock, edges.on_state), SafeMode(), Tally()
+        self.feed = Feed(store, edges.encode)
+        self._build_work()
+        self._build_people()
+        self._build_life()
+
+    def _build_work(self) -> None:
+        """What runs turns."""
+        store, host, edges, settings = self._store, self._host, self._edges, self._settings
+        self.journal, self.newsroom = Journal(store, host.clock, host.tasks), Newsroom(store)
+        self.neighbours = Neighbours(store=store, liveness=host.liveness, tools=edges.tools)
+        self.admissions = Admissions(store=store, host=host, resumes_at_once=settings.resumes_at_once)
+        self.teller = Teller(store=store, host=host, platforms=edges.platforms, homes=settings.home_channels)
+        self.recovery = Recovery(
+            store=store,
+            host=host,
+            platforms=edges.platforms,
+            settings=settings,
+            safe_mode=self.safe_mode,
+            teller=self.teller,
+            tally=self.tally,
+        )
+        self.runner = Runner(
+            store=store,
+            means=Means(agent=edges.agent, tools=edges.tools, host=host, tally=self.tally),
+            journal=self.journal,
+            newsroom=self.newsroom,
+            admissions=self.admissions,
+            stage=self.stage,
+            safe_mode=self.safe_mode,
+        )
+        self.lanes = Lanes(
+            store=store,
+            host=host,
+            stage=self.stage,
+            recovery=self.recovery,
+            admissions=self.admissions,
+            neighbours=self.neighbours,
+            newsroom=self.newsroom,
+            runner=self.runner,
+        )
+        self.sweep = Sweep(
+            store=store,
+            host=host,
+            lanes=self.lanes,
+            runner=self.runner,
+            recovery=self.recovery,
+            admissions=self.admissions,
+            neighbours=self.neighbours,
+            idle_timeout_s=settings.turn_idle_timeout_s,
+        )
+
+    def _build_people(self) -> None:
+        """What speaks with people."""
+        store, host, edges, settings = self._store, self._host, self._edges, self._settings
+        self.announcements = Announcements(
+            store=store,
+            host=host,
+            platforms=edges.platforms,
+            runner=self.runner,
+            stage=self.stage,
+            teller=self.teller,
+            restarts=edges.restarts,
+            window_s=settings.drain_timeout_s,
+        )
+        self.acceptance = Acceptance(
+            store=store,
+            host=host,
+            lanes=self.lanes,
+            stage=self.stage,
+            safe_mode=self.safe_mode,
+            announcements=self.announcements,
+            policies=settings.resets,
+            max_waiting=settings.max_waiting,
+        )
+        intake = Intake(store=store, host=host, acceptance=self.acceptance)
+        self.connections = Connections(host=host, stage=self.stage, platforms=edges.platforms, agent=edges.agent, intake=intake)
+        self.deliveries = Deliveries(store=store, host=host, platforms=edges.platforms)
+
+    def _build_life(self) -> None:
+        """What leads it from its start to its end."""
+        store, host, edges, settings = self._store, self._host, self._edges, self._settings
+        self.pausing = Pausing(store=store, host=host, stage=self.stage, lanes=self.lanes, sweep=self.sweep)
+        self.stopping = Stopping(
+            store=store,
+            host=host,
+            stage=self.stage,
+            lanes=self.lanes,
+            runner=self.runner,
+            connections=self.connections,
+            deliveries=self.deliveries,
+            announcements=self.announcements,
+            feed=self.feed,
+            tools=edges.tools,
+            drain_timeout_s=settings.drain_timeout_s,
+            on_step=edges.on_step,
+        )
+        self.hand_over = HandOver(
+            store=store,
+            host=host,
+            stage=self.stage,
+            lanes=self.lanes,
+            runner=self.runner,
+            sweep=self.sweep,
+            connections=self.connections,
+            deliveries=self.deliveries,
+            feed=self.feed,
+            pausing=self.pausing,
+            stopping=self.stopping,
+        )
+        soundness = Soundness(
+            store=store,
+            host=host,
+            stage=self.stage,
+            safe_mode=self.safe_mode,
+            admissions=self.admissions,
+            lanes=self.lanes,
+            sweep=self.sweep,
+        )
+        housekeeping = Housekeeping(store=store, host=host, lanes=self.lanes, tools=edges.tools, settings=settings)
+        self.lifecycle = Lifecycle(
+            host=host,
+            stage=self.stage,
+            startup=Startup(
+                store=store, host=host, settings=settings, sweep=self.sweep, admissions=self.admissions, safe_mode=self.safe_mode
+            ),
+            works={
+                "journal": self.journal.run,
+                "news": self.newsroom.run,
+                "feed": self.feed.run,
+                "sweep": self.sweep.run,
+                "deliveries": self.deliveries.run,
+                "search index": housekeeping.index,
+                "housekeeping": housekeeping.tidy,
+                "purge": housekeeping.purge,
+                "soundness": soundness.prove,
+                "after safe mode": soundness.after_safe_mode,
+            },
+            connections=self.connections,
+            pausing=self.pausing,
+            announcements=self.announcements,
+            stopping=self.stopping,
+        )

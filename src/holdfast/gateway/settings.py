@@ -1,0 +1,26 @@
+"""What an operator decides about a gateway."""
+
+import msgspec
+
+from holdfast.core import blame, resume
+from holdfast.core.busy import MAX_WAITING
+from holdfast.core.resets import Policy
+from holdfast.core.retention import Limits
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    profile: str = "main"
+    turn_idle_timeout_s: float = 1800.0
+    drain_timeout_s: float = 0.0
+    max_waiting: int = MAX_WAITING
+    resumes_at_once: int = 10
+    auto_resume: bool = True
+    resume_window_s: float = resume.FRESH_FOR_S
+    stuck_after: int = blame.STUCK_AFTER
+    crash_policy: str = "resume"
+    crash_window_s: float = 120.0
+    resets: dict[str, Policy] = {}
+    keep_streams_s: float = 7 * 24 * 3600.0
+    undo_delete_s: float = 600.0
+    retention: Limits = Limits()
+    home_channels: tuple[str, ...] = ()

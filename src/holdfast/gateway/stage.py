@@ -1,0 +1,55 @@
+"""Which state of its life a gateway is in. Whoever asks whether something may begin asks here; the lifecycle's table answers."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from holdfast.core import lifecycle
+from holdfast.core.errors import NotNow
+from holdfast.core.lifecycle import GatewayState, Input, Work
+from holdfast.ports.owners import Pause
+from holdfast.ports.process import Clock
+
+log = structlog.get_logger()
+
+
+class Stage:
+    """`broken`: a part of the gateway failed, and the process should end. `on_state` hears of a state once it is `told`."""
+
+    def __init__(self, clock: Clock, on_state: Callable[[GatewayState], None]) -> None:
+        self._clock, self._on_state = clock, on_state
+        self.state = GatewayState.STARTING
+        self.paused: Pause | None = None
+        self.broken = asyncio.Event()
+        self._draining_since: int | None = None
+
+    @property
+    def work(self) -> Work:
+        """What may begin now."""
+        return lifecycle.work(self.state, paused=self.paused is not None)
+
+    @property
+    def held_since(self) -> int | None:
+        """Since when messages are kept and not answered; None while they are answered."""
+        if self.paused is not None and self.state is GatewayState.PAUSED:
+            return self.paused.since
+        return self._draining_since
+
+    def enter(self, happened: Input) -> bool:
+        """Whether that is another state; nobody is told of it yet."""
+        before, self.state = self.state, lifecycle.after(self.state, happened)
+        if before is self.state:
+            return False
+        if self.state is GatewayState.DRAINING:
+            self._draining_since = self._clock.now()
+        log.info("gateway", state=self.state, before=before, because=happened)
+        return True
+
+    def tell(self) -> None:
+        self._on_state(self.state)
+
+    def check(self, what: str, wanted: Input) -> None:
+        """Raises `NotNow` for a request that makes no sense in this state."""
+        if not lifecycle.may(self.state, wanted):
+            raise NotNow(what, self.state)
