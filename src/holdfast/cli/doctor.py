@@ -22,6 +22,7 @@ from holdfast.cli.terminal import program
 from holdfast.cli.terminal.layout import count, size
 from holdfast.core.errors import HoldfastError
 from holdfast.store import SqliteStore
+from holdfast.store.sqlite import inspection
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, UNFIT, file_system
 from holdfast.store.sqlite.store import DATABASE
 
@@ -89,7 +90,7 @@ def _python() -> Finding:
 
 
 def _sqlite() -> Finding:
-    version = offline.sqlite_version()
+    version = inspection.sqlite_version()
     if tuple(int(part) for part in version.split(".")) < SQLITE:
         wanted = ".".join(map(str, SQLITE))
         return Finding("sqlite", "fail", f"{version}, which can lose data in WAL mode.", f"Install an apsw with SQLite {wanted} or newer.")
@@ -223,7 +224,7 @@ def _token(place: Path) -> Finding:
 
 
 def _database(place: Path, lives: bool) -> Iterator[Finding]:
-    async def look(store: SqliteStore, lines: offline.ReadingLines) -> list[Finding]:
+    async def look(store: SqliteStore, lines: inspection.ReadingLines) -> list[Finding]:
         return [
             await _integrity(place, store, lines),
             await _clock(store),
@@ -242,8 +243,8 @@ def _database(place: Path, lives: bool) -> Iterator[Finding]:
         yield Finding("database", "fail", str(error))
 
 
-async def _integrity(place: Path, store: SqliteStore, lines: offline.ReadingLines) -> Finding:
-    found = await lines.read(offline.quick_check)
+async def _integrity(place: Path, store: SqliteStore, lines: inspection.ReadingLines) -> Finding:
+    found = await lines.read(inspection.quick_check)
     if found != "ok":
         return Finding("database", "fail", f"It is damaged: {found}.", RESTORE)
     sessions = (await store.counts()).sessions
@@ -287,8 +288,8 @@ def _is_run(owner: int | None, known: dict[str, Any]) -> bool:
     return any(each.id == owner and processes.is_alive(each.process) for each in known.values())
 
 
-async def _quarantine(lines: offline.ReadingLines) -> Finding:
-    number = await lines.read(offline.quarantined)
+async def _quarantine(lines: inspection.ReadingLines) -> Finding:
+    number = await lines.read(inspection.quarantined)
     if number:
         return Finding(
             "quarantine",

@@ -18,13 +18,12 @@ from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.store import SqliteStore
-from holdfast.store.sqlite.connection import SCHEMA_VERSION, connect, reader
+from holdfast.store.sqlite.connection import SCHEMA_VERSION
+from holdfast.store.sqlite.inspection import ReadingLines, schema_version
 from holdfast.store.sqlite.store import DATABASE
-from holdfast.store.sqlite.threads import Threads
 
 T = TypeVar("T")
 PAGE = 1000
-NO_CHECKPOINT_ON_CLOSE = 1006  # SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE
 LAST = "last"
 PREFIX = "s_"
 CANDIDATES = 4
@@ -67,22 +66,6 @@ class Ambiguous(Refused):
         super().__init__(f"Several conversations begin with {name!r}: {listed}{more}. Write more of the id.")
 
 
-class ReadingLines(Threads):
-    """The store's lines with nothing behind the writing one. `strict` refuses every statement that would write."""
-
-    def __init__(self, path: Path, *, strict: bool = True) -> None:
-        def open_reader() -> Any:
-            db = reader(path)() if strict else connect(path)
-            db.config(NO_CHECKPOINT_ON_CLOSE, 1)  # Reading leaves the files as they were, also when nobody else has them open.
-            return db
-
-        super().__init__(open_writer=lambda: connect(Path(":memory:")), open_reader=open_reader, reserve=None, readers=1)
-
-    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
-        """Reading puts damaged events into quarantine on its way. Here they are shown, and left to the gateway."""
-        return None  # type: ignore[return-value]
-
-
 def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
     """What `use` finds in the store. Works while a gateway runs; changes nothing. Raises `NothingHere`, `Unreadable`."""
     path = home / DATABASE
@@ -102,44 +85,8 @@ def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -
     return asyncio.run(opened())
 
 
-def check_copy(path: Path) -> str:
-    """`ok`, or what is wrong with a copy that nobody else has open. It is left as one file, without a WAL."""
-
-    def check(db: Any) -> str:
-        found = quick_check(db)
-        db.execute("PRAGMA journal_mode = DELETE").fetchall()
-        return found
-
-    async def opened() -> str:
-        lines = ReadingLines(path, strict=False)
-        try:
-            return await lines.read(check)
-        finally:
-            await lines.aclose()
-
-    return asyncio.run(opened())
-
-
-def quick_check(db: Any) -> str:
-    """`ok`, or the first of what SQLite finds wrong with the file."""
-    return str(db.execute("PRAGMA quick_check(1)").fetchall()[0][0])
-
-
-def quarantined(db: Any) -> int:
-    """How many events did not read and were set apart."""
-    return int(db.execute("SELECT count(*) FROM quarantine").fetchall()[0][0])
-
-
-def sqlite_version() -> str:
-    db = connect(Path(":memory:"))
-    try:
-        return str(db.execute("SELECT sqlite_version()").fetchall()[0][0])
-    finally:
-        db.close()
-
-
 async def _check_schema(lines: ReadingLines, path: Path) -> None:
-    found = await lines.read(lambda db: int(db.pragma("user_version")))
+    found = await lines.read(schema_version)
     if found > SCHEMA_VERSION:
         raise Refused(f"{path} has schema {found}; this Holdfast knows up to {SCHEMA_VERSION}. Use the newer Holdfast that wrote it.")
     if found < SCHEMA_VERSION:

@@ -31,14 +31,15 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     `holdfast restore` puts it back.
     """
     from holdfast.cli.access import offline
+    from holdfast.store.sqlite import inspection
 
     os.umask(0o077)  # Conversations are their owner's alone, copies of them too.
     target = _target(path, force)
     making = target.with_name(f".{target.name}.{os.getpid()}.making")
     try:
         offline.read(home(), lambda store, _: store.backup(str(making)))
-        found = offline.check_copy(making)
-        if found != "ok":
+        found = inspection.check_copy(making)
+        if found != inspection.SOUND:
             raise Damaged(found)
         _settle(making, target)
     finally:
