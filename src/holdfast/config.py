@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast import files
 from holdfast.core import forwarding, keys
 from holdfast.core.blame import STUCK_AFTER
 from holdfast.core.errors import BadInput, Refused
@@ -279,11 +280,5 @@ def read_token(home: Path) -> str | None:
 def make_token(home: Path) -> str:
     """A new token of 32 random bytes, in place of any older one."""
     token = secrets.token_urlsafe(32)
-    making = home / f".{TOKEN}"
-    descriptor = os.open(making, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(token + "\n")
-        file.flush()
-        os.fsync(descriptor)
-    os.replace(making, home / TOKEN)
+    files.replace(home / TOKEN, token + "\n")
     return token

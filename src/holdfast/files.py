@@ -1,5 +1,5 @@
-"""Small files of the home folder that one process writes and others read: replaced as a whole, so that nobody sees half of one, and still
-there after a power cut, as is their removal.
+"""Small files that one process writes and others read: replaced as a whole, so that nobody sees half of one, and still there after a power
+cut, as is their removal.
 """
 
 import json
@@ -7,28 +7,49 @@ import os
 from pathlib import Path
 from typing import Any
 
-STATUS = "status.json"
 
-
-def replace(path: Path, content: dict[str, Any]) -> None:
-    """Durable once it has returned."""
+def replace(path: Path, text: str, *, mode: int = 0o600, durable: bool = True) -> None:
+    """A reader sees the old content or the new one. Durable once it has returned, unless that is not wanted."""
     making = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(making, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     try:
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(making, path)
+        descriptor = os.open(making, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, mode)
+            file.write(text)
+        if durable:
+            put_in_place(making, path)
+        else:
+            os.replace(making, path)
     except OSError:
         making.unlink(missing_ok=True)
         raise
+
+
+def replace_json(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
+    replace(path, json.dumps(content, indent=1) + "\n", durable=durable)
+
+
+def put_in_place(made: Path, path: Path) -> None:
+    """Gives a finished file its name: first its content is on disk, then its name. Durable once it has returned."""
+    sync(made)
+    os.replace(made, path)
     sync(path.parent)
 
 
+def read_json(path: Path) -> dict[str, Any] | None:
+    """None if there is no such file. Raises `OSError` or `ValueError` if it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path.name} holds no object")
+    return found
+
+
 def remove(path: Path) -> None:
-    """Durable once it has returned; nothing happens where there is no such file."""
+    """Durable once it has returned. Does nothing if there is no such file."""
     try:
         path.unlink()
     except FileNotFoundError:
@@ -43,22 +64,3 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def leave_stopped(home: Path) -> None:
-    """What a process that was killed could not say itself: an operator stopped it, and no start-up script is to bring it back (C18)."""
-    place = home / STATUS
-    if status := read(place):
-        replace(place, status | {"gateway_state": "stopped", "running_turns": 0})
-
-
-def read(path: Path) -> dict[str, Any] | None:
-    """What it says; None where there is none. Raises `OSError` or `ValueError` for one that cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError(f"{path.name} holds no object")
-    return found

@@ -34,10 +34,10 @@ from holdfast.core.retention import Limits
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
+from holdfast.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.ports.owners import Owner
 from holdfast.process import cleanup, handover, logs, stop_requests, system
 from holdfast.process.console import Console
-from holdfast.process.locks import OwnerLock, OwnerLocks, ServingLock
 from holdfast.process.report import Report
 from holdfast.process.restart_note import RestartNote
 from holdfast.process.server import Server, address, listen, most_connections

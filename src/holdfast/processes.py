@@ -1,18 +1,14 @@
 """Which processes are alive, as the operating system says, and signals that reach only the process they are meant for."""
 
 import contextlib
-import fcntl
-import json
 import os
 import signal
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-from holdfast.core.process_id import ProcessId, process_in
+from holdfast.core.process_id import ProcessId
 
 PROC = Path("/proc")
-OWNERS = "owners"
 # Fields of /proc/PID/stat behind the name, which may itself contain spaces and parentheses.
 STATE, STARTED = 0, 19
 DEAD = ("Z", "X")
@@ -80,59 +76,6 @@ def send_signal(process: ProcessId, number: int) -> bool:
         finally:
             os.close(handle)
     return False
-
-
-class Living(NamedTuple):
-    """A living process of one home, known by its lock. `process` is None while the file of the lock cannot be read. `after`: the name of
-    the process it takes over from. `foreground`: it only waits for the others (`process/foreground.py`).
-    """
-
-    name: str
-    process: ProcessId | None
-    after: str | None
-    foreground: bool
-
-
-def living(home: Path) -> list[Living]:
-    """Every living process of a home: the one that serves, those that retire or are about to take over, and the one in the foreground.
-    If the system cannot be asked now, a process counts as living.
-    """
-    try:
-        names = sorted(name for name in os.listdir(home / OWNERS) if not name.startswith("."))
-    except OSError:
-        return []
-    return [_read(home / OWNERS / name) for name in names if may_be_held(home / OWNERS / name)]
-
-
-def may_be_held(path: Path) -> bool:
-    """As `is_held`; what cannot be asked now (no descriptors left, no permission) counts as held."""
-    try:
-        return is_held(path)
-    except OSError:
-        return True
-
-
-def is_held(path: Path) -> bool:
-    """Whether a living process holds the lock on this file. Raises `OSError` where that cannot be asked now."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # Shared: two that look at once do not take each other for the holder.
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _read(path: Path) -> Living:
-    try:
-        said = json.loads(path.read_bytes())
-        return Living(path.name, process_in(said), said.get("after"), bool(said.get("front")))
-    except (OSError, ValueError, AttributeError):
-        return Living(path.name, None, None, False)
 
 
 def _send_to_number(process: ProcessId, number: int) -> bool:

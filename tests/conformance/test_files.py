@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from holdfast import files
+from holdfast import files, status_file
 from holdfast.core import planned_stop
 from holdfast.core.process_id import ProcessId
 from holdfast.core.restarts import By, Request
 from holdfast.process import restart_note, stop_marker
-from holdfast.process.status import StatusFile
 
 NAME = "note.json"
 
@@ -54,7 +53,7 @@ def test_a_file_is_on_disk_before_it_has_its_name_and_its_name_before_anybody_re
 ) -> None:
     """D8, C9: the marker, the restart note."""
     disk = Disk(monkeypatch)
-    files.replace(folder / NAME, {"a": 1})
+    files.replace_json(folder / NAME, {"a": 1})
     assert disk.steps == ["sync file", "replace file", "sync home"]
     assert json.loads((folder / NAME).read_text()) == {"a": 1} and [path.name for path in folder.iterdir()] == [NAME]
 
@@ -70,17 +69,17 @@ def test_a_removed_file_does_not_come_back(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_a_file_that_could_not_be_made_leaves_the_one_before_it(folder: Path) -> None:
-    files.replace(folder / NAME, {"a": 1})
+    files.replace_json(folder / NAME, {"a": 1})
     with pytest.raises(TypeError):
-        files.replace(folder / NAME, {"a": object()})
-    assert files.read(folder / NAME) == {"a": 1}
+        files.replace_json(folder / NAME, {"a": object()})
+    assert files.read_json(folder / NAME) == {"a": 1}
 
 
 def test_an_obeyed_marker_and_a_settled_note_are_removed_durably(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D6, C13"""
     process = ProcessId(1, 2, "boot")
     note = restart_note.RestartNote(folder, cuts=True, begin=lambda request: None, now=lambda: 0)
-    files.replace(folder / planned_stop.NAME, {**process.fields, "written_at": 0})
+    files.replace_json(folder / planned_stop.NAME, {**process.fields, "written_at": 0})
     note.keep([Request(id="r1", by=By.OPERATOR)])
     disk = Disk(monkeypatch)
     stop_marker.clear(folder, process)
@@ -92,6 +91,6 @@ def test_an_obeyed_marker_and_a_settled_note_are_removed_durably(folder: Path, m
 def test_a_status_is_synchronised_where_it_matters(folder: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, syncs: int) -> None:
     """C17, C18: what decides whether a start-up script brings it back."""
     disk = Disk(monkeypatch)
-    StatusFile(folder).write({"gateway_state": "stopped"}, durable=durable)
+    status_file.write(folder, {"gateway_state": "stopped"}, durable=durable)
     assert [step for step, _ in disk.asked].count("sync") == syncs
-    assert files.read(folder / "status.json") == {"gateway_state": "stopped"}
+    assert status_file.read(folder) == {"gateway_state": "stopped"}

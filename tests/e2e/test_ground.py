@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from holdfast.core.errors import HandOverFailed
+from holdfast.locks import OwnerLock, OwnerLocks
 from holdfast.process.handover import hand_over
-from holdfast.process.locks import OwnerLock, OwnerLocks
 from holdfast.processes import this_process
 from tests.e2e.serving import Serving, wait_until
 

@@ -9,18 +9,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
 
-from holdfast import config, processes
+from holdfast import config
 from holdfast.cli.access import offline, running
 from holdfast.cli.access.client import connect
 from holdfast.cli.options import chosen_home, home
 from holdfast.cli.terminal import program
 from holdfast.cli.terminal.layout import count, size
 from holdfast.core.errors import HoldfastError
+from holdfast.locks import OWNERS, living
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite import inspection
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, UNFIT, file_system
@@ -271,10 +272,10 @@ def _sane_clock() -> Finding:
 
 
 async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Finding:
-    known = {owner.name: owner for owner in await store.owners()}
-    names = [path.name for path in sorted((place / "owners").glob("*")) if not path.name.startswith(".")]
-    left = [name for name in names if name not in known or not processes.is_alive(known[name].process)]
-    cut = [session for session in await store.open_turns(apart_from=0) if not _is_run(session.owner, known)]
+    alive = {found.name for found in living(place)}
+    left = [path.name for path in (place / OWNERS).glob("[!.]*") if path.name not in alive]
+    running = {owner.id for owner in await store.owners() if owner.name in alive}
+    cut = [session for session in await store.open_turns(apart_from=0) if session.owner not in running]
     if not left and not cut:
         return Finding("owners", "ok", "no process died unexpectedly")
     turns = f" {count(len(cut), 'turn')} interrupted by that." if cut else ""
@@ -282,10 +283,6 @@ async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Findi
     return Finding(
         "owners", "ok" if gateway_lives else "warn", f"{count(len(left), 'process', 'processes')} died unexpectedly.{turns}", advice
     )
-
-
-def _is_run(owner: int | None, known: dict[str, Any]) -> bool:
-    return any(each.id == owner and processes.is_alive(each.process) for each in known.values())
 
 
 async def _quarantine(lines: inspection.ReadingLines) -> Finding:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast import files
+from holdfast import locks, status_file
 from holdfast.config import home_folder
 from holdfast.core import restarts
 from holdfast.install.container import held_down
@@ -54,26 +54,17 @@ def wait(home: Path, why: str) -> bool:
 
 
 def is_waiting(home: Path) -> bool:
-    """Whether a container's start-up waits here for the stop to be taken back."""
+    """Whether a container waits here until the stop is taken back."""
     try:
-        with open(home / WAITING) as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return locks.is_held(home / WAITING)
     except OSError:
         return False
-    return False
-
-
-def take_back(home: Path) -> None:
-    """Forgets the stop: what nobody remembers holds nothing down."""
-    files.remove(home / files.STATUS)
 
 
 def read_status(home: Path) -> dict[str, Any] | None:
     try:
-        return files.read(home / files.STATUS)
-    except (OSError, ValueError):
+        return status_file.read(home)
+    except OSError:
         return None
 
 

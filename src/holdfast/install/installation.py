@@ -1,11 +1,11 @@
 """One installed systemd service: written, started, looked at, removed. Says nothing to anyone; what it found is returned or raised."""
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast import files
 from holdfast.api.status import Status
 from holdfast.core.errors import HoldfastError, Refused
 from holdfast.install.description import Service
@@ -175,10 +175,7 @@ class Installation:
         if self.text == text:
             return False
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        making = self.path.with_name(f".{self.path.name}.making")
-        making.write_text(text, encoding="utf-8")
-        os.chmod(making, 0o644)
-        os.replace(making, self.path)
+        files.replace(self.path, text, mode=0o644)
         return True
 
     def _must(self, *words: str) -> None:

@@ -1,6 +1,4 @@
-"""What processes that died left in the home folder: files that were never finished, sockets and locks without an owner, markers that no
-longer count. Whichever process finds one removes it.
-"""
+"""Removes what dead processes left in the home folder: unfinished files, sockets and locks without an owner, stale stop markers."""
 
 import contextlib
 import os
@@ -8,17 +6,18 @@ from pathlib import Path
 
 import structlog
 
-from holdfast import files
+from holdfast import files, status_file
+from holdfast.config import TOKEN
 from holdfast.core import planned_stop, restarts
-from holdfast.process import status
-from holdfast.process.locks import OwnerLocks
+from holdfast.locks import OwnerLocks
 from holdfast.store.sqlite import restoring
 
 # Names under which files are made before they get their own. That takes milliseconds, except for a restored database, and nothing starts
 # while one is made.
 UNFINISHED = (
-    *(f".{name}.*" for name in (planned_stop.NAME, restarts.NOTE, files.STATUS)),
-    *(status.MAKING, f"{restoring.MAKING}*", ".token", ".writable", "owners/.*"),
+    *(f".{name}.*" for name in (planned_stop.NAME, restarts.NOTE, status_file.NAME, TOKEN)),
+    *(f"{restoring.MAKING}*", ".writable", "owners/.*"),
+    *("status.making", ".token"),  # As version 0.1 named them.
 )
 MADE_WITHIN_S = 60.0
 
@@ -26,7 +25,7 @@ log = structlog.get_logger()
 
 
 def sweep(home: Path, locks: OwnerLocks, *, now: int) -> None:
-    """At a start, before anything of this process lies there."""
+    """At a start."""
     locks.sweep()
     for pattern in UNFINISHED:
         for path in _found(home, pattern):
@@ -39,7 +38,7 @@ def sweep(home: Path, locks: OwnerLocks, *, now: int) -> None:
 
 
 def remove_stale_marker(home: Path, *, now: int) -> None:
-    """A marker that counts for nobody any more, or was never one. It is taken aside first: a new one may come in the same moment."""
+    """It is moved aside first, because a new marker may be written at the same moment."""
     path = home / planned_stop.NAME
     if not _is_stale(path, now):
         return
@@ -48,7 +47,7 @@ def remove_stale_marker(home: Path, *, now: int) -> None:
         os.rename(path, aside)
         if _is_stale(aside, now):
             aside.unlink()
-            log.info("a stop marker that no longer counts was removed")
+            log.info("a stale stop marker was removed")
         else:
             with contextlib.suppress(FileExistsError):
                 os.link(aside, path)
@@ -57,7 +56,7 @@ def remove_stale_marker(home: Path, *, now: int) -> None:
 
 def _is_stale(path: Path, now: int) -> bool:
     try:
-        return planned_stop.stale(files.read(path), now=now)
+        return planned_stop.stale(files.read_json(path), now=now)
     except ValueError:
         return _older_than(path, planned_stop.COUNTS_FOR_MS / 1000, now)
     except OSError:

@@ -17,7 +17,7 @@ from holdfast.core import exits, planned_stop, shutdowns
 from holdfast.core.errors import Unavailable
 from holdfast.core.process_id import ProcessId
 from holdfast.core.shutdowns import Shutdown
-from holdfast.process.locks import OwnerLock
+from holdfast.locks import OwnerLock
 from holdfast.process.stop_requests import FORCES, SIGNALS, Signals, end_by_force, others, signal_others
 from holdfast.store import tell_owners
 

@@ -8,16 +8,15 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from holdfast import __version__, processes
+from holdfast import __version__, locks, processes, status_file
 from holdfast.api.status import Retiring, Status
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway
+from holdfast.locks import OwnerLocks
 from holdfast.ports.upkeep import Counts
-from holdfast.process.locks import OwnerLocks
-from holdfast.process.status import StatusFile
 from holdfast.process.supervisor import Kind
 
 log = structlog.get_logger()
@@ -36,7 +35,6 @@ class Report:
     def __init__(self, home: Path, locks: OwnerLocks, url: str, supervisor: Kind, public_url: str | None = None) -> None:
         self._home, self._locks, self.url, self._supervisor = home, locks, url, supervisor
         self._public_url = public_url
-        self._file = StatusFile(home)
         self.process = processes.this_process()
         self.started_at = self._since = now_text()
         self.gateway: Gateway | None = None
@@ -80,7 +78,7 @@ class Report:
         """The processes that still run turns for a home that another one serves. One that is about to take over is none of them."""
         assert self.gateway is not None
         running = await self.gateway.store.running_by_owner()
-        heirs = {found.name for found in processes.living(self._home) if found.after == self.owner}
+        heirs = {found.name for found in locks.living(self._home) if found.after == self.owner}
         return [
             Retiring(**owner.process.fields, running_turns=running.get(owner.id, 0))
             for owner in await self.gateway.store.owners()
@@ -128,7 +126,7 @@ class Report:
         # Whether a start-up script brings it back must not depend on when the power went.
         comes_back = lifecycle.comes_back(shown.gateway_state)
         try:
-            self._file.write(msgspec.to_builtins(shown), durable=comes_back is not self._comes_back)
+            status_file.write(self._home, msgspec.to_builtins(shown), durable=comes_back is not self._comes_back)
         except OSError as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)

@@ -21,7 +21,7 @@ class RestartNote:
 
     def note(self) -> Sequence[Request]:
         try:
-            found: dict[str, Any] = files.read(self._path) or {}
+            found: dict[str, Any] = files.read_json(self._path) or {}
             return msgspec.convert(found.get("requests", []), list[Request])
         except OSError as error:
             log.warning("the restart note cannot be read", error=str(error))
@@ -33,7 +33,7 @@ class RestartNote:
     def keep(self, requests: Sequence[Request]) -> None:
         try:
             if requests:
-                files.replace(self._path, {"at": self._now(), "requests": msgspec.to_builtins(requests)})
+                files.replace_json(self._path, {"at": self._now(), "requests": msgspec.to_builtins(requests)})
             else:
                 files.remove(self._path)
         except OSError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from holdfast import __version__, processes, tool_processes
+from holdfast import __version__, tool_processes
 from holdfast.config import LOG
 from holdfast.core import exits
 from holdfast.core.errors import HandOverFailed, HoldfastError, NotNow, StoppedInstead, Unavailable
@@ -21,10 +21,10 @@ from holdfast.core.restarts import By, Request
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks, heard
+from holdfast.locks import OWNERS, OwnerLocks, ServingLock
 from holdfast.process import foreground, stop_marker, system
 from holdfast.process.foreground import Foreground
 from holdfast.process.handover import Predecessor, Successor, hand_over
-from holdfast.process.locks import OwnerLocks, ServingLock
 from holdfast.process.report import Report
 from holdfast.process.server import Server
 from holdfast.process.stop_requests import StopRequests, end_by_force, others
@@ -78,7 +78,7 @@ class ServingProcess:
         self._watchdog = Watchdog(
             loop,
             supervisor,
-            beats=home / processes.OWNERS / (report.owner or ""),
+            beats=home / OWNERS / (report.owner or ""),
             log=home / LOG,
             last_words=self._last_words,
             code=self._code,

@@ -20,7 +20,7 @@ log = structlog.get_logger()
 def clear(home: Path, process: ProcessId) -> None:
     """Removes a marker that named this process: it has been obeyed. Others are left alone."""
     try:
-        found = files.read(home / NAME)
+        found = files.read_json(home / NAME)
         if found is not None and process_in(found) == process:
             files.remove(home / NAME)
     except (OSError, ValueError) as error:
@@ -30,7 +30,7 @@ def clear(home: Path, process: ProcessId) -> None:
 def names(home: Path, process: ProcessId, *, now: int) -> bool:
     """Whether a marker that counts names this process. One that cannot be read names nobody."""
     try:
-        return planned_stop.names(files.read(home / NAME), process, now=now)
+        return planned_stop.names(files.read_json(home / NAME), process, now=now)
     except (OSError, ValueError):
         return False
 
@@ -43,7 +43,7 @@ async def watch(home: Path, process: ProcessId, *, now: Callable[[], int], obeys
     while True:
         at = now()
         try:
-            if planned_stop.names(files.read(home / NAME), process, now=at) and obeys():
+            if planned_stop.names(files.read_json(home / NAME), process, now=at) and obeys():
                 log.info("planned stop", because=NAME, signal="none")
                 stop()
                 return

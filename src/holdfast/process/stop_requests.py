@@ -14,11 +14,11 @@ from pathlib import Path
 
 import structlog
 
-from holdfast import files, processes, tool_processes
+from holdfast import files, locks, processes, status_file, tool_processes
 from holdfast.core import exits, planned_stop, shutdowns
 from holdfast.core.errors import Unavailable
 from holdfast.core.exits import Signal
-from holdfast.core.process_id import ProcessId, process_in
+from holdfast.core.process_id import ProcessId
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports.store import Store
@@ -191,9 +191,8 @@ def end_at_once_when_signalled(home: Path) -> None:
     def on_signal(number: int, frame: object) -> None:
         signals.catch(number)
         planned = signals.understood(Signal(signal.Signals(number).name)).planned
-        with contextlib.suppress(OSError, ValueError):
-            if planned and process_in(files.read(home / files.STATUS) or {}) == processes.this_process():
-                files.leave_stopped(home)
+        if planned and status_file.process(home) == processes.this_process():
+            status_file.leave_stopped(home)
         os._exit(exits.code(exits.End.STOP, announced=planned))
 
     for number in SIGNALS:
@@ -204,16 +203,16 @@ def end_at_once_when_signalled(home: Path) -> None:
 def others(home: Path, process: ProcessId) -> list[ProcessId]:
     """What lives on this home besides this process and those that only wait in front."""
     return [
-        other.process for other in processes.living(home) if other.process is not None and other.process != process and not other.foreground
+        other.process for other in locks.living(home) if other.process is not None and other.process != process and not other.foreground
     ]
 
 
 def signal_others(home: Path, process: ProcessId, shutdown: Shutdown, *, now: int) -> None:
     """Where no record can be made. A planned stop is announced to the one that serves; the others leave no state behind."""
-    with contextlib.suppress(OSError, ValueError):
-        serving = process_in(files.read(home / files.STATUS) or {})
-        if shutdown.planned and serving is not None and serving != process:
-            files.replace(home / planned_stop.NAME, planned_stop.marker(serving, at=now))
+    serving = status_file.process(home)
+    if shutdown.planned and serving is not None and serving != process:
+        with contextlib.suppress(OSError):
+            files.replace_json(home / planned_stop.NAME, planned_stop.marker(serving, at=now))
     for other in others(home, process):
         with contextlib.suppress(PermissionError):
             processes.send_signal(other, signal.SIGTERM)
@@ -221,12 +220,11 @@ def signal_others(home: Path, process: ProcessId, shutdown: Shutdown, *, now: in
 
 def end_by_force(home: Path, process: ProcessId) -> None:
     """Everything on this home other than this process, with the commands of all tools. It stays stopped: an operator wanted that (C18)."""
-    for other in processes.living(home):
+    for other in locks.living(home):
         if other.process is not None and other.process != process:
             with contextlib.suppress(PermissionError):
                 processes.send_signal(other.process, signal.SIGKILL)
     tool_processes.kill(home, lambda owner: True)
-    with contextlib.suppress(OSError, ValueError):
-        files.leave_stopped(home)
+    status_file.leave_stopped(home)
     with contextlib.suppress(OSError):  # Over the ^C that the terminal shows.
         print(f"\r{FORCED}", file=sys.stderr, flush=True)

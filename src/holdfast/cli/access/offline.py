@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 from msgspec import to_builtins
 
-from holdfast import processes
 from holdfast.api import conversation, views
 from holdfast.api.events import data
+from holdfast.cli.options import home
 from holdfast.cli.terminal.layout import cut, one_line
 from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
+from holdfast.locks import OwnerLocks
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite.connection import SCHEMA_VERSION
 from holdfast.store.sqlite.inspection import ReadingLines, schema_version
@@ -66,11 +67,11 @@ class Ambiguous(Refused):
         super().__init__(f"Several conversations begin with {name!r}: {listed}{more}. Write more of the id.")
 
 
-def read(home: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
+def read(place: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
     """What `use` finds in the store. Works while a gateway runs; changes nothing. Raises `NothingHere`, `Unreadable`."""
-    path = home / DATABASE
+    path = place / DATABASE
     if not path.is_file():
-        raise NothingHere(home)
+        raise NothingHere(place)
 
     async def opened() -> T:
         lines = ReadingLines(path)
@@ -135,7 +136,8 @@ async def summaries(store: SqliteStore, *, query: str, limit: int, before: str |
 
 async def _owners_alive(store: SqliteStore) -> set[int]:
     """The owners whose process is alive. A turn of any other owner was interrupted, though nobody has recorded that yet."""
-    return {owner.id for owner in await store.owners() if processes.is_alive(owner.process)}
+    locks = OwnerLocks(home())
+    return {owner.id for owner in await store.owners() if locks.alive(owner.name)}
 
 
 def _is_cut(session: Session, living: set[int]) -> bool:

@@ -1,11 +1,10 @@
 """Which gateway serves a home folder. Its status file is believed only when the process it names still lives."""
 
-import json
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast import files, processes
+from holdfast import locks, processes, status_file
 from holdfast.api import status as statuses
 from holdfast.api.status import Status
 from holdfast.core.errors import Unavailable
@@ -30,7 +29,7 @@ class Found(NamedTuple):
 
 
 def find(home: Path) -> Found:
-    status = _read(home / files.STATUS)
+    status = statuses.read(status_file.read(home))
     if status is None or not processes.is_alive(status.process):
         return Found(status, False)
     return Found(status, True, _silent_s(home, status))
@@ -39,7 +38,7 @@ def find(home: Path) -> Found:
 def _silent_s(home: Path, status: Status) -> float:
     """The process touches its owner's lock every second while its event loop answers; 0 where that is recent enough, or not known."""
     try:
-        silent_s = time.time() - (home / "owners" / str(status.owner)).stat().st_mtime
+        silent_s = time.time() - (home / locks.OWNERS / str(status.owner)).stat().st_mtime
     except OSError:
         return 0.0
     return silent_s if silent_s >= HUNG_AFTER_S and status.gateway_state != "starting" else 0.0
@@ -52,13 +51,13 @@ class Chain:
 
     def __init__(self, home: Path, status: Status | None) -> None:
         self._home = home
-        self._names = {found.name for found in processes.living(home)}
+        self._names = {found.name for found in locks.living(home)}
         self.at_work: list[ProcessId] = []
         self._named = [each.process for each in (status, *status.retiring)] if status else []
 
     def left(self) -> list[ProcessId]:
         """What of it still lives, the one that serves first."""
-        living = processes.living(self._home)
+        living = locks.living(self._home)
         self._names |= {found.name for found in living if found.after in self._names}
         known = [found for found in living if found.name in self._names and found.process is not None]
         self.at_work = [found.process for found in known if found.process and not found.foreground]
@@ -75,11 +74,3 @@ def require(home: Path) -> Status:
     if found.status is None or not found.lives:
         raise NotRunning(home, found.status)
     return found.status
-
-
-def _read(path: Path) -> Status | None:
-    """None if the file is missing or holds no status."""
-    try:
-        return statuses.read(json.loads(path.read_bytes()))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None

@@ -30,6 +30,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     PATH is the file, or a folder, in which the file is named after the time. The copy is checked before it takes its name.
     `holdfast restore` puts it back.
     """
+    from holdfast import files
     from holdfast.cli.access import offline
     from holdfast.store.sqlite import inspection
 
@@ -41,7 +42,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
         found = inspection.check_copy(making)
         if found != inspection.SOUND:
             raise Damaged(found)
-        _settle(making, target)
+        files.put_in_place(making, target)
     finally:
         making.unlink(missing_ok=True)
         making.with_name(f"{making.name}.partial").unlink(missing_ok=True)
@@ -63,12 +64,3 @@ def _target(path: Path, force: bool) -> Path:
     if not target.parent.is_dir():
         raise Refused(f"There is no folder {target.parent}. Make it first.")
     return target
-
-
-def _settle(making: Path, target: Path) -> None:
-    """On disk before it is promised: the bytes, then the name."""
-    from holdfast import files
-
-    files.sync(making)
-    os.replace(making, target)
-    files.sync(target.parent)

@@ -71,15 +71,15 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
 @contextlib.contextmanager
 def _nobody_serving(place: Path) -> Iterator[None]:
     """By the operating system's locks: nothing serves this home, or finishes turns of it, and nothing starts to."""
-    from holdfast import processes
+    from holdfast import locks
 
-    descriptor = os.open(place / "serving.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    descriptor = os.open(place / locks.SERVING, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InUse(place) from None
-        if processes.living(place):
+        if locks.living(place):
             raise InUse(place)
         yield
     finally:

@@ -359,9 +359,9 @@ def _waits_in_container() -> bool:
 
 
 def _start_in_container(as_json: bool) -> int:
-    from holdfast.install.entry import take_back
+    from holdfast import status_file
 
-    take_back(home())
+    status_file.forget(home())
     deadline = time.monotonic() + COMES_UP_S
     while not (gateway := _look(home())).answers:
         if time.monotonic() >= deadline:

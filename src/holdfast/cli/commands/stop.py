@@ -80,6 +80,7 @@ def _is_over(session: dict[str, Any], turn_id: str) -> bool:
 
 
 def _stop_gateway(timeout_s: float | None) -> None:
+    from holdfast import status_file
     from holdfast.cli.access import running
 
     status = running.find(home()).status
@@ -97,7 +98,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
             _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
         time.sleep(LOOK_S)
     if not running.find(home()).lives:  # A process that died on its way could not say so itself.
-        _leave_stopped()
+        status_file.leave_stopped(home())
     click.echo(f"Stopped (process {asked.pid}, {took(time.monotonic() - began)}).")
 
 
@@ -109,23 +110,16 @@ def _mark(process: "ProcessId") -> bool:
     from holdfast.core import planned_stop
 
     try:
-        files.replace(home() / planned_stop.NAME, planned_stop.marker(process, at=time.time_ns() // 1_000_000))
+        files.replace_json(home() / planned_stop.NAME, planned_stop.marker(process, at=time.time_ns() // 1_000_000))
     except OSError as error:
         note(f"The stop marker {home() / planned_stop.NAME} cannot be written ({error.strerror}). Stopping without it.")
         return False
     return True
 
 
-def _leave_stopped() -> None:
-    from holdfast import files
-
-    with contextlib.suppress(OSError, ValueError):
-        files.leave_stopped(home())
-
-
 def _force(left: list["ProcessId"], status: "Status | None") -> int | None:
     """Kills the processes and what their tools run; gives how many turns were interrupted by that, None where nobody can know (C29)."""
-    from holdfast import processes, tool_processes
+    from holdfast import processes, status_file, tool_processes
 
     if status is not None and status.supervisor == "systemd":
         from holdfast.install.systemctl import want_stopped
@@ -138,7 +132,7 @@ def _force(left: list["ProcessId"], status: "Status | None") -> int | None:
         time.sleep(LOOK_S)
     owners, turns = _left_by(left) or ([status.owner] if status and status.owner else [], None)
     tool_processes.kill(home(), lambda owner: owner in owners)
-    _leave_stopped()
+    status_file.leave_stopped(home())
     return turns
 
 

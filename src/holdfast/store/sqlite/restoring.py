@@ -70,10 +70,8 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
             raise StoreFull from error
         except apsw.Error as error:
             raise NoBackup(backup, f"it is damaged or not a database of Holdfast ({error})") from error
-        files.sync(making)
         aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"))
-        os.replace(making, home / DATABASE)
-        files.sync(home)
+        files.put_in_place(making, home / DATABASE)
     finally:
         _remove(making)
     return restored._replace(aside=aside)

@@ -60,9 +60,7 @@ def _copy(tx: SqliteTx, path: str) -> None:
             raise StoreGone(tx.db.filename)
         copier.execute("VACUUM INTO ?", (partial,))
         _give_identity(partial)
-        files.sync(Path(partial))
-        os.replace(partial, path)
-        files.sync(Path(path).absolute().parent)
+        files.put_in_place(Path(partial), Path(path).absolute())
     finally:
         copier.close()
         with contextlib.suppress(FileNotFoundError):
