@@ -33,6 +33,17 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(function)
 
 
+def path_argument(function: F) -> F:
+    """A file or folder that the person names, as an absolute path."""
+    kind = click.Path(path_type=Path)
+    return click.argument("path", type=kind, callback=lambda ctx, param, value: value.expanduser().absolute())(function)
+
+
+def keep_files_private() -> None:
+    """What this command writes is for the user who runs it: conversations, copies of them, the token."""
+    os.umask(0o077)
+
+
 def chosen_home() -> str | None:
     """What `--home` said, on either side of the command."""
     ctx = click.get_current_context(silent=True)

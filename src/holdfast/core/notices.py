@@ -16,11 +16,13 @@ CUT_BY = {
     "suspended": "a suspension",
     "restored": "the restoring of a backup",
 }
-_BEGUN = {
+# Why a conversation was started in place of another.
+BEGUN_BECAUSE = {
     "suspended": "the previous one was suspended",
     "idle": "nothing was said for a while",
     "daily": "a new day has begun",
     "asked": "you asked for one",
+    "deleted": "the previous one was deleted",
 }
 _HOW_TO_CONTINUE = "Nothing is lost: send /resume to continue it, or a new message to continue from there."
 MAX_QUOTED = 10_000
@@ -61,9 +63,12 @@ def interrupted(reason: str, *, written: bool, worked: bool, holes: bool) -> str
     return f"Interrupted by {cut_by(reason)}{kept}"
 
 
+def begun_because(reason: str) -> str:
+    return BEGUN_BECAUSE.get(reason, "the previous one was left")
+
+
 def begun(reason: str, number: int) -> str:
-    because = _BEGUN.get(reason, "the previous one was left")
-    return f"This is a new conversation, because {because}. The previous one is kept: /resume {number} brings it back."
+    return f"This is a new conversation, because {begun_because(reason)}. The previous one is kept: /resume {number} brings it back."
 
 
 def already_new() -> str:

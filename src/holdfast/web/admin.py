@@ -5,13 +5,13 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from holdfast.api.requests import NewPause, Nothing
+from holdfast.api.requests import NewPause
 from holdfast.api.results import Ordered, Paused, Released, Restarted
 from holdfast.api.status import Status
 from holdfast.api.times import rfc3339
 from holdfast.core.errors import HandOverFailed, NotNow
 from holdfast.gateway.gateway import Gateway
-from holdfast.web.endpoints import Endpoint, Request
+from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.metrics import CONTENT_TYPE, Metrics
 from holdfast.web.responses import Response, json_response, text_response
 
@@ -48,55 +48,24 @@ class Admin:
             responses={200: bytes},
             content_types={200: "text/plain"},
         )
-        yield Endpoint(
-            method="POST",
-            path="/api/admin/stop",
-            handle=self.stop,
-            summary="Stop the gateway, as SIGTERM does",
-            body=Nothing,
-            body_optional=True,
-            responses={202: Ordered},
-            inside=False,
-        )
-        yield Endpoint(
-            method="POST",
-            path="/api/admin/resume",
-            handle=self.resume,
-            summary="Leave safe mode: what is pending is decided again",
-            body=Nothing,
-            body_optional=True,
-            responses={200: Released},
-            inside=False,
-        )
-        yield Endpoint(
-            method="POST",
-            path="/api/admin/restart",
-            handle=self.restart,
-            summary="Restart: by hand-over where it can be, else by ending with code 75",
-            body=Nothing,
-            body_optional=True,
-            responses={200: Restarted},
+        yield command("/api/admin/stop", self.stop, "Stop the gateway, as SIGTERM does", {202: Ordered}, inside=False)
+        yield command("/api/admin/resume", self.resume, "Leave safe mode: pending work is decided again", {200: Released}, inside=False)
+        yield command(
+            "/api/admin/restart",
+            self.restart,
+            "Restart: by hand-over where possible, otherwise by ending with code 75",
+            {200: Restarted},
             refusals=(NotNow, HandOverFailed),
         )
-        yield Endpoint(
-            method="POST",
-            path="/api/admin/pause",
-            handle=self.pause,
-            summary="Start no turn for a while; messages are kept",
+        yield command(
+            "/api/admin/pause",
+            self.pause,
+            "Start no turn for a while; messages are kept",
+            {200: Paused},
             body=NewPause,
-            body_optional=True,
-            responses={200: Paused},
             refusals=(NotNow,),
         )
-        yield Endpoint(
-            method="POST",
-            path="/api/admin/unpause",
-            handle=self.unpause,
-            summary="Resume after a pause",
-            body=Nothing,
-            body_optional=True,
-            responses={200: Ordered},
-        )
+        yield command("/api/admin/unpause", self.unpause, "Resume after a pause", {200: Ordered})
 
     async def status(self, request: Request) -> ASGIApp:
         return json_response(200, await self._status())

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.api.requests import Body, Query
+from holdfast.api.requests import Body, Nothing, Query
 from holdfast.core.errors import BadInput, Bug, HoldfastError, StoreFull, Unavailable
 from holdfast.web.access import Access, Grant
 from holdfast.web.bodies import Headers, check_type, decode_body, decode_query, read_body
@@ -78,6 +78,30 @@ class Endpoint:
         if self.inside:
             kinds += [Unavailable, StoreFull, Bug]
         return frozenset(status_of(kind) for kind in kinds)
+
+
+def command(
+    path: str,
+    handle: Callable[[Request], Awaitable[ASGIApp]],
+    summary: str,
+    responses: Mapping[int, Any],
+    *,
+    body: type[Body] = Nothing,
+    refusals: tuple[type[HoldfastError], ...] = (),
+    inside: bool = True,
+) -> Endpoint:
+    """A POST that tells something to act. Its body may be left out."""
+    return Endpoint(
+        method="POST",
+        path=path,
+        handle=handle,
+        summary=summary,
+        responses=responses,
+        body=body,
+        body_optional=True,
+        refusals=refusals,
+        inside=inside,
+    )
 
 
 class Resource:

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp
 
-from holdfast.api.requests import Credential, Nothing
+from holdfast.api.requests import Credential
 from holdfast.api.results import NewCode
 from holdfast.core.errors import BadInput
 from holdfast.ports.store import Store
 from holdfast.web.access import CODE_LIFE_S, Access
-from holdfast.web.endpoints import Endpoint, Request
+from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.errors import NotSignedIn, TokenNeeded, TooManyTries
 from holdfast.web.responses import Response, json_response
 
@@ -30,26 +30,15 @@ class Login:
             open=True,
             inside=False,
         )
-        yield Endpoint(
-            method="POST",
-            path="/api/login/codes",
-            handle=self.new_code,
-            summary="A fresh one-time code, for a holder of the token",
-            body=Nothing,
-            body_optional=True,
-            responses={201: NewCode},
+        yield command(
+            "/api/login/codes",
+            self.new_code,
+            "A fresh one-time code, for a holder of the token",
+            {201: NewCode},
             refusals=(TokenNeeded,),
             inside=False,
         )
-        yield Endpoint(
-            method="POST",
-            path="/api/logout",
-            handle=self.logout,
-            summary="End the sign-in of this browser, here and on the server",
-            body=Nothing,
-            body_optional=True,
-            responses={204: None},
-        )
+        yield command("/api/logout", self.logout, "End the sign-in of this browser, here and on the server", {204: None})
 
     async def login(self, request: Request) -> ASGIApp:
         given: Credential = request.body

@@ -1,18 +1,17 @@
 """Sessions over HTTP: make, list, read, change; stop the turn that runs; leave a conversation and come back to it."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from starlette.types import ASGIApp
 
 from holdfast.api import conversation, views
-from holdfast.api.requests import Body, Command, NewSession, Nothing, SessionChange, SessionsQuery, StopTurn
+from holdfast.api.requests import Command, NewSession, SessionChange, SessionsQuery, StopTurn
 from holdfast.api.results import CreatedSession, DeletedSession, ResetSession, ResumedSession, StoppedTurn
 from holdfast.api.times import rfc3339
 from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
 from holdfast.gateway.gateway import Gateway
-from holdfast.web.endpoints import Endpoint, Request
+from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.responses import json_response
 
 ONE = "/api/sessions/{id}"
@@ -76,32 +75,39 @@ class Sessions:
         )
 
     def _commands(self) -> Iterable[Endpoint]:
-        """What a conversation is told to do: a path, its body, its result, and who does it."""
-        rows: tuple[tuple[str, type[Body], int, Any, Callable[[Request], Awaitable[ASGIApp]], str], ...] = (
-            ("undelete", Nothing, 200, views.SummaryView, self.undelete, "Bring a deleted session back"),
-            ("stop", StopTurn, 202, StoppedTurn, self.stop, "Stop the turn that runs or waits"),
-            ("reset", Command, 200, ResetSession, self.reset, "Start a new session of its key; this one is kept"),
-            ("resume", Command, 200, ResumedSession, self.resume, "Make it current, lift its suspension, continue its interrupted work"),
-            (
-                "suspend",
-                Nothing,
-                200,
-                views.SummaryView,
-                self.suspend,
-                "Interrupt its turn and leave it; its next message starts a new session",
-            ),
+        gone = (NotFound, Deleted)
+        yield command(f"{ONE}/undelete", self.undelete, "Bring a deleted session back", {200: views.SummaryView}, refusals=gone)
+        yield command(
+            f"{ONE}/stop",
+            self.stop,
+            "Stop the turn that runs or waits",
+            {202: StoppedTurn},
+            body=StopTurn,
+            refusals=(*gone, NothingToStop),
         )
-        for name, body, status, result, handle, summary in rows:
-            yield Endpoint(
-                method="POST",
-                path=f"{ONE}/{name}",
-                handle=handle,
-                summary=summary,
-                body=body,
-                body_optional=True,
-                responses={status: result},
-                refusals=(NotFound, Deleted, NothingToStop) if name == "stop" else (NotFound, Deleted),
-            )
+        yield command(
+            f"{ONE}/reset",
+            self.reset,
+            "Start a new session of its key; this one is kept",
+            {200: ResetSession},
+            body=Command,
+            refusals=gone,
+        )
+        yield command(
+            f"{ONE}/resume",
+            self.resume,
+            "Make it its key's current one, lift its suspension, continue its interrupted work",
+            {200: ResumedSession},
+            body=Command,
+            refusals=gone,
+        )
+        yield command(
+            f"{ONE}/suspend",
+            self.suspend,
+            "Interrupt its turn and leave it; its next message starts a new session",
+            {200: views.SummaryView},
+            refusals=gone,
+        )
 
     async def create(self, request: Request) -> ASGIApp:
         wanted: NewSession = request.body

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.options import home, home_option, json_option, keep_files_private, path_argument
 from holdfast.cli.terminal.layout import size
 from holdfast.cli.terminal.output import print_json
 from holdfast.core.errors import Refused
@@ -21,7 +21,7 @@ class Damaged(Refused):
 
 @click.command("backup")
 @home_option
-@click.argument("path", type=click.Path(path_type=Path))
+@path_argument
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @json_option
 def command(path: Path, force: bool, as_json: bool) -> None:
@@ -34,7 +34,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     from holdfast.cli.access import offline
     from holdfast.store.sqlite import inspection
 
-    os.umask(0o077)  # Conversations are their owner's alone, copies of them too.
+    keep_files_private()
     target = _target(path, force)
     making = target.with_name(f".{target.name}.{os.getpid()}.making")
     try:
@@ -53,9 +53,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
 
 
 def _target(path: Path, force: bool) -> Path:
-    target = path.expanduser().absolute()
-    if target.is_dir():
-        target /= f"holdfast-{datetime.now():%Y%m%d-%H%M%S}.db"
+    target = path / f"holdfast-{datetime.now():%Y%m%d-%H%M%S}.db" if path.is_dir() else path
     original = home() / "holdfast.db"
     if target.exists() and original.exists() and target.samefile(original):
         raise Refused(f"{target} is the database itself. Name another file.")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.options import home, home_option, json_option, keep_files_private, path_argument
 from holdfast.cli.terminal.layout import count
 from holdfast.cli.terminal.output import print_json, say
 from holdfast.core.errors import Held, Refused
@@ -20,13 +20,13 @@ from holdfast.core.errors import Held, Refused
 class InUse(Held):
     code = "in_use"
 
-    def __init__(self, place: Path) -> None:
-        super().__init__(f"A gateway runs on {place}, so nothing can be restored there now. Stop it with `holdfast stop` first.")
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"A gateway runs on {folder}, so nothing can be restored there now. Stop it with `holdfast stop` first.")
 
 
 @click.command("restore")
 @home_option
-@click.argument("path", type=click.Path(path_type=Path))
+@path_argument
 @click.option("--damaged", is_flag=True, help="Restore a backup even if events in it are damaged.")
 @json_option
 def command(path: Path, damaged: bool, as_json: bool) -> None:
@@ -38,15 +38,14 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
     from holdfast.config import prepare_home
     from holdfast.store.sqlite.restoring import restore
 
-    os.umask(0o077)
-    backup, place = path.expanduser().absolute(), home()
-    if not backup.is_file():
-        raise Refused(f"There is no file {backup}.")
-    prepare_home(place)
-    with _nobody_serving(place):
+    keep_files_private()
+    if not path.is_file():
+        raise Refused(f"There is no file {path}.")
+    prepare_home(home())
+    with _nobody_serving(home()):
         done = restore(
-            place,
-            backup,
+            home(),
+            path,
             now=time.time_ns() // 1_000_000,
             new_log=lambda: f"l_{secrets.token_hex(8)}",
             stamp=f"{datetime.now():%Y%m%d-%H%M%S}",
@@ -56,7 +55,7 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
         print_json(done._asdict() | {"aside": str(done.aside) if done.aside else None})
         return
     made = f", last changed {datetime.fromtimestamp(done.newest_at / 1000):%Y-%m-%d %H:%M:%S}" if done.newest_at else ""
-    say(f"Restored {count(done.sessions, 'conversation')} from {backup}{made}.")
+    say(f"Restored {count(done.sessions, 'conversation')} from {path}{made}.")
     if done.interrupted:
         say(f"{count(done.interrupted, 'turn')} ran when it was made; the next start decides what happens to them.")
     if done.unsure or done.dropped:
@@ -69,18 +68,18 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _nobody_serving(place: Path) -> Iterator[None]:
+def _nobody_serving(folder: Path) -> Iterator[None]:
     """By the operating system's locks: nothing serves this home, or finishes turns of it, and nothing starts to."""
     from holdfast import locks
 
-    descriptor = os.open(place / locks.SERVING, os.O_CREAT | os.O_RDWR, 0o600)
+    descriptor = os.open(folder / locks.SERVING, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InUse(place) from None
-        if locks.living(place):
-            raise InUse(place)
+            raise InUse(folder) from None
+        if locks.living(folder):
+            raise InUse(folder)
         yield
     finally:
         os.close(descriptor)

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli.options import chosen_home, home, home_option, json_option
+from holdfast.cli.options import home, home_option, json_option
 from holdfast.cli.terminal.layout import fields, wrap
 from holdfast.cli.terminal.output import as_typed, note, print_json, say
 from holdfast.core.errors import Refused
 
 if TYPE_CHECKING:
-    from holdfast.install.description import Service
-    from holdfast.install.installation import Gateway, Installation
+    from holdfast.install.installation import Installation
     from holdfast.install.standing import Shown
-    from holdfast.install.systemctl import Scope
 
 F = TypeVar("F", bound=Callable[..., Any])
 COMES_UP_S = 30.0
@@ -58,24 +56,25 @@ def install(scope: str | None, name: str, as_json: bool, run_as: str | None) -> 
     upgrade or a change of the drain timeout. Exit code 1 when it did not come up; it is then stopped and disabled.
     """
     from holdfast import config
+    from holdfast.cli import service
     from holdfast.install import systemctl
     from holdfast.install.description import left_behind
 
     if sys.platform == "darwin":
         return _write_untried(name)
     chosen = systemctl.Scope(scope or "user")
-    user = _runner(chosen, run_as)
-    installation = _installation(chosen, name)
+    user = service.runner(chosen, run_as)
+    installation = service.installation_of(chosen, name)
     installation.systemctl.require()
-    service = _describe(name, user, _home_of(user))
-    _make_home(Path(service.home), user)
-    shown = installation.install(service)
+    wanted = service.describe_for(name, user, service.home_for(user))
+    service.make_home(Path(wanted.home), user)
+    shown = installation.install(wanted)
     lingers = systemctl.let_linger(os.environ) if chosen is systemctl.Scope.USER else None
     if as_json:
         print_json({"installed": True, "lingers": lingers} | _facts(installation, shown, []))
         return 0
     click.echo(f"Installed {name} ({installation.path}); it starts {'at your login' if lingers is False else 'with the machine'}.")
-    _say_up(installation, service.home, shown)
+    _say_up(installation, wanted.home, shown)
     if lingers is False:
         note("It ends when you log out. To keep it: `sudo loginctl enable-linger $USER`.")
     for variable in left_behind(os.environ, [f"HOLDFAST_{setting.upper()}" for setting in config.SETTINGS]):
@@ -87,8 +86,10 @@ def install(scope: str | None, name: str, as_json: bool, run_as: str | None) -> 
 @_service_options
 def uninstall(scope: str | None, name: str, as_json: bool) -> int:
     """Stop the service and remove it. The home folder with all conversations stays."""
-    installation = _existing(scope, name)
-    _ask_gateway_to_stop(installation)
+    from holdfast.cli import service
+
+    installation = service.existing(scope, name)
+    service.ask_gateway_to_stop(installation)
     installation.uninstall()
     if as_json:
         print_json({"installed": False, "unit": str(installation.path)})
@@ -104,10 +105,12 @@ def start(scope: str | None, name: str, as_json: bool) -> int:
 
     In a container that waits because the gateway was stopped, this takes the stop back.
     """
+    from holdfast.cli import service
+
     if _waits_in_container():
         return _start_in_container(as_json)
-    installation = _existing(scope, name)
-    home_of_it = _home_in(installation)
+    installation = service.existing(scope, name)
+    home_of_it = service.home_in(installation)
     shown = installation.start("start", home_of_it)
     _report(installation, home_of_it, shown, as_json)
     return 0
@@ -120,9 +123,11 @@ def stop(scope: str | None, name: str, as_json: bool) -> int:
 
     A turn that is interrupted by this continues at the next start.
     """
-    installation = _existing(scope, name)
+    from holdfast.cli import service
+
+    installation = service.existing(scope, name)
     before = installation.shown()
-    _ask_gateway_to_stop(installation)
+    service.ask_gateway_to_stop(installation)
     answer = installation.stop()
     shown = installation.shown()
     if shown.is_up or answer.code != 0:
@@ -142,8 +147,10 @@ def restart(scope: str | None, name: str, as_json: bool, full: bool) -> int:
 
     Exit code 1 when the new one did not take over; the old one still serves.
     """
-    installation = _existing(scope, name)
-    home_of_it = _home_in(installation)
+    from holdfast.cli import service
+
+    installation = service.existing(scope, name)
+    home_of_it = service.home_in(installation)
     before = installation.shown()
     shown = installation.hand_over(home_of_it) if before.is_up and not full else installation.start("restart", home_of_it)
     _report(installation, home_of_it, shown, as_json)
@@ -157,11 +164,12 @@ def status(scope: str | None, name: str, as_json: bool) -> int:
 
     Exit code 0 when it is up, 1 when it is not.
     """
+    from holdfast.cli import service
     from holdfast.install import standing
 
-    installation = _existing(scope, name)
+    installation = service.existing(scope, name)
     text, described, shown = installation.require(), installation.described, installation.shown()
-    findings = _stale(text, described)
+    findings = service.stale(text, described)
     missing: str | None = f"the service is {shown.active}"
     if described is not None:
         gateway = installation.gateway(described.home)
@@ -193,160 +201,15 @@ def status(scope: str | None, name: str, as_json: bool) -> int:
 @click.option("--follow", is_flag=True, help="Continue with new lines, until Ctrl-C.")
 def logs(scope: str | None, name: str, as_json: bool, lines: int, follow: bool) -> int:
     """Show what the service wrote to the journal."""
-    installation = _existing(scope, name)
+    from holdfast.cli import service
+
+    installation = service.existing(scope, name)
     words = [f"--lines={lines}", *(["--follow"] if follow else []), *(["--output=json"] if as_json else [])]
     sys.stdout.flush()
     try:
         return subprocess.run(installation.systemctl.journal_command(name, *words), env=installation.systemctl.environment).returncode
     except FileNotFoundError:
         raise Refused("journalctl is missing here, so the journal cannot be shown.") from None
-
-
-# --- what is there
-
-
-def _installation(scope: "Scope", name: str) -> "Installation":
-    from holdfast.install import installation, systemctl
-
-    return installation.Installation(name, systemctl.unit_path(scope, name, os.environ), systemctl.Systemctl(scope, os.environ), _look)
-
-
-def _existing(scope: str | None, name: str) -> "Installation":
-    """The installed service: without a scope, the user's own comes first."""
-    from holdfast.install.systemctl import NoSystemd, Scope, is_there
-
-    if sys.platform == "darwin":
-        raise Refused(_by_hand(name))
-    if not is_there():
-        raise NoSystemd
-    scopes = [Scope(scope)] if scope else [Scope.USER, Scope.SYSTEM]
-    found = [each for each in (_installation(choice, name) for choice in scopes) if each.path.exists()]
-    installation = found[0] if found else _installation(scopes[0], name)
-    installation.require()
-    installation.systemctl.require()
-    return installation
-
-
-def _look(place: Path) -> "Gateway":
-    from holdfast.cli.access import running
-    from holdfast.install.installation import Gateway
-
-    found = running.find(place)
-    return Gateway(found.status, found.lives, found.lives and found.status is not None and _answers(found.status.url))
-
-
-def _answers(url: str | None) -> bool:
-    import urllib.error
-    import urllib.request
-
-    if not url:
-        return False
-    # Never through a proxy: it is this very machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{url}/healthz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (OSError, ValueError):
-        return False
-
-
-def _home_in(installation: "Installation") -> str:
-    """The home folder of the installed service, which may not be that of the user who asks."""
-    described = installation.described
-    return described.home if described else str(home())
-
-
-def _stale(text: str, described: "Service | None") -> list[str]:
-    from holdfast.config import BadConfig
-    from holdfast.install import standing
-
-    if described is None:
-        return standing.stale(text, None, None, python_exists=True, home_exists=True)
-    wanted, findings = None, []
-    try:
-        wanted = _describe(described.name, described.user, Path(described.home), path=described.environment.get("PATH", ""))
-    except BadConfig as error:
-        findings = [f"Its settings are wrong, so it cannot start. {error}"]
-    python_exists, home_exists = os.access(described.command[0], os.X_OK), os.path.isdir(described.home)
-    return findings + standing.stale(text, described, wanted, python_exists=python_exists, home_exists=home_exists)
-
-
-# --- what is wanted
-
-
-def _runner(scope: "Scope", run_as: str | None) -> str | None:
-    from holdfast.install.systemctl import Scope
-
-    if scope is Scope.USER:
-        if run_as:
-            raise click.UsageError("--run-as needs --system: a service of your own runs as you.")
-        return None
-    if os.geteuid() != 0:
-        raise Refused("The machine's services belong to root. Run this with sudo, or install one of your own with --user.")
-    user = run_as or os.environ.get("SUDO_USER")
-    if not user:
-        raise click.UsageError("Name the user who runs it: --run-as USER. Tools run as that user too, so choose an ordinary one.")
-    _account(user)
-    return user
-
-
-def _account(user: str) -> Any:
-    import pwd
-
-    try:
-        return pwd.getpwnam(user)
-    except KeyError:
-        raise Refused(f"There is no user {user!r} on this machine.") from None
-
-
-def _home_of(user: str | None) -> Path:
-    """Where the service keeps everything: the chosen folder, or one in the folder of the user who runs it."""
-    if user is None or chosen_home() or os.environ.get("HOLDFAST_HOME"):
-        return home()
-    return Path(_account(user).pw_dir) / ".holdfast"
-
-
-def _describe(name: str, user: str | None, place: Path, path: str | None = None) -> "Service":
-    from holdfast import config
-    from holdfast.install.description import describe
-
-    # What the service itself will read: its file, and none of the variables that are set here.
-    settings = config.load({}, home=str(place))
-    return describe(
-        name=name,
-        python=sys.executable,
-        home=str(place),
-        folder=_account(user).pw_dir if user else os.path.expanduser("~"),
-        user=user,
-        drain_timeout_s=settings.drain_timeout_s,
-        environment={"PATH": os.environ.get("PATH", "") if path is None else path},
-    )
-
-
-def _make_home(place: Path, user: str | None) -> None:
-    """Before the first start, and owned by the user who runs it."""
-    from holdfast.config import prepare_home
-
-    if place.exists():
-        return
-    prepare_home(place)
-    if user:
-        account = _account(user)
-        os.chown(place, account.pw_uid, account.pw_gid)
-
-
-# --- stopping
-
-
-def _ask_gateway_to_stop(installation: "Installation") -> None:
-    """The gateway records an operator's stop and ends by itself; systemd then only notices."""
-    described = installation.described
-    if described is None:
-        return
-    gateway = installation.gateway(described.home)
-    if gateway.lives and gateway.status is not None and gateway.status.pid == installation.shown().main_pid:
-        words = [sys.executable, "-P", "-m", "holdfast", "--home", described.home, "stop"]
-        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
 
 
 # --- containers
@@ -360,10 +223,11 @@ def _waits_in_container() -> bool:
 
 def _start_in_container(as_json: bool) -> int:
     from holdfast import status_file
+    from holdfast.cli import service
 
     status_file.forget(home())
     deadline = time.monotonic() + COMES_UP_S
-    while not (gateway := _look(home())).answers:
+    while not (gateway := service.look(home())).answers:
         if time.monotonic() >= deadline:
             raise Refused(
                 f"The stop was taken back, but no gateway came up on {home()} within {COMES_UP_S:.0f} s. Its container's log says why."
@@ -381,35 +245,30 @@ def _start_in_container(as_json: bool) -> int:
 
 
 def _write_untried(name: str) -> int:
+    from holdfast.cli import service
     from holdfast.install import launchd
 
-    service = _describe(name, None, home())
-    _make_home(Path(service.home), None)
+    wanted = service.describe_for(name, None, home())
+    service.make_home(Path(wanted.home), None)
     path = Path.home() / "Library" / "LaunchAgents" / f"{name}.plist"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(launchd.plist(service), encoding="utf-8")
+    path.write_text(launchd.plist(wanted), encoding="utf-8")
     click.echo(f"Wrote {path}. Nothing is started yet: this was never tried on macOS.")
-    say(_by_hand(name))
+    say(service.by_hand(name))
     return 0
-
-
-def _by_hand(name: str) -> str:
-    plist = f"~/Library/LaunchAgents/{name}.plist"
-    return (
-        f"`launchctl bootstrap gui/$UID {plist}` starts it, `launchctl bootout gui/$UID/{name}` stops it, "
-        f"`launchctl print gui/$UID/{name}` shows its state; the log is service.log in the home folder."
-    )
 
 
 # --- what people see
 
 
 def _facts(installation: "Installation", shown: "Shown", findings: list[str]) -> dict[str, Any]:
+    from holdfast.cli import service
+
     return {
         "name": installation.name,
         "scope": str(installation.systemctl.scope),
         "unit": str(installation.path),
-        "home": _home_in(installation),
+        "home": service.home_in(installation),
         "state": shown.active,
         "result": shown.result,
         "pid": shown.main_pid or None,

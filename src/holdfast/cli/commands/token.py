@@ -1,10 +1,8 @@
 """`holdfast token`: the secret that gives access to the page and the HTTP API."""
 
-import os
-
 import click
 
-from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.options import home, home_option, json_option, keep_files_private
 from holdfast.cli.terminal.output import note, print_json
 from holdfast.core.errors import Refused
 
@@ -12,9 +10,9 @@ from holdfast.core.errors import Refused
 class NoToken(Refused):
     code = "no_token"
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, folder: str) -> None:
         super().__init__(
-            f"There is no token in {place} yet. `holdfast serve` makes one at its first start, `holdfast token rotate` makes one now."
+            f"There is no token in {folder} yet. `holdfast serve` makes one at its first start, `holdfast token rotate` makes one now."
         )
 
 
@@ -46,7 +44,7 @@ def rotate(as_json: bool) -> None:
     from holdfast.cli.access import running
     from holdfast.config import make_token, prepare_home
 
-    os.umask(0o077)
+    keep_files_private()
     prepare_home(home())
     _print(make_token(home()), as_json)
     if running.find(home()).lives:

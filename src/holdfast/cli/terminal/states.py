@@ -10,13 +10,6 @@ from holdfast.cli.terminal.output import as_typed
 from holdfast.core import notices
 from holdfast.core.resume import RULES
 
-BEGAN_BECAUSE = {
-    "suspended": "the previous one was suspended",
-    "idle": "nothing was said in the previous one for a while",
-    "daily": "a new day had begun",
-    "deleted": "the previous one was deleted",
-}
-
 
 def standing(session: dict[str, Any]) -> str:
     """Its state in one word, for the list. A flag says more than the state of the turn, unless the turn is running again."""
@@ -50,8 +43,7 @@ def at_length(session: dict[str, Any], now: datetime) -> list[str]:
     if not session["current"]:
         lines.append(as_typed(f"an earlier conversation of its key; `holdfast resume {name}` goes back to it"))
     if session["was_auto_reset"]:
-        reason = session["auto_reset_reason"]
-        lines.append(f"started because {BEGAN_BECAUSE.get(reason, f'the previous one was left ({reason})')}")
+        lines.append(f"started because {notices.begun_because(session['auto_reset_reason'])}")
     return lines
 
 
