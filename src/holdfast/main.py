@@ -157,11 +157,6 @@ async def _build(
         Owner(name=name, pid=process.pid, started_at=process.started_at, boot_id=process.boot_id, socket=wakeups.path)
     )
 
-    def moved(state: GatewayState) -> None:
-        report.moved(state)
-        if state is GatewayState.DRAINING and report.gateway is not None:
-            console.draining(answers=report.gateway.runner.running, window_s=drain_window_s(config))
-
     gateway = report.gateway = Gateway(
         store=store,
         clock=clock,
@@ -177,9 +172,10 @@ async def _build(
         restarts=RestartNote(
             config.home, cuts=supervisor.restarts_us, begin=lambda request: serving.restart_for_chat(request), now=clock.now
         ),
-        on_state=moved,
         on_step=lambda step: serving.at_step(step),
     )
+    gateway.subscribe(report.moved)
+    gateway.subscribe(lambda state: console.moved(state, answers=gateway.runner.running, window_s=drain_window_s(config)))
     closing.callback(store.subscribe(wakeups.send))
     token = read_token(config.home) or make_token(config.home)
     access = Access(token, clock=clock, port=listener.getsockname()[1], hosts=config.allowed_hosts, public=public_origin(config))

@@ -341,9 +341,9 @@ class Life:
             encode=encode,
             settings=self._settings,
             restarts=self.home.restarts,
-            on_state=lambda state: self.states.append((state, self.gateway.runner.running)),
             on_step=self.steps.append,
         )
+        self.gateway.subscribe(lambda state: self.states.append((state, self.gateway.runner.running)))
         await self.gateway.start()
         self.gateway.lifecycle.serve()
 

@@ -375,8 +375,8 @@ class Life:
             platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
             encode=as_shown,
             settings=self.world.really(msgspec.structs.replace(self.world.settings, drain_timeout_s=self._random.choice((0.0, 0.3, 10.0)))),
-            on_state=lambda state: self._note_safe_mode(gateway, span),
         )
+        gateway.subscribe(lambda state: self._note_safe_mode(gateway, span))
         return gateway, span
 
     def _invite(self) -> None:

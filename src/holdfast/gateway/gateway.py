@@ -47,7 +47,6 @@ class Gateway:
         encode: Callable[[Logged], bytes],
         settings: Settings | None = None,
         restarts: Restarts | None = None,
-        on_state: Callable[[GatewayState], None] = lambda state: None,
         on_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self.settings = settings or Settings()
@@ -59,7 +58,6 @@ class Gateway:
             platforms=platforms,
             restarts=restarts,
             encode=encode,
-            on_state=on_state,
             on_step=on_step,
         )
         parts = self._parts = Parts(store, host, edges, self.settings)
@@ -73,6 +71,10 @@ class Gateway:
     @property
     def state(self) -> GatewayState:
         return self.lifecycle.state
+
+    def subscribe(self, on_state: Callable[[GatewayState], None]) -> None:
+        """`on_state` is called whenever what is shown of the state may have changed."""
+        self._parts.stage.subscribe(on_state)
 
     @property
     def broken(self) -> asyncio.Event:

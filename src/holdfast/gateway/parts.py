@@ -5,7 +5,6 @@ from collections.abc import Callable
 import msgspec
 
 from holdfast.core.events import Logged
-from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.acceptance import Acceptance
 from holdfast.gateway.admission import Admissions
 from holdfast.gateway.announcements import Announcements
@@ -49,14 +48,13 @@ class Edges(msgspec.Struct, frozen=True, kw_only=True):
     platforms: dict[str, Platform]
     restarts: Restarts | None
     encode: Callable[[Logged], bytes]
-    on_state: Callable[[GatewayState], None]
     on_step: Callable[[str], None]
 
 
 class Parts:
     def __init__(self, store: Store, host: Host, edges: Edges, settings: Settings) -> None:
         self._store, self._host, self._edges, self._settings = store, host, edges, settings
-        self.stage, self.safe_mode, self.tally = Stage(host.clock, edges.on_state), SafeMode(), Tally()
+        self.stage, self.safe_mode, self.tally = Stage(host.clock), SafeMode(), Tally()
         self.feed = Feed(store, edges.encode)
         self._build_work()
         self._build_people()

@@ -15,10 +15,11 @@ log = structlog.get_logger()
 
 
 class Stage:
-    """`broken`: a part of the gateway failed, and the process should end. `on_state` hears of a state once it is `told`."""
+    """`broken`: a part of the gateway failed, and the process should end. Those who `subscribe` hear of a state once it is told."""
 
-    def __init__(self, clock: Clock, on_state: Callable[[GatewayState], None]) -> None:
-        self._clock, self._on_state = clock, on_state
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._subscribed: list[Callable[[GatewayState], None]] = []
         self.state = GatewayState.STARTING
         self.paused: Pause | None = None
         self.broken = asyncio.Event()
@@ -46,8 +47,13 @@ class Stage:
         log.info("gateway", state=self.state, before=before, because=happened)
         return True
 
+    def subscribe(self, on_state: Callable[[GatewayState], None]) -> None:
+        """`on_state` is called, in the same step of the loop, whenever what is shown of the state may have changed."""
+        self._subscribed.append(on_state)
+
     def tell(self) -> None:
-        self._on_state(self.state)
+        for on_state in self._subscribed:
+            on_state(self.state)
 
     def check(self, what: str, wanted: Input) -> None:
         """Raises `NotNow` for a request that makes no sense in this state."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast import __version__
 from holdfast.core import sentences
+from holdfast.core.lifecycle import GatewayState
 
 
 class Console:
@@ -34,9 +35,9 @@ class Console:
     def failed(self, error: Exception) -> None:
         self._tell(f"{sentences.NAME}: {error}")
 
-    def draining(self, *, answers: int, window_s: float) -> None:
-        """Once. Without a window nothing is waited for."""
-        if self.watched and answers and window_s > 0 and not self._draining:
+    def moved(self, state: GatewayState, *, answers: int, window_s: float) -> None:
+        """Says once that a stop waits for running answers. Without a window it does not wait."""
+        if state is GatewayState.DRAINING and self.watched and answers and window_s > 0 and not self._draining:
             self._draining = True
             what = "1 answer that is" if answers == 1 else f"{answers} answers that are"
             self._tell(f"Stopping. Waiting up to {window_s:.0f} s for {what} being written. Ctrl-C again stops now.")
