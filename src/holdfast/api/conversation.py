@@ -77,7 +77,7 @@ def _newest(found: Session, transcript: t.Transcript, extent: Extent) -> dict[st
         shown["turns"] = [_turn(turn) for turn in transcript.turns]
     return shown | {
         "cursor": f"{found.log}.{transcript.seq}",
-        "question": _question(transcript.question, extent) if transcript.question else None,
+        "question": _question(transcript.questions[0], extent) if transcript.questions else None,
     }
 
 

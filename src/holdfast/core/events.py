@@ -160,10 +160,12 @@ class CauseRecorded(Says, frozen=True):
 
 
 class CauseTaken(Event, frozen=True):
-    """The turn took this cause while it ran. Its agent sees it after this is on record."""
+    """The turn took this cause while it ran. Its agent sees it after this is on record. `step` and `offset`: where in the answer."""
 
     kind = "cause.taken"
     cause_id: str
+    step: int = 0
+    offset: int = 0
 
 
 class CauseDropped(Event, frozen=True):
@@ -271,7 +273,9 @@ class ModelFailed(Event, frozen=True):
 
 
 class ToolStarted(Event, frozen=True):
-    """`key`: what the tool is given to make a repetition harmless. `approval`: the question whose answer allowed it, used up by this."""
+    """`offset`: how much of the step's text stands before the call. `key`: what the tool is given to make a repetition harmless.
+    `approval`: the question whose answer allowed it, used up by this.
+    """
 
     kind = "tool.started"
     call_id: str
@@ -279,6 +283,7 @@ class ToolStarted(Event, frozen=True):
     arguments: dict[str, Any]
     effect: Effect
     step: int = 0
+    offset: int = 0
     key: str | None = None
     approval: str | None = None
 
@@ -501,7 +506,9 @@ def decode(kind: str, body: bytes) -> Event:
 
 
 class Logged(msgspec.Struct, frozen=True):
-    """An event in its place in the log. `id` is its global place, in the order of commits."""
+    """An event in its place in the log. `id` is its global place, in the order of commits. `epoch`: of the lease it was written under,
+    None in what version 0.1 wrote; positions count within it.
+    """
 
     id: int
     session_id: str
@@ -512,6 +519,7 @@ class Logged(msgspec.Struct, frozen=True):
     kind: str
     at: int
     body: bytes
+    epoch: int | None = None
 
     @property
     def event(self) -> Event:

@@ -48,7 +48,8 @@ class Face:
         effect = tool.effect if tool else Effect.PURE
         call = ToolCall(call_id=call_id, name=name, arguments=arguments, effect=effect, attempt=self._log.attempt)
         self.calls[call_id] = call
-        await self._log.record(e.ToolStarted(call_id=call_id, name=name, arguments=arguments, effect=effect))
+        offset = self._log.length
+        await self._log.record(e.ToolStarted(call_id=call_id, name=name, arguments=arguments, effect=effect, offset=offset))
         if tool is None:
             result = ToolResult(ToolOutcome.FAILED, f"There is no tool {name!r}.")
         else:
@@ -60,7 +61,7 @@ class Face:
 
     async def _finish(self, call: ToolCall, result: ToolResult) -> None:
         await self._log.record(e.ToolFinished(call_id=call.call_id, outcome=result.outcome, content=result.text))
-        call.outcome, call.result = result.outcome, result.text
+        call.outcome, call.content = result.outcome, result.text
 
     async def _run(self, tool: Tool, call: ToolCall) -> ToolResult:
         async def put_out(text: str) -> None:
@@ -85,7 +86,8 @@ class Face:
         if known is not None and known.outcome is not None:
             return known.result or ""
         question_id, question = self._host.ids.new("q"), storable(question)
-        events: list[e.Event] = [e.ToolStarted(call_id=call_id, name=ASK, arguments={"question": question}, effect=Effect.PURE)]
+        arguments = {"question": question}
+        events: list[e.Event] = [e.ToolStarted(call_id=call_id, name=ASK, arguments=arguments, effect=Effect.PURE, offset=self._log.length)]
         if replies.owed(self._request.session_key):  # A chat must be told what it is asked.
             events.append(
                 replies.written(self._request.session_key, "notice", replies.asked_delivery(question_id), question, anchor=self._anchor)

@@ -74,6 +74,10 @@ class TurnLog:
         """The answer, as far as this attempt has it."""
         return self._text.read()
 
+    @property
+    def length(self) -> int:
+        return self._text.length
+
     def keep(self, text: str) -> None:
         """The answer begins with what earlier attempts wrote."""
         self._gather()

@@ -1,0 +1,156 @@
+"""A conversation in values: its messages, turns, tool calls and questions, and the parts of an answer."""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core import content
+from holdfast.core.content import BytesPart, Content, Part
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.turns import Outcome, TurnState
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """Text of an answer. Every part of an answer has an id, `<turn>.<step>.<n>`, which it keeps for ever."""
+
+    id: str
+    step: int
+    text: str
+
+
+class Called(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call stands here."""
+
+    id: str
+    step: int
+    call_id: str
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """The turn took this message here, while it ran."""
+
+    id: str
+    step: int
+    message_id: str
+
+
+class Attached(msgspec.Struct, frozen=True, kw_only=True):
+    """An image, a recording or a file of the answer."""
+
+    id: str
+    step: int
+    part: BytesPart
+
+
+AnswerPart = Said | Called | Taken | Attached
+
+
+class ToolCall(msgspec.Struct, kw_only=True):
+    """`content` is its result. `output` is its beginning and its end, where it is long; `output_omitted` says how much of it is missing
+    there. `seq`: where in the log the call started.
+    """
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    effect: Effect
+    attempt: int
+    step: int = 0
+    outcome: ToolOutcome | None = None
+    content: Content | None = None
+    output: str = ""
+    output_omitted: int = 0
+    finished_in: int = 0
+    seq: int = 0
+
+    @property
+    def result(self) -> str | None:
+        return None if self.content is None else content.text(self.content)
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
+    says what). `status`: complete, partial, refused, or command (one to the gateway, which no agent sees). `answer`: the parts of an
+    assistant's message, in order. An interruption row also has `reason`, `state` and, once decided, `rule`, `decision` (in words) and
+    `attempt`. `seq`: where in the log its text stands whole.
+    """
+
+    id: str
+    role: str
+    content: Content
+    turn_id: str | None
+    created_at: int
+    status: str = "complete"
+    answer: tuple[AnswerPart, ...] = ()
+    tool_calls: list[ToolCall] = []
+    cause: str | None = None
+    state: str | None = None
+    reason: str | None = None
+    rule: str | None = None
+    decision: str | None = None
+    attempt: int | None = None
+    sender: str | None = None
+    anchor: str | None = None
+    seq: int = 0
+
+    @property
+    def text(self) -> str:
+        return content.text(self.content)
+
+    @property
+    def parts(self) -> tuple[Part | AnswerPart, ...]:
+        return self.answer or content.parts(self.content)
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    """`signed_at`: its last sign of life, None where its time is not known. `reason`: what interrupted it last. `asked`: a human has asked
+    to continue it since. `unread_results`: it stands at, or ended with, tool results that nobody processed. `spoke`: its newest attempt
+    has something of its own to show. `died`: the owner whose death interrupted it last, if one did.
+    """
+
+    id: str
+    generation: int
+    attempt: int
+    cause: str
+    causes: tuple[str, ...]
+    started_at: int
+    attempt_started_at: int
+    state: TurnState = TurnState.RUNNING
+    outcome: Outcome | None = None
+    rule: str | None = None
+    ended_at: int | None = None
+    error: str | None = None
+    stop_requested: bool = False
+    signed_at: int | None = None
+    reason: str | None = None
+    asked: bool = False
+    unread_results: bool = False
+    spoke: bool = False
+    died: int | None = None
+
+
+class Question(msgspec.Struct, kw_only=True):
+    """An open question. `form`: question, approval or elicitation. `call`: the call that asks, or that it is about, once it is recorded."""
+
+    question_id: str
+    turn_id: str
+    call_id: str
+    content: Content
+    asked_at: int
+    expires_at: int
+    form: str = "question"
+    choices: tuple[str, ...] = ()
+    call: ToolCall | None = None
+
+    @property
+    def text(self) -> str:
+        return content.text(self.content)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return content.parts(self.content)
+
+
+def answer_id(turn_id: str) -> str:
+    """A turn has one answer, however many attempts it takes, and its id is known from the first piece on."""
+    return f"{turn_id}.answer"

@@ -1,0 +1,220 @@
+"""What one turn said and did: its steps, each with its text, its calls and the messages it took, in the order of the turn.
+
+An agent without a model has one step 0 with all that it said. Everything is keyed by (epoch, position): what an earlier lease wrote stands
+before what a later one wrote, whenever it reached the log. Records alone decide where parts stand and what they are called, so that an
+answer looks the same while it grows, once it is loaded, and after its pieces were pruned.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
+
+from holdfast.core import content
+from holdfast.core import events as e
+from holdfast.core.content import BytesPart, Content
+from holdfast.core.effects import ToolOutcome
+from holdfast.core.messages import AnswerPart, Attached, Called, Said, Taken, ToolCall
+from holdfast.core.output import SHOWN_HEAD, SHOWN_TAIL, Ends
+from holdfast.core.texts import Growing
+
+# A place in a turn: epoch and position. Events of version 0.1 stored no epoch and stand before all others.
+Key = tuple[int, int]
+
+
+def key(item: e.Logged) -> Key:
+    return (-1 if item.epoch is None else item.epoch, item.position)
+
+
+class StepText:
+    """The text of a step, from its pieces until a record fixes it. Within one lease pieces come in order, and they are joined when
+    somebody reads them; a late piece of an earlier lease is put in its place then. Costs its length, in whatever pieces it comes.
+    """
+
+    __slots__ = ("_fixed", "_joined", "_latest", "_pieces", "_text")
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[Key, int, str]] = []
+        self._latest: Key = (-1, -1)
+        self._text, self._joined = Growing(), 0
+        self._fixed: str | None = None
+
+    def write(self, at: Key, offset: int, text: str) -> None:
+        """The step's first `offset` characters, followed by `text`, are its text as of this place."""
+        if self._fixed is not None:
+            return
+        self._pieces.append((at, offset, text))
+        if at >= self._latest:
+            self._latest = at
+        else:
+            self._text, self._joined = Growing(), -1
+
+    def fix(self, text: str) -> None:
+        """A record says what the text is, whatever pieces it came in."""
+        self._fixed, self._pieces = text, []
+
+    def read(self) -> str:
+        if self._fixed is not None:
+            return self._fixed
+        if self._joined < 0:
+            self._pieces.sort(key=itemgetter(0))
+            self._joined = 0
+        for _, offset, text in islice(self._pieces, self._joined, None):
+            self._text.write(offset, text)
+        self._joined = len(self._pieces)
+        return self._text.read()
+
+
+class _Mark(NamedTuple):
+    """Something that stands between the texts of a step, behind the first `place` characters: a call, or a message that was taken."""
+
+    place: int
+    call_id: str | None = None
+    message_id: str | None = None
+
+
+class Step:
+    """`response`: the model's, once it is recorded."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.text = StepText()
+        self.response: e.ModelResponded | None = None
+        self.calls: list[ToolCall] = []
+        self.attached: tuple[BytesPart, ...] = ()
+        self._marks: list[_Mark] = []
+
+    def mark(self, offset: int, *, call_id: str | None = None, message_id: str | None = None) -> None:
+        """Behind a response, everything stands behind its text."""
+        place = offset if self.response is None else len(self.response.text)
+        self._marks.append(_Mark(max(place, self._marks[-1].place if self._marks else 0), call_id, message_id))
+
+    def parts(self, turn_id: str) -> Iterator[AnswerPart]:
+        """Calls have odd numbers, in their order; the texts between them even ones. So no number depends on how long a text is, which may
+        be written over, or on pieces that may be gone.
+        """
+        text, done, step = self.text.read(), 0, self.number
+        prefix, last = f"{turn_id}.{step}", 2 * len(self._marks)
+        for number, mark in zip(range(1, last, 2), self._marks, strict=True):
+            if said := text[done : mark.place]:
+                yield Said(id=f"{prefix}.{number - 1}", step=step, text=said)
+            done = mark.place
+            if mark.call_id is not None:
+                yield Called(id=f"{prefix}.{number}", step=step, call_id=mark.call_id)
+            elif mark.message_id is not None:
+                yield Taken(id=f"{prefix}.{number}", step=step, message_id=mark.message_id)
+        if said := text[done:]:
+            yield Said(id=f"{prefix}.{last}", step=step, text=said)
+        for number, part in enumerate(self.attached, last + 1):
+            yield Attached(id=f"{prefix}.{number}", step=step, part=part)
+
+
+class Steps:
+    """Apply a turn's events in the order of the log, late ones included; read `steps`, `text`, `calls`, `parts` at any time."""
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self._steps: dict[int, Step] = {}
+        self._calls: dict[str, ToolCall] = {}
+        self._started: dict[str, Key] = {}
+        self._finished: dict[str, Key] = {}
+        self._outputs: dict[str, Ends] = {}
+        self._unjoined: set[str] = set()  # The calls that have put out something since their output was joined.
+        self._content: Content | None = None
+
+    @property
+    def steps(self) -> list[Step]:
+        return [self._steps[number] for number in sorted(self._steps)]
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        for call_id in self._unjoined:
+            self._calls[call_id].output, self._calls[call_id].output_omitted = self._outputs[call_id].read()
+        self._unjoined.clear()
+        return list(self._calls.values())
+
+    @property
+    def called(self) -> bool:
+        return bool(self._calls)
+
+    def call(self, call_id: str) -> ToolCall | None:
+        return self._calls.get(call_id)
+
+    @property
+    def content(self) -> Content:
+        """The answer, as it is delivered: what the end wrote; until then the last step's text, or the last text that was said."""
+        if self._content is not None:
+            return self._content
+        return next((text for step in reversed(self.steps) if (text := step.text.read())), "")
+
+    def parts(self) -> tuple[AnswerPart, ...]:
+        return tuple(part for step in self.steps for part in step.parts(self.turn_id))
+
+    def _step(self, number: int) -> Step:
+        if number not in self._steps:
+            self._steps[number] = Step(number)
+        return self._steps[number]
+
+    def say(self, at: Key, event: e.Text) -> None:
+        self._step(event.step).text.write(at, event.offset, event.text)
+
+    def respond(self, event: e.ModelResponded) -> None:
+        step = self._step(event.step)
+        step.response = event
+        step.text.fix(event.text)
+
+    def write(self, written: Content) -> None:
+        """The answer is on record. What no response fixed is the text of the step that was open: the one after the last response."""
+        self._content, text = written, content.text(written)
+        responded = [step for step in self.steps if step.response is not None]
+        said = next((step.text.read() for step in reversed(responded) if step.text.read()), None)
+        number = responded[-1].number + 1 if responded else 0
+        if text != said:
+            self._step(number).text.fix(text)
+        elif number in self._steps:
+            self._steps[number].text.fix("")
+        self._step(max(self._steps)).attached = content.attached(written)
+
+    def start(self, item: e.Logged, event: e.ToolStarted) -> None:
+        """A call that is run once more stays one call, in its first place, with what its last run put out."""
+        self._started[event.call_id] = key(item)
+        self._outputs.pop(event.call_id, None)
+        self._unjoined.discard(event.call_id)
+        if call := self._calls.get(event.call_id):
+            call.attempt, call.seq = item.attempt, item.seq
+            call.output, call.output_omitted, call.outcome, call.content = "", 0, None, None
+            return
+        call = ToolCall(
+            call_id=event.call_id,
+            name=event.name,
+            arguments=event.arguments,
+            effect=event.effect,
+            attempt=item.attempt,
+            step=event.step,
+            seq=item.seq,
+        )
+        self._calls[event.call_id] = call
+        step = self._step(event.step)
+        step.calls.append(call)
+        step.mark(event.offset, call_id=event.call_id)
+
+    def put_out(self, at: Key, event: e.ToolOutput) -> None:
+        """What a run puts out that was over before the call ran once more is not shown."""
+        started = self._started.get(event.call_id)
+        if started is None or at < started:
+            return
+        if event.call_id not in self._outputs:
+            self._outputs[event.call_id] = Ends(SHOWN_HEAD, SHOWN_TAIL)
+        self._outputs[event.call_id].add(event.text, event.omitted)
+        self._unjoined.add(event.call_id)
+
+    def finish(self, item: e.Logged, call_id: str, outcome: ToolOutcome, result: Content) -> None:
+        """Unless the call has run once more since, or a later lease has recorded what became of it."""
+        at, call = key(item), self._calls.get(call_id)
+        if call is None or at < max(self._started[call_id], self._finished.get(call_id, at)):
+            return
+        self._finished[call_id] = at
+        call.outcome, call.content, call.finished_in = outcome, result, item.attempt
+
+    def take(self, event: e.CauseTaken) -> None:
+        self._step(event.step).mark(event.offset, message_id=event.cause_id)

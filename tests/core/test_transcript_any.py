@@ -1,0 +1,94 @@
+"""Any log: the same conversation whether it grows or is loaded, whole or in pages, in time or late, and readable whatever is damaged."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.core.events import Logged
+from holdfast.core.messages import Message, Turn
+from holdfast.core.transcript import Transcript
+from tests.core.logs import STEPS, Log, fold, story
+
+
+def comparable(message: Message) -> tuple[object, ...]:
+    calls = [(call.call_id, call.step, call.outcome, call.content) for call in message.tool_calls]
+    decided = (message.state, message.rule, message.decision, message.attempt)
+    return (message.id, message.role, message.content, message.turn_id, message.status, decided, calls, message.parts)
+
+
+def lasting(turn: Turn) -> Turn:
+    """Without its last sign of life and its progress, which pieces give and which count only while it is open."""
+    return msgspec.structs.replace(turn, signed_at=None, spoke=False)
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS)
+def test_a_conversation_whose_turns_are_over_is_the_same_without_its_pieces(steps: list[str]) -> None:
+    """P7: what grew on one page is what loads on another, in the same order, part by part, also once the journal is pruned."""
+    log = story([*steps, "end"])
+    grown, loaded = fold(log), fold(log.records())
+    assert [comparable(message) for message in loaded.messages] == [comparable(message) for message in grown.messages]
+    assert list(map(lasting, loaded.turns)) == list(map(lasting, grown.turns))
+    assert list(loaded.queued) == list(grown.queued)
+
+
+@settings(max_examples=120, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS)
+def test_parts_keep_their_ids_while_an_answer_grows(steps: list[str]) -> None:
+    """P7: an id stands for the same call or message for ever, and for the same place of the text; reading on the way changes nothing."""
+    log, found, stands = story(steps), Transcript(), dict[str, object]()
+    for item in log.items:
+        found.apply(item)
+        for message in found.messages:
+            for part in message.answer:
+                what = getattr(part, "call_id", None) or getattr(part, "message_id", None) or "text"
+                assert stands.setdefault(part.id, what) == what
+    whole = fold(log)
+    assert found.messages == whole.messages and found.turns == whole.turns and found.questions == whole.questions
+
+
+def in_time(transcript: Transcript) -> object:
+    """Everything a conversation says, apart from where in the log it was found."""
+    messages = [
+        msgspec.structs.replace(message, seq=0, tool_calls=[msgspec.structs.replace(call, seq=0) for call in message.tool_calls])
+        for message in transcript.messages
+    ]
+    questions = [msgspec.structs.replace(question, call=None) for question in transcript.questions]
+    return messages, transcript.turns, questions, list(transcript.queued)
+
+
+def delayed(log: Log, data: st.DataObject) -> list[Logged]:
+    """The log where leases that are over reached it late: their last pieces stand behind what later leases, or later turns, wrote."""
+    items = list(log.items)
+    newest = max((item.epoch for item in items if item.epoch is not None), default=0)
+    for epoch in range(1, newest):
+        own = [item for item in items if item.epoch == epoch and item.event.stream]
+        late = own[data.draw(st.integers(0, len(own))) :]
+        items = [item for item in items if item not in late]
+        place = max((place for place, item in enumerate(items) if item.epoch == epoch), default=0) + 1
+        for item in late:
+            place = data.draw(st.integers(place, len(items)))
+            items.insert(place, item)
+            place += 1
+    return [msgspec.structs.replace(item, seq=seq) for seq, item in enumerate(items, 1)]
+
+
+@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS, data=st.data())
+def test_what_an_earlier_lease_wrote_and_what_reached_the_log_late_stands_where_it_belongs(steps: list[str], data: st.DataObject) -> None:
+    """P2, P7: in its place in its own turn, as if it had come in time."""
+    log = story(steps)
+    assert in_time(fold(delayed(log, data))) == in_time(fold(log))
+
+
+@settings(max_examples=120, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS, data=st.data())
+def test_any_log_with_any_damage_folds(steps: list[str], data: st.DataObject) -> None:
+    log = story(steps)
+    lost = data.draw(st.sets(st.integers(1, max(1, len(log.items)))))
+    found = fold(log.without(*lost))
+    assert len([message for message in found.messages if message.role == "notice" and message.id.startswith("notice.")]) == len(
+        lost & {item.seq for item in log.items}
+    )
+    ids = [message.id for message in found.messages]
+    assert len(ids) == len(set(ids))
