@@ -49,7 +49,7 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert said.code == 0
     for name in (*COMMANDS, *LATER):
         assert name in said.out
-    assert "Comes later" in said.out
+    assert "Not available yet" in said.out
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_command_line_that_is_not_understood_ends_with_2(tmp_path: Path, words
 def test_a_command_that_comes_later_says_so(tmp_path: Path, words: list[str]) -> None:
     said = holdfast(tmp_path, *words)
     assert said.code == 1
-    assert is_one_sentence(said.err) and "comes later" in said.err
+    assert is_one_sentence(said.err) and "not available yet" in said.err
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_stop_kills_a_process_that_is_still_there_after_the_timeout_and_says_so(
     """D9, C29: where there is no store to ask, nothing is said about turns; least of all what an old file says."""
     said = holdfast(tmp_path, "stop", "--timeout", "0.3")
     assert said.code == 1 and said.err == (
-        f"holdfast: Process {named.pid} was asked to stop and was still there after 0.3 s, so it was killed, with the commands its tools "
-        "were running. What was accepted is on disk.\n"
+        f"holdfast: Process {named.pid} was asked to stop but was still running after 0.3 s, so it was killed, along with the commands its "
+        "tools were running. Accepted messages are on disk.\n"
     )
     assert named.wait(10) == -signal.SIGKILL
 

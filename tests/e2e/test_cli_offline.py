@@ -247,7 +247,7 @@ def test_the_doctor_finds_a_healthy_home_healthy(home: Path) -> None:
     found = states(home, HOLDFAST_PORT="0")
     assert {name for name, state in found.items() if state != "ok"} == {"owners", "sandbox", "token"}
     said = holdfast(home, "doctor", HOLDFAST_PORT="0")
-    assert said.code == 0 and "1 process died unexpectedly. 1 turn interrupted by that." in said.out
+    assert said.code == 0 and "1 process died unexpectedly. 1 turn interrupted." in said.out
     assert "Terminal commands are not sandboxed" in said.out
 
 

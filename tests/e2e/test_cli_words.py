@@ -32,7 +32,7 @@ def test_hints_name_the_script_that_was_typed(tmp_path: Path) -> None:
     said = run(tmp_path, "status")
     assert said.out == f"No gateway runs on {tmp_path}.\nStart it with `./run serve`.\n"
     assert "Start it with `./run serve`." in run(tmp_path, "stop").err
-    assert "`./run serve` makes it" in run(tmp_path / "none", "doctor").out
+    assert "`./run serve` creates it" in run(tmp_path / "none", "doctor").out
     assert run(tmp_path, "send", "--help").out.startswith("Usage: ./run send ")
     assert "`./run unpause` ends it now" in run(tmp_path, "pause", "--help").out
     whole = str(ROOT / "run")

@@ -131,8 +131,8 @@ def test_a_gateway_that_hangs_is_said_to_hang_and_is_stopped_by_force(tmp_path: 
         said = holdfast(serving.home, "stop", "--timeout", "1")
         assert ended(tool), "before it answers, though it has left its process group"
         assert said.code == 1 and said.err == (
-            f"holdfast: Process {pid} was asked to stop and was still there after 1.0 s, so it was killed, with the commands its tools "
-            "were running. 2 turns were interrupted and continue at the next start. What was accepted is on disk.\n"
+            f"holdfast: Process {pid} was asked to stop but was still running after 1.0 s, so it was killed, along with the commands its "
+            "tools were running. 2 turns were interrupted and continue at the next start. Accepted messages are on disk.\n"
         )
         assert process.wait(10) == -signal.SIGKILL
         assert serving.written["gateway_state"] == "stopped"

@@ -83,5 +83,5 @@ def test_an_operators_stop_is_kept_until_it_is_taken_back(tmp_path: Path) -> Non
         container.launch()
         wait_until(lambda: is_waiting(container.home))
         said = holdfast(container.home, "service", "start")
-        assert said.code == 0 and "The stop was taken back" in said.out
+        assert said.code == 0 and "The stop was undone" in said.out
         assert container.new_session()

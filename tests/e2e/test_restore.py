@@ -28,9 +28,11 @@ def test_a_backup_of_a_running_gateway_under_load_is_restored_and_goes_on(tmp_pa
         serving.stop()
         said = holdfast(serving.home, "restore", str(backup))
         assert said.code == 0, said.err
-        assert re.match(r"Restored 6 conversations from .*backup\.db, last changed .*\.\n5 turns ran when it was made;", said.out)
+        assert re.match(
+            r"Restored 6 conversations from .*backup\.db, last changed .*\.\n5 turns were running when the backup was made;", said.out
+        )
         [aside] = serving.home.glob("replaced-*")
-        assert f"What was there before is in {aside}." in said.out
+        assert f"The previous conversations are in {aside}." in said.out
         serving.start()
         with serving.client() as client:
             assert client.get(f"/api/sessions/{since}").status_code == 404

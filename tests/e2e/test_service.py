@@ -125,7 +125,7 @@ def test_a_service_comes_back_after_a_kill_goes_on_where_it_was_and_stays_down_w
     with Service(machine, tmp_path) as service:
         said = service.must("install", "--user")
         first = service.main_pid
-        assert f"its process {first} answers at" in said.out and service.status["pid"] == first
+        assert f"process {first} answers at" in said.out and service.status["pid"] == first
         shown = service.must("status", "--json").json
         assert (shown["up"], shown["enabled"], shown["stale"], shown["restarts"]) == (True, True, [], 0)
 

@@ -107,7 +107,7 @@ async def test_a_suspended_session_is_left_for_a_new_one_and_resumed_by_hand(wor
     assert ("user", "complete", "hello") in told(await world.view(session_id))
 
     first = await order(world, session_id, "resume", client_id="r1")
-    assert (first.status_code, first.json()) == (200, {"session_id": session_id, "changed": True, "goes_on": False})
+    assert (first.status_code, first.json()) == (200, {"session_id": session_id, "changed": True, "continues": False})
     again = await order(world, session_id, "resume", client_id="r1")
     assert (again.status_code, again.json()["session_id"]) == (200, session_id)
     back, other = await world.view(session_id), await world.view(fresh)
@@ -128,7 +128,7 @@ async def test_what_a_suspension_cut_goes_on_when_it_is_resumed_and_both_decisio
     assert (row["rule"], row["attempt"]) == ("R1", None) and row["decision"].startswith("left: rule R1, interrupted by a suspension")
 
     answer = await order(world, session_id, "resume")
-    assert answer.json() == {"session_id": session_id, "changed": True, "goes_on": True}
+    assert answer.json() == {"session_id": session_id, "changed": True, "continues": True}
     world.agent.released.set()
     view = await world.until_state(session_id, "idle")
     row = interruption(view)
@@ -140,7 +140,7 @@ async def test_a_session_that_stands_as_it_should_has_nothing_to_resume(world: W
     session_id = await world.new_session()
     await world.say(session_id, "hello")
     answer = await order(world, session_id, "resume")
-    assert (answer.status_code, answer.json()) == (200, {"session_id": session_id, "changed": False, "goes_on": False})
+    assert (answer.status_code, answer.json()) == (200, {"session_id": session_id, "changed": False, "continues": False})
 
 
 # the list

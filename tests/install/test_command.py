@@ -82,6 +82,6 @@ def test_on_a_mac_the_property_list_is_written_and_said_to_be_untried(tmp_path: 
     monkeypatch.setattr(sys, "platform", "darwin")
     result = service(tmp_path / "home", "install", HOME=str(tmp_path), PATH="/usr/bin:/bin")
     written = (tmp_path / "Library" / "LaunchAgents" / "holdfast.plist").read_text()
-    assert "never tried" in result.output and "launchctl bootstrap" in result.output
+    assert "never been tested" in result.output and "launchctl bootstrap" in result.output
     assert f"<string>{tmp_path / 'home'}</string>" in written and f"<string>{launchd.__name__.rpartition('.')[2]}</string>" in written
     assert "launchctl print" in refused(service(tmp_path / "home", "status", HOME=str(tmp_path)))

@@ -43,11 +43,11 @@ class ResetSession(msgspec.Struct):
 
 
 class ResumedSession(msgspec.Struct):
-    """`goes_on`: its interrupted work continues. `changed`: false if all of this was so already."""
+    """`continues`: its interrupted work continues. `changed`: false if nothing had to change."""
 
     session_id: str
     changed: bool
-    goes_on: bool
+    continues: bool
 
 
 # conversations

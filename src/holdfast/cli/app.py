@@ -1,7 +1,7 @@
 """The command `holdfast`: which commands there are, and how their errors are shown.
 
-A command's module is loaded when the command is called, and what is slow to load (the store, HTTP) inside the function that
-needs it: `--help` must not wait for either.
+A command's module is loaded when the command is called, and slow imports (the store, HTTP) stand inside the functions that need them:
+`--help` must not wait for them.
 """
 
 import difflib
@@ -28,35 +28,35 @@ MAX_ERROR_LOG = 1024 * 1024
 
 # A command is the module of its name in `commands/`; here is its line in the list.
 COMMANDS = {
-    "serve": "Run the gateway here, until it is told to stop.",
-    "open": "Open the page in a browser, signed in.",
-    "link": "Print a fresh link that signs one browser in.",
-    "status": "Say whether a gateway runs, and how it is.",
+    "serve": "Run the gateway in the foreground until it is stopped.",
+    "open": "Open the web page in a browser, signed in.",
+    "link": "Print a link that signs one browser in.",
+    "status": "Show whether the gateway is running, and its state.",
     "stop": "Stop the running gateway, or the turn of one conversation.",
-    "restart": "Let a new process take over without interrupting a turn.",
+    "restart": "Restart the gateway without interrupting a turn.",
     "upgrade": "Restart with the version that is installed now.",
-    "pause": "Start no turn for a while; messages are kept.",
+    "pause": "Start no turns for a while; messages are saved.",
     "unpause": "Resume after a pause.",
     "sessions": "List conversations, newest first.",
     "show": "Show one conversation.",
     "send": "Send a message and print the answer.",
     "resume": "Go back to a conversation, or leave safe mode.",
-    "suspend": "Take a conversation out of service until it is resumed.",
-    "delete": "Delete a conversation, or bring it back for a while.",
-    "logs": "Show the log of the gateway.",
+    "suspend": "Suspend a conversation until it is resumed.",
+    "delete": "Delete a conversation, or undo that.",
+    "logs": "Show the gateway's log.",
     "token": "Print or replace the token of the page and the HTTP API.",
-    "doctor": "Check everything a gateway depends on, and say what to do.",
-    "backup": "Copy all conversations to a file, also while the gateway runs.",
-    "restore": "Put a backup in the place of all conversations.",
-    "service": "Let the system run the gateway, and start it again when it dies.",
-    "config": "Show the settings in force and where each came from.",
+    "doctor": "Check everything the gateway needs, and say what to do.",
+    "backup": "Copy all conversations to a file, even while the gateway runs.",
+    "restore": "Replace all conversations with a backup.",
+    "service": "Let the system run the gateway and restart it when it dies.",
+    "config": "Show the settings and where each one comes from.",
 }
 LATER = {
-    "outbox": "`holdfast status` counts the replies that are still to be sent",
+    "outbox": "`holdfast status` counts the replies that are not sent yet",
 }
 
 
-# What people type who know other programs.
+# What people try who know other programs.
 SYNONYMS = {
     "start": "serve",
     "up": "serve",
@@ -112,7 +112,7 @@ class Commands(click.Group):
         if own := program.own_words():
             with formatter.section("In this folder only"):
                 formatter.write_dl(list(own.items()))
-        with formatter.section("Comes later"):
+        with formatter.section("Not available yet"):
             formatter.write_text(", ".join(LATER))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -132,7 +132,7 @@ class Commands(click.Group):
         except (click.ClickException, HoldfastError) as error:
             return _failed(error, str(error))
         except BrokenPipeError:
-            # The reader of our output has gone, as `head` does: there is nobody to tell, and nothing more may be flushed.
+            # Nobody reads our output any more, as after `head`: nothing more may be flushed.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 128 + signal.SIGPIPE
         except Exception as error:
@@ -140,7 +140,7 @@ class Commands(click.Group):
 
 
 def _name_as_typed(command: click.Command) -> None:
-    """Help is wrapped where it is printed, so its hints are put right before that."""
+    """Help is wrapped when it is printed, so its hints are rewritten before that."""
     if command.help:
         command.help = as_typed(command.help)
     for parameter in command.params:
@@ -152,14 +152,14 @@ def _name_as_typed(command: click.Command) -> None:
 
 def _comes_later(name: str) -> click.Command:
     def refuse(words: tuple[str, ...]) -> None:
-        raise click.ClickException(f"`holdfast {name}` comes later. Until then: {LATER[name]}.")
+        raise click.ClickException(f"`holdfast {name}` is not available yet. Until then: {LATER[name]}.")
 
     return click.Command(
         name,
         callback=refuse,
         params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
         context_settings={"ignore_unknown_options": True},
-        help=as_typed(f"Comes later. Until then: {LATER[name]}."),
+        help=as_typed(f"Not available yet. Until then: {LATER[name]}."),
     )
 
 
@@ -180,7 +180,7 @@ def main() -> None:
 def run(words: list[str]) -> int:
     """Runs one command and returns its exit code. Errors are one sentence, never a stack trace."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character must not cost the rest of the answer.
+        # A terminal that cannot show a character must not lose the rest of the output.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:

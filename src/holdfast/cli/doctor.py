@@ -1,4 +1,4 @@
-"""The checks of `holdfast doctor`. Each looks at one thing and yields what it found; none changes anything."""
+"""The checks of `holdfast doctor`. Each looks at one thing and says what it found; none changes anything."""
 
 import os
 import platform
@@ -28,11 +28,11 @@ from holdfast.store.sqlite.connection import SCHEMA_VERSION, UNFIT, file_system
 from holdfast.store.sqlite.store import DATABASE
 
 PYTHON = (3, 11)
-# Earlier versions could lose committed pages when they started a WAL over.
+# Earlier versions could lose committed pages when they restarted a WAL.
 SQLITE = (3, 51, 3)
 LITTLE_SPACE, NO_SPACE = 1_000_000_000, 100_000_000
 CLOCK_SLACK_MS = 60_000
-# This program did not exist earlier; a clock that says so is not set.
+# Holdfast did not exist earlier: a clock before that is wrong.
 EARLIEST_S = 1_735_689_600
 # Variables of ours that are not settings.
 OTHER_VARIABLES = (
@@ -40,7 +40,7 @@ OTHER_VARIABLES = (
     *("HOLDFAST_CALL", "HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", program.COMMAND, program.OWN_WORDS),
 )
 
-RESTORE = "Stop the gateway, and put the newest backup in its place with `holdfast restore PATH`. The damaged one is kept aside."
+RESTORE = "Stop the gateway and restore the newest backup: `holdfast restore PATH`. The damaged database is kept."
 
 
 class Finding(NamedTuple):
@@ -77,7 +77,9 @@ def _settings(place: Path) -> Iterator[Finding]:
     named = {f"HOLDFAST_{name.upper()}" for name in config.SETTINGS} | set(OTHER_VARIABLES)
     unknown = sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in named)
     if unknown:
-        yield Finding("settings", "warn", f"{', '.join(unknown)}: not a setting, so it changes nothing.", "`holdfast config` lists them.")
+        yield Finding(
+            "settings", "warn", f"{', '.join(unknown)}: not a setting, so it has no effect.", "`holdfast config` lists the settings."
+        )
     else:
         file = place / config.FILE
         yield Finding("settings", "ok", f"read from {file}" if file.exists() else "defaults and variables; there is no config.toml")
@@ -102,7 +104,7 @@ def _home(place: Path) -> Iterator[Finding]:
     try:
         found = place.stat()
     except FileNotFoundError:
-        yield Finding("home", "warn", f"{place} does not exist yet.", "`holdfast serve` makes it.")
+        yield Finding("home", "warn", f"{place} does not exist yet.", "`holdfast serve` creates it.")
         return
     except OSError as error:
         yield Finding("home", "fail", f"{place} cannot be accessed: {error.strerror}.", "Choose another with --home.")
@@ -111,14 +113,17 @@ def _home(place: Path) -> Iterator[Finding]:
         yield Finding("home", "fail", f"{place} is not a folder.", "Choose another with --home.")
     elif found.st_uid != os.geteuid():
         yield Finding(
-            "home", "fail", f"{place} belongs to another user (uid {found.st_uid}).", "Run Holdfast as that user, or choose another."
+            "home",
+            "fail",
+            f"{place} belongs to another user (uid {found.st_uid}).",
+            "Run Holdfast as that user, or choose another folder with --home.",
         )
     elif not os.access(place, os.R_OK | os.W_OK | os.X_OK):
         yield Finding("home", "fail", f"{place} cannot be written.", f"chmod 700 {place}")
     elif found.st_mode & 0o077:
-        yield Finding("home", "warn", f"{place} is open to other users.", f"chmod 700 {place}")
+        yield Finding("home", "warn", f"Other users can read {place}.", f"chmod 700 {place}")
     else:
-        yield Finding("home", "ok", f"{place}, closed to other users")
+        yield Finding("home", "ok", f"{place}, private")
         yield from _open_files(place)
 
 
@@ -126,7 +131,7 @@ def _open_files(place: Path) -> Iterator[Finding]:
     for name in (DATABASE, config.TOKEN, config.FILE, config.LOG):
         try:
             if (place / name).stat().st_mode & 0o077:
-                yield Finding("files", "warn", f"{place / name} is open to other users.", f"chmod 600 {place / name}")
+                yield Finding("files", "warn", f"Other users can read {place / name}.", f"chmod 600 {place / name}")
         except OSError:
             continue
 
@@ -135,14 +140,14 @@ def _file_system(place: Path) -> Finding:
     kind = file_system(_existing(place))
     if kind in UNFIT:
         return Finding("file system", "fail", f"{kind} cannot hold the database safely.", "Choose a folder on a local disk with --home.")
-    return Finding("file system", "ok", kind or "this system does not say; it must be a local disk")
+    return Finding("file system", "ok", kind or "unknown on this system; it must be a local disk")
 
 
 def _disk(place: Path) -> Finding:
     free = shutil.disk_usage(_existing(place)).free
     said = f"{size(free)} free"
     if free < NO_SPACE:
-        return Finding("disk", "fail", f"Only {said}.", "Free some space: without it no message can be accepted.")
+        return Finding("disk", "fail", f"Only {said}.", "Free some space: a full disk means that no message is accepted.")
     if free < LITTLE_SPACE:
         return Finding("disk", "warn", f"Only {said}.", "Free some space before it runs out.")
     return Finding("disk", "ok", said)
@@ -165,7 +170,7 @@ def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
             yield Finding(
                 "gateway",
                 "warn",
-                f"Process {status.pid} died while {last}.",
+                f"Process {status.pid} died; its last state was {last}.",
                 "Start it again with `holdfast serve`: interrupted work is resumed.",
             )
         return
@@ -173,21 +178,24 @@ def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
         said = connect(place).status()
     except HoldfastError as error:
         yield Finding(
-            "gateway", "fail", f"Process {status.pid} is alive, but: {error}", "Look at its log; `holdfast stop` and start it again."
+            "gateway",
+            "fail",
+            f"Process {status.pid} is alive, but: {error}",
+            "See `holdfast logs`; then `holdfast stop`, and start it again.",
         )
         return
     if said.safe_mode:
-        advice = "Its log says why; `holdfast resume --all` ends it."
-        yield Finding("safe mode", "warn", "Several starts in a row crashed: nothing is resumed by itself.", advice)
+        advice = "`holdfast logs` shows why; `holdfast resume --all` ends it."
+        yield Finding("safe mode", "warn", "Several starts in a row crashed: no interrupted work is resumed automatically.", advice)
     if said.degraded:
-        yield Finding("gateway", "fail", f"degraded: {said.degraded}.", "Messages are refused until that is fixed.")
+        yield Finding("gateway", "fail", f"It cannot store anything: {said.degraded}.", "Messages are refused until that is fixed.")
     else:
         yield Finding("gateway", "ok", f"process {status.pid} answers at {status.url}")
 
 
 def _port(settings: config.Config, found: running.Found) -> Finding:
     if found.lives and found.status and found.status.url and urlsplit(found.status.url).port == settings.port:
-        return Finding("port", "ok", f"{settings.port}, served by our process {found.status.pid}")
+        return Finding("port", "ok", f"{settings.port}, used by our own process {found.status.pid}")
     if settings.port == 0:
         return Finding("port", "ok", "any free one")
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -202,7 +210,7 @@ def _port(settings: config.Config, found: running.Found) -> Finding:
 
 
 def _holder(port: int) -> str:
-    """Which program has it, where the system says so."""
+    """Which program has it, if the system says so."""
     try:
         for link in psutil.net_connections("tcp"):
             if link.status == psutil.CONN_LISTEN and link.laddr and link.laddr[1] == port and link.pid:
@@ -216,11 +224,13 @@ def _token(place: Path) -> Finding:
     try:
         token = config.read_token(place)
     except config.BadConfig as error:
-        return Finding("token", "fail", str(error), "`holdfast token rotate` makes a new one.")
+        return Finding("token", "fail", str(error), "`holdfast token rotate` creates a new one.")
     if token is None:
-        return Finding("token", "warn", "There is no token yet.", "`holdfast serve` makes one.")
+        return Finding("token", "warn", "There is no token yet.", "`holdfast serve` creates one.")
     if len(token) < 32:
-        return Finding("token", "warn", "It is short enough to be guessed.", "`holdfast token rotate` makes one of 32 random bytes.")
+        return Finding(
+            "token", "warn", "It is so short that it could be guessed.", "`holdfast token rotate` creates one of 32 random bytes."
+        )
     return Finding("token", "ok", "present")
 
 
@@ -261,13 +271,13 @@ async def _clock(store: SqliteStore) -> Finding:
     ahead_ms = newest[0].at - time.time_ns() // 1_000_000 if newest else 0
     if ahead_ms > CLOCK_SLACK_MS:
         late = f"The clock is {ahead_ms // 1000} s behind the newest record."
-        return Finding("clock", "warn", late, "Set it (NTP): ages and expiries are wrong until it has caught up.")
+        return Finding("clock", "warn", late, "Set it (NTP): ages and expiry times are wrong until it has caught up.")
     return _sane_clock()
 
 
 def _sane_clock() -> Finding:
     if time.time() < EARLIEST_S:
-        return Finding("clock", "fail", f"It says {time.strftime('%Y-%m-%d')}, which is long ago.", "Set it (NTP).")
+        return Finding("clock", "fail", f"It says {time.strftime('%Y-%m-%d')}, which is in the past.", "Set it (NTP).")
     return Finding("clock", "ok", time.strftime("%Y-%m-%d %H:%M:%S %Z"))
 
 
@@ -278,8 +288,8 @@ async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Findi
     cut = [session for session in await store.open_turns(apart_from=0) if session.owner not in running]
     if not left and not cut:
         return Finding("owners", "ok", "no process died unexpectedly")
-    turns = f" {count(len(cut), 'turn')} interrupted by that." if cut else ""
-    advice = "The running gateway takes care of it." if gateway_lives else "The next start takes care of it: interrupted work is resumed."
+    turns = f" {count(len(cut), 'turn')} interrupted." if cut else ""
+    advice = "The running gateway handles that." if gateway_lives else "The next start handles that: interrupted work is resumed."
     return Finding(
         "owners", "ok" if gateway_lives else "warn", f"{count(len(left), 'process', 'processes')} died unexpectedly.{turns}", advice
     )
@@ -291,7 +301,7 @@ async def _quarantine(lines: inspection.ReadingLines) -> Finding:
         return Finding(
             "quarantine",
             "warn",
-            f"{count(number, 'event')} could not be read and are in quarantine.",
+            f"{count(number, 'event')} could not be read (in quarantine).",
             "Check the disk; a backup may have them.",
         )
     return Finding("quarantine", "ok", "empty")
@@ -302,6 +312,6 @@ def _sandbox(settings: config.Config) -> Finding:
     return Finding(
         "sandbox",
         "warn",
-        "Terminal commands are not sandboxed: the demo agent on loopback only.",
-        "Anyone who can sign in runs commands as you: go back to 127.0.0.1." if open_to_others else "",
+        "Terminal commands are not sandboxed: use the demo agent on loopback only.",
+        "Anyone who can sign in can run commands as you: go back to 127.0.0.1." if open_to_others else "",
     )

@@ -13,7 +13,7 @@ HOME = "holdfast.home"
 
 def _remember_home(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value == "":
-        raise click.BadParameter("it is empty; name a folder.", ctx, param)
+        raise click.BadParameter("it is empty. Name a folder.", ctx, param)
     if value is not None:
         ctx.meta[HOME] = value  # Shared by the group and its commands: the one nearest to the command wins.
 
@@ -25,7 +25,7 @@ def home_option(function: F) -> F:
         expose_value=False,
         is_eager=True,
         callback=_remember_home,
-        help="The folder where this Holdfast keeps everything. [default: $HOLDFAST_HOME, or ~/.holdfast]",
+        help="The folder where Holdfast keeps everything. [default: $HOLDFAST_HOME, or ~/.holdfast]",
     )(function)
 
 
@@ -45,13 +45,13 @@ def keep_files_private() -> None:
 
 
 def chosen_home() -> str | None:
-    """What `--home` said, on either side of the command."""
+    """The folder given by `--home`, before or after the command."""
     ctx = click.get_current_context(silent=True)
     return ctx.meta.get(HOME) if ctx else None
 
 
 def home() -> Path:
-    """The home folder, whatever the other settings are: a wrong one must not keep `stop` from stopping."""
+    """The home folder, whatever the other settings are: a wrong setting must not prevent `stop`."""
     from holdfast.config import home_folder
 
     return home_folder(os.environ, chosen_home())

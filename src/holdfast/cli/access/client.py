@@ -1,4 +1,4 @@
-"""HTTP to the running gateway: requests, and the event stream of a session. The standard library's client, because it loads quickly."""
+"""HTTP to the running gateway: requests, and the event stream of a session. Uses the standard library's client, which loads quickly."""
 
 import http.client
 import json
@@ -16,17 +16,17 @@ from holdfast.config import read_token
 from holdfast.core.errors import Refused, Unavailable
 
 TIMEOUT_S = 15.0
-# The server sends a heartbeat every 15 s; three missed ones mean that nobody is there.
+# The server sends a heartbeat every 15 s; three missed ones mean that it is gone.
 SILENCE_S = 45.0
-# Addresses to listen on that cannot be called.
+# Addresses that a server can listen on but a client cannot call, and what to call instead.
 CALLED = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
-# We send the token of the home folder, which a gateway reads again within a second.
+# We send the token in the home folder; a gateway notices a new one within a second.
 REPLACED = "The running gateway does not accept the token in its home folder. Try again in a second; if that does not help, restart it."
 
 
 class Unreachable(Unavailable):
-    """The gateway's process is alive, or was a moment ago, and does not answer."""
+    """The gateway's process is alive, or was a moment ago, but does not answer."""
 
     code = "unreachable"
 
@@ -35,7 +35,7 @@ class Unreachable(Unavailable):
 
 
 class ApiError(Refused):
-    """The gateway answered, and the answer is no."""
+    """The gateway refused the request."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class StreamEvent(NamedTuple):
 
 
 class Client:
-    """One gateway at one address. Each request has a connection of its own, so that a restart between two costs nothing."""
+    """One gateway at one address. Each request has its own connection, so a restart between two requests does not matter."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url
@@ -73,7 +73,7 @@ class Client:
     def status(self) -> Status:
         found = statuses.read(self.get("/api/status"))
         if found is None:
-            raise Unreachable(self.url, "what it says about itself is no status")
+            raise Unreachable(self.url, "its status cannot be read")
         return found
 
     def session(self, session_id: str) -> dict[str, Any]:
@@ -103,14 +103,14 @@ class Client:
             connection.close()
 
     def events(self, session_id: str, *, after: str, until: float | None = None) -> Iterator[StreamEvent]:
-        """The events behind a cursor, then live ones. Ends when the server says so; raises `Unreachable` when it breaks off, and
-        `TimeoutError` when the monotonic time `until` has come.
+        """The events after a cursor, then live ones. Ends when the server says so; raises `Unreachable` when the connection breaks, and
+        `TimeoutError` at the monotonic time `until`.
         """
         connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         try:
             headers = self._headers | {"Accept": "text/event-stream", "Last-Event-ID": after}
             connection.request("GET", f"/api/sessions/{quote(session_id, safe='')}/events", headers=headers)
-            line = connection.sock  # The response takes it over; its timeout stays ours to set.
+            line = connection.sock  # The response takes it over, but we keep setting its timeout.
             response = connection.getresponse()
             if response.status != 200:
                 _checked(response.status, response.read())
@@ -168,14 +168,14 @@ def _checked(status: int, body: bytes) -> Response:
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         raise ApiError(
-            status, "unknown", f"The gateway answered {status}, which is not an answer of Holdfast. Does another program have its port?"
+            status, "unknown", f"Something answered with status {status}, but it is not Holdfast. Does another program have its port?"
         )
     raise ApiError(status, str(error.get("code")), str(error.get("message")))
 
 
 def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return "it is silent"
+        return "it does not respond"
     if isinstance(error, OSError):
         return (error.strerror or str(error)).lower()
     return "the connection broke off"

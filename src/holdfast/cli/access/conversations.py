@@ -1,4 +1,4 @@
-"""Conversations from wherever they can be had: the running gateway, or else the store of the home folder. Both give the same shapes."""
+"""Conversations from the running gateway or, without one, from the store of the home folder. Both return the same shapes."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ WHOLE_ID = re.compile(r"s_[a-z0-9]{16}")
 
 
 def page(home: Path, *, query: str, archived: bool, state: str | None, limit: int, before: str | None) -> dict[str, Any]:
-    """Summaries, newest first, at most 100 of them, and where the next page begins. `state` is one the list itself knows."""
+    """At most 100 summaries, newest first, and where the next page begins. `state` is one that the API can filter by."""
     limit, named = min(limit, MAX_PAGE), "true" if archived else None
     return _either(
         home,
@@ -26,7 +26,7 @@ def page(home: Path, *, query: str, archived: bool, state: str | None, limit: in
 
 
 def view(home: Path, key_or_id: str) -> dict[str, Any]:
-    """A session, whole. The gateway gives the newest page of a long conversation; the store has all of it."""
+    """A session with all its messages. Of a long conversation the gateway shows the newest page; the store has all of it."""
     found = _either(home, lambda client: client.session(session_id(home, key_or_id)), lambda store: offline.view(store, key_or_id))
     if found["earlier"] is None:
         return found
@@ -34,7 +34,7 @@ def view(home: Path, key_or_id: str) -> dict[str, Any]:
 
 
 def events(home: Path, key_or_id: str) -> list[dict[str, Any]]:
-    """A session's log up to now. The stream gives a snapshot in place of what was pruned; the store still has the records."""
+    """A session's log up to now. The stream shows a snapshot where pieces were pruned; the store still has the records."""
     found = _either(home, lambda client: _streamed(client, session_id(home, key_or_id)), lambda store: offline.events(store, key_or_id))
     if any(event["event"] == "snapshot" for event in found):
         return offline.read(home, lambda store, _: offline.events(store, key_or_id))
@@ -42,7 +42,7 @@ def events(home: Path, key_or_id: str) -> list[dict[str, Any]]:
 
 
 def session_id(home: Path, key_or_id: str) -> str:
-    """HTTP knows whole ids only. What a key points at now, and which ids begin alike, is read from the store while the gateway runs."""
+    """The API takes whole ids only. Keys, and beginnings of ids, are looked up in the store while the gateway runs."""
     if WHOLE_ID.fullmatch(key_or_id):
         return key_or_id
     try:
@@ -50,11 +50,11 @@ def session_id(home: Path, key_or_id: str) -> str:
     except (offline.NothingHere, offline.Unreadable):
         if ":" in key_or_id or key_or_id == offline.LAST:
             raise
-        return key_or_id  # The gateway knows better what is there.
+        return key_or_id  # The gateway may know it.
 
 
 def order(home: Path, key_or_id: str, what: str) -> Response:
-    """Has the running gateway do something with a conversation. Raises `NotRunning`."""
+    """Tells the running gateway to do something with a conversation. Raises `NotRunning`."""
     client = connect(home)
     return client.order(session_id(home, key_or_id), what)
 

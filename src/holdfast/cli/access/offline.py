@@ -1,6 +1,6 @@
-"""The conversations of a home folder without its gateway: the store's own port, for reading only.
+"""The conversations of a home folder without its gateway: read through the store's own port, and never changed.
 
-Gives the same shapes as the HTTP API, so that a command need not know which of the two it has.
+Returns the same shapes as the HTTP API, so that a command need not know where they come from.
 """
 
 import asyncio
@@ -35,9 +35,7 @@ class NothingHere(Refused):
     code = "nothing_here"
 
     def __init__(self, home: Path) -> None:
-        super().__init__(
-            f"There are no conversations in {home}: it has no database yet. Is it the right --home? `holdfast serve` makes one."
-        )
+        super().__init__(f"There are no conversations in {home}: it has no database yet. Is --home right? `holdfast serve` creates one.")
 
 
 class Unreadable(Unavailable):
@@ -52,7 +50,7 @@ class NoSuchConversation(Refused):
     code = "not_found"
 
     def __init__(self, name: str) -> None:
-        what = "is no conversation yet" if name == LAST else f"is no conversation {name!r} here"
+        what = "are no conversations yet" if name == LAST else f"is no conversation {name!r} here"
         super().__init__(f"There {what}. `holdfast sessions` lists them.")
 
 
@@ -68,7 +66,7 @@ class Ambiguous(Refused):
 
 
 def read(place: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
-    """What `use` finds in the store. Works while a gateway runs; changes nothing. Raises `NothingHere`, `Unreadable`."""
+    """What `use` returns from the store. Works while a gateway runs; changes nothing. Raises `NothingHere`, `Unreadable`."""
     path = place / DATABASE
     if not path.is_file():
         raise NothingHere(place)
@@ -91,12 +89,12 @@ async def _check_schema(lines: ReadingLines, path: Path) -> None:
     if found > SCHEMA_VERSION:
         raise Refused(f"{path} has schema {found}; this Holdfast knows up to {SCHEMA_VERSION}. Use the newer Holdfast that wrote it.")
     if found < SCHEMA_VERSION:
-        raise Refused(f"{path} has schema {found}, older than this Holdfast's {SCHEMA_VERSION}. `holdfast serve` brings it up to date.")
+        raise Refused(f"{path} has schema {found}, but this Holdfast needs {SCHEMA_VERSION}. `holdfast serve` upgrades it.")
 
 
 async def resolve(store: SqliteStore, name: str) -> str:
-    """The id of the conversation that `name` means: a key's current one, an id, the beginning of an id with or without its `s_`, or
-    `last`, the one that changed last. Raises `NoSuchConversation`, `Ambiguous`.
+    """The id of the conversation that `name` means: a session key (its current conversation), an id, the beginning of an id with or
+    without its `s_`, or `last` (the one that changed last). Raises `NoSuchConversation`, `Ambiguous`.
     """
     if name == LAST:
         newest = (await store.sessions(limit=1)).sessions
@@ -135,12 +133,12 @@ async def summaries(store: SqliteStore, *, query: str, limit: int, before: str |
 
 
 async def _owners_alive(store: SqliteStore) -> set[int]:
-    """The owners whose process is alive. A turn of any other owner was interrupted, though nobody has recorded that yet."""
+    """The owners whose process is alive. Turns of other owners were interrupted, even if that is not recorded yet."""
     locks = OwnerLocks(home())
     return {owner.id for owner in await store.owners() if locks.alive(owner.name)}
 
 
-def _is_cut(session: Session, living: set[int]) -> bool:
+def _is_interrupted(session: Session, living: set[int]) -> bool:
     return session.turn_state is TurnState.RUNNING and session.owner not in living
 
 
@@ -148,13 +146,13 @@ async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
     session = await _living(store, key_or_id)
     transcript = await store.transcript(session)
     living = await _owners_alive(store)
-    if _is_cut(session, living):
+    if _is_interrupted(session, living):
         transcript.turns[-1].state = TurnState.INTERRUPTED
     return _told(conversation.session(session, transcript, conversation.WHOLE), session, living)
 
 
 async def events(store: SqliteStore, key_or_id: str) -> list[dict[str, Any]]:
-    """The log of a session as its event stream gives it."""
+    """The log of a session, as its event stream shows it."""
     session = await _living(store, key_or_id)
     found: list[dict[str, Any]] = []
     after = 0
@@ -165,7 +163,7 @@ async def events(store: SqliteStore, key_or_id: str) -> list[dict[str, Any]]:
 
 
 def _told(view: views.SummaryView, session: Session, living: set[int]) -> dict[str, Any]:
-    if _is_cut(session, living):
+    if _is_interrupted(session, living):
         view.state = "interrupted"
     told: dict[str, Any] = to_builtins(view)
     return told

@@ -1,4 +1,4 @@
-"""Which gateway serves a home folder. Its status file is believed only when the process it names still lives."""
+"""Which gateway serves a home folder. Its status file counts only while the process it names is alive."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ class NotRunning(Unavailable):
 
 
 class Found(NamedTuple):
-    """What the status file says, if there is one, and whether its process lives. `hung_s`: for how long it has given no sign of life."""
+    """The status file, if there is one, and whether its process is alive. `hung_s`: how long it has given no sign of life."""
 
     status: Status | None
     lives: bool
@@ -36,7 +36,7 @@ def find(home: Path) -> Found:
 
 
 def _silent_s(home: Path, status: Status) -> float:
-    """The process touches its owner's lock every second while its event loop answers; 0 where that is recent enough, or not known."""
+    """The process touches its owner's lock every second while its event loop works. 0 if that was recently, or is unknown."""
     try:
         silent_s = time.time() - (home / locks.OWNERS / str(status.owner)).stat().st_mtime
     except OSError:
@@ -45,8 +45,8 @@ def _silent_s(home: Path, status: Status) -> float:
 
 
 class Chain:
-    """Everything that lives on a home now, and whatever takes the place of one of those later. A gateway that is started later is not part
-    of it. `at_work`: those of what was `left` that do not only wait for others, or are about to be gone.
+    """Every process that is alive on a home now, and those that take over from one of them later. A gateway that is started later does not
+    belong to it. `at_work`: the processes in `left` that do more than wait for the others.
     """
 
     def __init__(self, home: Path, status: Status | None) -> None:
@@ -56,7 +56,7 @@ class Chain:
         self._named = [each.process for each in (status, *status.retiring)] if status else []
 
     def left(self) -> list[ProcessId]:
-        """What of it still lives, the one that serves first."""
+        """The processes that are still alive, the serving one first."""
         living = locks.living(self._home)
         self._names |= {found.name for found in living if found.after in self._names}
         known = [found for found in living if found.name in self._names and found.process is not None]

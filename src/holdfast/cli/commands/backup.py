@@ -16,19 +16,19 @@ class Damaged(Refused):
     code = "backup_damaged"
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"The copy is not sound and was thrown away: {found}. `holdfast doctor` checks the original.")
+        super().__init__(f"The copy is damaged and was deleted: {found}. `holdfast doctor` checks the original.")
 
 
 @click.command("backup")
 @home_option
 @path_argument
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @json_option
 def command(path: Path, force: bool, as_json: bool) -> None:
-    """Copy all conversations to a file, also while the gateway runs.
+    """Copy all conversations to a file, even while the gateway runs.
 
-    PATH is the file, or a folder, in which the file is named after the time. The copy is checked before it takes its name.
-    `holdfast restore` puts it back.
+    PATH is the file, or a folder: then the file is named after the current time. The copy is checked before it gets its name. `holdfast
+    restore` puts it back.
     """
     from holdfast import files
     from holdfast.cli.access import offline
@@ -58,7 +58,7 @@ def _target(path: Path, force: bool) -> Path:
     if target.exists() and original.exists() and target.samefile(original):
         raise Refused(f"{target} is the database itself. Name another file.")
     if target.exists() and not force:
-        raise Refused(f"{target} is there already. Name another file, or replace it with --force.")
+        raise Refused(f"{target} already exists. Name another file, or replace it with --force.")
     if not target.parent.is_dir():
         raise Refused(f"There is no folder {target.parent}. Make it first.")
     return target

@@ -1,4 +1,4 @@
-"""`holdfast config`: the settings in force and where each came from."""
+"""`holdfast config`: the settings and where each one comes from."""
 
 import os
 
@@ -13,10 +13,10 @@ from holdfast.cli.terminal.output import print_json
 @home_option
 @json_option
 def command(as_json: bool) -> None:
-    """Show the settings in force and where each came from.
+    """Show the settings and where each one comes from.
 
-    An option on the command line wins over a HOLDFAST_* variable, that over config.toml in the home folder, that over the default. A
-    running gateway may have been started with other settings; a change takes effect at its next start.
+    Command-line options win over HOLDFAST_* variables, those over config.toml in the home folder, and that over the defaults. A running
+    gateway may have been started with other settings; changes take effect at its next start.
     """
     from holdfast import config
 

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: checks everything a gateway depends on, and says what to do about what is wrong."""
+"""`holdfast doctor`: checks everything the gateway needs, and says how to fix what is wrong."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @home_option
 @json_option
 def command(as_json: bool) -> int:
-    """Check everything a gateway depends on, and say what to do.
+    """Check everything the gateway needs, and say what to do.
 
-    Changes nothing; works with and without a running gateway. Exit code 1 when something fails.
+    Changes nothing; works with and without a running gateway. Exit code 1 if a check fails.
     """
     from holdfast.cli import doctor
 

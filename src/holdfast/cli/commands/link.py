@@ -14,7 +14,7 @@ from holdfast.cli.terminal.output import note, print_json
 @home_option
 @json_option
 def command(as_json: bool) -> None:
-    """Print a fresh link to the page that signs one browser in.
+    """Print a new link to the web page that signs one browser in.
 
     The link works once, within five minutes. `holdfast open` also opens it. Needs a running gateway.
     """
@@ -35,7 +35,7 @@ def fresh(place: Path) -> dict[str, Any]:
     made = client.post("/api/login/codes").body
     parts = urlsplit(running.require(place).public_url or client.url)
     named = CALLED.get(parts.hostname or "")
-    if named:  # It listens on every address; this machine's own is the one that surely leads there.
+    if named:  # It listens on every address; the loopback address always works here.
         parts = parts._replace(netloc=f"{f'[{named}]' if ':' in named else named}:{parts.port}")
     return {"url": urlunsplit(parts._replace(path="/", fragment=f"code={made['code']}")), "expires_in_s": made["expires_in_s"]}
 

@@ -25,10 +25,10 @@ class NoLog(Refused):
 
 @click.command("logs")
 @home_option
-@click.option("--lines", type=click.IntRange(min=0), default=50, show_default=True, metavar="N", help="How many of the last lines.")
-@click.option("--follow", "-f", is_flag=True, help="Continue with new lines, until Ctrl-C.")
+@click.option("--lines", type=click.IntRange(min=0), default=50, show_default=True, metavar="N", help="How many lines.")
+@click.option("--follow", "-f", is_flag=True, help="Show new lines as they come, until Ctrl-C.")
 def command(lines: int, follow: bool) -> None:
-    """Show the log of the gateway: the last lines of holdfast.log in the home folder.
+    """Show the gateway's log: the last lines of holdfast.log in the home folder.
 
     The lines are shown as they were written, as text or JSON. Works with and without a running gateway.
     """
@@ -50,7 +50,7 @@ def command(lines: int, follow: bool) -> None:
 
 
 def _end(path: Path, lines: int) -> deque[str]:
-    """Of the file that was full before this one."""
+    """From the previous log file."""
     try:
         with path.open(errors="replace") as file:
             return deque(file, lines)
@@ -59,7 +59,7 @@ def _end(path: Path, lines: int) -> deque[str]:
 
 
 def _added(path: Path, file: TextIO) -> Iterator[str]:
-    """Without an end. A full file is replaced by a new one of the same name, which is read from its beginning."""
+    """Never ends. A full file is replaced by a new one of the same name, which is read from its start."""
     while True:
         if text := file.read():
             yield text

@@ -18,9 +18,9 @@ STARTS_S = 3.0
 @home_option
 @json_option
 def command(as_json: bool) -> None:
-    """Open the page in a browser, signed in.
+    """Open the web page in a browser, signed in.
 
-    Prints a fresh link, which works once, within five minutes. At a terminal with a display the link is also opened. Needs a running
+    Prints a new link, which works once, within five minutes. At a terminal with a display it also opens the link. Needs a running
     gateway.
     """
     from holdfast.cli.commands import link

@@ -11,11 +11,11 @@ from holdfast.cli.terminal.output import print_json, say
 @home_option
 @json_option
 @click.option("--for", "for_s", type=click.FloatRange(min=1, max=86400), default=3600.0, show_default=True, metavar="S", help="Seconds.")
-@click.option("--holder", default="the command line", show_default=True, help="Who paused it, for people who wonder.")
+@click.option("--holder", default="the command line", show_default=True, help="Who paused it; shown to anyone who asks.")
 def command(as_json: bool, for_s: float, holder: str) -> None:
-    """Start no turn for a while. Running turns continue; messages are kept and answered after the pause.
+    """Start no turns for a while. Running turns continue; messages are saved and answered after the pause.
 
-    A pause ends by itself, so a forgotten one does no harm. It outlives a restart. `holdfast unpause` ends it now.
+    A pause ends by itself, so a forgotten one does no harm. It lasts across restarts. `holdfast unpause` ends it now.
     """
     from datetime import datetime
 

@@ -20,7 +20,7 @@ class NotBack(Unavailable):
 
     def __init__(self, pid: int) -> None:
         super().__init__(
-            f"Process {pid} ended so that its supervisor starts it again, but nothing did within {took(PATIENCE_S)}. "
+            f"Process {pid} ended so that its supervisor would start it again, but no new one came up within {took(PATIENCE_S)}. "
             "Look at the supervisor's log, or start it with `holdfast serve`."
         )
 
@@ -31,9 +31,9 @@ class NotBack(Unavailable):
 def command(as_json: bool) -> None:
     """Restart the gateway without interrupting a turn.
 
-    The new process starts while the old one serves, checks itself, and takes over; running turns finish in the old one. Where that is not
-    possible (in a container, under launchd), the gateway ends and its supervisor starts it again; interrupted turns are resumed. Exit code
-    1 when the new process did not take over: the old one still serves, and the message says why.
+    A new process starts, checks itself and takes over; running turns finish in the old one. Where that is not possible (in a container,
+    under launchd), the gateway ends and its supervisor starts it again; interrupted turns are then resumed. Exit code 1 if the new process
+    did not take over: the old one still serves, and the message says why.
     """
     restarted, took_s = restart()
     if as_json:
@@ -43,7 +43,7 @@ def command(as_json: bool) -> None:
 
 
 def restart() -> tuple[dict[str, Any], float]:
-    """What became of it, and how long it took."""
+    """The result, and how long it took."""
     from holdfast.cli.access.client import connect
 
     began = time.monotonic()

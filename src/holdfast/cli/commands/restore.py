@@ -1,4 +1,4 @@
-"""`holdfast restore`: a backup takes the place of the conversations of a home folder."""
+"""`holdfast restore`: a backup replaces the conversations of a home folder."""
 
 import contextlib
 import fcntl
@@ -30,10 +30,10 @@ class InUse(Held):
 @click.option("--damaged", is_flag=True, help="Restore a backup even if events in it are damaged.")
 @json_option
 def command(path: Path, damaged: bool, as_json: bool) -> None:
-    """Put a backup in the place of all conversations.
+    """Replace all conversations with a backup.
 
-    PATH is a file that `holdfast backup` made. It is checked first; the gateway must not run. The conversations that are there are kept in
-    a folder named replaced-TIME in the home folder. Work that ran when the backup was made is taken up as after an interruption.
+    PATH is a file that `holdfast backup` made. It is checked first; the gateway must not run. The current conversations are kept in a
+    folder named replaced-TIME in the home folder. Turns that were running when the backup was made count as interrupted.
     """
     from holdfast.config import prepare_home
     from holdfast.store.sqlite.restoring import restore
@@ -57,19 +57,23 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
     made = f", last changed {datetime.fromtimestamp(done.newest_at / 1000):%Y-%m-%d %H:%M:%S}" if done.newest_at else ""
     say(f"Restored {count(done.sessions, 'conversation')} from {path}{made}.")
     if done.interrupted:
-        say(f"{count(done.interrupted, 'turn')} ran when it was made; the next start decides what happens to them.")
+        one = done.interrupted == 1
+        say(
+            f"{count(done.interrupted, 'turn')} {'was' if one else 'were'} running when the backup was made; the next start decides "
+            f"whether {'it continues' if one else 'they continue'}."
+        )
     if done.unsure or done.dropped:
         then = "are sent again with the words “may be a repeat”" if done.unsure else "are too old to be sent again"
         say(f"{count(done.unsure + done.dropped, 'reply', 'replies')} had not been sent yet: they {then}.")
     if done.damaged:
-        say(f"{count(done.damaged, 'event')} in it could not be read and are shown as damaged.")
-    say(f"What was there before is in {done.aside}." if done.aside else "There were no conversations before.")
+        say(f"{count(done.damaged, 'event')} in the backup could not be read and {'is' if done.damaged == 1 else 'are'} shown as damaged.")
+    say(f"The previous conversations are in {done.aside}." if done.aside else "There were no conversations before.")
     say("Start the gateway with `holdfast serve`.")
 
 
 @contextlib.contextmanager
 def _nobody_serving(folder: Path) -> Iterator[None]:
-    """By the operating system's locks: nothing serves this home, or finishes turns of it, and nothing starts to."""
+    """Holds the lock of the home, so that nothing serves it or finishes its turns, and nothing starts to."""
     from holdfast import locks
 
     descriptor = os.open(folder / locks.SERVING, os.O_CREAT | os.O_RDWR, 0o600)

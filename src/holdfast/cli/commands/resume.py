@@ -14,9 +14,9 @@ from holdfast.cli.terminal.output import say
 def command(key_or_id: str | None, everything: bool) -> None:
     """Go back to a conversation, or leave safe mode.
 
-    KEY_OR_ID is a session id, its beginning, `last`, or a session key. The conversation becomes its key's current one, its suspension is
-    lifted, and its turn continues if one was interrupted; the conversation it replaces is kept. With --all instead, safe mode ends. Needs a
-    running gateway.
+    KEY_OR_ID is a session id, its beginning, `last`, or a session key. The conversation becomes the current one of its chat, its
+    suspension is lifted, and its interrupted work continues. The conversation it replaces is kept. With --all instead, safe mode ends.
+    Needs a running gateway.
     """
     if everything == (key_or_id is not None):
         raise click.UsageError("Name one conversation, or say --all.")
@@ -32,8 +32,8 @@ def _resume(key_or_id: str) -> None:
     moved = conversations.order(home(), key_or_id, "resume").body
     session_id = moved["session_id"]
     if not moved["changed"]:
-        say(f"There is nothing to resume: {session_id} is the current conversation of its key, is not suspended, and was not interrupted.")
-    elif moved["goes_on"]:
+        say(f"There is nothing to resume: {session_id} is the current conversation of its chat, is not suspended, and was not interrupted.")
+    elif moved["continues"]:
         say(f"Resumed {session_id}. The interrupted work continues; `holdfast show {session_id}` shows it.")
     else:
         say(f"Resumed {session_id}. Its next message continues from there.")
@@ -43,12 +43,12 @@ def _leave_safe_mode() -> None:
     from holdfast.cli.access.client import connect
 
     client = connect(home())
-    before = client.get("/api/status")
+    before = client.status()
     client.post("/api/admin/resume")
-    pending = before["pending"]
+    pending = before.pending
     told = f" {count(pending, 'conversation')} {'is' if pending == 1 else 'are'} pending" if pending else ""
-    if before["safe_mode"]:
-        say(f"Safe mode is over.{told and f'{told} and decided now, one at a time.'}")
+    if before.safe_mode:
+        say(f"Safe mode is over.{told and f'{told}; what happens to them is decided now, one at a time.'}")
     else:
         say(f"The gateway is not in safe mode, so there is nothing to leave.{told and f'{told}.'}")
     if pending:

@@ -31,8 +31,8 @@ class Sentence(click.Command):
 @click.argument("key_or_id")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--wait/--no-wait", default=True, help="Wait for the answer and print it. [default: --wait]")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="S", help="Stop waiting after this long. The turn continues.")
-@click.option("--client-id", metavar="ID", help="Names this message: sending it again under the same name sends nothing twice.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="S", help="Stop waiting after S seconds. The turn continues.")
+@click.option("--client-id", metavar="ID", help="A name for this message. Sending it again under the same name does not send it twice.")
 @json_option
 def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float | None, client_id: str | None, as_json: bool) -> int:
     """Send a message and print the answer as it is written.
@@ -40,8 +40,8 @@ def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float 
     KEY_OR_ID is a session id, its beginning, `last`, or a session key; `new` starts a conversation. TEXT is the message, in quotes or as
     several words; `-` reads it from standard input. A command such as /status, /new or /help is answered by the gateway itself.
 
-    The answer goes to standard output, everything else to standard error. A restart of the gateway in the middle does no harm. Exit code
-    1 when the turn failed or was cancelled. When the agent asks something, the question is printed: answer it with another `send`.
+    The answer goes to standard output, everything else to standard error. If the gateway restarts in the middle, the answer continues. Exit
+    code 1 if the turn failed or was cancelled. If the agent asks a question, it is printed: answer it with another `send`.
     """
     from holdfast.cli.messages.following import Note
     from holdfast.cli.messages.sending import Sending
@@ -54,7 +54,7 @@ def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float 
         if as_json:
             print_json({"session_id": sent.session_id, "message_id": sent.message_id})
         else:
-            say(f"{sent.waits or 'Sent.'} `holdfast show {sent.session_id}` shows what becomes of it.")
+            say(f"{sent.waits or 'Sent.'} `holdfast show {sent.session_id}` shows the answer.")
         return 0
     if key_or_id != sent.session_id:
         printer.put(Note(f"Session {sent.session_id}"))
@@ -82,7 +82,7 @@ def _is_well(following: "Following") -> bool:
 def _what_went_wrong(following: "Following", session_id: str) -> str:
     if following.outcome is None:
         todo = (
-            f"`holdfast resume {session_id}` continues it as it was, `holdfast send {session_id} TEXT` continues from it with a new message"
+            f"`holdfast resume {session_id}` continues it, `holdfast send {session_id} TEXT` continues the conversation with a new message"
         )
         return f"The turn was interrupted and does not continue by itself ({following.left}). {todo}."
     why = f": {following.error.rstrip('.')}" if following.error else ""
@@ -102,7 +102,7 @@ def _text(text: str) -> str:
 
 
 class Printer:
-    """The answer on standard output, as it comes; notes on standard error, on lines of their own. A pipe gets only the answer, as it is."""
+    """The answer goes to standard output as it comes, notes to standard error on their own lines. A pipe gets only the answer."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet

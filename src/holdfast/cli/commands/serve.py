@@ -27,18 +27,16 @@ class Port(click.ParamType[int]):
 @home_option
 @click.option("--port", type=Port(), metavar="N", help="The port to listen on; 0 takes a free one. [default: 8420]")
 @click.option("--host", metavar="H", help="The address to listen on. [default: 127.0.0.1]")
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="How the log looks. [default: text]")
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="The least important level to write. [default: info]"
-)
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="The format of the log. [default: text]")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="The lowest level to write. [default: info]")
 def command(port: int | None, host: str | None, log_format: str | None, log_level: str | None) -> int:
-    """Run the gateway here, until it is told to stop.
+    """Run the gateway in the foreground until it is stopped.
 
-    Prints the address of the page and its process id. Ctrl-C, SIGTERM and `holdfast stop` stop it; a turn that is interrupted by that
-    continues at the next start.
+    Prints the address of the web page and the process id. Ctrl-C, SIGTERM and `holdfast stop` stop it. Turns that this
+    interrupts continue at the next start.
 
-    The log goes to holdfast.log in the home folder (`holdfast logs` shows it) and to standard error. At a terminal standard error gets only
-    warnings, unless a log level is set.
+    The log goes to holdfast.log in the home folder (`holdfast logs` shows it) and to standard error. At a terminal, standard error gets
+    only warnings, unless a log level is set.
     """
     from holdfast import config
 
@@ -46,7 +44,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     try:
         settings, sources = config.explain(os.environ, home=chosen_home(), overrides=overrides)
     except config.BadConfig as error:
-        if SUCCESSION in os.environ:  # Whoever started this process to take over from it waits for a word.
+        if SUCCESSION in os.environ:  # The process that started this one to take over waits for its word.
             from holdfast import main
 
             main.decline(str(error))
@@ -63,12 +61,12 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
 
 
 def _lead_to_the_one_that_serves() -> None:
-    """A person who starts it a second time mostly wants to get in."""
+    """Someone who starts it a second time usually wants to open the page."""
     from holdfast.cli.commands import link
     from holdfast.core.errors import HoldfastError
 
     try:
         made = link.fresh(home())
     except HoldfastError:
-        return  # The port is another program's, or the other gateway is just ending: that was said.
+        return  # Another program has the port, or the other gateway is just ending: that was reported already.
     click.echo(f"\n  open  {made['url']}\n        ({link.lasts(made)})\n", err=True)

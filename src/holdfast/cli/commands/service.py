@@ -1,4 +1,4 @@
-"""`holdfast service`: lets the operating system run the gateway: start it with the machine, and again when it dies."""
+"""`holdfast service`: lets the operating system run the gateway: start it at boot, and again when it dies."""
 
 import os
 import subprocess
@@ -28,8 +28,8 @@ def _service_options(function: F) -> F:
     for option in (
         json_option,
         click.option("--name", metavar="NAME", default="holdfast", show_default=True, help="The name of the service."),
-        click.option("--system", "scope", flag_value="system", help="The machine's own service; needs root."),
-        click.option("--user", "scope", flag_value="user", help="A service of your own, which needs no root. [default]"),
+        click.option("--system", "scope", flag_value="system", help="A service of the machine; needs root."),
+        click.option("--user", "scope", flag_value="user", help="A service of your own; needs no root. [default]"),
         home_option,
     ):
         function = option(function)
@@ -39,21 +39,21 @@ def _service_options(function: F) -> F:
 @click.group("service")
 @home_option
 def command() -> None:
-    """Let the system run the gateway: start it with the machine, and again when it dies.
+    """Let the system run the gateway: start it at boot, and again when it dies.
 
-    Works with systemd. For launchd it writes the file and says how to use it; that was never tried. A container usually has
-    no service manager: docs/service.md says what to do there.
+    Works with systemd. For launchd it writes the file and says how to use it; this has never been tested on macOS. A container usually has
+    no service manager: see docs/service.md.
     """
 
 
 @command.command("install")
 @_service_options
-@click.option("--run-as", metavar="USER", help="Who runs it, with --system. [default: the user who called sudo]")
+@click.option("--run-as", metavar="USER", help="The user who runs it, with --system. [default: the user who called sudo]")
 def install(scope: str | None, name: str, as_json: bool, run_as: str | None) -> int:
     """Write the service, enable it, start it, and check that it is up.
 
-    Settings come from config.toml in the home folder; variables that are set here do not reach the service. Run it again after an
-    upgrade or a change of the drain timeout. Exit code 1 when it did not come up; it is then stopped and disabled.
+    The service reads its settings from config.toml in the home folder; it does not see the variables that are set here. Run this again
+    after an upgrade or a change of the drain timeout. Exit code 1 if it does not come up; it is then stopped and disabled.
     """
     from holdfast import config
     from holdfast.cli import service
@@ -73,12 +73,14 @@ def install(scope: str | None, name: str, as_json: bool, run_as: str | None) -> 
     if as_json:
         print_json({"installed": True, "lingers": lingers} | _facts(installation, shown, []))
         return 0
-    click.echo(f"Installed {name} ({installation.path}); it starts {'at your login' if lingers is False else 'with the machine'}.")
+    click.echo(f"Installed {name} ({installation.path}); it starts {'when you log in' if lingers is False else 'at boot'}.")
     _say_up(installation, wanted.home, shown)
     if lingers is False:
-        note("It ends when you log out. To keep it: `sudo loginctl enable-linger $USER`.")
+        note("It stops when you log out. To keep it running: `sudo loginctl enable-linger $USER`.")
     for variable in left_behind(os.environ, [f"HOLDFAST_{setting.upper()}" for setting in config.SETTINGS]):
-        note(f"{variable} is set here and does not reach the service: write {variable.removeprefix('HOLDFAST_').lower()} into config.toml.")
+        note(
+            f"{variable} is set here, but the service does not see it: write {variable.removeprefix('HOLDFAST_').lower()} into config.toml."
+        )
     return 0
 
 
@@ -103,7 +105,7 @@ def uninstall(scope: str | None, name: str, as_json: bool) -> int:
 def start(scope: str | None, name: str, as_json: bool) -> int:
     """Start the service, and check that it is up.
 
-    In a container that waits because the gateway was stopped, this takes the stop back.
+    In a container that waits because the gateway was stopped, this undoes the stop.
     """
     from holdfast.cli import service
 
@@ -119,9 +121,9 @@ def start(scope: str | None, name: str, as_json: bool) -> int:
 @command.command("stop")
 @_service_options
 def stop(scope: str | None, name: str, as_json: bool) -> int:
-    """Stop the service and wait until it is gone. It starts again with `holdfast service start`, or with the machine.
+    """Stop the service and wait until it is gone. It starts again with `holdfast service start`, or at boot.
 
-    A turn that is interrupted by this continues at the next start.
+    Turns that this interrupts continue at the next start.
     """
     from holdfast.cli import service
 
@@ -141,11 +143,11 @@ def stop(scope: str | None, name: str, as_json: bool) -> int:
 
 @command.command("restart")
 @_service_options
-@click.option("--full", is_flag=True, help="Stop it and start it again, which interrupts running turns; they are resumed.")
+@click.option("--full", is_flag=True, help="Stop and start it; this interrupts running turns, which are then resumed.")
 def restart(scope: str | None, name: str, as_json: bool, full: bool) -> int:
-    """Let a new process take over from the running one, without interrupting a turn.
+    """Restart without interrupting a turn: a new process takes over from the running one.
 
-    Exit code 1 when the new one did not take over; the old one still serves.
+    Exit code 1 if the new one did not take over; the old one still serves.
     """
     from holdfast.cli import service
 
@@ -160,9 +162,9 @@ def restart(scope: str | None, name: str, as_json: bool, full: bool) -> int:
 @command.command("status")
 @_service_options
 def status(scope: str | None, name: str, as_json: bool) -> int:
-    """Say whether the service is installed and up, and whether its unit is still right.
+    """Show whether the service is installed and running, and whether its unit file is up to date.
 
-    Exit code 0 when it is up, 1 when it is not.
+    Exit code 0 if it is up, 1 if not.
     """
     from holdfast.cli import service
     from holdfast.install import standing
@@ -183,7 +185,7 @@ def status(scope: str | None, name: str, as_json: bool) -> int:
         ("state", click.style(shown.active, fg="green" if missing is None else "yellow") + (f": {missing}" if missing else "")),
         ("process", str(shown.main_pid or "none")),
         ("restarts", f"{shown.restarts} by systemd since it was started"),
-        ("starts", {"enabled": "by itself", "disabled": "only when asked to"}.get(shown.enabled, shown.enabled or "not known")),
+        ("starts", {"enabled": "at boot", "disabled": "only by hand"}.get(shown.enabled, shown.enabled or "not known")),
         ("home", described.home if described else "not known"),
         ("unit", str(installation.path)),
     ]
@@ -191,14 +193,14 @@ def status(scope: str | None, name: str, as_json: bool) -> int:
     for finding in findings:
         click.echo("\n".join(["", *wrap(as_typed(finding), "")]))
     if missing and not findings:
-        say("\n`holdfast service start` starts it; `holdfast service logs` says what happened.")
+        say("\n`holdfast service start` starts it; `holdfast service logs` shows what happened.")
     return 1 if missing else 0
 
 
 @command.command("logs")
 @_service_options
 @click.option("--lines", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How many lines.")
-@click.option("--follow", is_flag=True, help="Continue with new lines, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Show new lines as they come, until Ctrl-C.")
 def logs(scope: str | None, name: str, as_json: bool, lines: int, follow: bool) -> int:
     """Show what the service wrote to the journal."""
     from holdfast.cli import service
@@ -230,14 +232,14 @@ def _start_in_container(as_json: bool) -> int:
     while not (gateway := service.look(home())).answers:
         if time.monotonic() >= deadline:
             raise Refused(
-                f"The stop was taken back, but no gateway came up on {home()} within {COMES_UP_S:.0f} s. Its container's log says why."
+                f"The stop was undone, but no gateway came up on {home()} within {COMES_UP_S:.0f} s. The container's log says why."
             )
         time.sleep(LOOK_S)
     pid = gateway.status.pid if gateway.status else None
     if as_json:
         print_json({"up": True, "pid": pid})
     else:
-        click.echo(f"The stop was taken back, and the container has started the gateway (process {pid}).")
+        click.echo(f"The stop was undone, and the container has started the gateway (process {pid}).")
     return 0
 
 
@@ -253,7 +255,7 @@ def _write_untried(name: str) -> int:
     path = Path.home() / "Library" / "LaunchAgents" / f"{name}.plist"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(launchd.plist(wanted), encoding="utf-8")
-    click.echo(f"Wrote {path}. Nothing is started yet: this was never tried on macOS.")
+    click.echo(f"Wrote {path}. Nothing is started yet: this has never been tested on macOS.")
     say(service.by_hand(name))
     return 0
 
@@ -288,4 +290,4 @@ def _report(installation: "Installation", place: str, shown: "Shown", as_json: b
 def _say_up(installation: "Installation", place: str, shown: "Shown") -> None:
     gateway = installation.gateway(place)
     url = gateway.status.url if gateway.status else None
-    click.echo(f"It is up: systemd calls it {shown.active}, its process {shown.main_pid} answers at {url}, and status.json names the same.")
+    click.echo(f"It is up: systemd reports it as {shown.active}, and process {shown.main_pid} answers at {url}.")

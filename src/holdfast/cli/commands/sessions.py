@@ -9,7 +9,7 @@ from holdfast.cli.options import home, home_option, json_option
 from holdfast.cli.terminal.layout import ago, moment, one_line, short, table
 from holdfast.cli.terminal.output import as_typed, print_json
 
-# The list itself can be asked for these; the others are searched for in it.
+# The list can filter by these; the others are searched for in its pages.
 LISTED = ("suspended", "pending", "running", "waiting", "deleted")
 STATES = (*LISTED, "queued", "interrupted", "idle")
 COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "pending": "yellow", "interrupted": "red", "suspended": "red"}
@@ -17,16 +17,16 @@ COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "pending":
 
 @click.command("sessions")
 @home_option
-@click.option("--query", default="", metavar="Q", help="Only those whose title or messages have these words.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="At most this many.")
-@click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
-@click.option("--archived", is_flag=True, help="The archived ones instead of the others.")
+@click.option("--query", default="", metavar="Q", help="Only conversations with these words in the title or messages.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="How many at most.")
+@click.option("--state", type=click.Choice(STATES), help="Only conversations in this state.")
+@click.option("--archived", is_flag=True, help="Archived conversations instead.")
 @json_option
 def command(query: str, limit: int, state: str | None, archived: bool, as_json: bool) -> None:
     """List conversations, newest first.
 
-    A pending conversation was interrupted and has not recovered yet; the next message to a suspended one starts a new one. For both the
-    list says why. Works with and without a running gateway.
+    A pending conversation was interrupted and has not recovered yet. The next message to a suspended conversation starts a new one. The
+    list says why a conversation is pending or suspended. Works with and without a running gateway.
     """
     found, more = _find(query, limit, state, archived)
     if as_json:
@@ -44,7 +44,7 @@ def command(query: str, limit: int, state: str | None, archived: bool, as_json: 
 
 
 def _find(query: str, limit: int, state: str | None, archived: bool) -> tuple[list[dict[str, Any]], bool]:
-    """Up to `limit` of them, and whether there may be more. A turn that the store takes for running may be nobody's by now."""
+    """Up to `limit` conversations, and whether there may be more. A turn that the store calls running may belong to a dead process."""
     from holdfast.cli.access import conversations
 
     found: list[dict[str, Any]] = []

@@ -19,10 +19,10 @@ MAX_RESULT_LINES = 12
 @click.command("show")
 @home_option
 @click.argument("key_or_id")
-@click.option("--events", "as_events", is_flag=True, help="Show the log, event by event, instead of the conversation.")
+@click.option("--events", "as_events", is_flag=True, help="Show the log event by event instead of the conversation.")
 @json_option
 def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
-    """Show one conversation: its state, messages, tool calls, interruptions and what was decided about them, and its turns.
+    """Show one conversation: its state, messages, tool calls, interruptions (and what was decided about them) and turns.
 
     KEY_OR_ID is a session id, its beginning, `last`, or a session key such as agent:main:telegram:dm:123. Works with and without a running
     gateway.
@@ -96,7 +96,7 @@ def _call(call: dict[str, Any]) -> list[str]:
         shown = result.splitlines()
         lines += [click.style(line, dim=True) for text in shown[:MAX_RESULT_LINES] for line in wrap(text, "    ")]
         if len(shown) > MAX_RESULT_LINES:
-            lines.append(click.style(f"    ... {len(shown) - MAX_RESULT_LINES} more lines (--json has them)", dim=True))
+            lines.append(click.style(f"    ... {len(shown) - MAX_RESULT_LINES} more lines (use --json to see them)", dim=True))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`holdfast status`: whether a gateway runs, and how it is."""
+"""`holdfast status`: whether the gateway is running, and its state."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @home_option
 @json_option
 def command(as_json: bool) -> int:
-    """Say whether a gateway runs, and how it is.
+    """Show whether the gateway is running, and its state.
 
-    Asks the gateway itself; if it does not answer but its process is alive, the status file is used. Exit code 0 when it runs, 1 when it
-    does not, or hangs.
+    Asks the gateway itself. If it does not answer but its process is alive, shows its status file. Exit code 0 if it runs, 1 if it does
+    not, or hangs.
     """
     from holdfast.cli.access import running
 
@@ -57,7 +57,7 @@ def _hung(status: "Status", silent_s: float, as_json: bool) -> int:
         print_json({"running": True, "answers": False, "hung": True} | _plain(status))
     else:
         say(
-            f"Process {status.pid} serves {status.home or home()} and hangs: no sign of life for {took(silent_s)}. Its last state "
+            f"Process {status.pid} serves {status.home or home()} but hangs: no sign of life for {took(silent_s)}. Its last state "
             f"was {status.gateway_state}. `holdfast stop` ends it, by force if necessary; no accepted message is lost."
         )
     return 1
@@ -113,19 +113,19 @@ def _lines(status: "Status") -> list[str]:
 
 
 def _to_do(status: "Status") -> list[str]:
-    """What an operator may want to do; nothing for a healthy gateway."""
+    """What an operator may want to do; empty for a healthy gateway."""
     lines = []
     if status.paused_by:
-        lines.append("No turn starts during the pause; messages are kept. `holdfast unpause` ends it now.")
+        lines.append("No turn starts during the pause; messages are saved. `holdfast unpause` ends it now.")
     if status.safe_mode:
         lines.append(
-            "Safe mode: several starts in a row crashed, so nothing is resumed by itself. Messages are answered as usual. It ends by "
-            "itself after ten healthy minutes, or when a pending conversation completes a turn; `holdfast resume --all` ends it now."
+            "Safe mode: several starts in a row crashed, so no interrupted work is resumed automatically. Messages are answered as usual. "
+            "It ends after ten healthy minutes, or when a pending conversation completes a turn; `holdfast resume --all` ends it now."
         )
     if status.pending:
         lines.append(
-            "Pending conversations were interrupted, and most continue by themselves. `holdfast sessions --state pending` says why one "
-            "does not; its next message, or `holdfast resume ID`, continues it."
+            "Pending conversations were interrupted; most continue by themselves. `holdfast sessions --state pending` says why one does "
+            "not. Its next message, or `holdfast resume ID`, continues it."
         )
     if status.suspended:
         lines.append(

@@ -1,4 +1,4 @@
-"""`holdfast stop`: asks the running gateway to stop and waits until its processes are gone; or stops the turn of one conversation."""
+"""`holdfast stop`: asks the running gateway to stop and waits until its processes are gone, or stops the turn of one conversation."""
 
 import contextlib
 import os
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 GRACE_S = 5.0
 # A stopped turn ends within five seconds, whatever its tool does.
 TURN_S = 10.0
-# One that answers at all answers at once; one that hangs must be signalled while there is time.
+# A gateway that can answer does so at once; one that hangs must be signalled while there is time.
 ASK_S = 3.0
-# What is killed is gone after a moment, unless its disk hangs.
+# A killed process is gone after a moment, unless its disk hangs.
 GONE_S = 5.0
 LOOK_S = 0.05
 
@@ -36,16 +36,16 @@ LOOK_S = 0.05
     "timeout_s",
     type=click.FloatRange(min=0),
     metavar="S",
-    help="How long to wait before it is killed. [default: its own deadline and 5 s]; for a turn: how long to wait [default: 10 s]",
+    help="How long to wait before it is killed [default: its own deadline plus 5 s]; for a turn, how long to wait [default: 10 s].",
 )
 def command(key_or_id: str | None, timeout_s: float | None) -> int:
     """Stop the running gateway and wait until it is gone, or stop the turn of one conversation.
 
-    Without KEY_OR_ID the gateway stops. A turn that is interrupted by this continues at the next start; messages that wait stay where they
-    are. Exit code 1 when no gateway runs, or when it is still there after the timeout.
+    Without KEY_OR_ID the gateway stops. Turns that this interrupts continue at the next start; waiting messages stay in their queues. Exit
+    code 1 if no gateway runs, or if it had to be killed after the timeout.
 
-    With KEY_OR_ID (a session id, its beginning, `last`, or a session key) that conversation's turn ends as cancelled, for good. Messages
-    that wait in it stay and are answered next. Exit code 1 when nothing runs there.
+    With KEY_OR_ID (a session id, its beginning, `last`, or a session key) that conversation's turn is cancelled for good. Messages that
+    wait there are answered next. Exit code 1 if nothing runs there.
     """
     if key_or_id is not None:
         _stop_turn(key_or_id, TURN_S if timeout_s is None else timeout_s)
@@ -97,7 +97,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
             asked = chain.at_work[0]
             _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
         time.sleep(LOOK_S)
-    if not running.find(home()).lives:  # A process that died on its way could not say so itself.
+    if not running.find(home()).lives:  # A process that died while it stopped could not record that.
         status_file.leave_stopped(home())
     click.echo(f"Stopped (process {asked.pid}, {took(time.monotonic() - began)}).")
 
@@ -158,8 +158,8 @@ class StillRunning(Refused):
 
     def __init__(self, session_id: str, waited_s: float) -> None:
         super().__init__(
-            f"The stop is on disk, but the turn of {session_id} has not ended after {took(waited_s)}. It will: "
-            f"`holdfast show {session_id}` says when it has."
+            f"The stop is recorded, but the turn of {session_id} has not ended after {took(waited_s)}. It will end soon: "
+            f"`holdfast show {session_id}` shows whether it has."
         )
 
 
@@ -171,8 +171,8 @@ class Forced(Unavailable):
             turns, f" {turns} turns were interrupted and continue at the next start."
         )
         super().__init__(
-            f"Process {pid} was asked to stop and was still there after {took(waited_s)}, so it was killed, with the commands its tools "
-            f"were running.{interrupted} What was accepted is on disk."
+            f"Process {pid} was asked to stop but was still running after {took(waited_s)}, so it was killed, along with the commands its "
+            f"tools were running.{interrupted} Accepted messages are on disk."
         )
 
 

@@ -12,10 +12,10 @@ from holdfast.cli.terminal.output import print_json
 @home_option
 @json_option
 def command(as_json: bool) -> None:
-    """Let the version that is installed now take over from the one that runs.
+    """Restart with the version that is installed now.
 
-    Install the new version first, in the same place. No turn is interrupted. A new version that changes the database in a way the running
-    one cannot read is refused, and the message says so: then stop the gateway and start it again.
+    Install the new version first, in the same place. No turn is interrupted. If the new version changes the database in a way that the
+    running one cannot read, the upgrade is refused and the message says so: stop the gateway, then start it again.
     """
     from holdfast.cli.access import running
     from holdfast.cli.commands.restart import restart
@@ -26,5 +26,5 @@ def command(as_json: bool) -> None:
         print_json(restarted | {"version_before": before, "version_installed": __version__})
         return
     same = before == restarted["version"]
-    step = f"still Holdfast {before}: nothing newer is installed here" if same else f"Holdfast {before} -> {restarted['version']}"
+    step = f"still Holdfast {before}: no other version is installed here" if same else f"Holdfast {before} -> {restarted['version']}"
     click.echo(f"Process {restarted['pid']} serves now, {step} ({took(took_s)}).")

@@ -1,4 +1,4 @@
-"""Sends a message and follows its answer, over as many restarts of the gateway as that takes."""
+"""Sends a message and follows its answer, through any number of restarts of the gateway."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from holdfast.core import commands
 from holdfast.core.errors import HoldfastError, Unavailable
 
 T = TypeVar("T")
-# A gateway that went away while we wait has this long to come back.
+# How long we wait for a gateway that went away to come back.
 COME_BACK_S = 120.0
 RETRY_S = 0.2
 NEW = "new"
@@ -27,7 +27,7 @@ class NotSent(Unavailable):
 
     def __init__(self, why: str, client_id: str) -> None:
         super().__init__(
-            f"{why} Whether the message arrived is not known; send it again with --client-id {client_id}, and it will not be doubled."
+            f"{why} The message may have arrived; to be sure, send it again with --client-id {client_id}: it will not be sent twice."
         )
 
 
@@ -35,12 +35,12 @@ class NoAnswer(Unavailable):
     code = "no_answer"
 
     def __init__(self, why: str, session_id: str) -> None:
-        super().__init__(f"{why} The message is saved, and its turn continues while a gateway runs; `holdfast show {session_id}` shows it.")
+        super().__init__(f"{why} The message is saved, and its turn continues while a gateway runs. `holdfast show {session_id}` shows it.")
 
 
 class Sent(NamedTuple):
-    """`after` is the cursor from before the message, `known` the replies of turns that were open then. `paused` and `busy` say in words why
-    it is not answered at once.
+    """`after` is the cursor from before the message, `known` the replies of turns that were open then. `paused` and `busy` are sentences
+    about why it is not answered at once.
     """
 
     message_id: str
@@ -56,7 +56,7 @@ class Sent(NamedTuple):
 
 
 class Sending:
-    """Each step is repeated until the gateway has answered it; the name of the message makes that safe. `put` prints what comes."""
+    """Repeats each step until the gateway has done it; the name of the message makes that safe. `put` prints what comes."""
 
     def __init__(self, home: Path, *, timeout_s: float | None, put: Callable[[Piece], None]) -> None:
         self._home, self._put, self._timeout_s = home, put, timeout_s
@@ -90,7 +90,7 @@ class Sending:
             before = self._insist(lambda client: client.session(session_id))
             after, known, busy = before["cursor"], _open_replies(before), _queued(before)
         response = self._insist(post)
-        # One that was sent before, or that went to another session, may lie anywhere in the log.
+        # A message that was sent earlier, or went to another session, may be anywhere in the log.
         if response.body["session_id"] != session_id or (response.status == 200 and tries == 1):
             after, known, busy = BEGINNING, {}, None
         paused = self._paused()
@@ -100,7 +100,7 @@ class Sending:
         return Sent(response.body["message_id"], response.body["session_id"], after, known, paused, busy)
 
     def _paused(self) -> str | None:
-        """A message sent during a pause is not answered before its end. Worth one question, no more: the message is on disk."""
+        """A message sent during a pause is answered after it. Worth one request and no retries: the message is on disk."""
         try:
             status = connect(self._home).status()
         except HoldfastError:
@@ -114,7 +114,7 @@ class Sending:
         )
 
     def follow(self, sent: Sent) -> Following:
-        """Returns when the turn is over, or waits for a human: to answer a question, or to continue it after it was interrupted."""
+        """Returns when the turn is over, or when it waits for a person: to answer a question, or to continue it after an interruption."""
         if sent.waits:
             self._put(Note(sent.waits))
         following = Following(sent.message_id, sent.known, told=sent.paused is not None)
@@ -137,7 +137,7 @@ class Sending:
 
         try:
             while not self._insist(read):
-                self._pause()  # The server closed on purpose: it stops, or we were too slow for it.
+                self._pause()  # The server closed on purpose: it is stopping, or we were too slow.
         except TimeoutError:
             raise NoAnswer(f"No answer within {self._timeout_s:g} s.", sent.session_id) from None
         except Unavailable as error:
@@ -145,7 +145,7 @@ class Sending:
         return following
 
     def _insist(self, ask: Callable[[Client], T]) -> T:
-        """Asks, and asks again while the gateway is away. A gateway that was never there is an error at once."""
+        """Asks, and repeats that while the gateway is away. A gateway that was never there is an error at once."""
         while True:
             try:
                 client = connect(self._home)
@@ -178,7 +178,7 @@ class Sending:
 
 
 def _still_waits(client: Client, session_id: str, following: Following) -> bool:
-    """A reader that catches up meets questions that were answered long ago, and turns that were left and continued since."""
+    """A reader that catches up sees questions that were answered long ago, and interrupted turns that continued since."""
     session = client.session(session_id)
     asked, newest = session["question"], session["turns"][-1]["id"] if session["turns"] else None
     if following.question and not (asked and asked["question_id"] == following.question["question_id"]):
@@ -189,7 +189,7 @@ def _still_waits(client: Client, session_id: str, following: Following) -> bool:
 
 
 def _queued(before: dict[str, Any]) -> str | None:
-    """What a message waits for in a conversation that looked like this when it was sent."""
+    """What a message waits for, judging by the conversation as it was before the message."""
     if before["state"] not in ("running", "queued"):
         return None
     ahead = f" and {count(before['queued'], 'message')}" if before["queued"] else ""

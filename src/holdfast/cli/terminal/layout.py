@@ -1,4 +1,4 @@
-"""How things look on a terminal: times, tables, wrapped text. Knows no command; text from a conversation is made harmless first."""
+"""How things look at a terminal: times, tables, wrapped text. Knows no command. Text from conversations is made harmless first."""
 
 import os
 import re
@@ -11,13 +11,13 @@ from datetime import datetime
 
 import click
 
-# A conversation may hold anything. Escape sequences and marks that turn the direction of writing stay out of the terminal.
+# A conversation may contain anything. Escape sequences and marks that change the direction of writing must not reach the terminal.
 HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 UNITS = (("year", 31_556_952.0), ("month", 2_629_746.0), ("day", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def width() -> int | None:
-    """The columns there are; None where nobody counts them (a file, a pipe)."""
+    """The width of the terminal; None for a file or a pipe."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return max(40, shutil.get_terminal_size().columns)
     return None
@@ -32,7 +32,7 @@ def one_line(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes: some characters take two, some none."""
+    """The width of a text in columns: some characters take two, some none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -42,7 +42,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, room: int | None) -> str:
-    """One line of at most `room` columns; what is left out shows as an ellipsis."""
+    """One line of at most `room` columns; an ellipsis stands for what was left out."""
     if room is None or cells(text) <= room:
         return text
     kept = text[: max(0, room - 1)]
@@ -52,7 +52,7 @@ def cut(text: str, room: int | None) -> str:
 
 
 def wrap(text: str, indent: str = "  ") -> list[str]:
-    """Text for reading, indented, its own lines kept; wrapped at the terminal's width."""
+    """Text for reading: indented, with its own line breaks, wrapped at the width of the terminal."""
     columns = width()
     lines: list[str] = []
     for line in clean(text).expandtabs(4).splitlines() or [""]:
@@ -74,8 +74,8 @@ def table(
     optional: Sequence[int] = (),
     styles: dict[str, str] | None = None,
 ) -> list[str]:
-    """Aligned columns, those with nothing in them left out. Where the terminal is too narrow the flexible one is cut, then the optional
-    ones are left out, in their order. `styles` gives words of the table a colour.
+    """Aligned columns, without empty ones. If the terminal is too narrow, the flexible column is shortened, then the optional ones are left
+    out in their order. `styles` gives words of the table a colour.
     """
     widths = {
         column: max(cells(row[column]) for row in (headers, *rows)) for column in range(len(headers)) if any(row[column] for row in rows)
@@ -93,7 +93,7 @@ def table(
 
 
 def _others(widths: dict[int, int], flexible: int) -> int:
-    """The room that all columns but the flexible one take, with the gaps."""
+    """The width of all columns but the flexible one, with the gaps."""
     return sum(widths.values()) - widths.get(flexible, 0) + 2 * (len(widths) - 1)
 
 
@@ -117,14 +117,14 @@ def fields(pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def moment(value: str | int) -> datetime:
-    """A time of the API (RFC 3339) or of the store (milliseconds), as local time."""
+    """A time of the API (RFC 3339) or of the store (milliseconds) as local time."""
     if isinstance(value, int):
         return datetime.fromtimestamp(value / 1000).astimezone()
     return datetime.fromisoformat(value).astimezone()
 
 
 def short(at: datetime, now: datetime) -> str:
-    """14:02 today, Nov 14 14:02 this year, 2024-11-14 before."""
+    """14:02 today, Nov 14 14:02 this year, 2024-11-14 earlier."""
     if at.date() == now.date():
         return f"{at:%H:%M}"
     return f"{at:%b} {at.day} {at:%H:%M}" if at.year == now.year else f"{at:%Y-%m-%d}"
@@ -160,7 +160,7 @@ def took(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as people say them."""
+    """Bytes for people."""
     amount = float(count)
     for unit in ("bytes", "KB", "MB", "GB"):
         if amount < 1000 or unit == "GB":

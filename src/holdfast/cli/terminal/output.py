@@ -17,12 +17,12 @@ def print_json(value: Any) -> None:
 
 
 def as_typed(text: str) -> str:
-    """A sentence of ours with its hints as they are typed here, the chosen home folder included."""
+    """A sentence of ours, with its hints as a person types them here, including the chosen home folder."""
     return sentences.rewrite(text, program=program.typed(), home=chosen_home())
 
 
 def columns(stream: TextIO) -> int | None:
-    """How wide the terminal is; None for anything else."""
+    """The width of the terminal; None for anything else."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
     except (OSError, ValueError):
@@ -30,12 +30,12 @@ def columns(stream: TextIO) -> int | None:
 
 
 def say(text: str) -> None:
-    """Words of our own, with hints that can be copied. What people or agents wrote is printed with `click.echo`, as it is."""
+    """Our own words, with hints that can be copied. What people or agents wrote is printed unchanged, with `click.echo`."""
     click.echo(sentences.fold(as_typed(text), columns(sys.stdout)))
 
 
 def complain(sentence: str) -> None:
-    """What went wrong, on standard error: one line for programs, whole words at a terminal."""
+    """What went wrong, on standard error: one line for programs, wrapped between words at a terminal."""
     click.echo(sentences.fold(f"{sentences.NAME}: {as_typed(sentence)}", columns(sys.stderr)), err=True)
 
 

@@ -1,4 +1,4 @@
-"""Why a conversation is in its state, in words: what interrupted it, which rule decided, and what to do about it."""
+"""The state of a conversation in words: what interrupted it, which rule decided, and what to do about it."""
 
 from datetime import datetime
 from typing import Any
@@ -21,14 +21,14 @@ def standing(session: dict[str, Any]) -> str:
 
 
 def in_short(session: dict[str, Any], now: datetime) -> str:
-    """What interrupted it and how long ago; empty where nothing is open."""
+    """What interrupted it and how long ago; empty if nothing needs attention."""
     if session["resume_pending"]:
         return _interrupted(session, now)
     return str(session["why"] or "") if session["suspended"] or session["left"] else ""
 
 
 def at_length(session: dict[str, Any], now: datetime) -> list[str]:
-    """Every flag that is set and the last decision, one line each, with what to do."""
+    """Each flag that is set and the last decision, one line each, with what to do."""
     name = session["session_id"]
     lines = []
     if session["suspended"]:
@@ -41,7 +41,7 @@ def at_length(session: dict[str, Any], now: datetime) -> list[str]:
     if session["rule"] and (session["suspended"] or session["resume_pending"] or session["left"]):
         lines.append(click.style(f"why: rule {_label(session['rule'])}{', ' + session['why'] if session['why'] else ''}", dim=True))
     if not session["current"]:
-        lines.append(as_typed(f"an earlier conversation of its key; `holdfast resume {name}` goes back to it"))
+        lines.append(as_typed(f"an earlier conversation of its chat; `holdfast resume {name}` goes back to it"))
     if session["was_auto_reset"]:
         lines.append(f"started because {notices.begun_because(session['auto_reset_reason'])}")
     return lines
