@@ -81,7 +81,7 @@ async def accept(store: SqliteStore, session_id: str, text: str) -> None:
     await store.accept(
         session_id,
         message_id=new_id("m"),
-        text=text,
+        content=text,
         sender="owner",
         dedup_key=f"message|{session_id}|{new_id('c')}",
         at=now(),

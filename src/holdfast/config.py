@@ -59,6 +59,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     resets: dict[str, str] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
     undo_delete_s: float = 600.0
+    max_upload_mb: float = 25.0
     retention_days: float = 0.0
     retention_max_mb: float = 0.0
     home_channels: tuple[str, ...] = ()
@@ -215,6 +216,7 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         "crash_window_s",
         "keep_streams_s",
         "undo_delete_s",
+        "max_upload_mb",
         "retention_days",
         "retention_max_mb",
     ):

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from holdfast.agents.demo import DemoAgent
+from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.config import (
     LOG,
     Config,
@@ -181,8 +182,11 @@ async def _build(
     access = Access(token, clock=clock, port=listener.getsockname()[1], hosts=config.allowed_hosts, public=public_origin(config))
     access.end_sign_ins(await store.signed_out(now=clock.now()))
     # Requests come only when everything they may ask for is there.
+    blobs = Blobs(folder=Folder(config.home / FOLDER), rows=store, clock=clock, ids=ids)
     app = build_app(
         gateway,
+        blobs=blobs,
+        max_upload_bytes=int(config.max_upload_mb * 1_000_000),
         access=access,
         status=report.status,
         request_stop=lambda: serving.stop("asked over HTTP"),
@@ -213,6 +217,7 @@ async def _build(
         database=lambda: store.identity,
         on_serving=say_where if predecessor is None else lambda: None,
     )
+    tasks.spawn(blobs.keep(), name="blobs")
     tasks.spawn(_know_peers(store, locks, wakeups), name="peers")
     tasks.spawn(_follow_credentials(config.home, access, token, store), name="credentials")
     return serving

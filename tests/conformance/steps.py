@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
+from holdfast.core.content import Content
 from holdfast.core.delivery import DUE
 from holdfast.core.events import Event, Logged
 from holdfast.core.sessions import Session
@@ -38,14 +39,16 @@ async def new_session(
     return await store.create_session(session_id=session_id, session_key=key, log=f"l{session_id}", at=at, title=title)
 
 
-async def say(store: Store, session_id: str = "s1", text: str = "hello", *, key: str | None = None, at: int = NOW, **more: Any) -> Accepted:
+async def say(
+    store: Store, session_id: str = "s1", text: Content = "hello", *, key: str | None = None, at: int = NOW, **more: Any
+) -> Accepted:
     """A person writes."""
     message_id = more.pop("message_id", None) or f"m{os.getpid()}.{next(_counter)}"
     fresh = more.pop("fresh", (f"{message_id}.s", f"{message_id}.l"))
     return await store.accept(
         session_id,
         message_id=message_id,
-        text=text,
+        content=text,
         sender="owner",
         dedup_key=key,
         at=at,

@@ -29,7 +29,9 @@ async def _store(home: Path) -> Store:
 
 
 async def _accept(store: Store, message_id: str) -> None:
-    await store.accept("s", message_id=message_id, text=message_id, sender="ann", dedup_key=None, at=1, fresh=("s2", "l2"), max_waiting=100)
+    await store.accept(
+        "s", message_id=message_id, content=message_id, sender="ann", dedup_key=None, at=1, fresh=("s2", "l2"), max_waiting=100
+    )
 
 
 async def _start(store: Store) -> StartedTurn:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 # Every schema before this one, as it was.
 SCHEMAS = {version: Path(__file__).with_name(f"schema_{version}.sql").read_text() for version in range(1, SCHEMA_VERSION)}
 # Tables that have grown since.
-GROWN = {1: ("head", "session", "owner"), 2: ("head", "session", "owner"), 3: ("head", "session", "owner")}
+GROWN = {1: ("head", "session", "owner"), 2: ("head", "session", "owner"), 3: ("head", "session", "owner"), 4: ()}
 
 every_schema = pytest.mark.parametrize("version", SCHEMAS)
 
@@ -88,6 +88,8 @@ async def test_nothing_is_lost_when_an_earlier_database_is_opened_and_what_is_ne
         try:
             after = contents(old)
             for table, rows in before.items():
+                if not rows:
+                    continue
                 width = len(rows[0])
                 assert [row[:width] for row in after[table]] == rows
                 assert (table in GROWN[version]) == (len(after[table][0]) > width)

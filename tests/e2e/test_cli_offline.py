@@ -25,7 +25,14 @@ async def _fill(home: Path) -> None:
 
     async def say(session_id: str, text: str) -> None:
         await store.accept(
-            session_id, message_id=f"m.{session_id}", text=text, sender="owner", dedup_key=None, at=at, fresh=("s_f", "l_f"), max_waiting=9
+            session_id,
+            message_id=f"m.{session_id}",
+            content=text,
+            sender="owner",
+            dedup_key=None,
+            at=at,
+            fresh=("s_f", "l_f"),
+            max_waiting=9,
         )
 
     for name, key in (("s_done", KEY), ("s_cut", "agent:main:web:page:s_cut"), ("s_waits", "agent:main:web:page:s_waits")):

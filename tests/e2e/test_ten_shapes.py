@@ -316,7 +316,7 @@ class FromTheRecord(Shape):
         owner = await store.register_owner(Owner(name=f"o_{name}", pid=1, started_at=0, boot_id="gone"))
         await store.create_session(session_id=name, session_key=key, log=f"l{name}", at=at)
         await store.accept(
-            name, message_id=f"m{name}", text=COUNT, sender="owner", dedup_key=None, at=at, fresh=("", ""), max_waiting=NO_LIMIT
+            name, message_id=f"m{name}", content=COUNT, sender="owner", dedup_key=None, at=at, fresh=("", ""), max_waiting=NO_LIMIT
         )
         started = await store.start_turn(name, owner=owner, turn_id=f"t{name}", at=at)
         assert isinstance(started, StartedTurn)

@@ -1,6 +1,7 @@
 """The OpenAPI document: it names what the server does, and the server does what it names."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -62,6 +63,10 @@ async def test_every_reference_leads_somewhere_and_everything_is_used(world: Wor
     assert limit["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
 
 
+BYTES = b"some"
+BLOB = hashlib.sha256(BYTES).hexdigest()
+
+
 class Provocations:
     """For each status a way to get it from an operation. Whatever is not special is done to every operation in the same way."""
 
@@ -81,10 +86,14 @@ class Provocations:
             session_id = session_id or await self.world.new_session()
         if path in BODIES and method != "GET" and not {"json", "content"} & set(more):
             more["json"] = BODIES[path]
+        if path == "/api/uploads":
+            more.setdefault("content", b"x")
         client = more.pop("client", self.world.client)
         if path == "/api/logout":  # Only a sign-in has an end to be stored.
             await client.post("/api/login", json={"token": TOKEN})
-        return await client.request(method, path.replace("{id}", session_id), **more)
+        return await client.request(
+            method, path.replace("{id}", session_id).replace("{digest}", "none" if session_id == "none" else BLOB), **more
+        )
 
     # by status
 
@@ -101,8 +110,17 @@ class Provocations:
             return await self.ask(method, path, session_id=question)
         return await self.ask(method, path)
 
+    async def attach(self) -> None:
+        made = await self.world.client.post("/api/uploads", content=BYTES)
+        await self.world.post(await self.world.new_session(), "x", attachments=[made.json()["attachment_id"]])
+
     async def special_200(self, method: str, path: str) -> httpx.Response | None:
         session_id = await self.world.new_session()
+        if path == "/api/uploads":
+            await self.ask(method, path, params={"client_id": "c"})
+            return await self.ask(method, path, params={"client_id": "c"})
+        if path == "/api/blobs/{digest}":
+            await self.attach()
         if path.endswith("/messages"):
             await self.world.post(session_id, "hello", client_id="c")
             return await self.world.post(session_id, "hello", client_id="c")
@@ -111,6 +129,15 @@ class Provocations:
                 async with client.stream(method, path.replace("{id}", session_id)) as answer:
                     return answer
         return None
+
+    async def get_206(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, headers={"Range": "bytes=0-0"})
+
+    async def get_304(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, headers={"If-None-Match": "*"})
+
+    async def get_416(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, headers={"Range": "bytes=9-"})
 
     async def get_400(self, method: str, path: str) -> httpx.Response:
         return await self.ask(method, path, headers=[("Origin", self.world.url)] * 2)
@@ -134,6 +161,9 @@ class Provocations:
             return await self.ask(method, path, content=dripping())
 
     async def get_409(self, method: str, path: str) -> httpx.Response:
+        if path == "/api/uploads":
+            await self.ask(method, path, params={"client_id": "d"})
+            return await self.ask(method, path, params={"client_id": "d"}, content=b"other")
         if path.endswith("/messages"):
             session_id = await self.world.new_session()
             await self.world.post(session_id, "other", client_id="c")

@@ -46,7 +46,7 @@ NOT_UNDERSTOOD = [
     (b'{"text": "a", "client_id": "' + b"x" * 201 + b'"}', "`client_id`"),
     (b'{"text": "a", "client_id": 7}', "`client_id`"),
     (b'{"text": "a", "attachments": {}}', "`attachments`"),
-    (b'{"text": "a", "attachments": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+    (b'{"text": "a", "attachments": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "`attachments[0]`"),
     (b'{"text": "a", "attachments": [1e999]}', "range"),
     (b"[" * 100_000, "got `array`"),
     (b'{"text":' * 100_000, "got `object`"),
@@ -175,7 +175,6 @@ async def test_what_is_not_possible_yet_is_told_so(world: World) -> None:
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "steer"}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "interrupt"}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "reject"}),
-        ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "attachments": [{}]}),
     ):  # fmt: skip
         assert error_of(await world.client.request(method, path, json=body)) == (501, "not_yet"), path
     assert await nothing_was_said(world, session_id)

@@ -14,6 +14,7 @@ import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.status import Status
+from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.ports.owners import Owner
@@ -33,6 +34,7 @@ from tests.fakes.agents import Printer, WordAgent
 T = TypeVar("T")
 TOKEN = "the-token-of-this-test"
 WAIT_S = 20.0
+MAX_UPLOAD = 1_000_000
 
 
 class Hands:
@@ -146,6 +148,7 @@ class World:
     """One gateway and what a test needs of it."""
 
     gateway: Gateway
+    blobs: Blobs
     app: Checked
     access: Access
     client: httpx.AsyncClient
@@ -154,6 +157,7 @@ class World:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.blobs_folder = Folder(home / FOLDER, leave_free=0)
         self.clock, self.agent, self.printer = Hands(), WordAgent(), Printer()
         self.stops = self.restarts = 0
         self.refusal: Exception | None = None
@@ -262,11 +266,14 @@ async def world(
             store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
             tools={"printer": made.printer}, platforms={}, encode=encode, settings=settings,
         )  # fmt: skip
+        made.blobs = Blobs(folder=made.blobs_folder, rows=store, clock=made.clock, ids=RandomIds())
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
         made.access.end_sign_ins(await store.signed_out(now=made.clock.now()))
         made.app = Checked(
             build_app(
                 made.gateway,
+                blobs=made.blobs,
+                max_upload_bytes=MAX_UPLOAD,
                 access=made.access,
                 status=made.status,
                 request_stop=made.stop,

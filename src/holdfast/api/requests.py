@@ -1,17 +1,19 @@
 """What a request to the HTTP API may say: its body or its query, and nothing else. The web decodes these strictly; the command line sends
 them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api.conversation import MOST_MESSAGES
+from holdfast.core.blobs import MOST_ATTACHMENTS
 
 MAX_PAUSE_S = 24 * 3600.0
 
 Title = Annotated[str, Meta(max_length=500)]
 ClientId = Annotated[str, Meta(min_length=1, max_length=200)]
+AttachmentId = Annotated[str, Meta(min_length=1, max_length=200)]
 TurnId = Annotated[str, Meta(min_length=1, max_length=200)]
 # Checked by the store, whose refusal lists the states.
 State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting", "deleted"]})]
@@ -68,12 +70,30 @@ class StopTurn(Command, frozen=True):
 
 
 class NewMessage(Body, frozen=True):
-    """The same `client_id` with the same text again is the same message."""
+    """The same `client_id` with the same text and attachments again is the same message. `attachments` are ids of uploads; with
+    any, the text may be empty.
+    """
 
     text: str
     client_id: ClientId | None = None
     mode: Literal["queue", "steer", "interrupt", "reject"] = "queue"
-    attachments: tuple[Any, ...] = ()
+    attachments: Annotated[tuple[AttachmentId, ...], Meta(max_length=MOST_ATTACHMENTS)] = ()
+
+
+class UploadQuery(Query, frozen=True):
+    """`name` and `type` of the file; without `type`, the header Content-Type says it. The same `client_id` with the same file again is the
+    same upload, for a day.
+    """
+
+    name: Annotated[str, Meta(max_length=1000)] | None = None
+    type: Annotated[str, Meta(max_length=200)] | None = None
+    client_id: ClientId | None = None
+
+
+class BlobQuery(Query, frozen=True):
+    """`name`: what a browser saves the bytes as."""
+
+    name: Annotated[str, Meta(max_length=1000)] | None = None
 
 
 class MessagesQuery(Query, frozen=True):

@@ -53,6 +53,15 @@ class ResumedSession(msgspec.Struct):
 # conversations
 
 
+class Uploaded(msgspec.Struct):
+    """`attachment_id` is for the `attachments` of a message, within a day."""
+
+    attachment_id: str
+    name: str
+    size: int
+    type: str
+
+
 class AcceptedMessage(msgspec.Struct):
     """`session_id`: where the message went. If the session is not current, the key's current one gets it; if it is suspended or past a
     reset boundary, a new one does; `/new` and `/resume` are answered where they lead.

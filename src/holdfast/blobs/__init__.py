@@ -1,6 +1,6 @@
 """Content-addressed bytes: files in the home folder that the store's rows name."""
 
-from holdfast.blobs.blobs import Blobs
-from holdfast.blobs.folder import FOLDER
+from holdfast.blobs.blobs import Blobs, Reading
+from holdfast.blobs.folder import FOLDER, Folder
 
-__all__ = ["FOLDER", "Blobs"]
+__all__ = ["FOLDER", "Blobs", "Folder", "Reading"]

@@ -11,8 +11,8 @@ import structlog
 
 from holdfast.blobs.folder import Folder, Making, Stored
 from holdfast.core.errors import BlobLost, Unavailable
-from holdfast.ports.blobs import Blob, BlobRows
-from holdfast.ports.process import Clock
+from holdfast.ports.blobs import Blob, BlobRows, Upload
+from holdfast.ports.process import Clock, Ids
 
 T = TypeVar("T")
 WRITTEN_AT_ONCE = 256 * 1024
@@ -47,8 +47,8 @@ class Reading:
 
 
 class Blobs:
-    def __init__(self, *, folder: Folder, rows: BlobRows, clock: Clock, elsewhere: Elsewhere = asyncio.to_thread) -> None:
-        self._folder, self._rows, self._clock, self._elsewhere = folder, rows, clock, elsewhere
+    def __init__(self, *, folder: Folder, rows: BlobRows, clock: Clock, ids: Ids, elsewhere: Elsewhere = asyncio.to_thread) -> None:
+        self._folder, self._rows, self._clock, self._ids, self._elsewhere = folder, rows, clock, ids, elsewhere
 
     async def put(self, chunks: AsyncIterable[bytes], *, media_type: str) -> Blob:
         """Durable and named by a row once this returns. Whatever `chunks` raises leaves nothing behind. Raises `StoreFull`."""
@@ -83,6 +83,15 @@ class Blobs:
             return kept
         log.warning("the file of a blob was missing and is replaced", digest=kept.digest, file=kept.file)
         return await self._rows.put_blob(blob, at=self._clock.now(), instead_of=kept.file)
+
+    async def upload(self, chunks: AsyncIterable[bytes], *, name: str, media_type: str, client_id: str | None) -> tuple[Upload, bool]:
+        """Bytes for a message to come, and whether they are new: the same `client_id` again with the same bytes, name and type gives the
+        first upload. Raises `DuplicateOtherContent`, `StoreFull`.
+        """
+        blob = await self.put(chunks, media_type=media_type)
+        new = Upload(attachment_id=self._ids.new("a"), digest=blob.digest, size=blob.size, media_type=media_type, name=name)
+        kept = await self._rows.put_upload(new, dedup_key=client_id, at=self._clock.now())
+        return kept, kept.attachment_id == new.attachment_id
 
     async def open(self, digest: str) -> Reading:
         """Of a blob that a visible session names. The caller closes it. Raises `NotFound`, `BlobLost`."""

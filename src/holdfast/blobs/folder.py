@@ -90,10 +90,10 @@ class Folder:
     """`leave_free`: how many bytes of the disk blobs never take."""
 
     def __init__(self, path: Path, *, leave_free: int = LEAVE_FREE) -> None:
-        self.path, self._leave_free = path, leave_free
+        self.path, self.leave_free = path, leave_free
 
     def begin(self) -> Making:
-        return Making(self.path, self._leave_free)
+        return Making(self.path, self.leave_free)
 
     def holds(self, file: str, size: int) -> bool:
         try:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from holdfast.core import content
-from holdfast.core.content import Content, Part
+from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
 
@@ -23,6 +23,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: ClassVar[str]
     stream: ClassVar[bool] = False
+    says: ClassVar[bool] = False  # It holds content.
 
     @property
     def move(self) -> str:
@@ -33,6 +34,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Says(Event, frozen=True):
     """Base of the bodies that hold content. Stored as `text`: a string, or a list of parts."""
 
+    says = True
     content: Content = msgspec.field(name="text")
 
     @property
@@ -301,6 +303,7 @@ class ToolOutput(Event, frozen=True):
 
 class ToolFinished(Event, frozen=True):
     kind = "tool.finished"
+    says = True
     call_id: str
     outcome: ToolOutcome
     content: Content = msgspec.field(name="result")
@@ -503,6 +506,11 @@ def decode(kind: str, body: bytes) -> Event:
         return decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return Damaged(reason=f"its body does not read: {error}")
+
+
+def attached(event: Event) -> tuple[BytesPart, ...]:
+    """The parts of its content that name blobs."""
+    return content.attached(event.content) if isinstance(event, Says | ToolFinished) else ()
 
 
 class Logged(msgspec.Struct, frozen=True):

@@ -3,8 +3,10 @@ on disk when `take` returns (P1)."""
 
 import msgspec
 
-from holdfast.core import commands, keys, notices, resets
+from holdfast.core import commands, content, keys, notices, resets
 from holdfast.core.commands import Command
+from holdfast.core.content import BytesPart
+from holdfast.core.errors import BadInput
 from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
 from holdfast.gateway.announcements import Announcements
@@ -23,6 +25,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """`on_page`: written where everything that is stored can be read, also if it is for a chat."""
 
     text: str
+    attached: tuple[BytesPart, ...] = ()
     sender: str
     dedup_key: str | None
     anchor: str | None = None
@@ -49,6 +52,8 @@ class Acceptance:
     async def take(self, session: Session, said: Said) -> Accepted:
         """Raises `LaneFull` for a message too many, `DuplicateOtherContent` for a key that was used for other words."""
         command = commands.parse(said.text)
+        if command is not None and command.name != "queue" and said.attached:
+            raise BadInput(f"/{command.name} is a command to the gateway and takes no attachments. Send them with a message.")
         if command is not None and command.name == "restart":
             return await self._restart(session, said)
         if command is not None and not (command.name == "queue" and command.argument):
@@ -98,7 +103,7 @@ class Acceptance:
         return await self._store.accept(
             session.session_id,
             message_id=self._ids.new("m"),
-            text=text,
+            content=content.of([*content.parts(text), *said.attached]),
             sender=said.sender,
             dedup_key=said.dedup_key,
             at=now,

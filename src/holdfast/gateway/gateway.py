@@ -1,7 +1,7 @@
 """The gateway as the rest of Holdfast sees it: everything people can ask of it, and its life from start to stop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.core import keys
 from holdfast.core.errors import BadInput, Deleted, NothingToStop
@@ -133,12 +133,17 @@ class Gateway:
     async def change_session(self, session_id: str, change: SessionChanged) -> Session:
         return await self.store.change_session(session_id, change, at=self._clock.now())
 
-    async def post(self, session_id: str, text: str, *, client_id: str | None, sender: str = "owner") -> Accepted:
-        """On disk once this returns (P1)."""
-        _check_text(text)
+    async def post(
+        self, session_id: str, text: str, *, client_id: str | None, attachments: Sequence[str] = (), sender: str = "owner"
+    ) -> Accepted:
+        """On disk once this returns (P1). `attachments` are ids of uploads. Raises `AttachmentGone`."""
+        if text or not attachments:
+            _check_text(text)
         session = await self.session(session_id)
         dedup_key = f"message|{session.session_key}|{client_id}" if client_id else None
-        return await self._acceptance.take(session, Said(text=text, sender=sender, dedup_key=dedup_key, on_page=True))
+        attached = tuple(each.part for each in await self.store.uploads(attachments)) if attachments else ()
+        said = Said(text=text, attached=attached, sender=sender, dedup_key=dedup_key, on_page=True)
+        return await self._acceptance.take(session, said)
 
     async def reset(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Begins a new conversation in place of this one, which is kept."""

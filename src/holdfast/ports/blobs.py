@@ -5,6 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.core.content import BytesPart, bytes_part
+
 
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
     """`file`: its name in the folder of blobs."""
@@ -23,6 +25,11 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     media_type: str
     name: str
+
+    @property
+    def part(self) -> BytesPart:
+        """As content names it."""
+        return bytes_part(blob=self.digest, size=self.size, media_type=self.media_type, name=self.name)
 
 
 class BlobUsage(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.core.content import Content
 from holdfast.core.events import QuestionAnswered
 from holdfast.core.resets import Boundary
 
@@ -71,7 +72,7 @@ class Inbox(Protocol):
         session_id: str,
         *,
         message_id: str,
-        text: str,
+        content: Content,
         sender: str,
         dedup_key: str | None,
         at: int,
@@ -89,9 +90,9 @@ class Inbox(Protocol):
         If the session is not current, the key's current one gets the message; if it is suspended or past a reset boundary, a new one
         (`fresh`: session id, log name) does, whose first words say why. All in the same transaction.
 
-        A key whose current session is deleted gets a new one, too. The same key with the same text again is a no-op that gives the first
-        answer; with other text it raises `DuplicateOtherContent`, and `Deleted` if the session it was said in is purged. Raises
-        `NotFound`, `LaneFull`.
+        A key whose current session is deleted gets a new one, too. The same key with the same content again is a no-op that gives the
+        first answer; with other content it raises `DuplicateOtherContent`, and `Deleted` if the session it was said in is purged. Raises
+        `NotFound`, `LaneFull`, `BlobMissing`.
         """
 
     async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:

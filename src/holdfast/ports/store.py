@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from holdfast.ports.blobs import BlobRows
 from holdfast.ports.inbox import Inbox
 from holdfast.ports.log import Log
 from holdfast.ports.outbox import Outbox
@@ -11,7 +12,7 @@ from holdfast.ports.turns import Turns
 from holdfast.ports.upkeep import Upkeep
 
 
-class Store(Sessions, Log, Inbox, Turns, Outbox, Owners, Upkeep, Protocol):
+class Store(Sessions, Log, Inbox, Turns, Outbox, BlobRows, Owners, Upkeep, Protocol):
     """The log of every session and its catalog, changed together in one transaction per method.
 
     A method that returned is durable: it survives the death of the process and of the machine. One that raised

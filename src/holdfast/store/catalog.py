@@ -9,11 +9,12 @@ from holdfast.core import turns
 from holdfast.core.content import digest
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.sessions import title_of
+from holdfast.store import blobs
 from holdfast.store.heads import Head
 from holdfast.store.log import COLUMNS, Finding, insert, read
 from holdfast.store.tx import Tx
 
-DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question")
+DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "blob_use")
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
 LIVELY = {
     "session.created",
@@ -41,6 +42,8 @@ def append(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool) -> Non
     if isinstance(event, e.TurnStarted):
         head.position, head.turn_seq = 0, head.seq + 1
     attempt = event.attempt if isinstance(event, e.TurnStarted | e.TurnResumed) else head.attempt
+    if event.says:
+        blobs.hold(tx, head.session, event)
     head.seq += 1
     place = (head.turn, attempt, head.position) if in_turn else (None, 0, 0)
     insert(tx, head.session, head.seq, *place, event.kind, e.encode(event), at)
@@ -57,6 +60,8 @@ def apply(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool) -> None
     _apply_turn(tx, head, event, at)
     _apply_session(tx, head, event, at, in_turn=in_turn)
     _apply_deletion(tx, head, event, at)
+    if event.says:
+        blobs.use(tx, head.session, event)
     if event.kind in LIVELY and (in_turn or event.kind not in ASIDE):
         head.updated_at = at
 
@@ -258,6 +263,7 @@ def _apply_deletion(tx: Tx, head: Head, event: e.Event, at: int) -> None:
 
 def _bury(tx: Tx, head: Head, event: e.SessionPurged, at: int) -> None:
     """Only what the record itself says is left, whatever stood before it and however much of that can still be read."""
+    blobs.unuse(tx, head.session)
     tx.write("DELETE FROM inbox WHERE session = ?", head.session)
     tx.write("DELETE FROM question WHERE session = ? AND state = 'open'", head.session)
     tx.write(

@@ -13,7 +13,7 @@ from holdfast.core.content import digest
 from holdfast.core.turns import TurnState
 from holdfast.ports.sessions import Deletion
 from holdfast.ports.upkeep import Usage
-from holdfast.store import reads
+from holdfast.store import blobs, reads
 from holdfast.store.heads import Head
 from holdfast.store.log import COLUMNS, number, read
 from holdfast.store.sessions import stop_turn
@@ -116,6 +116,7 @@ def _begin(tx: Tx, head: Head, waited_ms: int, at: int) -> bool:
         by=by,
         why=deleted.why if isinstance(deleted, e.SessionDeleted) else None,
     )
+    blobs.leave(tx, head.session)
     tx.append(head, purged, at, in_turn=False)
     if untold:
         told = replies.written(session.session_key, "notice", f"{session.session_id}.deleted", notices.deleted_unanswered())

@@ -5,12 +5,14 @@ from typing import TypeVar
 
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
+from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Unavailable
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.transcript import Transcript
+from holdfast.ports.blobs import Blob, BlobUsage, Upload
 from holdfast.ports.inbox import Accepted, Action, Aside, Stop, Stopped
 from holdfast.ports.log import Make
 from holdfast.ports.outbox import Delivery
@@ -18,7 +20,7 @@ from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import Deletion, Moved, SessionPage
 from holdfast.ports.turns import StartedTurn, StreamItem
 from holdfast.ports.upkeep import Counts, Usage
-from holdfast.store import deletion, operations, reads, sessions, upkeep
+from holdfast.store import blobs, deletion, operations, reads, sessions, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
 
@@ -156,7 +158,7 @@ class TxStore:
         session_id: str,
         *,
         message_id: str,
-        text: str,
+        content: Content,
         sender: str,
         dedup_key: str | None,
         at: int,
@@ -167,7 +169,7 @@ class TxStore:
         on_page: bool = False,
         resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
-        message = e.MessageAccepted(message_id=message_id, content=text, sender=sender, anchor=anchor, dedup_key=dedup_key)
+        message = e.MessageAccepted(message_id=message_id, content=content, sender=sender, anchor=anchor, dedup_key=dedup_key)
         return await self._lines.write(sessions.accept, session_id, message, fresh, max_waiting, answers, on_page, resets, at)
 
     async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
@@ -288,6 +290,27 @@ class TxStore:
                 count, more = await self._lines.write(upkeep.prune_session, session_id, at)
                 gone += count
         return gone
+
+    async def put_blob(self, blob: Blob, *, at: int, instead_of: str | None = None) -> Blob:
+        return await self._lines.write(blobs.put_blob, blob, at, instead_of)
+
+    async def put_upload(self, upload: Upload, *, dedup_key: str | None, at: int) -> Upload:
+        return await self._lines.write(blobs.put_upload, upload, dedup_key, at)
+
+    async def uploads(self, attachment_ids: Sequence[str]) -> list[Upload]:
+        return await self._lines.read(blobs.uploads, tuple(attachment_ids))
+
+    async def blob(self, digest: str) -> Blob:
+        return await self._lines.read(blobs.visible, digest)
+
+    async def collect_blobs(self, *, now: int, limit: int) -> list[str]:
+        return await self._lines.write(blobs.collect, now, limit) if await self._lines.read(blobs.anything_due, now) else []
+
+    async def unnamed(self, files: Sequence[str]) -> list[str]:
+        return await self._lines.read(blobs.unnamed, tuple(files))
+
+    async def blob_usage(self) -> BlobUsage:
+        return await self._lines.read(blobs.usage)
 
     async def sign_out(self, sign_in: str, *, until: int, now: int) -> None:
         await self._lines.write(upkeep.sign_out, sign_in, until, now, when_full=True)

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 import holdfast
 from holdfast.api.status import Status
+from holdfast.blobs import Blobs
 from holdfast.core.forwarding import Network
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
@@ -25,6 +26,7 @@ from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
 from holdfast.web.sessions import Sessions
 from holdfast.web.stream import Streams, Timing
+from holdfast.web.uploads import Uploads
 
 STATIC = Path(__file__).parent / "static"
 
@@ -32,10 +34,12 @@ STATIC = Path(__file__).parent / "static"
 def build_app(
     gateway: Gateway,
     *,
+    blobs: Blobs,
     access: Access,
     status: Callable[[], Awaitable[Status]],
     request_stop: Callable[[], None],
     request_restart: Callable[[], Awaitable[dict[str, Any]]],
+    max_upload_bytes: int = 25_000_000,
     static: Path | None = STATIC,
     trusted_proxies: tuple[Network, ...] = (),
     timing: Timing = Timing(),  # noqa: B008 - it is a value
@@ -53,6 +57,7 @@ def build_app(
         *Streams(gateway, access, Tasks(), timing).endpoints(),
         *Sessions(gateway).endpoints(),
         *Questions(gateway).endpoints(),
+        *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
         *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop, request_restart).endpoints(),
         *Login(access, gateway.store).endpoints(),
     ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -25,36 +26,41 @@ Headers = dict[bytes, bytes]
 
 
 async def read_body(headers: Headers, receive: Receive) -> bytes:
-    """The whole body. One that is too large is refused by its announced length, or as soon as it has grown too large; one that drips in,
-    when its time is over.
+    """The whole body."""
+    parts = [part async for part in body_parts(headers, receive, MAX_BODY)]
+    return b"".join(parts) if len(parts) > 1 else parts[0]
+
+
+async def body_parts(
+    headers: Headers, receive: Receive, most: int, too_large: Callable[[int], Exception] = TooLarge
+) -> AsyncIterator[bytes]:
+    """The body as it comes, at least one part. One that is too large is refused by its announced length, or as soon as it has grown too
+    large; one that drips in, when its time is over.
     """
     length = headers.get(b"content-length", b"")
-    if length.isdigit() and (len(length) > 15 or int(length) > MAX_BODY):
-        raise TooLarge(MAX_BODY)
-    try:
-        async with asyncio.timeout(BODY_S) as limit:
-            return await _whole(receive, limit)
-    except TimeoutError:
-        raise TooSlow("The body of the request") from None
-
-
-async def _whole(receive: Receive, limit: asyncio.Timeout) -> bytes:
-    deadline = limit.when()
-    assert deadline is not None
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
+    if length.isdigit() and (len(length) > 15 or int(length) > most):
+        raise too_large(most)
+    deadline = asyncio.get_running_loop().time() + BODY_S
+    size, more = 0, True
+    while more:
+        try:
+            async with asyncio.timeout_at(deadline + size / LEAST_RATE):
+                message = await receive()
+        except TimeoutError:
+            raise TooSlow("The body of the request") from None
         if message["type"] == "http.disconnect":
             raise Gone
-        part = message.get("body", b"")
+        part: bytes = message.get("body", b"")
         size += len(part)
-        if size > MAX_BODY:
-            raise TooLarge(MAX_BODY)
-        parts.append(part)
-        limit.reschedule(deadline + size / LEAST_RATE)
-        if not message.get("more_body", False):
-            return b"".join(parts) if len(parts) > 1 else part
+        if size > most:
+            raise too_large(most)
+        more = message.get("more_body", False)
+        yield part
+
+
+def check_encoding(headers: Headers) -> None:
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise BadInput("A compressed body is not understood. Send the bytes as they are.")
 
 
 def check_type(headers: Headers, body: bytes) -> None:

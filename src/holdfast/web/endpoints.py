@@ -30,12 +30,12 @@ HEADERS = "holdfast.headers"
 
 class Request:
     """One request, as its handler sees it. `body` and `query` have the types that the endpoint names; `grant` is what let it in, None where
-    no credential is needed."""
+    no credential is needed. `receive` is for those that read the body themselves."""
 
-    __slots__ = ("body", "grant", "headers", "params", "query", "scope")
+    __slots__ = ("body", "grant", "headers", "params", "query", "receive", "scope")
 
-    def __init__(self, scope: Scope, headers: Headers, params: Mapping[str, str], grant: Grant | None) -> None:
-        self.scope, self.headers, self.params, self.grant = scope, headers, params, grant
+    def __init__(self, scope: Scope, receive: Receive, headers: Headers, params: Mapping[str, str], grant: Grant | None) -> None:
+        self.scope, self.receive, self.headers, self.params, self.grant = scope, receive, headers, params, grant
         self.body: Any = None
         self.query: Any = None
 
@@ -52,7 +52,8 @@ def client_of(scope: Scope) -> str:
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """One method of one path. `responses`: a status of success and the type of its body (None: no body, bytes: not JSON). `refusals`: its
-    own errors; those that any request can meet follow from `open` (no credential needed), `body` and `inside` (it uses the gateway)."""
+    own errors; those that any request can meet follow from `open` (no credential needed), `body` and `inside` (it uses the gateway).
+    `octets`: its body is bytes of any type, which it reads itself."""
 
     method: str
     path: str
@@ -62,6 +63,7 @@ class Endpoint:
     refusals: tuple[type[HoldfastError], ...] = ()
     body: type[Body] | None = None
     body_optional: bool = False
+    octets: bool = False
     query: type[Query] | None = None
     open: bool = False
     inside: bool = True
@@ -73,8 +75,10 @@ class Endpoint:
         kinds: list[type[HoldfastError]] = [BadInput, Misdirected, ForeignOrigin, HeadTooLarge, *self.refusals]
         if not self.open:
             kinds += [NotSignedIn, TooManyTries]
+        if self.body is not None or self.octets:
+            kinds += [TooSlow, TooLarge]
         if self.body is not None:
-            kinds += [TooSlow, TooLarge, NotJson]
+            kinds.append(NotJson)
         if self.inside:
             kinds += [Unavailable, StoreFull, Bug]
         return frozenset(status_of(kind) for kind in kinds)
@@ -127,7 +131,7 @@ class Resource:
             grant = self._access.check(headers, client_of(scope))
         if endpoint is None:
             raise WrongMethod(scope["method"], self.allow)
-        request = Request(scope, headers, _params(scope), grant)
+        request = Request(scope, receive, headers, _params(scope), grant)
         if endpoint.query is not None:
             request.query = decode_query(endpoint.query, scope["query_string"])
         if endpoint.body is not None:

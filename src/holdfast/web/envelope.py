@@ -14,8 +14,9 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+POLICY_NAME = b"content-security-policy"
 ALWAYS = [
-    (b"content-security-policy", POLICY.encode()),
+    (POLICY_NAME, POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -49,9 +50,10 @@ class Envelope:
                 started = True
                 self.answered[message["status"]] += 1
                 headers = message["headers"]
-                if not any(name == b"cache-control" for name, _ in headers):
+                named = {name for name, _ in headers}
+                if b"cache-control" not in named:
                     headers.append(NO_STORE)
-                headers += ALWAYS
+                headers += ALWAYS if POLICY_NAME not in named else ALWAYS[1:]
             await send(message)
 
         try:

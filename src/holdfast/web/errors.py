@@ -7,6 +7,7 @@ import structlog
 
 from holdfast.api.results import Failed, Failure
 from holdfast.core.errors import (
+    AttachmentGone,
     BadInput,
     Bug,
     Conflict,
@@ -80,6 +81,21 @@ class TooLarge(WebError):
         super().__init__(f"The body is larger than {limit // 1024 // 1024} MiB. Send less at once.")
 
 
+class UploadTooLarge(TooLarge):
+    def __init__(self, limit: int) -> None:
+        WebError.__init__(
+            self, f"The file is larger than {limit / 1_000_000:g} MB, the most that is accepted here (`max_upload_mb`). Send a smaller one."
+        )
+
+
+class NoSuchRange(WebError):
+    code, status = "no_such_range", 416
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"The range lies behind the end: there are {size} bytes.")
+        self.headers = ((b"content-range", b"bytes */%d" % size),)
+
+
 class NotJson(WebError):
     code, status = "not_json", 415
 
@@ -146,6 +162,7 @@ STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (HandOverFailed, 409),
     (QuestionClosed, 409),
     (DuplicateOtherContent, 409),
+    (AttachmentGone, 409),
     (Refused, 400),
     (StoreFull, 507),
     (Unavailable, 503),

@@ -8,7 +8,7 @@ from holdfast.api import conversation
 from holdfast.api.requests import MessagesQuery, NewMessage
 from holdfast.api.results import AcceptedMessage
 from holdfast.api.views import MessagePageView
-from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull, NotFound
+from holdfast.core.errors import AttachmentGone, BlobMissing, Deleted, DuplicateOtherContent, LaneFull, NotFound
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request
 from holdfast.web.errors import NotYet
@@ -27,7 +27,7 @@ class Messages:
             summary="Send a message, or a command such as /stop",
             body=NewMessage,
             responses={202: AcceptedMessage, 200: AcceptedMessage},
-            refusals=(NotFound, Deleted, LaneFull, DuplicateOtherContent, NotYet),
+            refusals=(NotFound, Deleted, LaneFull, DuplicateOtherContent, AttachmentGone, BlobMissing, NotYet),
         )
 
         yield Endpoint(
@@ -49,7 +49,7 @@ class Messages:
         message: NewMessage = request.body
         if message.mode != "queue":
             raise NotYet(f"The mode {message.mode!r}")
-        if message.attachments:
-            raise NotYet("Sending attachments")
-        accepted = await self._gateway.post(request.params["id"], message.text, client_id=message.client_id)
+        accepted = await self._gateway.post(
+            request.params["id"], message.text, client_id=message.client_id, attachments=message.attachments
+        )
         return json_response(200 if accepted.duplicate else 202, AcceptedMessage(accepted.message_id, accepted.session_id))

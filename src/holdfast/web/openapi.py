@@ -83,6 +83,9 @@ def _endpoint(endpoint: Endpoint, shapes: dict[Any, Any], components: dict[str, 
         described["parameters"] = parameters
     if endpoint.body is not None:
         described["requestBody"] = {"required": not endpoint.body_optional, "content": _json(shapes[endpoint.body])}
+    if endpoint.octets:
+        octets = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+        described["requestBody"] = {"required": True, "content": octets}
     return described
 
 

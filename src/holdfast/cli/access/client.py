@@ -1,12 +1,14 @@
 """HTTP to the running gateway: requests, and the event stream of a session. Uses the standard library's client, which loads quickly."""
 
+import contextlib
 import http.client
 import json
+import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.api import status as statuses
@@ -18,6 +20,7 @@ from holdfast.core.errors import Refused, Unavailable
 TIMEOUT_S = 15.0
 # The server sends a heartbeat every 15 s; three missed ones mean that it is gone.
 SILENCE_S = 45.0
+JSON = {"Content-Type": "application/json"}
 # Addresses that a server can listen on but a client cannot call, and what to call instead.
 CALLED = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -87,14 +90,32 @@ class Client:
     def delete(self, session_id: str) -> Response:
         return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}")
 
-    def post_message(self, session_id: str, text: str, client_id: str) -> Response:
-        return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id})
+    def post_message(self, session_id: str, text: str, client_id: str, attachments: Sequence[str] = ()) -> Response:
+        more = {"attachments": list(attachments)} if attachments else {}
+        return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id} | more)
 
-    def _ask(self, method: str, path: str, body: bytes | None = None, *, patience_s: float = TIMEOUT_S) -> Response:
+    def upload(self, file: Path, media_type: str, client_id: str) -> str:
+        """The attachment's id. Raises `OSError` where the file cannot be read."""
+        path = f"/api/uploads?{urlencode({'name': file.name, 'client_id': client_id})}"
+        with file.open("rb") as body:
+            size = os.fstat(body.fileno()).st_size
+            answer = self._ask("POST", path, body, headers={"Content-Type": media_type, "Content-Length": str(size)})
+        return str(answer.body["attachment_id"])
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | BinaryIO | None = None,
+        *,
+        headers: dict[str, str] = JSON,
+        patience_s: float = TIMEOUT_S,
+    ) -> Response:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=patience_s)
-        headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         try:
-            connection.request(method, path, body, headers)
+            connection.connect()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # It may have answered before it had read everything.
+                connection.request(method, path, body, self._headers | (headers if body is not None else {}))
             response = connection.getresponse()
             return _checked(response.status, response.read())
         except (OSError, http.client.HTTPException) as error:

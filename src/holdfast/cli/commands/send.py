@@ -2,6 +2,7 @@
 
 import secrets
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,12 +30,24 @@ class Sentence(click.Command):
 @click.command("send", cls=Sentence)
 @home_option
 @click.argument("key_or_id")
-@click.argument("text", nargs=-1, required=True)
+@click.argument("text", nargs=-1)
+@click.option(
+    "--attach", "files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="Send a file with the message. May be given several times; TEXT may then be left out.",
+)  # fmt: skip
 @click.option("--wait/--no-wait", default=True, help="Wait for the answer and print it. [default: --wait]")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="S", help="Stop waiting after S seconds. The turn continues.")
 @click.option("--client-id", metavar="ID", help="A name for this message. Sending it again under the same name does not send it twice.")
 @json_option
-def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float | None, client_id: str | None, as_json: bool) -> int:
+def command(
+    key_or_id: str,
+    text: tuple[str, ...],
+    files: tuple[Path, ...],
+    wait: bool,
+    timeout_s: float | None,
+    client_id: str | None,
+    as_json: bool,
+) -> int:
     """Send a message and print the answer as it is written.
 
     KEY_OR_ID is a session id, its beginning, `last`, or a session key; `new` starts a conversation. TEXT is the message, in quotes or as
@@ -46,10 +59,10 @@ def command(key_or_id: str, text: tuple[str, ...], wait: bool, timeout_s: float 
     from holdfast.cli.messages.following import Note
     from holdfast.cli.messages.sending import Sending
 
-    words = _text(" ".join(text))
+    words = _text(" ".join(text)) if text or not files else ""
     printer = Printer(quiet=as_json)
     sending = Sending(home(), timeout_s=timeout_s, put=printer.put)
-    sent = sending.send(key_or_id, words, client_id or f"cli-{secrets.token_hex(10)}")
+    sent = sending.send(key_or_id, words, client_id or f"cli-{secrets.token_hex(10)}", files)
     if not wait:
         if as_json:
             print_json({"session_id": sent.session_id, "message_id": sent.message_id})

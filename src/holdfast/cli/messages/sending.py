@@ -1,7 +1,8 @@
 """Sends a message and follows its answer, through any number of restarts of the gateway."""
 
+import mimetypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -64,9 +65,9 @@ class Sending:
         self._met = False
         self._gone_at: float | None = None
 
-    def send(self, key_or_id: str, text: str, client_id: str) -> Sent:
+    def send(self, key_or_id: str, text: str, client_id: str, attach: Sequence[Path] = ()) -> Sent:
         try:
-            return self._send(key_or_id, text, client_id)
+            return self._send(key_or_id, text, client_id, attach)
         except TimeoutError:
             raise NotSent(f"The gateway did not answer within {self._timeout_s:g} s.", client_id) from None
         except Unavailable as error:
@@ -74,13 +75,14 @@ class Sending:
                 raise
             raise NotSent(str(error), client_id) from error
 
-    def _send(self, key_or_id: str, text: str, client_id: str) -> Sent:
+    def _send(self, key_or_id: str, text: str, client_id: str, attach: Sequence[Path]) -> Sent:
         tries = 0
+        attachments: list[str] = []
 
         def post(client: Client) -> Response:
             nonlocal tries
             tries += 1
-            return client.post_message(session_id, text, client_id)
+            return client.post_message(session_id, text, client_id, attachments)
 
         if key_or_id == NEW:
             session_id = self._insist(lambda client: client.post("/api/sessions")).body["session_id"]
@@ -89,6 +91,7 @@ class Sending:
             session_id = conversations.session_id(self._home, key_or_id)
             before = self._insist(lambda client: client.session(session_id))
             after, known, busy = before["cursor"], _open_replies(before), _queued(before)
+        attachments += [self._upload(file, f"{client_id}.{number}") for number, file in enumerate(attach)]
         response = self._insist(post)
         # A message that was sent earlier, or went to another session, may be anywhere in the log.
         if response.body["session_id"] != session_id or (response.status == 200 and tries == 1):
@@ -98,6 +101,10 @@ class Sending:
         if command is not None and command.name != "queue":  # The gateway answers those at once.
             paused = busy = None
         return Sent(response.body["message_id"], response.body["session_id"], after, known, paused, busy)
+
+    def _upload(self, file: Path, client_id: str) -> str:
+        media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        return self._insist(lambda client: client.upload(file, media_type, client_id))
 
     def _paused(self) -> str | None:
         """A message sent during a pause is answered after it. Worth one request and no retries: the message is on disk."""

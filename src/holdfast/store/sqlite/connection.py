@@ -13,9 +13,9 @@ import apsw
 
 from holdfast.core.errors import Refused
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # The oldest schema whose programs can go on writing while one of this version does.
-OLDEST_BESIDE = 4
+OLDEST_BESIDE = 5
 # Since this version the catalog is derived as it is now.
 CATALOG_SINCE = 2
 # Since this version what is removed is overwritten on the spot.
