@@ -1,4 +1,4 @@
-"""Prepares .venv and runs the project's own words: test, check, sim, soak, bench. Standard library only.
+"""Prepares .venv and runs the project's own words: test, check, sim, soak, bench, mutate. Standard library only.
 
 `./run` starts this when .venv is not ready or when the first word is one of those. Words it does not know go to
 `holdfast`. What it has to say goes to standard error, so that `./run status --json` can be piped on the first run too.
@@ -259,12 +259,17 @@ def bench(words: Sequence[str]) -> int:
     return run_module("bench", ROOT / "bench" / "__main__.py", words)
 
 
+def mutate(words: Sequence[str]) -> int:
+    return run_module("scripts.mutate", ROOT / "scripts" / "mutate.py", words)
+
+
 WORDS: dict[str, Callable[[Sequence[str]], int]] = {
     "test": test,
     "check": check,
     "sim": sim,
     "soak": soak,
     "bench": bench,
+    "mutate": mutate,
 }
 
 

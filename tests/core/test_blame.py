@@ -94,6 +94,12 @@ def test_a_trial_lasts_twice_as_long_as_the_attempt_that_died_within_bounds(live
 
 def test_the_least_recently_tried_comes_first_and_then_the_one_that_started_last() -> None:
     """A25"""
-    suspects = {"tried last": (50, 9), "tried first": (40, 1), "started last": (None, 8), "started first": (None, 2)}
+    suspects = {"tried last": (50, 9), "tried first": (1, 1), "started first": (None, 1), "started last": (None, 8)}
     ranked = sorted(suspects, key=lambda name: blame.trial_rank(*suspects[name]))
     assert ranked == ["started last", "started first", "tried first", "tried last"]
+
+
+def test_an_interruption_of_which_nothing_is_said_shows_no_progress_and_no_life() -> None:
+    """A17: what nobody knows counts for nothing."""
+    found = blame.recorded(Interruption(reason="restart", end=End.PLANNED), Standing(1, False, 0))
+    assert (found.restarts, found.lived_ms, found.written, found.died) == (2, 0, 0, None)

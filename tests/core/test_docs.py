@@ -70,13 +70,6 @@ def test_every_command_that_comes_later_is_named(name: str) -> None:
     assert f"`{name}`" in OPERATIONS.partition("### Later")[2]
 
 
-def test_the_diagrams_of_the_architecture_are_those_of_the_code() -> None:
-    from scripts import diagrams
-
-    text = diagrams.DOCUMENT.read_text()
-    assert diagrams.filled(text) == text, "Run scripts/diagrams.py: a table changed."
-
-
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.core import notes, resume
 from holdfast.core.resume import RULES, Decision, Facts, Staleness
+from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 
 T = TurnState
@@ -207,3 +208,24 @@ def test_there_is_one_note_or_none(resumed: str | None, pending: str | None, unr
         assert note == notes.with_message("restart_timeout")
     else:
         assert note == (notes.tool_tail() if unread else None)
+
+
+def test_a_sign_of_life_counts_for_an_hour() -> None:
+    """R6, as the settings promise it."""
+    assert resume.FRESH_FOR_S == 3600
+
+
+def test_a_stop_on_record_is_decided_by_its_rule() -> None:
+    """R0"""
+    assert (resume.stopped().label, resume.stopped().decision) == ("R0", Decision.CANCEL)
+
+
+@pytest.mark.parametrize(
+    ("state", "rule", "queued"), [*itertools.product(TurnState, [None, *sorted({rule.label for rule in RULES})], [0, 1])]
+)
+def test_a_request_is_put_again_where_a_rule_set_it_aside_for_no_fault_of_its_user(state: TurnState, rule: str | None, queued: int) -> None:
+    """R2, R6: and nothing came since."""
+    session = Session(
+        session_id="s", session_key="k", log="l", seq=1, created_at=0, updated_at=0, turn_state=state, turn_id="t", rule=rule, queued=queued
+    )
+    assert resume.asks_again(session) is (state is T.ENDED and rule in ("R2", "R6") and queued == 0)

@@ -39,3 +39,9 @@ def test_until_people_can_know_that_a_turn_stopped_a_further_stop_is_for_the_sam
     running = session(TurnState.RUNNING)
     assert stops.named(running, turn_id=None, saw="t2", last=last, now=NOW) == ("t1" if same else "t2")
     assert stops.named(running, turn_id="t2", saw="t2", last=last, now=NOW) == "t2"
+
+
+@pytest.mark.parametrize("state", TurnState)
+def test_a_stop_for_no_turn_stops_nothing(state: TurnState) -> None:
+    """A21"""
+    assert stops.stops(session(state, turn_id=None), None) is False
