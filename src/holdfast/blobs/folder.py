@@ -18,7 +18,6 @@ from typing import NamedTuple
 from holdfast import files
 from holdfast.core.errors import HoldfastError, StoreFull, Unavailable
 
-FOLDER = "blobs"
 MAKING = ".making-"
 # The last of a disk is for conversations.
 LEAVE_FREE = 32 * 1024 * 1024

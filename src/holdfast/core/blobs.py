@@ -3,6 +3,8 @@ kept when no conversation names them."""
 
 import re
 
+# Of the home folder; the files of blobs lie in it.
+FOLDER = "blobs"
 UNUSED_FOR_MS = 24 * 3_600_000
 MOST_ATTACHMENTS = 20
 UNNAMED = "attachment"

@@ -56,8 +56,10 @@ class Upkeep(Protocol):
     async def signed_out(self, *, now: int) -> list[str]:
         """The sign-ins that were ended and have time left."""
 
-    async def backup(self, path: str) -> None:
-        """A consistent copy, also while others write."""
+    async def backup(self, path: str) -> int:
+        """A consistent copy, with the bytes of all blobs in it, also while others write. Gives how many blobs that conversations name are
+        not in it, because their files are missing or damaged.
+        """
 
     @property
     def degraded(self) -> str | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from holdfast.cli.options import home, home_option, json_option, keep_files_private, path_argument
-from holdfast.cli.terminal.layout import size
-from holdfast.cli.terminal.output import print_json
+from holdfast.cli.terminal.layout import count, size
+from holdfast.cli.terminal.output import note, print_json
 from holdfast.core.errors import Refused
 
 
@@ -38,7 +38,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     target = _target(path, force)
     making = target.with_name(f".{target.name}.{os.getpid()}.making")
     try:
-        offline.read(home(), lambda store, _: store.backup(str(making)))
+        lost = offline.read(home(), lambda store, _: store.backup(str(making)))
         found = inspection.check_copy(making)
         if found != inspection.SOUND:
             raise Damaged(found)
@@ -47,9 +47,11 @@ def command(path: Path, force: bool, as_json: bool) -> None:
         making.unlink(missing_ok=True)
         making.with_name(f"{making.name}.partial").unlink(missing_ok=True)
     if as_json:
-        print_json({"path": str(target), "bytes": target.stat().st_size})
-    else:
-        click.echo(f"Copied to {target} ({size(target.stat().st_size)}), and checked.")
+        print_json({"path": str(target), "bytes": target.stat().st_size, "lost_attachments": lost})
+        return
+    click.echo(f"Copied to {target} ({size(target.stat().st_size)}), and checked.")
+    if lost:
+        note(f"{count(lost, 'attachment')} could not be copied: missing or damaged on disk. `holdfast doctor` says more.")
 
 
 def _target(path: Path, force: bool) -> Path:

@@ -67,6 +67,9 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
         say(f"{count(done.unsure + done.dropped, 'reply', 'replies')} had not been sent yet: they {then}.")
     if done.damaged:
         say(f"{count(done.damaged, 'event')} in the backup could not be read and {'is' if done.damaged == 1 else 'are'} shown as damaged.")
+    if done.lost:
+        said = "is not in the backup: it" if done.lost == 1 else "are not in the backup: they"
+        say(f"{count(done.lost, 'attachment')} {said} cannot be shown.")
     say(f"The previous conversations are in {done.aside}." if done.aside else "There were no conversations before.")
     say("Start the gateway with `holdfast serve`.")
 

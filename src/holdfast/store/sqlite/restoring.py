@@ -15,6 +15,7 @@ import apsw
 from holdfast import files
 from holdfast.core import delivery
 from holdfast.core import events as e
+from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import Refused, StoreFull
 from holdfast.core.resume import FRESH_FOR_S
 from holdfast.core.turns import TurnState
@@ -23,7 +24,9 @@ from holdfast.store import reads
 from holdfast.store.log import COLUMNS, Finding, number, read
 from holdfast.store.operations import take_turn
 from holdfast.store.sessions import append_free
+from holdfast.store.sqlite import packing
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
+from holdfast.store.sqlite.packing import Unpacking
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import SqliteTx, rebuild
 from holdfast.store.upkeep import register_owner, set_pause
@@ -38,7 +41,8 @@ TOO_OLD = "it was owed when a backup was made that is too old to send it now"
 
 class Restored(NamedTuple):
     """`newest_at`: when the last event of the backup was stored. `interrupted`: turns that ran when it was made. `unsure`: replies that may
-    have been sent since, and are sent again with a label. `dropped`: those too old for that. `aside`: where the old database is now.
+    have been sent since, and are sent again with a label. `dropped`: those too old for that. `lost`: attachments that the backup does not
+    have. `aside`: where the old database is now.
     """
 
     sessions: int
@@ -47,6 +51,7 @@ class Restored(NamedTuple):
     unsure: int
     dropped: int
     damaged: int
+    lost: int
     aside: Path | None
 
 
@@ -62,16 +67,21 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
     check_place(home)
     making = home / MAKING
     _remove(making)
+    blobs = home / FOLDER
+    known, unpacking = _names(blobs), Unpacking(blobs)
     try:
         _copy(backup, making)
         try:
-            restored = _make_ready(making, backup, now=now, new_log=new_log, damage=damage)
+            restored = _make_ready(making, backup, unpacking, now=now, new_log=new_log, damage=damage)
         except apsw.FullError as error:
             raise StoreFull from error
         except apsw.Error as error:
             raise NoBackup(backup, f"it is damaged or not a database of Holdfast ({error})") from error
-        aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"))
+        aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"), known)
         files.put_in_place(making, home / DATABASE)
+    except BaseException:
+        unpacking.undo()
+        raise
     finally:
         _remove(making)
     return restored._replace(aside=aside)
@@ -86,7 +96,7 @@ def _copy(backup: Path, making: Path) -> None:
     shutil.copyfile(backup, making)
 
 
-def _make_ready(making: Path, backup: Path, *, now: int, new_log: Callable[[], str], damage: bool) -> Restored:
+def _make_ready(making: Path, backup: Path, unpacking: Unpacking, *, now: int, new_log: Callable[[], str], damage: bool) -> Restored:
     db = connect(making, create=False)
     try:
         _check(db, backup)
@@ -98,10 +108,12 @@ def _make_ready(making: Path, backup: Path, *, now: int, new_log: Callable[[], s
         with db:
             restored = _renew(tx, now=now, new_log=new_log)
             tx.flush()
+            lost = unpacking.unpack(db, backup.parent / FOLDER)
         fetch(db, "PRAGMA journal_mode = DELETE")  # One file, at rest.
+        packing.drop(db)
     finally:
         db.close()
-    return restored._replace(damaged=damaged)
+    return restored._replace(damaged=damaged, lost=lost)
 
 
 def _check(db: apsw.Connection, backup: Path) -> None:
@@ -137,7 +149,7 @@ def _renew(tx: SqliteTx, *, now: int, new_log: Callable[[], str]) -> Restored:
     set_pause(tx, None)
     tx.execute("UPDATE start SET ended = 1")  # Nobody is to blame for a life that went on elsewhere.
     tx.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
-    return Restored(len(sessions), newest, interrupted, unsure, dropped, 0, None)
+    return Restored(len(sessions), newest, interrupted, unsure, dropped, 0, 0, None)
 
 
 def _interrupt(tx: SqliteTx, at: int) -> int:
@@ -163,8 +175,14 @@ def _doubt_deliveries(tx: SqliteTx, *, fresh: bool, at: int) -> tuple[int, int]:
     return (len(rows), 0) if fresh else (0, len(rows))
 
 
-def _keep_aside(home: Path, aside: Path) -> Path | None:
-    """The database that is there, whole, under another name as well. From here until the swap it stays usable where it is."""
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+
+def _keep_aside(home: Path, aside: Path, blobs: list[str]) -> Path | None:
+    """The database that is there and its blobs, whole, under another name as well. From here until the swap it stays usable where it is;
+    after that, blobs which no row names any more are swept by the next start.
+    """
     old = home / DATABASE
     if not old.exists():
         return None
@@ -174,6 +192,11 @@ def _keep_aside(home: Path, aside: Path) -> Path | None:
         file = Path(f"{old}{beside}")
         if file.exists():
             _also(file, aside / file.name)
+    if blobs:
+        (aside / FOLDER).mkdir(mode=0o700)
+        for name in blobs:
+            _also(home / FOLDER / name, aside / FOLDER / name)
+        files.sync(aside / FOLDER)
     files.sync(aside)
     files.sync(home)
     # Only a database that could not be opened still has these. Left there, they would be taken for the new one's.

@@ -8,12 +8,13 @@ from pathlib import Path
 import apsw
 
 from holdfast import files
+from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.shutdowns import Shutdown
 from holdfast.store import upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.port import TxStore
-from holdfast.store.sqlite import reserve, scrub
+from holdfast.store.sqlite import packing, reserve, scrub
 from holdfast.store.sqlite.connection import check_place, connect, migrate, reader
 from holdfast.store.sqlite.ground import Ground, Identity, token_of
 from holdfast.store.sqlite.threads import Threads
@@ -21,6 +22,8 @@ from holdfast.store.sqlite.tx import SqliteTx, in_tx, rebuild
 
 DATABASE = "holdfast.db"
 RESERVE = "reserve"
+# What was purged between the copy of the database and that of its blobs is missing from the copy; the next one knows it.
+COPIES = 2
 
 
 class SqliteStore(TxStore):
@@ -30,8 +33,8 @@ class SqliteStore(TxStore):
         super().__init__(lines, now=now)
         self._ground = ground
 
-    async def backup(self, path: str) -> None:
-        await self._lines.read(_copy, path)
+    async def backup(self, path: str) -> int:
+        return await self._lines.read(_copy, path)
 
     @property
     def identity(self) -> Identity | None:
@@ -48,7 +51,7 @@ class SqliteStore(TxStore):
         return steps
 
 
-def _copy(tx: SqliteTx, path: str) -> None:
+def _copy(tx: SqliteTx, path: str) -> int:
     """`VACUUM INTO` reads one consistent state; a copy that was cut short never stands under the final name."""
     partial = f"{path}.partial"
     with contextlib.suppress(FileNotFoundError):
@@ -58,9 +61,16 @@ def _copy(tx: SqliteTx, path: str) -> None:
     try:
         if token_of(copier) != token_of(tx.db):
             raise StoreGone(tx.db.filename)
-        copier.execute("VACUUM INTO ?", (partial,))
+        lost: set[str] = set()
+        for _ in range(COPIES):
+            os.truncate(partial, 0)
+            copier.execute("VACUUM INTO ?", (partial,))
+            lost = packing.pack(Path(partial), Path(tx.db.filename).parent / FOLDER)
+            if not lost:
+                break
         _give_identity(partial)
         files.put_in_place(Path(partial), Path(path).absolute())
+        return len(lost)
     finally:
         copier.close()
         with contextlib.suppress(FileNotFoundError):
