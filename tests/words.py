@@ -1,13 +1,13 @@
 """The gateway's own words as people and agents read them, written out: a notice is compared with this text, not with what made it."""
 
 RESTARTING = "Holdfast is restarting."
-RESTARTING_CUTS = "Holdfast is restarting, which interrupts the work in progress here. It will try to resume it afterwards."
-RESTARTING_CUTS_IN_30_S = (
+RESTARTING_INTERRUPTS = "Holdfast is restarting, which interrupts the work in progress here. It will try to resume it afterwards."
+RESTARTING_INTERRUPTS_IN_30_S = (
     "Holdfast is restarting. Work in progress here that is not done within 30 s is interrupted; Holdfast will try to resume it afterwards."
 )
 BACK = "Holdfast is back."
 STOPPING = "Holdfast is shutting down."
-STOPPING_CUTS = "Holdfast is shutting down, which interrupts the work in progress here. What is done so far is kept."
+STOPPING_INTERRUPTS = "Holdfast is shutting down, which interrupts the work in progress here. What is done so far is kept."
 STOPPED_INSTEAD = "Holdfast did not restart. It was asked to stop instead."
 MAY_NOT_RESTART = "You are not allowed to restart Holdfast from here. Ask the person who runs it."
 CANNOT_RESTART = "Holdfast cannot restart itself here. Restart it where it was started."

@@ -36,13 +36,13 @@ def test_a_time_that_passed_is_told_in_at_most_two_units_and_is_never_negative(m
 
 
 def test_an_interruption_is_told_with_what_caused_it_and_how_long_ago() -> None:
-    assert notices.cut_before("crash", 12_000) == "interrupted by a crash 12 s earlier"
-    assert notices.cut_before("crash", 12_000, Staleness.OLD) == "interrupted by a crash 12 s earlier"
-    assert notices.cut_before("anything else", -5) == "interrupted by an interruption 0 s earlier"
+    assert notices.interrupted_earlier("crash", 12_000) == "interrupted by a crash 12 s earlier"
+    assert notices.interrupted_earlier("crash", 12_000, Staleness.OLD) == "interrupted by a crash 12 s earlier"
+    assert notices.interrupted_earlier("anything else", -5) == "interrupted by an interruption 0 s earlier"
     off = "interrupted by a restart 1 s earlier, and Holdfast is set to continue nothing by itself"
-    assert notices.cut_before("restart_timeout", 1000, Staleness.OFF) == off
-    assert notices.cut_before("shutdown_timeout", 0, Staleness.UNKNOWN) == "interrupted by a shutdown at an unknown time"
-    assert notices.cut_before("store_full", 0) == "interrupted by a full disk 0 s earlier"
+    assert notices.interrupted_earlier("restart_timeout", 1000, Staleness.OFF) == off
+    assert notices.interrupted_earlier("shutdown_timeout", 0, Staleness.UNKNOWN) == "interrupted by a shutdown at an unknown time"
+    assert notices.interrupted_earlier("store_full", 0) == "interrupted by a full disk 0 s earlier"
 
 
 @pytest.mark.parametrize("worked", [False, True])
@@ -117,7 +117,7 @@ def test_an_old_interruption_says_why_it_was_not_continued_and_how_to_continue()
     assert notices.stale("crash", HOUR, Staleness.OLD) == old
     off = f"Your last request was interrupted by a crash 1 s ago, and Holdfast is set to continue nothing by itself. {how}"
     assert notices.stale("crash", 1000, Staleness.OFF) == off
-    when = "at a time that is not known, so it was not continued without asking"
+    when = "at an unknown time, so it was not continued without asking"
     assert notices.stale("crash", 0, Staleness.UNKNOWN) == f"Your last request was interrupted by a crash {when}. {how}"
 
 
@@ -145,8 +145,8 @@ def test_one_that_was_interrupted_too_often_in_all_is_suspended_too_and_operator
         "Send /resume to continue it, or a message to start a new conversation."
     )
     assert notices.suspended_elsewhere(session(title="Bridges")) == (
-        "The conversation “Bridges” (k) is suspended: Holdfast was interrupted again and again while working on it. "
-        "The log says more. To continue it: holdfast resume s"
+        "The conversation “Bridges” (k) is suspended: Holdfast was interrupted repeatedly while working on it. "
+        "See the log. To continue it: `holdfast resume s`"
     )
 
 
@@ -154,15 +154,15 @@ def test_what_is_said_before_and_after_a_restart() -> None:
     """C10, C11: it promises an attempt and no more."""
     assert notices.restarting() == "Holdfast is restarting."
     now = "Holdfast is restarting, which interrupts the work in progress here. It will try to resume it afterwards."
-    assert notices.restarting_cuts(0) == now
-    assert notices.restarting_cuts(90) == (
+    assert notices.restarting_interrupts(0) == now
+    assert notices.restarting_interrupts(90) == (
         "Holdfast is restarting. Work in progress here that is not done within 1 min 30 s is interrupted; "
         "Holdfast will try to resume it afterwards."
     )
     assert notices.stopping() == "Holdfast is shutting down."
     now = "Holdfast is shutting down, which interrupts the work in progress here. What is done so far is kept."
-    assert notices.stopping_cuts(0) == now
-    assert notices.stopping_cuts(0.1) == (
+    assert notices.stopping_interrupts(0) == now
+    assert notices.stopping_interrupts(0.1) == (
         "Holdfast is shutting down. Work in progress here that is not done within 1 s is interrupted; what is done by then is kept."
     )
     assert notices.back() == "Holdfast is back."
@@ -236,7 +236,7 @@ def test_the_status_tells_what_waits_what_was_interrupted_and_what_was_decided()
         "2 messages are waiting.",
         "Its last work was interrupted by a restart.",
         "Last decision: rule R7, interrupted by a restart 5 s earlier.",
-        "Holdfast is in safe mode after several crashes: it continues nothing by itself. Messages are answered as always.",
+        "Holdfast is in safe mode after several crashes: it continues nothing by itself. Messages are answered as usual.",
     ]
     suspended = notices.status(session(suspended=True, queued=1), safe_mode=False)
     assert suspended == "This conversation is queued and suspended.\n1 message is waiting."

@@ -71,7 +71,7 @@ def test_who_loses_a_turn_is_told_as_a_reply_to_what_they_asked_and_promised_no_
 def test_a_home_channel_that_loses_a_turn_hears_of_that_and_not_twice() -> None:
     """C10, C11"""
     (notice,) = restarts.before(What.RESTART, [asked(By.OPERATOR, (HOME,))], [turn(HOME, "home")])
-    assert notice.text == words.RESTARTING_CUTS and notice.anchor == "question of home"
+    assert notice.text == words.RESTARTING_INTERRUPTS and notice.anchor == "question of home"
 
 
 def test_people_with_lanes_of_their_own_in_one_group_read_one_notice() -> None:
@@ -85,7 +85,7 @@ def test_people_with_lanes_of_their_own_in_one_group_read_one_notice() -> None:
 def test_the_answer_to_the_command_says_what_it_costs_the_chat_that_asked(what: What, running: tuple[Running, ...]) -> None:
     """C11, C12: it takes the place of the notice that this chat would get."""
     costs = what is not What.HAND_OVER and any(one.session_id == "s_boss" for one in running)
-    assert restarts.reply(what, ASKER, running) == (words.RESTARTING_CUTS if costs else words.RESTARTING)
+    assert restarts.reply(what, ASKER, running) == (words.RESTARTING_INTERRUPTS if costs else words.RESTARTING)
 
 
 @pytest.mark.parametrize(("by", "homes"), list(product(By, some(HOMES))))

@@ -59,7 +59,7 @@ def test_where_a_supervisor_starts_the_next_process_that_one_tells_whoever_asked
         serving.start()
         wait_until(lambda: said(serving, asks) == [words.RESTARTING, words.BACK])
         serving.wait_for(runs)
-        assert said(serving, runs) == [words.RESTARTING_CUTS]
+        assert said(serving, runs) == [words.RESTARTING_INTERRUPTS]
         assert in_lobby(serving) == [] and not (serving.home / NOTE).exists()
 
 

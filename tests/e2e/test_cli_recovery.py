@@ -162,7 +162,7 @@ def test_safe_mode_is_entered_shown_and_left(tmp_path: Path) -> None:
         assert "left: rule R7, interrupted by a crash" in holdfast(serving.home, "show", cut).out
 
         said = holdfast(serving.home, "resume", "--all")
-        assert said.code == 0 and "Safe mode is over. 1 conversation is pending and decided now" in said.out
+        assert said.code == 0 and "Safe mode is over. 1 conversation is pending; what happens next is decided now" in said.out
         session = serving.wait_for(cut)
         assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 41))
         status = holdfast(serving.home, "status", "--json").json

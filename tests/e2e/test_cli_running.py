@@ -152,7 +152,7 @@ def test_the_doctor_and_a_backup_work_beside_it(shared: Serving, tmp_path: Path)
     assert said["ok"]
     found = {check["check"]: check for check in said["checks"]}
     assert all(check["state"] == "ok" for name, check in found.items() if name != "sandbox"), found
-    assert "our process" in found["port"]["text"]
+    assert "our own process" in found["port"]["text"]
     assert holdfast(shared.home, "backup", str(tmp_path / "copy.db")).code == 0
     assert shared.new_session()
 

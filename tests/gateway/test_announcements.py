@@ -18,7 +18,7 @@ from tests.gateway.gateways import ANN, Home, Life
 
 BOB, LOBBY = "bob", "lobby"
 HOMES = (session_key(LOBBY),)
-CUT, STOPPING = words.RESTARTING_CUTS, words.STOPPING_CUTS
+CUT, STOPPING = words.RESTARTING_INTERRUPTS, words.STOPPING_INTERRUPTS
 KILL_STEP_S = 0.0005
 
 
@@ -387,7 +387,7 @@ def test_a_stop_is_told_to_those_it_cuts_and_a_later_start_is_told_to_nobody(wor
     life.do(life.gateway.stop(by=by))
     life.die()
     world.next(home_channels=HOMES)
-    assert world.home.told() == [words.STOPPING_CUTS, "whole"]
+    assert world.home.told() == [words.STOPPING_INTERRUPTS, "whole"]
     assert world.home.told(LOBBY) == ([words.STOPPING] if homes_hear else [])
 
 
@@ -439,7 +439,7 @@ def test_with_a_window_all_are_told_at_its_beginning_that_what_is_not_done_in_it
     life.under_way("say:soon|sleep:5|say:, done")
     life.under_way("say:half|hang / say:whole", chat=BOB, sender=BOB)
     life.stop("restart_timeout")
-    told = words.RESTARTING_CUTS_IN_30_S
+    told = words.RESTARTING_INTERRUPTS_IN_30_S
     assert world.home.told() == [told, "soon, done"] and world.home.told(BOB) == [told]
 
 

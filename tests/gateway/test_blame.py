@@ -125,8 +125,8 @@ def test_the_user_and_the_operators_are_told_once(home: Home) -> None:
     assert session.suspended and home.told("ann") == ["twice", STUCK]
     assert home.told(BOSS)[0] == (
         f"The conversation “say:once|hang / say:twice|hang / hang” ({session.session_key}) is suspended: "
-        "Holdfast was interrupted again and again while working on it. "
-        f"The log says more. To continue it: holdfast resume {session.session_id}"
+        "Holdfast was interrupted repeatedly while working on it. "
+        f"See the log. To continue it: `holdfast resume {session.session_id}`"
     )
     assert sum("is suspended" in text for text in home.told(BOSS)) == 1
     assert [entry["session"] for entry in home.logged("session suspended")] == [session.session_id]

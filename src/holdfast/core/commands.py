@@ -1,4 +1,4 @@
-"""What people can ask of the gateway itself in the middle of a conversation: one table, which also prints the help."""
+"""The commands that people can give the gateway in a conversation: one table, from which the help is printed."""
 
 import re
 
@@ -21,12 +21,12 @@ COMMANDS: dict[str, Usage] = {
     "help": Usage("/help", "List these commands."),
 }
 
-# A path such as /usr/bin/env is no command, and some platforms add the name of the one who is meant: /stop@holdfast.
+# A path such as /usr/bin/env is not a command. Some platforms add the bot's name: /stop@holdfast.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:@\S+)?(?:\s+(.*))?", re.DOTALL)
 
 
 class Command(msgspec.Struct, frozen=True):
-    """`name` may be one that no table knows."""
+    """`name` may be unknown."""
 
     name: str
     argument: str = ""
@@ -37,6 +37,6 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def parse(text: str) -> Command | None:
-    """The command a message is, or None for a message to the agent. One that begins with a space is never a command."""
+    """The command in a message, or None if it is for the agent. A text that begins with a space is never a command."""
     match = _COMMAND.fullmatch(text.rstrip())
     return Command(match[1].lower(), (match[2] or "").strip()) if match else None

@@ -1,20 +1,20 @@
-"""Errors by who must act. A constructor takes data and writes the sentence: what happened, to what, what to do."""
+"""Errors, grouped by who must act. A constructor takes data and writes the sentence: what happened, to what, what to do."""
 
 
 class HoldfastError(Exception):
-    """The root: everything Holdfast raises on purpose. `code` is for programs, the text for people."""
+    """The root of all errors that Holdfast raises on purpose. `code` is for programs, the text for people."""
 
     code = "error"
 
 
 class Bug(HoldfastError):
-    """Something that cannot be, is. The task dies loudly; nobody handles this."""
+    """Something impossible happened. The task fails loudly; nothing handles this."""
 
     code = "bug"
 
 
 class Unavailable(HoldfastError):
-    """It did not work now and may work later: try again after `retry_after_s`."""
+    """It failed now and may work later: try again after `retry_after_s`."""
 
     code = "unavailable"
 
@@ -24,7 +24,7 @@ class Unavailable(HoldfastError):
 
 
 class StoreFull(Unavailable):
-    """The disk has no room. Nothing was stored; nothing may be acknowledged."""
+    """The disk is full. Nothing was stored; nothing may be acknowledged."""
 
     code = "store_full"
 
@@ -36,8 +36,8 @@ class StoreFull(Unavailable):
 
 
 class StoreGone(Unavailable):
-    """The path of the database leads to another file, or to none. What was asked may have been stored in the file that is still open, and
-    must not be acknowledged: nobody who opens that path will find it.
+    """The path of the database leads to another file, or to none. The request may have been stored in the file that is still open, but must
+    not be acknowledged: a process that opens the path will not find it.
     """
 
     code = "store_gone"
@@ -52,7 +52,7 @@ class StoreGone(Unavailable):
 
 
 class StoreClosed(Unavailable):
-    """The store is shut or broken; what was asked did not happen."""
+    """The store is closed or broken; the request was not carried out."""
 
     code = "store_closed"
 
@@ -61,13 +61,13 @@ class StoreClosed(Unavailable):
 
 
 class Held(Unavailable):
-    """Only one may have it, and somebody else has it for now. Free again, it can be had."""
+    """Only one process can have it, and another one has it for now."""
 
     code = "held"
 
 
 class Refused(HoldfastError):
-    """Will not be done, now or later, as asked. Tell the one who asked."""
+    """Will not be done, now or later. Tell the requester why."""
 
     code = "refused"
 
@@ -136,10 +136,10 @@ class NothingToStop(Refused):
 
 
 class QuestionClosed(Refused):
-    """A late answer. `state` says why it is late."""
+    """The answer came too late. `state` says why."""
 
     def __init__(self, question_id: str, state: str) -> None:
-        super().__init__(f"The question {question_id!r} is {state}; it takes no more answers. Send a message to continue.")
+        super().__init__(f"The question {question_id!r} is {state} and cannot be answered any more. Send a message to continue.")
         self.code = f"question_{state}"
 
 
@@ -151,7 +151,7 @@ class DuplicateOtherContent(Refused):
 
 
 class NotNow(Refused):
-    """What was asked of the gateway does not fit what it is doing."""
+    """The request does not fit what the gateway is doing now."""
 
     code = "not_now"
 
@@ -169,20 +169,20 @@ class HandOverFailed(Refused):
 
 
 class StoppedInstead(HandOverFailed):
-    """The old process stops, and nobody takes over."""
+    """The old process stops, and no new one takes over."""
 
     def __init__(self) -> None:
         Refused.__init__(self, "The new process did not take over: Holdfast was asked to stop instead. Nothing was lost.")
 
 
 class Conflict(HoldfastError):
-    """The world moved on. Reload and decide again."""
+    """Something changed in the meantime. Reload and decide again."""
 
     code = "conflict"
 
 
 class StaleEpoch(Conflict):
-    """The lease this write was made under is no longer held: another owner has the session, or the turn is over."""
+    """The lease of this write is no longer valid: another owner has the session, or the turn is over."""
 
     code = "stale_epoch"
 

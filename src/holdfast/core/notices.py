@@ -1,4 +1,4 @@
-"""What people are told by the gateway itself, in its own words and not the agent's."""
+"""What the gateway itself tells people, in its own words, not the agent's."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from holdfast.core.commands import COMMANDS
 from holdfast.core.resume import Staleness
 from holdfast.core.sessions import Session
 
-CUT_BY = {
+INTERRUPTED_BY = {
     "crash": "a crash",
     "shutdown_timeout": "a shutdown",
     "restart_timeout": "a restart",
@@ -28,12 +28,12 @@ _HOW_TO_CONTINUE = "Nothing is lost: send /resume to continue it, or a new messa
 MAX_QUOTED = 10_000
 
 
-def cut_by(reason: str) -> str:
-    return CUT_BY.get(reason, "an interruption")
+def interrupted_by(reason: str) -> str:
+    return INTERRUPTED_BY.get(reason, "an interruption")
 
 
 def span(ms: int) -> str:
-    """A time that passed, in at most two units. Never negative."""
+    """A span of time, in at most two units. Never negative."""
     s = max(0, ms) // 1000
     for size, unit, smaller, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if s >= size:
@@ -42,17 +42,17 @@ def span(ms: int) -> str:
     return f"{s} s"
 
 
-def cut_before(reason: str, ms: int, staleness: Staleness | None = None) -> str:
-    """Why there was something to decide about a turn and, if it was set aside for it, why it was not fresh."""
+def interrupted_earlier(reason: str, ms: int, staleness: Staleness | None = None) -> str:
+    """What interrupted a turn, and how long ago; if that is why it was set aside, why it was too old."""
     if staleness is Staleness.UNKNOWN:
-        return f"interrupted by {cut_by(reason)} at an unknown time"
+        return f"interrupted by {interrupted_by(reason)} at an unknown time"
     off = ", and Holdfast is set to continue nothing by itself" if staleness is Staleness.OFF else ""
-    return f"interrupted by {cut_by(reason)} {span(ms)} earlier{off}"
+    return f"interrupted by {interrupted_by(reason)} {span(ms)} earlier{off}"
 
 
 def interrupted(reason: str, *, written: bool, worked: bool, holes: bool) -> str:
-    """The row that tells of an interruption. It claims that nothing was there only if nothing was, no tool call either (F1). `holes`: some
-    of the turn's record could not be read.
+    """The row about an interruption. It says that nothing was written only if there was no tool call either (F1). `holes`: some of the
+    turn's record could not be read.
     """
     if written:
         kept = ". What had been written is kept."
@@ -60,7 +60,7 @@ def interrupted(reason: str, *, written: bool, worked: bool, holes: bool) -> str
         kept = ". The work so far is kept."
     else:
         kept = ". Some output may be missing." if holes else " before anything was written."
-    return f"Interrupted by {cut_by(reason)}{kept}"
+    return f"Interrupted by {interrupted_by(reason)}{kept}"
 
 
 def begun_because(reason: str) -> str:
@@ -76,7 +76,7 @@ def already_new() -> str:
 
 
 def refused(texts: Sequence[str], why: str) -> str:
-    """Said once for all that waited, with the words, so that nobody has to remember them."""
+    """Said once for all waiting messages, quoting them, so that nobody has to remember them."""
     one = len(texts) == 1
     listed = "\n".join(f"> {text[:MAX_QUOTED]}{'…' if len(text) > MAX_QUOTED else ''}".replace("\n", "\n> ") for text in texts)
     which, them = ("This message was", "it") if one else ("These messages were", "them")
@@ -94,7 +94,7 @@ def stopped(queued: int) -> str:
 
 
 def already_ended(*, another: bool) -> str:
-    """For a stop whose turn has ended in between, mostly because it was sent more than once."""
+    """For a stop whose turn had ended by then, usually because it was sent more than once."""
     return "That has already ended." + (" Another answer is running now: send /stop again to stop that one." if another else "")
 
 
@@ -110,11 +110,11 @@ def stuck(times: int, *, in_a_row: bool = True) -> str:
 
 
 def suspended_elsewhere(session: Session) -> str:
-    """To the operators, who may have to look into it."""
+    """For operators, who may have to look into it."""
     title = f" “{session.title}”" if session.title else ""
     return (
-        f"The conversation{title} ({session.session_key}) is suspended: Holdfast was interrupted again and again while working on it. "
-        f"The log says more. To continue it: holdfast resume {session.session_id}"
+        f"The conversation{title} ({session.session_key}) is suspended: Holdfast was interrupted repeatedly while working on it. "
+        f"See the log. To continue it: `holdfast resume {session.session_id}`"
     )
 
 
@@ -123,15 +123,15 @@ def stale(reason: str, ms: int, staleness: Staleness) -> str:
         case Staleness.OFF:
             because = f"{span(ms)} ago, and Holdfast is set to continue nothing by itself"
         case Staleness.UNKNOWN:
-            because = "at a time that is not known, so it was not continued without asking"
+            because = "at an unknown time, so it was not continued without asking"
         case Staleness.OLD:
             because = f"{span(ms)} ago, too long ago to continue without asking"
-    return f"Your last request was interrupted by {cut_by(reason)} {because}. {_HOW_TO_CONTINUE}"
+    return f"Your last request was interrupted by {interrupted_by(reason)} {because}. {_HOW_TO_CONTINUE}"
 
 
 def held(reason: str, *, safe_mode: bool) -> str:
     because = "is in safe mode after several crashes" if safe_mode else "is set to continue nothing by itself"
-    return f"Your last request was interrupted by {cut_by(reason)}, and Holdfast {because}. {_HOW_TO_CONTINUE}"
+    return f"Your last request was interrupted by {interrupted_by(reason)}, and Holdfast {because}. {_HOW_TO_CONTINUE}"
 
 
 def kept() -> str:
@@ -142,7 +142,7 @@ def restarting() -> str:
     return "Holdfast is restarting."
 
 
-def restarting_cuts(window_s: float) -> str:
+def restarting_interrupts(window_s: float) -> str:
     """For chats whose turn may be interrupted; it promises only an attempt."""
     if window_s <= 0:
         return "Holdfast is restarting, which interrupts the work in progress here. It will try to resume it afterwards."
@@ -153,7 +153,7 @@ def stopping() -> str:
     return "Holdfast is shutting down."
 
 
-def stopping_cuts(window_s: float) -> str:
+def stopping_interrupts(window_s: float) -> str:
     if window_s <= 0:
         return "Holdfast is shutting down, which interrupts the work in progress here. What is done so far is kept."
     return f"Holdfast is shutting down. {_not_done_in(window_s)} is interrupted; what is done by then is kept."
@@ -246,7 +246,7 @@ def status(session: Session, *, safe_mode: bool) -> str:
     if session.queued:
         lines.append(f"{session.queued} {'message is' if session.queued == 1 else 'messages are'} waiting.")
     if session.resume_pending and session.resume_reason:
-        lines.append(f"Its last work was interrupted by {cut_by(session.resume_reason)}.")
+        lines.append(f"Its last work was interrupted by {interrupted_by(session.resume_reason)}.")
     if is_suspect(session.interrupted_restarts) and not session.suspended:
         lines.append(
             f"{session.interrupted_restarts} restarts in a row interrupted it. Holdfast continues such conversations one at a time, "
@@ -255,10 +255,10 @@ def status(session: Session, *, safe_mode: bool) -> str:
     if session.rule and session.why:
         lines.append(f"Last decision: {decision(session.rule, session.why)}.")
     if safe_mode:
-        lines.append("Holdfast is in safe mode after several crashes: it continues nothing by itself. Messages are answered as always.")
+        lines.append("Holdfast is in safe mode after several crashes: it continues nothing by itself. Messages are answered as usual.")
     return "\n".join(lines)
 
 
 def decision(rule: str, why: str) -> str:
-    """A recorded decision, as people read it."""
+    """A recorded decision, for people."""
     return f"rule {rule}, {why}"

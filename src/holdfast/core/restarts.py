@@ -87,7 +87,7 @@ def request(id: str, by: By, *, chat: Chat | None = None, homes: Sequence[str] =
 def reply(what: What, chat: Chat, running: Sequence[Running]) -> str:
     """The answer to a restart that was asked for in a chat. It is all that this chat hears before it."""
     cut = what is not What.HAND_OVER and any(turn.place == chat.place for turn in running)
-    return notices.restarting_cuts(window_s=0) if cut else notices.restarting()
+    return notices.restarting_interrupts(window_s=0) if cut else notices.restarting()
 
 
 def before(what: What, requests: Sequence[Request], running: Sequence[Running], *, window_s: float = 0) -> list[Notice]:
@@ -101,7 +101,7 @@ def before(what: What, requests: Sequence[Request], running: Sequence[Running], 
         return []
     told = {one.chat.place for one in requests if one.chat is not None}
     found = []
-    words = notices.restarting_cuts(window_s) if what is What.RESTART else notices.stopping_cuts(window_s)
+    words = notices.restarting_interrupts(window_s) if what is What.RESTART else notices.stopping_interrupts(window_s)
     for turn in running:
         if turn.place not in told:
             told.add(turn.place)

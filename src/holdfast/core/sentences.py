@@ -1,4 +1,4 @@
-"""Our sentences at a terminal: their hints as they are typed there, and lines that end between words."""
+"""Our sentences at a terminal: hints as a person types them there, and lines that break between words."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ _GLUE = "\N{NO-BREAK SPACE}"
 
 
 def rewrite(text: str, *, program: str, home: str | None = None) -> str:
-    """Each `holdfast WORDS` between backticks as it is typed here; `home` is the folder that was chosen on the command line."""
+    """Each `holdfast WORDS` in backticks as a person types it here; `home` is the folder chosen on the command line."""
     folder = f" --home {shlex.quote(home)}" if home else ""
 
     def typed(found: re.Match[str]) -> str:
@@ -22,7 +22,7 @@ def rewrite(text: str, *, program: str, home: str | None = None) -> str:
 
 
 def fold(text: str, columns: int | None) -> str:
-    """Lines of at most so many columns. What stands between backticks stays on one line, so that it can be copied."""
+    """Lines of at most so many columns. Text in backticks stays on one line, so that it can be copied."""
     if columns is None:
         return text
     glued = _QUOTED.sub(lambda found: found[0].replace(" ", _GLUE), text)

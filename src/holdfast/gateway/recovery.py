@@ -128,7 +128,7 @@ class Recovery:
         transcript = await self._store.transcript(session)
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
         set_aside = rule.decision is Decision.SET_ASIDE
-        why = notices.cut_before(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)
+        why = notices.interrupted_earlier(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)
         self._tally.rules[rule.label] += 1
         _log(session, rule, why)
         match rule.decision:

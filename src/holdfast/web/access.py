@@ -1,4 +1,4 @@
-"""Who may ask: the token, the cookies that stand for it, the one-time codes that are exchanged for one, and the names we answer to."""
+"""Who has access: the token, cookies that stand for it, one-time codes that are exchanged for a cookie, and the host names we accept."""
 
 import base64
 import hashlib
@@ -27,26 +27,26 @@ _COOKIE_PREFIX = COOKIE.encode() + b"="
 
 
 class SignIn(NamedTuple):
-    """One browser's: what its cookie says. The name is no secret; only the signature next to it in the cookie opens anything."""
+    """The sign-in of one browser: what its cookie says. The name is not secret; only the signature next to it in the cookie counts."""
 
     name: str
     until_s: int
 
 
 class Grant(NamedTuple):
-    """What a request was let in by: a token (known by the key made from it), and a sign-in under it unless it was the token itself."""
+    """What let a request in: the token (known by the key made from it), and a sign-in made with it unless it was the token itself."""
 
     key: bytes
     sign_in: SignIn | None
 
 
 class Access:
-    """Cookies carry their own proof, so they survive restarts, and a new token ends them all. One that was signed out is known by its name
-    until it would have ended by itself. A right credential always passes: the limit on wrong ones spares the log and the machine, it does
-    not replace the 256 bits of the token.
+    """Cookies carry their own proof, so they survive restarts, and a new token ends them all. A cookie that was signed out is remembered by
+    its name until it would have expired. A correct credential always passes: the limit on wrong ones protects the log and the machine; it
+    does not replace the 256 bits of the token.
 
-    We answer to the loopback's names on our port, to `hosts`, and to the host of `public`; one of these without a port is good for every
-    port. `public` is the origin of our pages behind a reverse proxy."""
+    We accept the names of loopback on our port, `hosts`, and the host of `public`; a name without a port is valid for every port. `public`
+    is the origin of our pages behind a reverse proxy."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Access:
         self.use_token(token)
 
     def use_token(self, token: str) -> None:
-        """From now on this token counts. Cookies and codes made under another one do not, and what they opened is closed."""
+        """Use this token from now on. Cookies and codes of another one stop working, and the streams they opened are closed."""
         if not token:
             raise ValueError("an empty token would let everybody in")
         self._token = token.encode()
@@ -78,18 +78,18 @@ class Access:
         self._end_what_is_over()
 
     def end_sign_ins(self, names: Iterable[str]) -> None:
-        """These are over, and what they opened is closed. None ever begins again."""
+        """These sign-ins are over for good, and the streams they opened are closed."""
         self._signed_out = self._signed_out.union(names)
         self._end_what_is_over()
 
     # what stays open
 
     def good(self, grant: Grant) -> bool:
-        """Whether a request that was let in by this would be let in again."""
+        """Whether this grant would still let a request in."""
         return hmac.compare_digest(grant.key, self._key) and (grant.sign_in is None or self._lasts(grant.sign_in))
 
     def watch(self, grant: Grant, ended: Callable[[], None]) -> Callable[[], None]:
-        """`ended` is called once when the grant is over, at once if it is over already. Gives the way to stop watching."""
+        """Calls `ended` once when the grant is over, at once if it already is. Returns a function that stops watching."""
         if not self.good(grant):
             ended()
         else:
@@ -123,7 +123,7 @@ class Access:
             raise Misdirected(name)
 
     def check_origin(self, origin: bytes | None, host: bytes, scheme: str) -> None:
-        """A page of ours, or no page at all. Where TLS ends in front of us its pages are https and we are not."""
+        """Accepts our own pages, and requests that come from no page. Behind a proxy with TLS our pages are https although we are not."""
         if origin is None:
             return
         own, theirs = host.lower(), origin.lower()
@@ -133,30 +133,32 @@ class Access:
             raise ForeignOrigin(origin.decode("latin-1"))
 
     def secure(self, scheme: str, host: bytes) -> bool:
-        """Whether the browser speaks TLS, with us or with the proxy in front of us: then its cookie goes nowhere else."""
+        """Whether the browser uses TLS, with us or with the proxy in front of us: then its cookie is `Secure`."""
         public = self._public is not None and self._public.startswith(b"https:") and host.decode("latin-1").lower() == self._public_host
         return scheme == "https" or public
 
     # credentials
 
     def check(self, headers: dict[bytes, bytes], client: str) -> Grant:
-        """Passes those who may ask. `client` is whose failures are counted together."""
+        """Returns what lets the request in, or raises. Failures are counted per `client`."""
         authorization = headers.get(b"authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(b" ")
             if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
                 return Grant(self._key, None)
-            self._fail(client, "The token in the Authorization header is not the one of this gateway. `holdfast token` prints it.")
+            self._fail(client, "The token in the Authorization header is not this gateway's token. `holdfast token` prints it.")
         found = self._sign_ins(headers)
         for sign_in in found:
             if sign_in is not None and self._lasts(sign_in):
                 return Grant(self._key, sign_in)
         if None in found:
-            self._fail(client, "The sign-in of this browser is no longer good. Sign in again.")
-        raise NotSignedIn("Sign in first: open the link that `holdfast open` prints, or send the token (`holdfast token`) as a Bearer.")
+            self._fail(client, "The sign-in of this browser has ended. Sign in again.")
+        raise NotSignedIn(
+            "Sign in first: open the link that `holdfast open` prints, or send the token (`holdfast token`) as a Bearer token."
+        )
 
     def sign_ins(self, headers: dict[bytes, bytes]) -> list[SignIn]:
-        """Those of a request's cookies that are still good."""
+        """The valid sign-ins among a request's cookies."""
         return [sign_in for sign_in in self._sign_ins(headers) if sign_in is not None and self._lasts(sign_in)]
 
     def _sign_ins(self, headers: dict[bytes, bytes]) -> list[SignIn | None]:
@@ -164,7 +166,7 @@ class Access:
         return [self._genuine(cookie[len(_COOKIE_PREFIX) :]) for cookie in cookies if cookie.startswith(_COOKIE_PREFIX)]
 
     def _genuine(self, value: bytes) -> SignIn | None:
-        """What a cookie of ours says; None for one that we did not make under this token."""
+        """The content of a cookie; None if it was not made with this token."""
         said, _, signature = value.rpartition(b".")
         if not hmac.compare_digest(signature, self._sign(said)):
             return None
@@ -177,7 +179,7 @@ class Access:
     # signing in
 
     def new_code(self) -> str:
-        """Good for one sign-in within five minutes."""
+        """Valid for one sign-in within five minutes."""
         code = self._random(18)
         while len(self._codes) >= MAX_CODES:
             self._codes.popitem(last=False)
@@ -189,16 +191,14 @@ class Access:
         if code is not None:
             until = self._codes.pop(_digest(code), None)
             if until is None or self._clock.monotonic() > until:
-                self._fail(
-                    client, "This code is wrong, was used already, or is older than five minutes. `holdfast open` gives a fresh link."
-                )
+                self._fail(client, "This code is wrong, already used, or older than five minutes. `holdfast open` prints a new link.")
         elif not hmac.compare_digest(_bytes(token or ""), self._token):
-            self._fail(client, "This is not the token of this gateway. `holdfast token` prints it.")
+            self._fail(client, "This is not this gateway's token. `holdfast token` prints it.")
         said = f"{self._random(16)}.{self._clock.now() // 1000 + COOKIE_LIFE_S}".encode()
         return self._set_cookie(said + b"." + self._sign(said), COOKIE_LIFE_S, secure)
 
     def sign_out(self, ended: Iterable[SignIn], *, secure: bool) -> bytes:
-        """The Set-Cookie header that makes a browser forget. The sign-ins are over for anyone else who has their cookies, too."""
+        """The Set-Cookie header that removes the cookie from the browser. The sign-ins end on the server, too."""
         self.end_sign_ins(sign_in.name for sign_in in ended)
         return self._set_cookie(b"", 0, secure)
 
@@ -206,7 +206,7 @@ class Access:
         return b"%s%s; Max-Age=%d; Path=/; HttpOnly; SameSite=Strict%s" % (_COOKIE_PREFIX, value, max_age_s, b"; Secure" if secure else b"")
 
     def _fail(self, client: str, why: str) -> NoReturn:
-        """After too many failures in a minute the answer is to wait; tries while waiting do not make it longer."""
+        """After too many failures in a minute the client must wait; trying again while waiting does not extend it."""
         now = self._clock.monotonic()
         failures = self._failures.get(client)
         if failures is None:

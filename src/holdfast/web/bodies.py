@@ -1,4 +1,4 @@
-"""What comes with a request: its body and its query, read whole, bounded, and decoded strictly. Nothing that is wrong gets past here."""
+"""The body and the query of a request: read completely, within limits, and decoded strictly."""
 
 import asyncio
 import re
@@ -15,10 +15,10 @@ from holdfast.web.errors import Gone, NotJson, TooLarge, TooSlow
 
 MAX_BODY = 8 * 1024 * 1024
 MAX_FIELDS = 50
-# A body has this long, and longer only while it comes at this rate.
+# How long a body may take; it gets more time only while it arrives at this rate.
 BODY_S = 20.0
 LEAST_RATE = 16 * 1024
-# The types of JSON that people send; a charset is only ever UTF-8.
+# The content types that clients send for JSON; the charset is always UTF-8.
 _JSON_TYPE = re.compile(rb"\s*application/json\s*(;\s*charset\s*=\s*\"?utf-8\"?\s*)?;?\s*", re.IGNORECASE)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -69,16 +69,16 @@ def check_type(headers: Headers, body: bytes) -> None:
         if body:
             raise NotJson("The body has no content type.")
     elif not _JSON_TYPE.fullmatch(kind):
-        raise NotJson(f"A body of type {kind.decode('latin-1')!r} is not understood.")
+        raise NotJson(f"A body of type {kind.decode('latin-1')!r} is not supported.")
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise NotJson("A compressed body is not understood.")
+        raise NotJson("A compressed body is not supported.")
 
 
 def decode_body(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise BadInput(f"The body does not fit: {_plain(error)}.") from error
+        raise BadInput(f"The body is not valid: {_plain(error)}.") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"The body is not UTF-8{_bad_byte(body)}.") from error
     except RecursionError as error:
@@ -87,12 +87,12 @@ def decode_body(decoder: "msgspec.json.Decoder[Any]", body: bytes) -> Any:
         if not body.strip():
             raise BadInput("The body is empty. Send a JSON object.") from error
         if _SURROGATE.search(body):
-            raise BadInput("The body is not valid JSON; a \\u escape in it may be half of a surrogate pair.") from error
+            raise BadInput("The body is not valid JSON: one of its \\u escapes may be half of a surrogate pair.") from error
         raise BadInput(f"The body is not valid JSON: {error}.") from error
 
 
 def decode_query(kind: type[Query], query_string: bytes) -> Any:
-    """The last of several values counts; an empty one counts as absent."""
+    """The last of several values counts; an empty value counts as missing."""
     try:
         fields = dict(parse_qsl(query_string.decode("utf-8", "replace"), max_num_fields=MAX_FIELDS))
     except ValueError as error:
@@ -100,7 +100,7 @@ def decode_query(kind: type[Query], query_string: bytes) -> Any:
     try:
         return msgspec.convert(fields, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise BadInput(f"The query does not fit: {_plain(error)}.") from error
+        raise BadInput(f"The query is not valid: {_plain(error)}.") from error
 
 
 def _plain(error: msgspec.ValidationError) -> str:

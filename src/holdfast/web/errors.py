@@ -1,4 +1,4 @@
-"""What a failed request is answered with: one table from kinds of errors to statuses, one shape for all of them."""
+"""The response to a failed request: one table from errors to statuses, one shape for all of them."""
 
 import math
 import secrets
@@ -30,11 +30,11 @@ log = structlog.get_logger()
 
 
 class Gone(Exception):
-    """The client left before its request was whole. There is nobody to answer."""
+    """The client left before its request was complete. Nobody waits for a response."""
 
 
 class WebError(HoldfastError):
-    """What only an HTTP request can do wrong."""
+    """Errors that only an HTTP request can cause."""
 
     status = 400
     headers: tuple[Header, ...] = ()
@@ -49,14 +49,14 @@ class ForeignOrigin(WebError):
     code, status = "foreign_origin", 403
 
     def __init__(self, origin: str) -> None:
-        super().__init__(f"Requests from pages of {origin!r} are not answered. Open Holdfast's own page.")
+        super().__init__(f"Requests from pages of {origin!r} are refused. Use Holdfast's own page.")
 
 
 class TokenNeeded(WebError):
     code, status = "token_needed", 403
 
     def __init__(self) -> None:
-        super().__init__("This needs the token, not the sign-in of a browser. `holdfast token` prints it.")
+        super().__init__("This needs the token; the sign-in of a browser is not enough. `holdfast token` prints it.")
 
 
 class NoSuchPath(WebError):
@@ -70,7 +70,7 @@ class WrongMethod(WebError):
     code, status = "wrong_method", 405
 
     def __init__(self, method: str, allow: str) -> None:
-        super().__init__(f"{method} is not possible here; {allow} is.")
+        super().__init__(f"{method} is not allowed here. Allowed: {allow}.")
         self.headers = ((b"allow", allow.encode()),)
 
 
@@ -108,14 +108,14 @@ class TooSlow(WebError):
     headers = ((b"connection", b"close"),)
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} came too slowly. Send it again, over a connection that is fast enough.")
+        super().__init__(f"{what} arrived too slowly. Send it again over a faster connection.")
 
 
 class HeadTooLarge(WebError):
     code, status = "head_too_large", 431
 
     def __init__(self) -> None:
-        super().__init__("The address and headers of a request are at most 64 KiB and 100 headers. Send fewer or shorter ones.")
+        super().__init__("The address and headers of a request are limited to 64 KiB and 100 headers. Send fewer or shorter ones.")
 
 
 class TooManyConnections(WebError):
@@ -123,7 +123,7 @@ class TooManyConnections(WebError):
     headers = ((b"retry-after", b"5"),)
 
     def __init__(self) -> None:
-        super().__init__("This gateway has as many connections as it can serve. Close some, or try again in a few seconds.")
+        super().__init__("This gateway cannot serve more connections. Close some, or try again in a few seconds.")
 
 
 class Misdirected(WebError):
@@ -131,7 +131,7 @@ class Misdirected(WebError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"This server does not answer to the name {host!r}. Use the address that it printed, or allow the name in its configuration."
+            f"This server does not accept the host name {host!r}. Use the address that it printed, or add the name to `allowed_hosts`."
         )
 
 
@@ -148,7 +148,7 @@ class NotYet(WebError):
     code, status = "not_yet", 501
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not possible yet. A later version will do it.")
+        super().__init__(f"{what} is not possible yet. A later version will support it.")
 
 
 # The first that fits decides.
@@ -179,7 +179,7 @@ def status_of(kind: type[HoldfastError]) -> int:
 
 
 def response_to(error: Exception) -> Response:
-    """An error that is nobody's fault but ours is told by an id alone; the log has the rest under it."""
+    """An unexpected error is shown only as an id; the log has the details under that id."""
     status = status_of(type(error)) if isinstance(error, HoldfastError) else 500
     if status == 500 or not isinstance(error, HoldfastError):
         name = secrets.token_hex(6)

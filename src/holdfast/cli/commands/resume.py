@@ -48,7 +48,7 @@ def _leave_safe_mode() -> None:
     pending = before.pending
     told = f" {count(pending, 'conversation')} {'is' if pending == 1 else 'are'} pending" if pending else ""
     if before.safe_mode:
-        say(f"Safe mode is over.{told and f'{told}; what happens to them is decided now, one at a time.'}")
+        say(f"Safe mode is over.{told and f'{told}; what happens next is decided now, one conversation at a time.'}")
     else:
         say(f"The gateway is not in safe mode, so there is nothing to leave.{told and f'{told}.'}")
     if pending:

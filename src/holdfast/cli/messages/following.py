@@ -92,7 +92,7 @@ class Following:
             case "question.answered":
                 self.question = None
             case "turn.interrupted":
-                return [Note(f"Interrupted by {notices.cut_by(data['reason'])}.")]
+                return [Note(f"Interrupted by {notices.interrupted_by(data['reason'])}.")]
             case "turn.left" if self.question is None:
                 self.left = data["why"] or f"rule {data['rule']}"
             case "turn.resumed":

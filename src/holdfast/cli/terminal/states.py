@@ -58,7 +58,7 @@ def _outlook(session: dict[str, Any]) -> str:
 
 
 def _interrupted(session: dict[str, Any], now: datetime) -> str:
-    words = f"interrupted by {notices.cut_by(session['resume_reason'] or '')}"
+    words = f"interrupted by {notices.interrupted_by(session['resume_reason'] or '')}"
     marked_at = session["last_resume_marked_at"]
     return f"{words} {ago(moment(marked_at), now)}" if marked_at else words
 
