@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.figures import Summary, quantile, summary
-from holdfast.ports.turns import StartedTurn
+from holdfast.core.plans.start import StartedTurn
 from holdfast.store.log import INSERT
-from holdfast.store.operations import FENCED
 from holdfast.store.sqlite.connection import connect
+from holdfast.store.work.streams import FENCED
 
 T = TypeVar("T")
 BLOCK = b"x" * 256

@@ -13,9 +13,9 @@ import msgspec
 import uvloop
 
 from holdfast.core.events import MessageWritten, Text, TurnEnded, TurnResumed
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.owners import Owner
-from holdfast.ports.turns import StartedTurn
 from holdfast.store import SqliteStore, open_store
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from bench.floor import bare_appends_per_s
 from bench.processes import written_bytes
 from bench.setting import Setting
 from holdfast.core.events import SessionChanged, Text, encode
-from holdfast.ports.turns import StartedTurn
+from holdfast.core.plans.start import StartedTurn
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite.store import DATABASE
 

@@ -10,13 +10,13 @@ from holdfast.core.blame import Interruption
 from holdfast.core.content import Content
 from holdfast.core.delivery import DUE
 from holdfast.core.events import Event, Logged
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome
-from holdfast.ports.inbox import Accepted
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 
 NOW = 1_700_000_000_000
 ENDED = e.TurnEnded(outcome=Outcome.COMPLETED)

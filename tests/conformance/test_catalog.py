@@ -15,13 +15,13 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Bug, Deleted, HoldfastError
 from holdfast.core.events import KINDS
+from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
+from holdfast.core.plans.delete import LAST_WORDS_MS
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports.inbox import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
-from holdfast.store.deletion import LAST_WORDS_MS
 from tests.conformance.backends import BACKENDS, Backend, quick_place
 from tests.conformance.steps import NOW, append, kinds, left, new_owner, running, say, text, whole_log
 
@@ -183,7 +183,7 @@ class History:
         session_id, fresh = self._session(which), f"s{next(self._ids)}"
         actions: list[Action] = [Say("said"), Stop("owner"), Reset((fresh, "l"), "owner"), Resume(session_id, "owner")]
         key = f"k{next(self._ids)}" if how % 2 else None
-        aside = Aside(message_id=f"m{next(self._ids)}", text=f"text {how}", sender="owner", dedup_key=key)
+        aside = Aside(message_id=f"m{next(self._ids)}", content=f"text {how}", sender="owner", dedup_key=key)
         accepted = await self.store.command(session_id, aside, actions[how % 4], at=self._now)
         self._begun(accepted.session_id)
         if key:

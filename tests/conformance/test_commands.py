@@ -4,9 +4,10 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import DuplicateOtherContent, NotFound
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports.inbox import Accepted, Action, Aside, Reset, Resume, Say, Stop
 from holdfast.ports.store import Store
 from tests import words
 from tests.conformance.backends import Backend
@@ -41,7 +42,7 @@ async def order(
     key: str | None = None,
     anchor: str | None = None,
 ) -> Accepted:
-    aside = Aside(message_id=message_id, text=text, sender="ann", dedup_key=key, anchor=anchor)
+    aside = Aside(message_id=message_id, content=text, sender="ann", dedup_key=key, anchor=anchor)
     return await store.command(session_id, aside, action, at=NOW + 5)
 
 

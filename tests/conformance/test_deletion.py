@@ -11,10 +11,11 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Deleted, NotFound, QuestionClosed, StaleEpoch
+from holdfast.core.plans.command import Aside, Say
+from holdfast.core.plans.delete import LAST_WORDS_MS
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports.inbox import Aside, Say
 from holdfast.ports.store import Store
-from holdfast.store.deletion import LAST_WORDS_MS, PAGE_ROWS
+from holdfast.store.deletion import PAGE_ROWS
 from tests.conformance.backends import Backend, SqliteBackend
 from tests.conformance.steps import (
     CHAT,
@@ -90,7 +91,7 @@ async def fill(store: Store, words: Words, owner: int, sessions: Iterator[str]) 
             await store.index_search(limit=MANY)
         if number % 20 == 10:
             await store.prune_streams(before=NOW + 1, at=NOW, limit=1)
-    aside = Aside(message_id="aside", text=f"/status {words.new()}", sender="owner", dedup_key=None)
+    aside = Aside(message_id="aside", content=f"/status {words.new()}", sender="owner", dedup_key=None)
     await store.command("secret", aside, Say(words.new()), at=NOW)
     await store.change_session("secret", e.SessionChanged(title=words.new()), at=NOW)
     await say(store, "secret", f"ask {words.new()}")
@@ -143,13 +144,13 @@ async def test_a_deleted_session_is_in_no_list_no_search_and_no_count_and_takes_
     session = await store.session("s1")
     assert (session.deleted_at, session.undo_until, session.current) == (NOW, UNTIL, False)
     assert await store.current_session(session.session_key) is None and await store.conversations(session.session_key, limit=9) == []
-    aside = Aside(message_id="m", text="/status", sender="owner", dedup_key=None)
+    aside = Aside(message_id="m", content="/status", sender="owner", dedup_key=None)
     for refused in (
         store.change_session("s1", e.SessionChanged(title="x"), at=NOW),
         store.reset("s1", fresh=("n", "l"), by="owner", dedup_key=None, at=NOW),
         store.resume_session("s1", by="owner", dedup_key=None, at=NOW),
         store.command("s1", aside, Say("x"), at=NOW),
-        store.tell_once("s1", notice_id="n", text="x", anchor=None, at=NOW),
+        store.tell_once("s1", notice_id="n", content="x", anchor=None, at=NOW),
         store.request_stop("s1", by="owner", dedup_key=None, at=NOW),
     ):
         with pytest.raises(Deleted, match="holdfast delete --undo s1"):

@@ -7,10 +7,10 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import HoldfastError, StaleEpoch, StoreFull, Unavailable
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.turns import Outcome
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 from holdfast.store.sqlite import threads
 from tests.conformance.backends import ROOMS, Backend
 from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, text, whole_log

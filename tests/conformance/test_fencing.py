@@ -6,10 +6,11 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import BadInput, Bug, NotFound, PositionGap, StaleEpoch, StalePosition
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn, StreamItem
+from holdfast.ports.turns import StreamItem
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
     ANSWER,

@@ -6,9 +6,10 @@ from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import BadInput, DuplicateOtherContent, LaneFull, NotFound, QuestionClosed, StaleEpoch
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.leave import Moved
+from holdfast.core.plans.stop import Stopped
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports.inbox import Accepted, Stopped
-from holdfast.ports.sessions import Moved
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
@@ -112,10 +113,12 @@ async def test_messages_wait_and_are_answered_in_their_order(store: Store) -> No
 async def test_a_message_to_a_waiting_turn_is_its_answer(store: Store) -> None:
     await ask(store)
     accepted = await say(store, text="the blue one", key="k1", message_id="m9")
-    assert accepted == Accepted("m9", "s1")
+    assert accepted == Accepted("m9", "s1", answered="q1")
     session = await store.session("s1")
     assert (session.turn_state, session.queued, session.state) == (TurnState.ANSWERED, 0, "running")
-    assert (await bodies(store))[-1] == e.QuestionAnswered(question_id="q1", call_id="c1", content="the blue one", message_id="m9")
+    assert (await bodies(store))[-1] == e.QuestionAnswered(
+        question_id="q1", call_id="c1", content="the blue one", message_id="m9", by="owner"
+    )
     assert (await say(store, text="the blue one", key="k1")).duplicate
     await say(store, text="and quickly")
     assert (await store.session("s1")).queued == 1

@@ -4,11 +4,11 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import DuplicateOtherContent, NotFound
+from holdfast.core.plans.leave import Moved
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.resets import Boundary
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.ports.sessions import Moved
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 from tests.conformance.steps import (
     CHAT,
     CUT,
@@ -78,7 +78,7 @@ async def test_a_chat_is_told_of_its_new_conversation_with_the_number_of_the_old
     assert "/resume 2" in delivery.text
 
 
-async def test_a_session_that_lived_since_the_boundary_goes_on(store: Store) -> None:
+async def test_a_session_that_lived_since_the_boundary_continues(store: Store) -> None:
     """A19"""
     await rested(store)
     assert (await say(store, resets=(Boundary("idle", NOW), Boundary("daily", NOW - 10**6)))).session_id == "s1"
@@ -279,7 +279,7 @@ async def test_resuming_lifts_a_suspension_and_forgets_the_restarts(store: Store
     await append(store, turn, e.TurnInterrupted(reason="crash", restarts=3), e.SessionChanged(suspended=True))
     await append(store, await taken(store), e.TurnEnded(outcome=Outcome.SET_ASIDE, rule="R2"))
     assert (await say(store, fresh=("s2", "l2"))).session_id == "s2"
-    assert await resume(store) == Moved("s1", changed=True, goes_on=True)
+    assert await resume(store) == Moved("s1", changed=True, continues=True)
     session = await store.session("s1")
     assert (session.suspended, session.interrupted_restarts, session.current) == (False, 0, True)
     assert (await say(store)).session_id == "s1"
@@ -293,7 +293,7 @@ async def test_resuming_puts_a_request_again_that_a_rule_set_aside(store: Store,
     await say(store, text="the work", anchor="upd-1")
     turn = await append(store, await start(store, "s1", "t1", owner=owner), e.TurnInterrupted(reason="restart_timeout", restarts=3))
     await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule=rule))
-    assert await resume(store) == Moved("s1", changed=again, goes_on=again)
+    assert await resume(store) == Moved("s1", changed=again, continues=again)
     asked = e.MessageAccepted(message_id="t1.again.6", content="the work", sender="owner", anchor="upd-1")
     assert ((await bodies(store))[-1] == asked) == again
     session = await store.session("s1")
@@ -312,7 +312,7 @@ async def test_a_request_that_is_put_again_and_left_again_before_its_turn_starte
     turn = await append(store, await start(store, "s1", "t1", owner=owner), e.TurnInterrupted(reason="crash", restarts=1))
     await append(store, turn, e.TurnEnded(outcome=Outcome.SET_ASIDE, rule="R6"))
     for new in ("s2", "s3"):
-        assert await resume(store) == Moved("s1", changed=True, goes_on=True)
+        assert await resume(store) == Moved("s1", changed=True, continues=True)
         assert (await reset(store, new=new)).session_id == new
     put = [event.message_id for event in await bodies(store) if isinstance(event, e.MessageAccepted) and event.text == "the work"]
     assert len(set(put)) == len(put) == 3
@@ -331,7 +331,7 @@ async def test_a_cut_turn_that_was_left_is_to_go_on_once_its_session_is_resumed(
     if away:
         await new_session(store, "s2", key=KEY)
     assert await store.open_turns(apart_from=0) == []
-    assert await resume(store) == Moved("s1", changed=True, goes_on=True)
+    assert await resume(store) == Moved("s1", changed=True, continues=True)
     [session] = await store.open_turns(apart_from=0)
     assert (session.session_id, session.left, session.turn_state) == ("s1", False, TurnState.INTERRUPTED)
     assert await store.start_turn("s1", owner=1, turn_id="t2", at=NOW) is None
@@ -340,11 +340,11 @@ async def test_a_cut_turn_that_was_left_is_to_go_on_once_its_session_is_resumed(
 async def test_the_same_request_to_resume_is_one(store: Store) -> None:
     """A22: it gives the first answer, whatever happened since."""
     await left(store)
-    assert await resume(store, key="k1") == Moved("s1", changed=True, goes_on=True)
-    assert await resume(store, key="k1") == Moved("s1", changed=True, goes_on=True)
+    assert await resume(store, key="k1") == Moved("s1", changed=True, continues=True)
+    assert await resume(store, key="k1") == Moved("s1", changed=True, continues=True)
     await append(store, await taken(store), e.TurnEnded(outcome=Outcome.FAILED))
     await reset(store, new="s3")
-    assert await resume(store, key="k1") == Moved("s1", changed=True, goes_on=True)
+    assert await resume(store, key="k1") == Moved("s1", changed=True, continues=True)
     assert await current(store) == "s3"
     assert await resume(store, key="k2") == Moved("s1", changed=True)
     assert await resume(store, key="k2") == Moved("s1", changed=True)
@@ -366,9 +366,9 @@ async def test_there_is_nothing_to_resume_in_a_current_session_that_goes_its_way
     assert await store.session("s1") == before
 
 
-async def test_a_turn_that_nobody_decided_upon_yet_goes_on_when_its_session_is_resumed(store: Store) -> None:
+async def test_a_turn_that_nobody_decided_upon_yet_continues_when_its_session_is_resumed(store: Store) -> None:
     await append(store, await running(store), CUT)
-    assert (await resume(store)).goes_on
+    assert (await resume(store)).continues
 
 
 # --- numbers

@@ -50,7 +50,7 @@ async def test_a_notice_is_written_once_by_its_id(backend: Backend, store: Store
     await new_session(store)
 
     async def tell(other: Store, notice_id: str) -> bool:
-        return await other.tell_once("s1", notice_id=notice_id, text="It is kept.", anchor=None, at=NOW)
+        return await other.tell_once("s1", notice_id=notice_id, content="It is kept.", anchor=None, at=NOW)
 
     async with backend.opened() as other:
         told = await asyncio.gather(*(tell(one, "held.1") for one in (store, other) * 3))
@@ -65,18 +65,18 @@ async def test_each_session_is_told_on_its_own(store: Store) -> None:
     """C22"""
     for session_id in ("s1", "s2"):
         await new_session(store, session_id)
-        assert await store.tell_once(session_id, notice_id="held.1", text="It is kept.", anchor=None, at=NOW)
+        assert await store.tell_once(session_id, notice_id="held.1", content="It is kept.", anchor=None, at=NOW)
         assert len(await notices(store, session_id)) == 1
 
 
 async def test_a_chat_is_owed_the_notice_and_a_page_is_not(store: Store) -> None:
     """C22, P4"""
     await new_session(store, "page")
-    await store.tell_once("page", notice_id="held.1", text="It is kept.", anchor=None, at=NOW)
+    await store.tell_once("page", notice_id="held.1", content="It is kept.", anchor=None, at=NOW)
     assert await owed(store) == []
     await new_session(store, "chat", key=CHAT)
     for _ in range(2):
-        await store.tell_once("chat", notice_id="held.1", text="It is kept.", anchor="a7", at=NOW)
+        await store.tell_once("chat", notice_id="held.1", content="It is kept.", anchor="a7", at=NOW)
     (delivery,) = await owed(store)
     assert (delivery.session_id, delivery.text, delivery.anchor) == ("chat", "It is kept.", "a7")
 
@@ -84,11 +84,11 @@ async def test_a_chat_is_owed_the_notice_and_a_page_is_not(store: Store) -> None
 async def test_a_notice_does_not_disturb_the_turn_that_runs(store: Store) -> None:
     """P2: anyone may add it at any time, without a lease."""
     turn = await running(store)
-    assert await store.tell_once("s1", notice_id="held.1", text="It is kept.", anchor=None, at=NOW)
+    assert await store.tell_once("s1", notice_id="held.1", content="It is kept.", anchor=None, at=NOW)
     turn = await append(store, turn, e.Text(offset=0, text="on it goes"))
     assert [type(event) for event in await bodies(store)][-2:] == [e.MessageWritten, e.Text]
 
 
 async def test_a_notice_for_nobody_is_refused(store: Store) -> None:
     with pytest.raises(NotFound):
-        await store.tell_once("none", notice_id="held.1", text="It is kept.", anchor=None, at=NOW)
+        await store.tell_once("none", notice_id="held.1", content="It is kept.", anchor=None, at=NOW)

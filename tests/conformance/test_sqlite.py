@@ -19,10 +19,10 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.delivery import DUE, DeliveryState
 from holdfast.core.errors import BadInput, HoldfastError, Refused, StoreClosed, Unavailable
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
-from holdfast.ports.turns import StartedTurn, StreamItem
-from holdfast.store import open_store, operations, reads, upkeep
-from holdfast.store import sessions as writes
+from holdfast.ports.turns import StreamItem
+from holdfast.store import open_store, reads, upkeep
 from holdfast.store.log import RECORDS
 from holdfast.store.sqlite import threads as writer
 from holdfast.store.sqlite.connection import (
@@ -41,6 +41,8 @@ from holdfast.store.sqlite.reserve import BYTES, Reserve
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.threads import Threads
 from holdfast.store.sqlite.tx import SqliteTx, in_tx
+from holdfast.store.work import inbox, streams, turns
+from holdfast.store.work import sessions as writes
 from tests.conformance.backends import CommitFaults, FailingConnection, SqliteBackend, quick_place
 from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text
 
@@ -373,7 +375,9 @@ def _lay_frames_of_a_lost_commit(home: Path, message_id: str) -> None:
         before = (other / "holdfast.db-wal").stat().st_size
         db = connect(other / "holdfast.db")
         with db:
-            in_tx(db, writes.accept, "s1", e.MessageAccepted(message_id=message_id, content="x"), ("", ""), 100, True, False, (), NOW)
+            in_tx(
+                db, inbox.accept_message, "s1", e.MessageAccepted(message_id=message_id, content="x"), ("", ""), 100, True, False, (), NOW
+            )
         written = (other / "holdfast.db-wal").read_bytes()
         db.close()
     assert len(written) > before
@@ -534,18 +538,18 @@ def stream_item(number: int, position: int) -> StreamItem:
 
 # What happens all the time: name, operation, arguments.
 HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
-    ("a piece of a turn", operations.append_turn, (Lease("s3", 1, 1), "t3", 1, 2, (text("x" * 200),), NOW)),
-    ("pieces of many turns", operations.append_streams, (tuple(stream_item(n, 2) for n in range(4, 8)), NOW)),
-    ("a record of a turn", operations.append_turn, (Lease("s3", 1, 1), "t3", 1, 3, (e.ToolOutput(call_id="c", text="x"), ENDED), NOW)),
+    ("a piece of a turn", turns.append_turn, (Lease("s3", 1, 1), "t3", 1, 2, (text("x" * 200),), NOW)),
+    ("pieces of many turns", streams.append_streams, (tuple(stream_item(n, 2) for n in range(4, 8)), NOW)),
+    ("a record of a turn", turns.append_turn, (Lease("s3", 1, 1), "t3", 1, 3, (e.ToolOutput(call_id="c", text="x"), ENDED), NOW)),
     (
         "a message",
-        writes.accept,
+        inbox.accept_message,
         ("s3", e.MessageAccepted(message_id="new", content="x", dedup_key="new"), ("", ""), 100, True, False, (), NOW),
     ),
-    ("a start", operations.start_turn, ("s3", 1, "new", NOW)),
-    ("a stop", writes.request_stop, ("s4", "owner", None, None, None, NOW)),
+    ("a start", turns.start_turn, ("s3", 1, "new", NOW)),
+    ("a stop", inbox.request_stop, ("s4", "owner", None, None, None, NOW)),
     ("a change", writes.change_session, ("s3", e.SessionChanged(title="x"), NOW)),
-    ("questions that expire", writes.expire_questions, (NOW,)),
+    ("questions that expire", inbox.expire_questions, (NOW,)),
     ("an owner that is forgotten", upkeep.forget_owner, (1,)),
     ("a session", reads.session, ("s3",)),
     ("a key's session", reads.current_session, ("agent:main:web:page:s3",)),
@@ -616,8 +620,8 @@ async def test_a_turns_writes_do_not_depend_on_the_length_of_the_history() -> No
                 long = await append(store, long, *(text("x", n) for n in range(1000)), e.Reasoning(text="x"))
         costs = Costs(home / "holdfast.db")
         for events in ((text("x"),), (text("x"), ENDED)):
-            one = costs.of(operations.append_turn, short.lease, "t1", 1, short.position, events, NOW)
-            two = costs.of(operations.append_turn, long.lease, "t2", 1, long.position, events, NOW)
+            one = costs.of(turns.append_turn, short.lease, "t1", 1, short.position, events, NOW)
+            two = costs.of(turns.append_turn, long.lease, "t2", 1, long.position, events, NOW)
             assert two <= one + 5
             short, long = (StartedTurn(turn.lease, turn.turn_id, 1, turn.position + 1) for turn in (short, long))
         assert costs.of(reads.events, "s2", 9_990, 1000, False) < 50 * costs.of(reads.events, "s2", 10_010, 1000, False)
@@ -707,7 +711,7 @@ async def test_pages_written_per_message_do_not_depend_on_the_history() -> None:
         costs.db.set_wal_hook(committed)
         for number in range(30):
             message = e.MessageAccepted(message_id=f"new{number}", content="x" * 300, dedup_key=f"new{number}")
-            costs.of(writes.accept, "s1", message, ("", ""), 10**6, True, True, (), NOW + number)
+            costs.of(inbox.accept_message, "s1", message, ("", ""), 10**6, True, True, (), NOW + number)
         costs.db.close()
         written = sorted(after - before for before, after in itertools.pairwise(lengths))
         assert written[len(written) // 2] <= 8

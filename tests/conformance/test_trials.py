@@ -4,10 +4,10 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 from tests.conformance.backends import Backend
 from tests.conformance.steps import CUT, ENDED, NOW, append, new_owner, question, running, say, start
 

@@ -6,11 +6,11 @@ import pytest
 
 from holdfast.core.effects import Effect
 from holdfast.core.events import QuestionAsked, SessionChanged, Text, ToolStarted
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 from holdfast.store import open_store
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.errors import StoreClosed
 from holdfast.core.events import Damaged, Logged
+from holdfast.core.plans.start import StartedTurn
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 from tests.conformance.backends import Backend
 from tests.conformance.steps import ENDED, NOW, append, kinds, new_owner, new_session, running, say, text, whole_log
 

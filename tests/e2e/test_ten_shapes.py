@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.events import Text
+from holdfast.core.plans.start import StartedTurn
 from holdfast.ports.owners import Owner
-from holdfast.ports.turns import StartedTurn
 from holdfast.store import SqliteStore
 from tests.e2e.serving import Seen, Serving, complete_a_turn, now, wait_until
 

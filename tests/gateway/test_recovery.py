@@ -66,7 +66,7 @@ def test_a_suspended_session_with_a_cut_turn_is_left_until_it_is_resumed(home: H
     nothing_more(home)
     assert (len(home.heard), home.told()) == (1, [])
     life = home.start()
-    assert life.do(life.gateway.resume_session(session.session_id, by="owner", client_id=None)).goes_on
+    assert life.do(life.gateway.resume_session(session.session_id, by="owner", client_id=None)).continues
     life.rest()
     life.decided("R9", "resumed")
     assert (home.told(), life.session().suspended) == (["done"], False)
@@ -130,7 +130,7 @@ def test_a_suspended_conversation_continues_in_one_step(home: Home, by: str) -> 
     if by == "the page":
         moved = life.do(life.gateway.resume_session(stuck, by="owner", client_id="c1"))
         assert moved == life.do(life.gateway.resume_session(stuck, by="owner", client_id="c1"))
-        assert moved.changed and moved.goes_on
+        assert moved.changed and moved.continues
     else:
         life.write("/resume")
     session = life.rest()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.plans.leave import Moved
 from holdfast.core.resets import Policy
-from holdfast.ports.sessions import Moved
 from tests import words
 from tests.fakes.platform import NAME
 from tests.gateway import gateways

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import NotFound, NotNow, Refused, Unavailable
 from holdfast.core.events import Logged, QuestionAsked, decode
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.leave import Moved
+from holdfast.core.plans.stop import Stopped
 from holdfast.gateway.gateway import Gateway
-from holdfast.ports.inbox import Accepted, Stopped
 from holdfast.ports.platforms import Update
-from holdfast.ports.sessions import Moved
 from tests.fakes.platform import ChatServer, session_key
 
 if TYPE_CHECKING:

@@ -12,12 +12,14 @@ from holdfast.core import blame
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import DeliveryChanged, ToolFinished
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.causes import Cause
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
-from holdfast.ports.inbox import Accepted
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
-from holdfast.store import reads
+from holdfast.store.tx import Tx
+from holdfast.store.work import snapshots
 from tests.sim.people import Reset, Say, Stop
 from tests.sim.promises import check
 from tests.sim.world import Death, Weather, World
@@ -154,8 +156,12 @@ def test_a_recovery_that_decides_otherwise_is_found(deeds: tuple[Any, ...], faul
 
 def test_a_reset_that_forgets_the_words_that_waited_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A20: a refusal without the texts is none."""
-    whole = reads.waiting_texts
-    monkeypatch.setattr(reads, "waiting_texts", lambda tx, session: [(message_id, "") for message_id, _ in whole(tx, session)])
+    whole = snapshots.waiting
+
+    def without_words(tx: Tx, session: int) -> tuple[Cause, ...]:
+        return tuple(msgspec.structs.replace(cause, content="") for cause in whole(tx, session))
+
+    monkeypatch.setattr(snapshots, "waiting", without_words)
     found = _first_breach(lambda world: world.person("ann", Say("say:one|hang"), Say("say:two"), Reset(once=("text", 1))))
     with pytest.raises(AssertionError, match="A20: 'say:two' is missing"):
         raise AssertionError(found)

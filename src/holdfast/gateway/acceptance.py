@@ -7,6 +7,8 @@ from holdfast.core import commands, content, keys, notices, resets
 from holdfast.core.commands import Command
 from holdfast.core.content import BytesPart
 from holdfast.core.errors import BadInput
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
 from holdfast.gateway.announcements import Announcements
@@ -14,7 +16,6 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
-from holdfast.ports.inbox import Accepted, Action, Aside, Reset, Resume, Say, Stop
 from holdfast.ports.store import Store
 
 LISTED = 20
@@ -69,12 +70,12 @@ class Acceptance:
         """While nothing is answered, senders are told once that their message is saved (C22)."""
         since = self._stage.held_since
         if since is not None:
-            await self._store.tell_once(session_id, notice_id=f"held.{since}", text=notices.kept(), anchor=anchor, at=self._clock.now())
+            await self._store.tell_once(session_id, notice_id=f"held.{since}", content=notices.kept(), anchor=anchor, at=self._clock.now())
 
     async def answer(self, session: Session, said: Said, action: Action, *, message_id: str | None = None) -> Accepted:
         """Words that start no turn, with what they lead to and what is said to them."""
         message_id = message_id or self._ids.new("m")
-        aside = Aside(message_id=message_id, text=said.text, sender=said.sender, dedup_key=said.dedup_key, anchor=said.anchor)
+        aside = Aside(message_id=message_id, content=said.text, sender=said.sender, dedup_key=said.dedup_key, anchor=said.anchor)
         accepted = await self._store.command(session.session_id, aside, action, at=self._clock.now())
         self._lanes.look(session.session_id)
         self._lanes.look(accepted.session_id)

@@ -7,6 +7,10 @@ from holdfast.core import keys
 from holdfast.core.errors import BadInput, Deleted, NothingToStop
 from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.delete import Deletion
+from holdfast.core.plans.leave import Moved
+from holdfast.core.plans.stop import Stopped
 from holdfast.core.restarts import By
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
@@ -17,10 +21,8 @@ from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
-from holdfast.ports.inbox import Accepted, Stopped
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Clock, Ids, Liveness, Restarts
-from holdfast.ports.sessions import Deletion, Moved
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool
 from holdfast.ports.upkeep import Counts

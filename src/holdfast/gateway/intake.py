@@ -6,10 +6,10 @@ import structlog
 
 from holdfast.core import notices
 from holdfast.core.errors import Deleted, LaneFull, Refused, Unavailable
+from holdfast.core.plans.command import Say
 from holdfast.core.sessions import Session
 from holdfast.gateway.acceptance import Acceptance, Said
 from holdfast.gateway.host import Host
-from holdfast.ports.inbox import Say
 from holdfast.ports.platforms import Platform, Update
 from holdfast.ports.store import Store
 

@@ -24,11 +24,12 @@ from holdfast.core.events import (
     TurnResumed,
 )
 from holdfast.core.output import Course, Piece
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.texts import Growing, storable
 from holdfast.gateway.news import News
 from holdfast.gateway.tasks import Tasks, heard
 from holdfast.ports.process import Clock
-from holdfast.ports.turns import StartedTurn, StreamItem, Turns
+from holdfast.ports.turns import StreamItem, Turns
 
 TICK_S = 0.03
 SLOW_TICK_S = 0.25

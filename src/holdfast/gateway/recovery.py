@@ -8,6 +8,7 @@ from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Bug
 from holdfast.core.plans.ending import Unfinished, ending
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.resume import Decision, Facts, Rule, Staleness
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript
@@ -19,7 +20,6 @@ from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.ports.platforms import Platform
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 
 log = structlog.get_logger()
 
@@ -168,7 +168,7 @@ class Recovery:
         rule, now = resume.decide(self._facts(session, None, asked=False, signed_at=None)), self._clock.now()
         match rule.decision:
             case Decision.CLEAR:
-                done = await self._store.settle_mark(session.session_id, turn_id=session.turn_id, rule=rule.label, at=now)
+                done = await self._store.clear_mark(session.session_id, turn_id=session.turn_id, rule=rule.label, at=now)
             case Decision.LEAVE if session.turn_state is TurnState.WAITING:
                 left = e.TurnLeft(rule=rule.label)
                 done = await self._store.leave_turn(session.session_id, turn_id=_turn_of(session), left=left, at=now)

@@ -7,6 +7,7 @@ import structlog
 
 from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import Work
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome
@@ -17,7 +18,6 @@ from holdfast.gateway.news import Halt, News, Newsroom
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
 from holdfast.ports.store import Store
-from holdfast.ports.turns import StartedTurn
 
 log = structlog.get_logger()
 

@@ -42,7 +42,7 @@ class Teller:
             return False
         at = self._host.clock.now()
         try:
-            await self._store.tell_once(session_id, notice_id=notice.id, text=notice.text, anchor=notice.anchor, at=at)
+            await self._store.tell_once(session_id, notice_id=notice.id, content=notice.text, anchor=notice.anchor, at=at)
         except DuplicateOtherContent:
             log.info("told before, in other words", notice=notice.id, session=session_id)
         except NotFound:

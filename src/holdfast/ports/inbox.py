@@ -3,65 +3,13 @@
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
 from holdfast.core.content import Content
 from holdfast.core.events import QuestionAnswered
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.causes import Recorded
+from holdfast.core.plans.command import Action, Aside
+from holdfast.core.plans.stop import Stopped
 from holdfast.core.resets import Boundary
-
-
-class Accepted(msgspec.Struct, frozen=True):
-    """`duplicate`: this was stored before, under the same key; ids are those of the first time."""
-
-    message_id: str
-    session_id: str
-    duplicate: bool = False
-
-
-class Stopped(msgspec.Struct, frozen=True):
-    """`turn_id`: None where nothing was there to stop. `ended`: the turn had no process, so it ended in the same transaction."""
-
-    turn_id: str | None
-    queued: int
-    ended: bool
-
-
-class Aside(msgspec.Struct, frozen=True, kw_only=True):
-    """Words to the gateway itself, in a conversation. They start no turn."""
-
-    message_id: str
-    text: str
-    sender: str
-    dedup_key: str | None
-    anchor: str | None = None
-
-
-class Say(msgspec.Struct, frozen=True):
-    reply: str
-
-
-class Stop(msgspec.Struct, frozen=True):
-    """`saw`: the turn that was open when it was accepted, if one was. Another one that runs by now is not stopped."""
-
-    by: str
-    saw: str | None = None
-
-
-class Reset(msgspec.Struct, frozen=True):
-    """`fresh`: id and log name of the session that is begun."""
-
-    fresh: tuple[str, str]
-    by: str
-
-
-class Resume(msgspec.Struct, frozen=True):
-    """`session_id`: None for what was cut here or, where nothing is under way, the conversation before this one."""
-
-    session_id: str | None
-    by: str
-
-
-Action = Say | Stop | Reset | Resume
 
 
 class Inbox(Protocol):
@@ -81,11 +29,13 @@ class Inbox(Protocol):
         anchor: str | None = None,
         answers: bool = True,
         on_page: bool = False,
+        mode: str = "queue",
         resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
-        """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the open question
-        of a waiting turn. A question counts as asked once its delivery is `sent`, or for a message written `on_page`, where everything
-        that is stored is seen; until then the message waits behind it (A27), and a question that will never arrive is sent again.
+        """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the oldest open
+        question that its sender can have seen: in a chat, once its delivery is `sent`; for a message written `on_page`, at once. Until
+        then the message waits behind it (A27), and a question that will never arrive is sent again. A message of the `mode` "steer" may
+        be taken by the turn that runs, and answers nothing.
 
         If the session is not current, the key's current one gets the message; if it is suspended or past a reset boundary, a new one
         (`fresh`: session id, log name) does, whose first words say why. All in the same transaction.
@@ -95,13 +45,32 @@ class Inbox(Protocol):
         `NotFound`, `LaneFull`, `BlobMissing`.
         """
 
-    async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
-        """Records words to the gateway, does what they ask for, and answers them, in one transaction. They are recorded in the
-        session that is the key's current one afterwards. The same key with the same text again does nothing and gives the first answer;
-        with other text it raises `DuplicateOtherContent`. Raises `NotFound`.
+    async def record_cause(
+        self,
+        session_id: str,
+        *,
+        cause_id: str,
+        what: str,
+        content: Content,
+        dedup_key: str | None,
+        at: int,
+        sender: str = "owner",
+        generation: int | None = None,
+        anchor: str | None = None,
+    ) -> Recorded:
+        """Something other than a message that a turn may start from, such as a process that ended, is in the inbox once this returns. Like
+        a message it is taken by one turn at most. It is dropped, on record, if its session is suspended or not its key's current one, or
+        if it names a `generation` and that turn is no longer its session's newest: at once, or where a turn would start from it (P6, E3).
+        Repeating a dedup key changes nothing and returns the first cause. Raises `NotFound`.
         """
 
-    async def tell_once(self, session_id: str, *, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
+    async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
+        """Records words to the gateway, does what they ask for, and answers them, in one transaction. They are recorded in the
+        session that is the key's current one afterwards. The same key with the same content again does nothing and gives the first answer;
+        with other content it raises `DuplicateOtherContent`. Raises `NotFound`.
+        """
+
+    async def tell_once(self, session_id: str, *, notice_id: str, content: Content, anchor: str | None, at: int) -> bool:
         """Writes a notice into a session, and owes it to its chat. False, and nothing written, where a notice of that id was before."""
 
     async def request_stop(

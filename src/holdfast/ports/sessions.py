@@ -5,23 +5,9 @@ from typing import Protocol
 import msgspec
 
 from holdfast.core.events import SessionChanged
+from holdfast.core.plans.delete import Deletion
+from holdfast.core.plans.leave import Moved
 from holdfast.core.sessions import Session
-
-
-class Moved(msgspec.Struct, frozen=True):
-    """Which session is its key's current one. `changed`: this request made it so. `goes_on`: a cut turn of it is to continue."""
-
-    session_id: str
-    changed: bool
-    goes_on: bool = False
-
-
-class Deletion(msgspec.Struct, frozen=True):
-    """`undo_until`: the last moment at which it can be brought back."""
-
-    session_id: str
-    deleted_at: int
-    undo_until: int
 
 
 class SessionPage(msgspec.Struct, frozen=True):
@@ -63,7 +49,7 @@ class Sessions(Protocol):
     async def mark_pending(self, session_key: str, *, reason: str = "restart_timeout", at: int) -> bool:
         """Marks the key's current session resume-pending. False, and nothing changed, for a key without one and for a suspended one."""
 
-    async def settle_mark(self, session_id: str, *, turn_id: str | None, rule: str, at: int) -> bool:
+    async def clear_mark(self, session_id: str, *, turn_id: str | None, rule: str, at: int) -> bool:
         """Takes the mark of a session back by a rule's decision, if it still has no open turn, its newest turn is still that one, and
         nothing waits in it. False, and nothing changed, otherwise.
         """
@@ -82,7 +68,7 @@ class Sessions(Protocol):
         """
 
     async def resume_session(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Moved:
-        """Makes it its key's current one, lifts its suspension, forgets its restarts and lets its cut turn go on. The one it takes
+        """Makes it its key's current one, lifts its suspension, forgets its restarts and continues its interrupted turn. The one it takes
         the place of is left as by `reset`. Raises `NotFound`.
         """
 

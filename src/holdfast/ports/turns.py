@@ -7,14 +7,8 @@ import msgspec
 
 from holdfast.core.blame import Interruption
 from holdfast.core.events import Event, TurnLeft
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease, Session
-
-
-class StartedTurn(msgspec.Struct, frozen=True):
-    lease: Lease
-    turn_id: str
-    attempt: int
-    position: int
 
 
 class StreamItem(msgspec.Struct, frozen=True):
@@ -31,10 +25,11 @@ class Turns(Protocol):
     """Turns under leases. Every method keeps to the contract of `ports.store`."""
 
     async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
-        """Takes the oldest waiting message and starts its turn, on `trial` or not: lease, generation + 1, `turn.started`, the user's
-        message, in one transaction. A cut turn that was left ends there as set aside, and the session stays pending. None when
-        nothing waits, a turn is still open, or this owner was told to stop; what waits in a session that is suspended or no longer its
-        key's current one is refused, and its senders are told once.
+        """Takes the oldest cause that waits, message or not, and starts its turn, on `trial` or not: lease, generation + 1,
+        `turn.started`, the content of the cause, in one transaction. Causes before it that belong to an earlier turn are dropped. An
+        interrupted turn that was left ends there as set aside, and the session stays pending. None when nothing waits, a turn is still
+        open, or this owner was told to stop; what waits in a session that is suspended or no longer its key's current one is refused, and
+        its senders are told once.
         """
 
     async def take_turn(

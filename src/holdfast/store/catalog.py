@@ -8,6 +8,7 @@ from holdfast.core import events as e
 from holdfast.core import turns
 from holdfast.core.content import digest
 from holdfast.core.delivery import DeliveryState
+from holdfast.core.plans.repeats import CONTINUES, NOTHING, RESET, RESUME, STOP
 from holdfast.core.sessions import title_of
 from holdfast.store import blobs
 from holdfast.store.heads import Head
@@ -27,9 +28,6 @@ LIVELY = {
     "turn.interrupted",
     "question.asked",
 }
-# What a key of a request without words stands for.
-STOP, RESET, RESUME = b"stop", b"reset", b"resume"
-GOES_ON, NOTHING = "goes on", "nothing"
 # Outside a turn these are words to and from the gateway itself: a conversation does not live by them.
 ASIDE = {"message.written"}
 # What the beginning of an attempt (session ?1, at ?2, on trial ?3) changes.
@@ -194,7 +192,7 @@ def _apply_session(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool
             head.left = 0
             tx.write("UPDATE session SET suspended = 0, interrupted_restarts = 0 WHERE id = ?", head.session)
             tx.write("UPDATE lane SET session = ?1 WHERE session_key = (SELECT session_key FROM session WHERE id = ?1)", head.session)
-            remember(tx, event.dedup_key, RESUME, head.session, GOES_ON if event.goes_on else "")
+            remember(tx, event.dedup_key, RESUME, head.session, CONTINUES if event.goes_on else "")
         case e.SessionChanged():
             changes = {field: value for field in SQL_CHANGES if (value := getattr(event, field)) is not UNSET}
             if changes.get("resume_pending") is True:  # A mark has a reason and a time; both go with it.

@@ -8,45 +8,22 @@ the catalog made from it again is the same.
 from typing import Any
 
 from holdfast.core import events as e
-from holdfast.core import notices, replies
 from holdfast.core.content import digest
-from holdfast.core.turns import TurnState
-from holdfast.ports.sessions import Deletion
+from holdfast.core.plans import delete
+from holdfast.core.plans.delete import Deleted
 from holdfast.ports.upkeep import Usage
 from holdfast.store import blobs, reads
 from holdfast.store.heads import Head
-from holdfast.store.log import COLUMNS, number, read
-from holdfast.store.sessions import stop_turn
+from holdfast.store.log import COLUMNS, read
 from holdfast.store.tx import Tx
-from holdfast.store.unattended import refuse_waiting
+from holdfast.store.work import run
+from holdfast.store.work.sessions import delete_session
 
 PAGE_ROWS = 500
 PAGE_BYTES = 1024 * 1024
 # Something was purged: traces of it may still lie about.
 TO_SCRUB = 1
-# A turn that was told to stop has this long to end before its session is purged from under it.
-LAST_WORDS_MS = 60_000
 RETENTION = "retention"
-
-
-def delete_session(tx: Tx, session_id: str, by: str, until: int, at: int, why: str | None = None) -> Deletion:
-    session = tx.session(session_id)
-    if session.deleted:
-        return Deletion(session_id, session.deleted_at or at, session.undo_until or at)
-    head = tx.head(number(tx, session_id))
-    tx.append(head, e.SessionDeleted(by=by, purge_at=until, why=why), at, in_turn=False)
-    if session.open_turn:
-        stop_turn(tx, head, session.turn_id, by, at)
-    refuse_waiting(tx, head, "the conversation was deleted first", at)
-    return Deletion(session_id, at, until)
-
-
-def undelete_session(tx: Tx, session_id: str, by: str, at: int) -> bool:
-    if not tx.session(session_id).deleted:
-        return False
-    head = tx.head(number(tx, session_id))
-    tx.append(head, e.SessionUndeleted(by=by), at, in_turn=False)
-    return True
 
 
 def remove_oldest(tx: Tx, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
@@ -95,33 +72,24 @@ def purge_step(tx: Tx, session: int, now: int) -> bool:
 
 
 def _begin(tx: Tx, head: Head, waited_ms: int, at: int) -> bool:
-    if head.state not in (TurnState.NONE, TurnState.ENDED) and waited_ms < LAST_WORDS_MS:
-        return False
-    session = tx.session(reads.name(tx, head.session))
     deleted = tx.event_at(head.session, head.deleted)
     by, lane = tx.query("SELECT s.deleted_by, l.session FROM session s JOIN lane l USING (session_key) WHERE s.id = ?", head.session)[0]
-    # Whoever was to be told that their message was refused, and has not been, is told so without the words.
     untold = tx.query(
         "SELECT 1 FROM outbox WHERE state NOT IN ('sent', 'dead') AND state <> 'sending' AND session = ? AND seq > ? LIMIT 1",
         head.session,
         head.deleted,
     )
-    purged = e.SessionPurged(
-        session_id=session.session_id,
-        session_key=session.session_key,
-        created_at=session.created_at,
-        generation=session.generation,
-        current=lane == head.session,
-        deleted_at=session.deleted_at or at,
+    found = Deleted(
+        session=tx.session(reads.name(tx, head.session)),
         by=by,
         why=deleted.why if isinstance(deleted, e.SessionDeleted) else None,
+        untold=bool(untold),
+        pointed_at=lane == head.session,
     )
-    blobs.leave(tx, head.session)
-    tx.append(head, purged, at, in_turn=False)
-    if untold:
-        told = replies.written(session.session_key, "notice", f"{session.session_id}.deleted", notices.deleted_unanswered())
-        tx.append(head, told, at, in_turn=False)
-    return True
+    plan = delete.purge(found, waited_ms=waited_ms, at=at)
+    if plan.reply:
+        blobs.leave(tx, head.session)
+    return run(tx, plan, at, {found.session.session_id: head})
 
 
 def _remove_page(tx: Tx, head: Head, at: int) -> bool:

@@ -8,21 +8,28 @@ from holdfast.core.blame import Interruption
 from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Unavailable
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.causes import Recorded
+from holdfast.core.plans.command import Action, Aside, Stop
+from holdfast.core.plans.delete import Deletion
+from holdfast.core.plans.leave import Moved
+from holdfast.core.plans.start import StartedTurn
+from holdfast.core.plans.stop import Stopped
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.transcript import Transcript
 from holdfast.ports.blobs import Blob, BlobUsage, Upload
-from holdfast.ports.inbox import Accepted, Action, Aside, Stop, Stopped
 from holdfast.ports.log import Make
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner, Pause
-from holdfast.ports.sessions import Deletion, Moved, SessionPage
-from holdfast.ports.turns import StartedTurn, StreamItem
+from holdfast.ports.sessions import SessionPage
+from holdfast.ports.turns import StreamItem
 from holdfast.ports.upkeep import Counts, Usage
-from holdfast.store import blobs, deletion, operations, reads, sessions, upkeep
+from holdfast.store import blobs, deletion, reads, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
+from holdfast.store.work import inbox, sessions, streams, turns
 
 T = TypeVar("T")
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
@@ -64,8 +71,8 @@ class TxStore:
     async def mark_pending(self, session_key: str, *, reason: str = "restart_timeout", at: int) -> bool:
         return await self._lines.write(sessions.mark_pending, session_key, reason, at)
 
-    async def settle_mark(self, session_id: str, *, turn_id: str | None, rule: str, at: int) -> bool:
-        return await self._lines.write(sessions.settle_mark, session_id, turn_id, rule, at)
+    async def clear_mark(self, session_id: str, *, turn_id: str | None, rule: str, at: int) -> bool:
+        return await self._lines.write(sessions.clear_mark, session_id, turn_id, rule, at)
 
     async def clear_pending(self, session_key: str, *, at: int) -> bool:
         return await self._lines.write(sessions.clear_pending, session_key, at)
@@ -80,10 +87,10 @@ class TxStore:
         return await self._lines.write(sessions.resume_session, session_id, by, dedup_key, at)
 
     async def delete_session(self, session_id: str, *, by: str, until: int, at: int) -> Deletion:
-        return await self._lines.write(deletion.delete_session, session_id, by, until, at)
+        return await self._lines.write(sessions.delete_session, session_id, by, until, at)
 
     async def undelete_session(self, session_id: str, *, by: str, at: int) -> bool:
-        return await self._lines.write(deletion.undelete_session, session_id, by, at)
+        return await self._lines.write(sessions.undelete_session, session_id, by, at)
 
     async def remove_oldest(self, *, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
         return await self._lines.write(deletion.remove_oldest, before, limit, why, until, at)
@@ -167,39 +174,58 @@ class TxStore:
         anchor: str | None = None,
         answers: bool = True,
         on_page: bool = False,
+        mode: str = "queue",
         resets: tuple[Boundary, ...] = (),
     ) -> Accepted:
-        message = e.MessageAccepted(message_id=message_id, content=content, sender=sender, anchor=anchor, dedup_key=dedup_key)
-        return await self._lines.write(sessions.accept, session_id, message, fresh, max_waiting, answers, on_page, resets, at)
+        message = e.MessageAccepted(message_id=message_id, content=content, sender=sender, anchor=anchor, mode=mode, dedup_key=dedup_key)
+        return await self._lines.write(inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, at)
+
+    async def record_cause(
+        self,
+        session_id: str,
+        *,
+        cause_id: str,
+        what: str,
+        content: Content,
+        dedup_key: str | None,
+        at: int,
+        sender: str = "owner",
+        generation: int | None = None,
+        anchor: str | None = None,
+    ) -> Recorded:
+        cause = e.CauseRecorded(
+            cause_id=cause_id, what=what, content=content, sender=sender, generation=generation, anchor=anchor, dedup_key=dedup_key
+        )
+        return await self._lines.write(inbox.record_cause, session_id, cause, at)
 
     async def command(self, session_id: str, aside: Aside, action: Action, *, at: int) -> Accepted:
-        return await self._lines.write(sessions.command, session_id, aside, action, at, when_full=isinstance(action, Stop))
+        return await self._lines.write(inbox.carry_out, session_id, aside, action, at, when_full=isinstance(action, Stop))
 
-    async def tell_once(self, session_id: str, *, notice_id: str, text: str, anchor: str | None, at: int) -> bool:
-        return await self._lines.write(sessions.tell_once, session_id, notice_id, text, anchor, at)
+    async def tell_once(self, session_id: str, *, notice_id: str, content: Content, anchor: str | None, at: int) -> bool:
+        return await self._lines.write(inbox.tell_once, session_id, notice_id, content, anchor, at)
 
     async def request_stop(
         self, session_id: str, *, by: str, dedup_key: str | None, at: int, turn_id: str | None = None, saw: str | None = None
     ) -> Stopped:
-        return await self._lines.write(sessions.request_stop, session_id, by, turn_id, saw, dedup_key, at, when_full=True)
+        return await self._lines.write(inbox.request_stop, session_id, by, turn_id, saw, dedup_key, at, when_full=True)
 
     async def answer(self, question_id: str, answer: Callable[[str, str], e.QuestionAnswered], *, at: int) -> str:
-        return await self._lines.write(sessions.answer, question_id, answer, at)
+        return await self._lines.write(inbox.answer, question_id, answer, at)
 
     async def expire_questions(self, *, now: int) -> list[str]:
-        expired = page = await self._lines.write(sessions.expire_questions, now, when_full=True)
-        while len(page) == sessions.EXPIRED_AT_ONCE:
-            page = await self._lines.write(sessions.expire_questions, now, when_full=True)
+        expired = page = await self._lines.write(inbox.expire_questions, now, when_full=True)
+        while page:
+            page = await self._lines.write(inbox.expire_questions, now, when_full=True)
             expired = expired + page
         return expired
 
     async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
-        return await self._lines.write(operations.start_turn, session_id, owner, turn_id, at, trial)
+        return await self._lines.write(turns.start_turn, session_id, owner, turn_id, at, trial)
 
     async def take_turn(
         self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event | Interruption], at: int
     ) -> StartedTurn:
-        return await self._lines.write(operations.take_turn, session_id, owner, turn_id, epoch, tuple(events), at)
+        return await self._lines.write(turns.take_turn, session_id, owner, turn_id, epoch, tuple(events), at)
 
     async def append_turn(
         self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event | Interruption], at: int
@@ -208,19 +234,19 @@ class TxStore:
         for event in events:
             if isinstance(event, ENDINGS):
                 ends = True
-        return await self._lines.write(operations.append_turn, lease, turn_id, attempt, position, tuple(events), at, when_full=ends)
+        return await self._lines.write(turns.append_turn, lease, turn_id, attempt, position, tuple(events), at, when_full=ends)
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
-        return await self._lines.write(operations.append_streams, tuple(items), at)
+        return await self._lines.write(streams.append_streams, tuple(items), at)
 
     async def pass_trial(self, lease: Lease, *, turn_id: str, at: int) -> bool:
-        return await self._lines.write(operations.pass_trial, lease, turn_id, at)
+        return await self._lines.write(turns.pass_trial, lease, turn_id, at)
 
     async def await_trial(self, session_id: str, *, turn_id: str, aged_ms: int, at: int) -> bool:
-        return await self._lines.write(operations.await_trial, session_id, turn_id, aged_ms, at)
+        return await self._lines.write(turns.await_trial, session_id, turn_id, aged_ms, at)
 
     async def leave_turn(self, session_id: str, *, turn_id: str, left: e.TurnLeft, at: int) -> bool:
-        return await self._lines.write(operations.leave_turn, session_id, turn_id, left, at)
+        return await self._lines.write(turns.leave_turn, session_id, turn_id, left, at)
 
     async def unsettled(self) -> list[Session]:
         return await self._lines.read(reads.unsettled)
@@ -235,7 +261,7 @@ class TxStore:
         return await self._lines.read(reads.deliveries, tuple(states), now, limit)
 
     async def record_delivery(self, session_id: str, change: e.DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
-        return await self._lines.write(operations.record_delivery, session_id, change, expect, at, when_full=True)
+        return await self._lines.write(inbox.record_delivery, session_id, change, expect, at, when_full=True)
 
     async def register_owner(self, owner: Owner) -> int:
         return await self._lines.write(upkeep.register_owner, owner)

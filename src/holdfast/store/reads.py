@@ -10,9 +10,9 @@ from holdfast.core import events as e
 from holdfast.core.content import digest
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import BadInput, Deleted, NotFound, Unavailable
+from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
 from holdfast.core.shutdowns import Shutdown
-from holdfast.core.texts import Growing
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.ports.log import Make
@@ -22,14 +22,13 @@ from holdfast.ports.sessions import SessionPage
 from holdfast.ports.upkeep import Counts
 from holdfast.store.heads import Head
 from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, body_size, fill_gaps, read, salvage
-from holdfast.store.tx import Known, Tx
+from holdfast.store.tx import Tx
 
 E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
 MAX_INTEGER = 2**62
 # A deleted session owes only what was written about its deletion; the rest waits for an undo.
 OWED = "o.seq > h.deleted"
-UNREADABLE = "(this message was damaged on disk and cannot be read)"
 
 _SESSION = """
     SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, h.updated_at, s.generation, s.pinned, h.archived, s.suspended,
@@ -86,9 +85,7 @@ def known(tx: Tx, dedup_key: str) -> Known | None:
     if rows:
         return Known(*rows[0])
     gone = tx.query("SELECT s.session_id FROM forgotten f JOIN session s ON s.id = f.session WHERE key = ?", digest(dedup_key))
-    if gone:
-        raise Deleted(gone[0][0], undoable=False)
-    return None
+    return Known(None, gone[0][0], "") if gone else None
 
 
 def named(tx: Tx, prefix: str, limit: int) -> list[Session]:
@@ -234,17 +231,6 @@ def event_at(tx: Tx, session: int, seq: int) -> e.Event:
     return logged[0].event if logged else e.Damaged(reason=MISSING)
 
 
-def answer_text(tx: Tx, head: Head) -> str:
-    """What the newest turn has said so far, from its pieces."""
-    text = Growing()
-    for kind, body in tx.query(
-        "SELECT kind, body FROM event WHERE session = ? AND seq >= ? AND kind = 'text' ORDER BY seq", head.session, head.turn_seq
-    ):
-        if isinstance(piece := e.decode(kind, body), e.Text):
-            text.write(piece.offset, piece.text)
-    return text.read()
-
-
 def tail(tx: Tx, after_id: int, limit: int, names: dict[int, str], make: Make | None = None) -> tuple[e.Page, list[Finding]]:
     after_id, limit = _bounded(after_id), _page(limit)
     try:
@@ -305,15 +291,6 @@ def last_reason(tx: Tx, head: Head) -> str:
         if isinstance(cut := e.decode("turn.interrupted", body), e.TurnInterrupted):
             return cut.reason
     return "crash"
-
-
-def waiting_texts(tx: Tx, session: int) -> list[tuple[str, str]]:
-    """(message id, text) of what waits, oldest first."""
-    waiting = []
-    for seq, message_id in tx.query("SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq", session):
-        accepted = event_at(tx, session, seq)
-        waiting.append((message_id, accepted.text if isinstance(accepted, e.MessageAccepted) else UNREADABLE))
-    return waiting
 
 
 def unclean_starts(tx: Tx, owner: int) -> int:

@@ -1,19 +1,12 @@
 """What an operation may do with its transaction. Engines implement it; nothing above it knows which one it runs on."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from holdfast.core.events import Event
+from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
 from holdfast.store.heads import Head
-
-
-class Known(NamedTuple):
-    """What was stored under a dedup key before: the digest of its content, its session, and what it is called there."""
-
-    digest: bytes
-    session_id: str
-    ref: str
 
 
 class Tx(Protocol):
@@ -48,7 +41,7 @@ class Tx(Protocol):
         """Raises `NotFound`; `Deleted` if it is purged."""
 
     def known(self, dedup_key: str) -> Known | None:
-        """Raises `Deleted` if it was said in a session that is purged."""
+        """What was stored under this key before."""
 
     def head(self, session: int) -> Head:
         """Where a session's log stands, with what this operation has appended to it."""

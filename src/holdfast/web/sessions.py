@@ -153,7 +153,7 @@ class Sessions:
     async def resume(self, request: Request) -> ASGIApp:
         wanted: Command = request.body
         moved = await self._gateway.resume_session(request.params["id"], by=OWNER, client_id=wanted.client_id)
-        return json_response(200, ResumedSession(moved.session_id, moved.changed, moved.goes_on))
+        return json_response(200, ResumedSession(moved.session_id, moved.changed, moved.continues))
 
     async def suspend(self, request: Request) -> ASGIApp:
         return json_response(200, views.summary(await self._gateway.suspend(request.params["id"])))

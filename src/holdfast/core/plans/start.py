@@ -8,12 +8,23 @@ from holdfast.core.events import CauseDropped, MessageWritten, TurnStarted
 from holdfast.core.plans import Plan, Write, ending, to_session, to_turn
 from holdfast.core.plans.causes import LEFT_FIRST, MESSAGE, OUTDATED, SUSPENDED_FIRST, Cause, turned_away
 from holdfast.core.plans.ending import Unfinished
+from holdfast.core.sessions import Lease
 from holdfast.core.turns import TurnState
+
+
+class StartedTurn(msgspec.Struct, frozen=True):
+    """An attempt that now has to run. `position`: where its turn stands."""
+
+    lease: Lease
+    turn_id: str
+    attempt: int
+    position: int
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """What decides whether a turn starts. `left`: nobody runs the open turn, by a decision. `told_to_stop`: the process that asks.
-    `another_ends`: another session of the key is still at the work it was told to stop. `generation`: of the key's newest turn.
+    `another_ends`: another session of the key is still at the work it was told to stop. `generation`: of the
+    key's newest turn; `newest`: of this session's.
     """
 
     session_id: str
@@ -27,6 +38,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     another_ends: bool = False
     waits: bool = True
     generation: int = 0
+    newest: int = 0
     epoch: int = 0
     rule: str | None = None
     why: str | None = None

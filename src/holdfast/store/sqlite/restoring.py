@@ -22,14 +22,13 @@ from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner
 from holdfast.store import reads
 from holdfast.store.log import COLUMNS, Finding, number, read
-from holdfast.store.operations import take_turn
-from holdfast.store.sessions import append_free
 from holdfast.store.sqlite import packing
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
 from holdfast.store.sqlite.packing import Unpacking
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import SqliteTx, rebuild
 from holdfast.store.upkeep import register_owner, set_pause
+from holdfast.store.work.turns import take_turn
 
 MAKING = ".restoring.db"
 BESIDE = ("", "-wal", "-shm", "-journal")
@@ -144,7 +143,7 @@ def _renew(tx: SqliteTx, *, now: int, new_log: Callable[[], str]) -> Restored:
     interrupted = _interrupt(tx, now)
     sessions = tx.query("SELECT id FROM session WHERE purged = 0")
     for (session,) in sessions:
-        append_free(tx, session, [e.SessionRestored(log=new_log())], now)
+        tx.append(tx.head(session), e.SessionRestored(log=new_log()), now, in_turn=False)
     unsure, dropped = _doubt_deliveries(tx, fresh=now - newest <= FRESH_FOR_S * 1000, at=now)
     set_pause(tx, None)
     tx.execute("UPDATE start SET ended = 1")  # Nobody is to blame for a life that went on elsewhere.
@@ -159,7 +158,7 @@ def _interrupt(tx: SqliteTx, at: int) -> int:
     owner = register_owner(tx, Owner(name=f"{RESTORED}-{at}", pid=0, started_at=at, boot_id=""))
     for (session_id,) in running:
         session = tx.session(session_id)
-        written = len(reads.answer_text(tx, tx.head(number(tx, session_id))))
+        written = len(reads.open_turn(tx, tx.head(number(tx, session_id))).answer_text)
         cut = e.TurnInterrupted(reason=RESTORED, restarts=session.interrupted_restarts, written=written)
         take_turn(tx, session_id, owner, session.turn_id or "", session.epoch, [cut], at)
     return len(running)
@@ -171,7 +170,7 @@ def _doubt_deliveries(tx: SqliteTx, *, fresh: bool, at: int) -> tuple[int, int]:
     for session, delivery_id, before, tries in rows:
         state = delivery.after(delivery.DeliveryState(before), "restored" if fresh else "give up")
         change = e.DeliveryChanged(delivery_id=delivery_id, state=state, tries=tries, error=None if fresh else TOO_OLD)
-        append_free(tx, session, [change], at)
+        tx.append(tx.head(session), change, at, in_turn=False)
     return (len(rows), 0) if fresh else (0, len(rows))
 
 

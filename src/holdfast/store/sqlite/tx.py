@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.core.events import PAGE_BYTES, Event
+from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
 from holdfast.store import catalog, heads, reads
 from holdfast.store.heads import Head
 from holdfast.store.log import INSERT, body_size
-from holdfast.store.tx import Known
 
 T = TypeVar("T")
 

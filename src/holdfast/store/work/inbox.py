@@ -1,0 +1,132 @@
+"""Writes that need no lease: what people say, and other causes; stops, commands and answers; what is owed to chats."""
+
+from collections.abc import Callable
+
+from holdfast.core import events as e
+from holdfast.core.content import Content, digest
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.errors import NotFound, QuestionClosed
+from holdfast.core.plans import Plan, accept, causes, command, ending, owe, resume, stop, to_turn
+from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.causes import Recorded
+from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
+from holdfast.core.plans.repeats import STOP
+from holdfast.core.plans.stop import Stopped
+from holdfast.core.resets import Boundary
+from holdfast.core.sessions import Session
+from holdfast.store import reads
+from holdfast.store.log import number
+from holdfast.store.tx import Tx
+from holdfast.store.work import run, snapshots
+from holdfast.store.work.repeats import known
+
+EXPIRED_AT_ONCE = 100
+
+
+def accept_message(
+    tx: Tx,
+    session_id: str,
+    message: e.MessageAccepted,
+    names: tuple[str, str],
+    max_waiting: int,
+    answers: bool,
+    on_page: bool,
+    resets: tuple[Boundary, ...],
+    at: int,
+) -> Accepted:
+    repeated = known(tx, message.dedup_key, digest(message.content))
+    if repeated is not None:
+        return accept.again(repeated)
+    session = snapshots.addressed(tx, session_id)
+    reason = accept.leaves(session, resets)
+    questions = snapshots.questions(tx, session) if reason is None else ()
+    found = accept.Snapshot(
+        session=session,
+        fresh=None if reason is None else snapshots.fresh(tx, session, names),
+        questions=questions,
+        unfinished=snapshots.unattended(tx, session) if any(asked.expires_at <= at for asked in questions) else None,
+    )
+    plan = accept.plan(found, message, reason=reason, answers=answers, on_page=on_page, max_waiting=max_waiting, at=at)
+    return run(tx, plan, at)
+
+
+def record_cause(tx: Tx, session_id: str, cause: e.CauseRecorded, at: int) -> Recorded:
+    repeated = known(tx, cause.dedup_key, digest(cause.content))
+    if repeated is not None:
+        return Recorded(repeated.ref, repeated.session_id, duplicate=True)
+    return run(tx, causes.record(reads.living(tx, session_id), cause), at)
+
+
+def carry_out(tx: Tx, session_id: str, aside: Aside, action: Action, at: int) -> Accepted:
+    repeated = known(tx, aside.dedup_key, digest(aside.content))
+    if repeated is not None:
+        return accept.again(repeated)
+    return run(tx, _command(tx, snapshots.current(tx, session_id), aside, action, at), at)
+
+
+def _command(tx: Tx, session: Session, aside: Aside, action: Action, at: int) -> Plan[Accepted]:
+    match action:
+        case Say():
+            return command.say(session, aside, action)
+        case Stop():
+            return command.stop(snapshots.stopping(tx, session), aside, action, at=at)
+        case Reset():
+            return command.reset(snapshots.underway(tx, session), snapshots.fresh(tx, session, action.fresh), aside, action)
+        case Resume():
+            wanted = action.session_id
+            if wanted is None:
+                wanted = resume.wanted(session, previous=snapshots.previous(tx, session) if resume.looks_back(session) else None)
+            if wanted is None:
+                return command.nothing_to_resume(session, aside)
+            return command.resumed(snapshots.resuming(tx, wanted), session, aside, action)
+
+
+def tell_once(tx: Tx, session_id: str, notice_id: str, content: Content, anchor: str | None, at: int) -> bool:
+    if known(tx, owe.notice_key(session_id, notice_id), digest(content)) is not None:
+        return False
+    return run(tx, owe.notice(reads.living(tx, session_id), notice_id, content, anchor=anchor), at)
+
+
+def request_stop(tx: Tx, session_id: str, by: str, turn_id: str | None, saw: str | None, dedup_key: str | None, at: int) -> Stopped:
+    repeated = known(tx, dedup_key, STOP)
+    session = reads.living(tx, session_id)
+    if repeated is not None:
+        return stop.again(repeated, session)
+    found = snapshots.stopping(tx, session)
+    return run(tx, stop.plan(found, by=by, turn_id=turn_id, saw=saw, dedup_key=dedup_key, at=at), at)
+
+
+def answer(tx: Tx, question_id: str, make: Callable[[str, str], e.QuestionAnswered], at: int) -> str:
+    rows = tx.query("SELECT session, call_id, state, expires_at FROM question WHERE question_id = ?", question_id)
+    if not rows:
+        raise NotFound("question", question_id)
+    session, call_id, state, expires_at = rows[0]
+    if state != "open" or expires_at <= at:
+        raise QuestionClosed(question_id, "expired" if state == "open" else state)
+    if tx.session(reads.name(tx, session)).suspended:
+        raise QuestionClosed(question_id, "suspended")
+    tx.append(tx.head(session), make(question_id, call_id), at, in_turn=True)
+    return reads.name(tx, session)
+
+
+def expire_questions(tx: Tx, now: int) -> list[str]:
+    """The first question of a waiting turn to expire ends the turn, and with it the others."""
+    rows = tx.query(
+        "SELECT s.session_id FROM question q JOIN session s ON s.id = q.session JOIN head h ON h.session = q.session"
+        " WHERE q.state = 'open' AND q.expires_at <= ? AND h.state = 'waiting' ORDER BY q.expires_at LIMIT ?",
+        now,
+        EXPIRED_AT_ONCE,
+    )
+    expired = []
+    for (session_id,) in rows:
+        unfinished = snapshots.unattended(tx, tx.session(session_id))
+        if unfinished is not None:
+            run(tx, Plan(tuple(to_turn(session_id, ending.expired(unfinished))), None), now)
+            expired.append(session_id)
+    return expired
+
+
+def record_delivery(tx: Tx, session_id: str, change: e.DeliveryChanged, expect: DeliveryState, at: int) -> bool:
+    session = number(tx, session_id)
+    state = snapshots.delivery_state(tx, session, change.delivery_id)
+    return run(tx, owe.delivery(session_id, change, state=state, expect=expect), at)

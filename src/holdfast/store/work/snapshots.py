@@ -1,0 +1,208 @@
+"""Snapshots for plans, from what a transaction reads. Each loads what its plan can need in the state it is in, and nothing else."""
+
+from holdfast.core import events as e
+from holdfast.core import resume as rules
+from holdfast.core.blame import Standing
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.plans import causes, resume, start, stop
+from holdfast.core.plans.causes import Cause
+from holdfast.core.plans.ending import Unfinished
+from holdfast.core.plans.leave import Fresh, Underway
+from holdfast.core.plans.owe import Asked, Question, asked
+from holdfast.core.plans.resume import Request
+from holdfast.core.plans.start import Lane
+from holdfast.core.replies import asked_delivery
+from holdfast.core.sessions import Session
+from holdfast.core.stops import LastStop
+from holdfast.core.turns import OPEN
+from holdfast.store import reads
+from holdfast.store.heads import Head
+from holdfast.store.log import number
+from holdfast.store.tx import Tx
+
+
+def addressed(tx: Tx, session_id: str) -> Session:
+    """The session that a message to this one is for: its key's current one. Where that is deleted, this one, which is not current."""
+    session = reads.any_session(tx, session_id)
+    return session if session.current else reads.current_session(tx, session.session_key) or session
+
+
+def current(tx: Tx, session_id: str) -> Session:
+    """As `addressed`, for what no deleted session can be asked."""
+    session = addressed(tx, session_id)
+    return session if session.current else reads.living(tx, session_id)
+
+
+def fresh(tx: Tx, before: Session, names: tuple[str, str]) -> Fresh:
+    left = reads.conversation_number(tx, number(tx, before.session_id))
+    return Fresh(session_id=names[0], log=names[1], left=left, conversations=reads.conversations_of(tx, before.session_key))
+
+
+def underway(tx: Tx, session: Session) -> Underway:
+    waits = waiting(tx, number(tx, session.session_id)) if session.queued else ()
+    return Underway(session=session, unfinished=unattended(tx, session), waiting=waits)
+
+
+def waiting(tx: Tx, session: int) -> tuple[Cause, ...]:
+    """What waits, oldest first."""
+    rows = tx.query("SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq", session)
+    return tuple(causes.read(cause_id, tx.event_at(session, seq)) for seq, cause_id in rows)
+
+
+def unattended(tx: Tx, session: Session) -> Unfinished | None:
+    """The open turn of a session, if it is one that no process runs."""
+    if session.turn_state not in stop.UNATTENDED:
+        return None
+    return unfinished(tx, tx.head(number(tx, session.session_id)), session.session_key)
+
+
+def unfinished(tx: Tx, head: Head, session_key: str) -> Unfinished:
+    folded = reads.open_turn(tx, head)
+    return Unfinished(
+        session_key=session_key,
+        turn_id=head.turn or "",
+        said=folded.answer_text,
+        anchor=_anchor(tx, head),
+        calls=folded.calls,
+        asking=_asking(tx, head.session),
+        unread_results=folded.turns[-1].unread_results if folded.turns else False,
+    )
+
+
+def _asking(tx: Tx, session: int) -> tuple[str, ...]:
+    """The calls that wait for an answer."""
+    rows = tx.query("SELECT call_id FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id", session)
+    return tuple(call_id for (call_id,) in rows)
+
+
+def _anchor(tx: Tx, head: Head) -> str | None:
+    """What a reply of the open turn hangs on."""
+    recorded = tx.event_at(head.session, head.asked_seq)
+    return recorded.anchor if isinstance(recorded, e.MessageAccepted | e.CauseRecorded) else None
+
+
+def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
+    """The open ones of an open turn, oldest first."""
+    if session.turn_state not in OPEN:
+        return ()
+    rows = tx.query(
+        "SELECT q.session, q.question_id, q.call_id, q.expires_at FROM question q JOIN session s ON s.id = q.session"
+        " WHERE s.session_id = ? AND q.state = 'open' ORDER BY q.expires_at, q.question_id",
+        session.session_id,
+    )
+    return tuple(_question(tx, *row) for row in rows)
+
+
+def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int) -> Question:
+    first = asked_delivery(question_id)
+    rows = tx.query(
+        "SELECT state, seq FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY id", session, first, f"{first}/"
+    )
+    deliveries = tuple(DeliveryState(state) for state, _ in rows)
+    told = tx.event_at(session, rows[0][1]) if asked(deliveries) is Asked.LOST else None
+    return Question(
+        question_id=question_id,
+        call_id=call_id,
+        expires_at=expires_at,
+        deliveries=deliveries,
+        told=told if isinstance(told, e.MessageWritten) else None,
+    )
+
+
+def stopping(tx: Tx, session: Session) -> stop.Snapshot:
+    return stop.Snapshot(session=session, last=_last_stop(tx, session), unfinished=unattended(tx, session))
+
+
+def _last_stop(tx: Tx, session: Session) -> LastStop | None:
+    turn_id, stopped_at, waited, reply = tx.query(
+        "SELECT s.stop_turn, (SELECT e.at FROM event e WHERE e.session = s.id AND e.seq = s.stop_seq), h.asked_seq < s.stop_seq,"
+        " (SELECT o.state FROM outbox o WHERE o.delivery_id = s.stop_reply)"
+        " FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?",
+        session.session_id,
+    )[0]
+    if not turn_id or stopped_at is None:
+        return None
+    return LastStop(turn_id, stopped_at, waited=bool(waited), reply=DeliveryState(reply) if reply else None)
+
+
+def resuming(tx: Tx, session_id: str) -> resume.Snapshot:
+    session = reads.living(tx, session_id)
+    other = None if session.current else reads.current_session(tx, session.session_key)
+    return resume.Snapshot(
+        session=session,
+        other=None if other is None else underway(tx, other),
+        request=_request(tx, tx.head(number(tx, session_id))) if rules.asks_again(session) else None,
+    )
+
+
+def _request(tx: Tx, head: Head) -> Request | None:
+    accepted = tx.event_at(head.session, head.asked_seq)
+    return Request(accepted, reads.last_reason(tx, head)) if isinstance(accepted, e.MessageAccepted) else None
+
+
+def previous(tx: Tx, session: Session) -> str | None:
+    """The conversation before this one."""
+    rows = tx.query(
+        "SELECT session_id FROM session WHERE session_key = ? AND session_id <> ? AND deleted_at IS NULL ORDER BY id DESC LIMIT 1",
+        session.session_key,
+        session.session_id,
+    )
+    return str(rows[0][0]) if rows else None
+
+
+def lane(tx: Tx, head: Head, owner: int) -> Lane:
+    """One statement: this is asked before every turn."""
+    session_id, key, suspended, rule, why, current, generation, newest, told, waits, another = tx.query(
+        "SELECT s.session_id, s.session_key, s.suspended, s.rule, s.why, l.session = s.id, l.generation, s.generation,"
+        " EXISTS (SELECT 1 FROM owner o WHERE o.id = ? AND o.told IS NOT NULL),"
+        " EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id),"
+        " EXISTS (SELECT 1 FROM session n JOIN head h ON h.session = n.id WHERE n.session_key = s.session_key AND n.id <> s.id"
+        " AND h.stop = 1 AND h.state IN ('running', 'interrupted'))"
+        " FROM session s JOIN lane l USING (session_key) WHERE s.id = ?",
+        owner,
+        head.session,
+    )[0]
+    return Lane(
+        session_id=session_id,
+        session_key=key,
+        state=head.state,
+        left=bool(head.left),
+        stop_requested=bool(head.stop),
+        told_to_stop=bool(told),
+        suspended=bool(suspended),
+        current=bool(current),
+        another_ends=bool(another),
+        waits=bool(waits),
+        generation=generation,
+        newest=newest,
+        epoch=head.epoch,
+        rule=rule,
+        why=why,
+    )
+
+
+def next_cause(tx: Tx, session: int, generation: int) -> tuple[Cause | None, tuple[Cause, ...]]:
+    """The oldest cause that is still current, where its session's newest turn is of this generation, and those before it that are not."""
+    outdated: list[Cause] = []
+    after = 0
+    while rows := tx.query("SELECT seq, message_id FROM inbox WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1", session, after):
+        after, cause_id = rows[0]
+        cause = causes.read(cause_id, tx.event_at(session, after))
+        if not causes.outdated(cause, generation):
+            return cause, tuple(outdated)
+        outdated.append(cause)
+    return None, tuple(outdated)
+
+
+def to_set_aside(tx: Tx, head: Head, found: Lane) -> Unfinished | None:
+    return unfinished(tx, head, found.session_key) if start.sets_aside(found) else None
+
+
+def standing(tx: Tx, head: Head) -> Standing:
+    restarts, on_trial, deaths = tx.query("SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id = ?", head.session)[0]
+    return Standing(restarts, bool(on_trial), deaths)
+
+
+def delivery_state(tx: Tx, session: int, delivery_id: str) -> DeliveryState | None:
+    rows = tx.query("SELECT state FROM outbox WHERE delivery_id = ? AND session = ?", delivery_id, session)
+    return DeliveryState(rows[0][0]) if rows else None

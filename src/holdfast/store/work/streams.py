@@ -1,0 +1,63 @@
+"""Pieces of text, thought and output: the writes of which there are most. One fenced UPDATE answers for each."""
+
+from collections.abc import Sequence
+
+from holdfast.core import events as e
+from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoch, StalePosition
+from holdfast.core.sessions import Lease
+from holdfast.core.turns import TurnState
+from holdfast.ports.turns import StreamItem
+from holdfast.store.heads import Head
+from holdfast.store.log import NOT_STORABLE, insert, not_storable, number
+from holdfast.store.tx import Tx
+
+FENCED = (
+    "UPDATE head SET seq = seq + ?1, position = position + ?1"
+    " WHERE session = (SELECT id FROM session WHERE session_id = ?2) AND epoch = ?3 AND owner = ?4 AND turn = ?5 AND attempt = ?6"
+    " AND position = ?7 AND state = 'running' RETURNING session, seq"
+)
+
+
+def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
+    """One fenced UPDATE answers for lease and position; only a refusal is looked into."""
+    pieces = [(event.kind, e.encode(event)) for event in events]  # Before anything is written: it may be no text at all.
+    count = len(pieces)
+    rows = tx.query(FENCED, count, lease.session_id, lease.epoch, lease.owner, turn_id, attempt, position)
+    if not rows:
+        raise _why_refused(tx, lease, turn_id, attempt, position)
+    session, seq = rows[0]
+    seq -= count
+    for kind, body in pieces:
+        seq += 1
+        insert(tx, session, seq, turn_id, attempt, position, kind, body, at)
+        position += 1
+    return position
+
+
+def append_streams(tx: Tx, items: Sequence[StreamItem], at: int) -> list[int | Exception]:
+    results: list[int | Exception] = []
+    for item in items:
+        try:
+            for event in item.events:
+                if not event.stream:
+                    raise Bug("Only stream events can be written for many turns at once.")
+            results.append(append_stream(tx, item.lease, item.turn_id, item.attempt, item.position, item.events, at))
+        except (Conflict, NotFound, Bug) as refusal:
+            results.append(refusal)
+        except NOT_STORABLE as error:
+            results.append(not_storable(error))
+    return results
+
+
+def _why_refused(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int) -> Exception:
+    head = tx.head(number(tx, lease.session_id))
+    if (head.epoch, head.owner, head.turn, head.state) == (lease.epoch, lease.owner, turn_id, TurnState.RUNNING):
+        check_position(head, turn_id, attempt, position)
+    return StaleEpoch(lease.session_id, lease.epoch)
+
+
+def check_position(head: Head, turn_id: str, attempt: int, position: int) -> None:
+    if attempt < head.attempt or position < head.position:
+        raise StalePosition(turn_id, position, head.position)
+    if attempt > head.attempt or position > head.position:
+        raise PositionGap(turn_id, position, head.position)
