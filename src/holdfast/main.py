@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import socket
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from holdfast import processes
 from holdfast.agents.demo import DemoAgent
 from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.config import (
@@ -20,7 +20,6 @@ from holdfast.config import (
     Config,
     drain_window_s,
     make_token,
-    prepare_home,
     public_origin,
     read_token,
     reset_policies,
@@ -30,23 +29,32 @@ from holdfast.config import (
 from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
-from holdfast.core.restarts import By
 from holdfast.core.retention import Limits
+from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
-from holdfast.locks import OwnerLock, OwnerLocks, ServingLock
+from holdfast.locks import OwnerLock, OwnerLocks
 from holdfast.ports.owners import Owner
 from holdfast.process import cleanup, handover, logs, stop_requests, system
+from holdfast.process import place as places
 from holdfast.process.console import Console
-from holdfast.process.report import Report
+from holdfast.process.deadline import Deadline
+from holdfast.process.foreground import Foreground
+from holdfast.process.handover import Inheritance, Predecessor
+from holdfast.process.place import Place
 from holdfast.process.restart_note import RestartNote
-from holdfast.process.server import Server, address, listen, most_connections
+from holdfast.process.restart_requests import RestartRequests
+from holdfast.process.restarting import Restarting
+from holdfast.process.server import Server, address, most_connections
 from holdfast.process.serving import ServingProcess
+from holdfast.process.status import StatusReport
+from holdfast.process.stop_requests import StopRequests
 from holdfast.process.supervisor import Kind, Supervisor, kind_of
+from holdfast.process.this_process import ThisProcess
 from holdfast.process.wakeups import Wakeups
 from holdfast.store import SqliteStore, open_store
-from holdfast.store.sqlite.connection import check_beside
+from holdfast.store.sqlite.connection import check_predecessor
 from holdfast.tools.terminal import Terminal
 from holdfast.web.access import Access
 from holdfast.web.app import build_app
@@ -60,28 +68,26 @@ QUIET = "warning"
 log = structlog.get_logger()
 
 
-def serve(config: Config, *, as_typed: Callable[[str], str], shows_log: bool) -> int:
-    """Serves until it is told to stop, or until its last successor is; the process's exit code. `as_typed` puts hints as they are typed
-    here. `shows_log`: the log is wanted at a terminal, too.
+def serve(config: Config, *, lock: OwnerLock | None, as_typed: Callable[[str], str], shows_log: bool) -> int:
+    """Serves until this process, or its last successor, is told to stop; returns the exit code. `lock` is this process's own; None if it is
+    started to take over. `as_typed` puts hints as they are typed here. `shows_log`: the log is wanted at a terminal, too.
     """
-    os.umask(0o077)
-    prepare_home(config.home)
     watched = sys.stderr.isatty() and kind_of(os.environ, os.getpid()) is Kind.PLAIN
     console = Console(watched=watched, as_typed=as_typed)
     shown = QUIET if watched and not shows_log else config.log_level
     written = logs.set_up(config.home / LOG, level=config.log_level, shown=shown, form=config.log_format)
     try:
-        return _serve_and_stay(config, console)
+        return _serve_and_stay(config, lock, console)
     finally:
         written.close()
 
 
-def _serve_and_stay(config: Config, console: Console) -> int:
+def _serve_and_stay(config: Config, lock: OwnerLock | None, console: Console) -> int:
     inherited = handover.inherited(os.environ)
     predecessor = handover.Predecessor(inherited) if inherited else None
     stop_requests.end_at_once_when_signalled(config.home)
     try:
-        serving, code = _run_loop(_serve(config, predecessor, console))
+        left = _run_loop(_serve(config, lock, predecessor, console))
     except (Refused, Unavailable) as error:
         if predecessor is not None:
             predecessor.failed(str(error))
@@ -92,7 +98,7 @@ def _serve_and_stay(config: Config, console: Console) -> int:
             raise
         console.failed(StoreFull())
         return exits.FAILED
-    return serving.foreground.stay() if serving.foreground is not None else code
+    return left.stay() if isinstance(left, Foreground) else left
 
 
 def decline(why: str) -> None:
@@ -110,117 +116,128 @@ def _run_loop(work: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(work)
 
 
-async def _serve(config: Config, predecessor: handover.Predecessor | None, console: Console) -> tuple[ServingProcess, int]:
+async def _serve(config: Config, lock: OwnerLock | None, predecessor: Predecessor | None, console: Console) -> Foreground | int:
+    inherited = predecessor.inherited if predecessor else None
+    if inherited is not None:
+        check_predecessor(inherited.schema)
     async with AsyncExitStack() as closing:
-        lock = ServingLock(config.home, inherited=predecessor.inherited.lock if predecessor else None)
-        closing.callback(lock.release)
-        listener = socket.socket(fileno=predecessor.inherited.listener) if predecessor else listen(config.host, config.port)
-        closing.callback(listener.close)
-        locks = OwnerLocks(config.home)
-        report = Report(config.home, locks, address(listener), kind_of(os.environ, os.getpid()), public_origin(config))
-        report.silent = predecessor is not None  # Until it serves, the file is its predecessor's.
-        report.moved(GatewayState.STARTING)
+        this = _this_process(config, lock, inherited, closing)
+        place = places.take(config, inherited, closing)
+        # The file is the predecessor's until this process serves.
+        opening = StatusReport(this, url=address(place.listener), public_url=public_origin(config), file_is_ours=predecessor is None)
+        opening.show(GatewayState.STARTING)
         try:
-            serving = await _build(config, predecessor, lock, listener, locks, report, closing, console)
-            code = await serving.run()
-            if serving.succeeded_by is None and report.gateway is not None:
-                await _say_how_it_ended(config, console, report.gateway)
-            return serving, code
+            return await _build_and_run(config, this, place, predecessor, console, closing)
         except Refused:  # What may work later is tried again, also by a start-up script that looks at this state.
-            report.moved(GatewayState.STARTUP_FAILED)
+            opening.show(GatewayState.STARTUP_FAILED)
             raise
 
 
-async def _build(
-    config: Config,
-    predecessor: handover.Predecessor | None,
-    lock: ServingLock,
-    listener: socket.socket,
-    locks: OwnerLocks,
-    report: Report,
-    closing: AsyncExitStack,
-    console: Console,
-) -> ServingProcess:
-    clock, ids = system.SystemClock(), system.RandomIds()
-    supervisor = Supervisor(os.environ, os.getpid())
-    name = report.owner = ids.new("o")
-    owner_lock = OwnerLock(config.home, name, report.process, after=predecessor.inherited.owner if predecessor else None)
-    closing.callback(owner_lock.release)
-    cleanup.sweep(config.home, locks, now=clock.now())
-    if predecessor is not None:
-        check_beside(predecessor.inherited.schema)
-    store = await open_store(config.home, now=clock.now, expected=predecessor.inherited.database if predecessor else None)
-    closing.push_async_callback(store.aclose)
-    wakeups = Wakeups(config.home / "run", name, lambda: report.gateway.hint() if report.gateway else None)
-    closing.callback(wakeups.close)
-    process = report.process
-    owner = await store.register_owner(
-        Owner(name=name, pid=process.pid, started_at=process.started_at, boot_id=process.boot_id, socket=wakeups.path)
+def _this_process(config: Config, lock: OwnerLock | None, inherited: Inheritance | None, closing: AsyncExitStack) -> ThisProcess:
+    process, clock = processes.this_process(), system.SystemClock()
+    lock = lock or OwnerLock(config.home, system.RandomIds().new("o"), process, after=inherited.owner if inherited else None)
+    closing.callback(lock.release)
+    return ThisProcess(
+        home=config.home,
+        id=process,
+        name=lock.name,
+        started_at=clock.now(),
+        supervisor=Supervisor(os.environ, os.getpid()),
+        stop_timeout_s=stop_deadline_s(config),
+        clock=clock,
+        locks=OwnerLocks(config.home),
+        tasks=Tasks(),
     )
 
-    gateway = report.gateway = Gateway(
-        store=store,
-        clock=clock,
-        ids=ids,
-        liveness=locks,
-        owner=owner,
-        owner_name=name,
-        agent=DemoAgent(),
-        tools={"terminal": Terminal(home=config.home, owner=name, folder=Path.cwd(), environment=dict(os.environ))},
-        platforms={},
-        encode=encode,
-        settings=_settings(config),
-        restarts=RestartNote(
-            config.home, cuts=supervisor.restarts_us, begin=lambda request: serving.restart_for_chat(request), now=clock.now
-        ),
-        on_step=lambda step: serving.at_step(step),
+
+async def _build_and_run(
+    config: Config, this: ThisProcess, place: Place, predecessor: Predecessor | None, console: Console, closing: AsyncExitStack
+) -> Foreground | int:
+    cleanup.sweep(config.home, this.locks, now=this.clock.now())
+    store = await _open_store(config, this, predecessor, closing)
+    wakeups = Wakeups(config.home / "run", this.name)
+    closing.callback(wakeups.close)
+    closing.push_async_callback(this.tasks.aclose)
+    owner = await store.register_owner(
+        Owner(name=this.name, pid=this.id.pid, started_at=this.id.started_at, boot_id=this.id.boot_id, socket=wakeups.path)
     )
-    gateway.subscribe(report.moved)
-    gateway.subscribe(lambda state: console.moved(state, answers=gateway.runner.running, window_s=drain_window_s(config)))
-    closing.callback(store.subscribe(wakeups.send))
-    token = read_token(config.home) or make_token(config.home)
-    access = Access(token, clock=clock, port=listener.getsockname()[1], hosts=config.allowed_hosts, public=public_origin(config))
-    access.end_sign_ins(await store.signed_out(now=clock.now()))
-    # Requests come only when everything they may ask for is there.
-    blobs = Blobs(folder=Folder(config.home / FOLDER), rows=store, clock=clock, ids=ids)
+    deadline, restart_requests = Deadline(), RestartRequests()
+    stops = StopRequests(this, deadline, store, owner)
+    gateway = _make_gateway(config, this, store, owner, deadline, restart_requests)
+    status = StatusReport(
+        this,
+        url=address(place.listener),
+        public_url=public_origin(config),
+        gateway=gateway,
+        stops=stops,
+        file_is_ours=predecessor is None,
+    )
+    access = await _make_access(config, this, store, place)
+    blobs = Blobs(folder=Folder(config.home / FOLDER), rows=store, clock=this.clock, ids=system.RandomIds())
     app = build_app(
         gateway,
         blobs=blobs,
         max_upload_bytes=int(config.max_upload_mb * 1_000_000),
         access=access,
-        status=report.status,
-        request_stop=lambda: serving.stop("asked over HTTP"),
-        request_restart=lambda: serving.restart(By.OPERATOR, "asked over HTTP"),
+        status=status.status,
+        request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
+        request_restart=restart_requests.by_operator,
         trusted_proxies=trusted_networks(config),
     )
-    tasks = Tasks()
-    closing.push_async_callback(tasks.aclose)
+    server = Server(app, place.listener, most=most_connections(system.raise_file_limit()))
+    restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
+    serving = ServingProcess(this, place, gateway, server, deadline, stops, status, restarting, predecessor)
 
     def say_where() -> None:
-        code = access.new_code() if supervisor.kind is Kind.PLAIN else None  # What a supervisor keeps is read by others, too.
-        console.serving(public_origin(config) or report.url, config.home, config.home / LOG, code=code)
+        code = access.new_code() if this.supervisor.kind is Kind.PLAIN else None  # What a supervisor keeps is read by others, too.
+        console.serving(public_origin(config) or status.url, config.home, config.home / LOG, code=code)
 
-    serving = ServingProcess(
-        home=config.home,
-        gateway=gateway,
+    wakeups.listen(gateway.hint)
+    closing.callback(store.subscribe(wakeups.send))
+    gateway.subscribe(status.show)
+    gateway.subscribe(lambda state: console.moved(state, answers=gateway.runner.running, window_s=drain_window_s(config)))
+    this.tasks.spawn(_know_peers(store, this.locks, wakeups), name="peers")
+    this.tasks.spawn(blobs.keep(), name="blobs")
+    left = await serving.run(on_serving=say_where if predecessor is None else lambda: None, on_hup=restart_requests.by_service)
+    if not stops.ending.succeeded:
+        await _say_how_it_ended(config, console, gateway)
+    return left
+
+
+async def _open_store(config: Config, this: ThisProcess, predecessor: Predecessor | None, closing: AsyncExitStack) -> SqliteStore:
+    expected = predecessor.inherited.database if predecessor else None
+    store = await open_store(config.home, now=this.clock.now, expected=expected)
+    closing.push_async_callback(store.aclose)
+    return store
+
+
+def _make_gateway(
+    config: Config, this: ThisProcess, store: SqliteStore, owner: int, deadline: Deadline, restart_requests: RestartRequests
+) -> Gateway:
+    return Gateway(
+        store=store,
+        clock=this.clock,
+        ids=system.RandomIds(),
+        liveness=this.locks,
         owner=owner,
-        server=Server(app, listener, most=most_connections(system.raise_file_limit())),
-        lock=lock,
-        listener=listener.fileno(),
-        report=report,
-        locks=locks,
-        clock=clock,
-        supervisor=supervisor,
-        predecessor=predecessor,
-        stop_timeout_s=stop_deadline_s(config),
-        tasks=tasks,
-        database=lambda: store.identity,
-        on_serving=say_where if predecessor is None else lambda: None,
+        owner_name=this.name,
+        agent=DemoAgent(),
+        tools={"terminal": Terminal(home=config.home, owner=this.name, folder=Path.cwd(), environment=dict(os.environ))},
+        platforms={},
+        encode=encode,
+        settings=_settings(config),
+        restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
+        on_step=deadline.at_step,
     )
-    tasks.spawn(blobs.keep(), name="blobs")
-    tasks.spawn(_know_peers(store, locks, wakeups), name="peers")
-    tasks.spawn(_follow_credentials(config.home, access, token, store), name="credentials")
-    return serving
+
+
+async def _make_access(config: Config, this: ThisProcess, store: SqliteStore, place: Place) -> Access:
+    token = read_token(config.home) or make_token(config.home)
+    port = place.listener.getsockname()[1]
+    access = Access(token, clock=this.clock, port=port, hosts=config.allowed_hosts, public=public_origin(config))
+    access.end_sign_ins(await store.signed_out(now=this.clock.now()))
+    this.tasks.spawn(_follow_credentials(config.home, access, token, store), name="credentials")
+    return access
 
 
 async def _say_how_it_ended(config: Config, console: Console, gateway: Gateway) -> None:

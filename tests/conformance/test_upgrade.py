@@ -15,7 +15,7 @@ from holdfast.ports.store import Store
 from holdfast.store import open_store
 from holdfast.store.catalog import DERIVED
 from holdfast.store.log import COLUMNS, INSERT, RECORDS
-from holdfast.store.sqlite.connection import OLDEST_BESIDE, SCHEMA_VERSION, check_beside, connect, fetch, migrate
+from holdfast.store.sqlite.connection import OLDEST_PREDECESSOR, SCHEMA_VERSION, check_predecessor, connect, fetch, migrate
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import rebuild
 from tests.conformance.backends import SqliteBackend, quick_place
@@ -273,8 +273,8 @@ async def test_an_upgrade_that_fails_leaves_the_earlier_database_as_it_was() -> 
         db.close()
 
 
-@pytest.mark.parametrize("version", range(OLDEST_BESIDE))
+@pytest.mark.parametrize("version", range(OLDEST_PREDECESSOR))
 def test_a_program_that_could_not_live_with_the_schema_is_told_to_stop_first(version: int) -> None:
     """C25: nothing was changed under it."""
     with pytest.raises(Refused, match="holdfast stop"):
-        check_beside(version)
+        check_predecessor(version)

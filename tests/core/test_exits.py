@@ -6,8 +6,9 @@ import pytest
 
 from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Held, HoldfastError, Refused, StoreFull, Unavailable
-from holdfast.core.exits import End, Signal
+from holdfast.core.exits import End, Ending, Signal
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.shutdowns import Shutdown
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,55 @@ from holdfast.core.lifecycle import GatewayState
 def test_a_stop_ends_with_0_only_if_somebody_announced_it(end: End, announced: bool, code: int) -> None:
     """C26, C9"""
     assert exits.code(end, announced=announced) == code
+
+
+PLANNED, UNPLANNED = Shutdown(why="an operator", planned=True), Shutdown(why="SIGTERM", planned=False)
+
+
+@pytest.mark.parametrize("signalled", [False, True])
+@pytest.mark.parametrize(
+    ("shutdown", "other", "end", "code"),
+    [
+        (None, None, End.STOP, 0),
+        (None, End.RESTART, End.RESTART, 75),
+        (None, End.BROKEN, End.BROKEN, 1),
+        (PLANNED, None, End.STOP, 0),
+        (PLANNED, End.RESTART, End.STOP, 0),
+        (PLANNED, End.BROKEN, End.STOP, 0),
+        (UNPLANNED, None, End.STOP, 75),
+        (UNPLANNED, End.RESTART, End.RESTART, 75),
+        (UNPLANNED, End.BROKEN, End.BROKEN, 1),
+    ],
+)
+def test_the_operators_word_wins_over_every_other_reason_to_end(
+    shutdown: Shutdown | None, other: End | None, end: End, code: int, signalled: bool
+) -> None:
+    """C26, C28: everything that can be known of an end. A signal that nobody has looked at yet is nobody's word."""
+    ending = Ending(shutdown=shutdown, other=other, because="a reason", signalled=signalled)
+    assert ending.end is end
+    assert ending.code == (75 if signalled and shutdown is None and other is None else code)
+    assert ending.why == ("a reason" if shutdown is None else shutdown.why)
+
+
+@pytest.mark.parametrize("other", [None, End.RESTART, End.BROKEN])
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("shutdown", [None, PLANNED, UNPLANNED])
+def test_a_process_that_handed_over_retires_unless_somebody_waits_for_the_stop_of_all(
+    shutdown: Shutdown | None, awaited: bool, other: End | None
+) -> None:
+    """C24, C28"""
+    ending = Ending(shutdown=shutdown, other=other, succeeded=True, awaited=awaited)
+    if shutdown is None or not awaited:
+        assert (ending.end, ending.code) == (End.RETIRED, 0)
+    else:
+        assert ending.end is Ending(shutdown=shutdown, other=other).end
+
+
+def test_a_stop_that_is_asked_for_joins_the_one_under_way() -> None:
+    """C28"""
+    ending = Ending().asked(UNPLANNED)
+    assert not ending.announced
+    assert ending.asked(PLANNED).announced and ending.asked(PLANNED).asked(UNPLANNED).announced
 
 
 def test_every_end_has_an_exit_code() -> None:

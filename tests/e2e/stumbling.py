@@ -1,6 +1,6 @@
 """`python -m tests.e2e.stumbling` is `python -m holdfast` where things go wrong on demand: an agent that does not let go, a disk that
 hangs, and processes that fail, or are held, at the place of a hand-over which the file `stumble` in the home folder names.
-PATIENCE_S says how long a successor is waited for.
+PATIENCE_S says how long a successor is waited for, OFFERED_SCHEMA of which schema the process says it is to a successor.
 
     the old process:   letting-go, let-go (before it says "go"), heard-serving (before it says "announced")
     the new process:   loaded, ready (said, not told to go), told-to-go, about-to-serve, serving (said, and in no file yet)
@@ -22,7 +22,8 @@ from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
 from holdfast.gateway import hand_over
 from holdfast.ports.agents import AgentRequest, TurnFace
-from holdfast.process import handover, supervisor, watchdog
+from holdfast.process import handover, place, supervisor, watchdog
+from holdfast.store.sqlite.connection import SCHEMA_VERSION
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "30"))
 HUNG_AFTER_S = 2.0
@@ -138,6 +139,7 @@ if __name__ == "__main__":
     for owner, name, value in (
         (main, "DemoAgent", StubbornAgent),
         (handover, "READY_S", PATIENCE_S),
+        (place, "SCHEMA_VERSION", int(os.environ.get("OFFERED_SCHEMA", SCHEMA_VERSION))),
         (handover, "SERVING_S", PATIENCE_S),
         (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
         (handover.Predecessor, "ready", stumbling(handover.Predecessor.ready, before="loaded", meanwhile="ready", after="told-to-go")),

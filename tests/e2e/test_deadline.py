@@ -139,6 +139,8 @@ def test_a_gateway_that_hangs_is_said_to_hang_and_is_stopped_by_force(tmp_path: 
         serving.start()
         session = serving.wait_for(session_id)
         assert session["messages"][-1]["text"] == " ".join(str(number) for number in range(1, 101))
+        reasons = [item.body["reason"] for item in serving.log(session_id) if item.event == "turn.interrupted"]
+        assert reasons == ["shutdown_timeout"], "an operator stopped it: no crash"
 
 
 def test_a_gateway_that_answers_beats(tmp_path: Path) -> None:

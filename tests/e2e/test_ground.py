@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.core.errors import HandOverFailed
 from holdfast.locks import OwnerLock, OwnerLocks
-from holdfast.process.handover import hand_over
+from holdfast.process.handover import Offer, hand_over
 from holdfast.processes import this_process
 from tests.e2e.serving import Serving, wait_until
 
@@ -85,12 +85,7 @@ def test_a_launcher_that_fails_says_why_in_a_sentence_and_prints_no_traceback(ca
         with socket.socket() as listener, socket.socket() as lock:
             await hand_over(
                 ["/no/such/program", "serve"],
-                listener=listener.fileno(),
-                lock=lock.fileno(),
-                foreground=None,
-                schema=1,
-                database=None,
-                owner="o_1",
+                Offer(listener=listener.fileno(), lock=lock.fileno(), exit_pipe=None, schema=1, owner="o_1"),
                 environment={},
                 give_way=nothing,
                 announce=lambda successor: None,

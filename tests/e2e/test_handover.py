@@ -288,6 +288,19 @@ def test_a_successor_that_cannot_read_its_settings_leaves_the_old_process_servin
         assert hand_over(serving)
 
 
+def test_a_successor_refuses_to_take_over_from_an_older_schema_and_says_to_stop_and_start(tmp_path: Path) -> None:
+    """C25: the running process is of a schema that it could not work with any more, and serves on."""
+    with Serving(tmp_path / "home", module=STUMBLING, variables={"OFFERED_SCHEMA": "4"}) as serving:
+        process, session_id = serving.reaped(), running(serving, "tick")
+        is_refused(serving, "`holdfast stop")
+        said = holdfast(serving.home, "restart").err
+        assert "schema 4 to 5" in said and "then `holdfast serve" in said
+        assert is_whole(serving, session_id)
+        assert holdfast(serving.home, "stop").code == 0 and process.wait(10) == 0
+        serving.start()
+        assert answers_people(serving)
+
+
 def test_a_successor_that_does_not_know_the_database_leaves_the_old_process_serving(tmp_path: Path) -> None:
     """C25."""
     with Serving(tmp_path / "home", module=STUMBLING) as serving:

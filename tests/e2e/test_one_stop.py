@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from holdfast import locks
 from tests.e2e.command_line import command, environment, holdfast, process_fields
 from tests.e2e.serving import Serving, hand_over, now, running, wait_until
 from tests.e2e.test_marker import put
@@ -69,14 +70,35 @@ def test_a_stop_of_a_home_that_nobody_serves_ends_what_retires_there(serving: Se
     is_interrupted_once(serving, session_id)
 
 
-def test_a_stop_reaches_those_that_retire_also_when_the_one_that_serves_is_frozen(serving: Serving) -> None:
-    """C28, C30, A17: what can be stopped in good order is not killed with what cannot, and its turn counts no crash."""
-    session_id, front = running(serving, "tick"), serving.reaped()
-    os.kill(hand_over(serving), signal.SIGSTOP)
-    said = holdfast(serving.home, "stop", "--timeout", "10")
-    assert said.code == 1 and "No turn was running." in said.err
-    assert front.wait(10) is not None and gone(serving) and serving.written["gateway_state"] == "stopped"
-    is_interrupted_once(serving, session_id)
+def test_a_stop_reaches_those_that_retire_also_when_the_one_that_serves_is_frozen(tmp_path: Path) -> None:
+    """C28, C30, A17, C29: what can be stopped in good order is not killed with what cannot, and its turn counts no crash. The command waits
+    as long as the processes themselves may take, whatever its own settings are.
+    """
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="4") as serving:
+        session_id, front = running(serving, "tick"), serving.reaped()
+        os.kill(hand_over(serving), signal.SIGSTOP)
+        said = holdfast(serving.home, "stop")
+        assert said.code == 1 and "No turn was running." in said.err and "after 9.0 s" in said.err
+        assert front.wait(10) is not None and gone(serving) and serving.written["gateway_state"] == "stopped"
+        is_interrupted_once(serving, session_id)
+
+
+def test_a_stop_finds_a_process_that_has_not_loaded_yet(tmp_path: Path) -> None:
+    """C28: frozen in its first moments, it has written no status file and listens nowhere."""
+    serving = Serving(tmp_path / "home")
+    serving.launch()
+    process = serving.reaped()
+    try:
+        wait_until(lambda: locks.living(serving.home) != [])
+        process.send_signal(signal.SIGSTOP)
+        assert not (serving.home / "status.json").exists(), "the rest of it has yet to be loaded"
+        stopping = subprocess.Popen(command(serving.home, "stop"), env=environment(), stdout=subprocess.PIPE, text=True)
+        wait_until((serving.home / "planned-stop.json").exists)
+        process.send_signal(signal.SIGCONT)
+        assert stopping.communicate(timeout=30)[0].startswith(f"Stopped (process {process.pid}") and stopping.returncode == 0
+        assert process.wait(10) is not None and locks.living(serving.home) == []
+    finally:
+        process.kill()
 
 
 def test_a_stop_reaches_the_others_also_when_it_cannot_be_recorded(tmp_path: Path) -> None:

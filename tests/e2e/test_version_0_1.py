@@ -1,11 +1,16 @@
 """A home of version 0.1, killed in mid-turn, is served by this version with everything in it."""
 
+import fcntl
+import json
+import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.command_line import command, environment
 from tests.e2e.serving import Serving
 from tests.homes import Shown, missing, unpack
 
@@ -186,3 +191,28 @@ def test_a_home_that_was_stopped_continues_too(tmp_path: Path) -> None:
     # The next start finds nothing left to do.
     with home.serving:
         assert answers(home.view("counts")) == answers(view)
+
+
+def test_a_successor_refuses_to_take_over_from_version_0_1_and_leaves_its_home_alone(tmp_path: Path) -> None:
+    """C25: in the words in which version 0.1 hands over. It hears why, and what to do instead."""
+    home = tmp_path / "home"
+    unpack("stopped", home)
+    before = {path.name: path.read_bytes() for path in home.iterdir() if path.is_file()}
+    ours, theirs = socket.socketpair()
+    with ours, theirs, socket.create_server(("127.0.0.1", 0)) as listener, (home / "serving.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        descriptors = {"listener": listener.fileno(), "lock": lock.fileno(), "wire": theirs.fileno(), "front": None}
+        known = {"schema": 4, "owner": "o_old", "database": {"token": 5, "files": {"holdfast.db": [1, 2]}}}
+        successor = subprocess.Popen(
+            command(home, "serve"),
+            env=environment(HOLDFAST_SUCCESSION=json.dumps(descriptors | known)),
+            pass_fds=(listener.fileno(), lock.fileno(), theirs.fileno()),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        theirs.close()
+        heard = json.loads(ours.makefile().readline())
+        assert "schema 4" in heard["failed"] and "`holdfast stop`, then `holdfast serve`" in heard["failed"]
+        assert successor.wait(30) == 78
+    left = {path.name: path.read_bytes() for path in home.iterdir() if path.is_file() and path.name not in ("serving.lock", "holdfast.log")}
+    assert left == before, "what version 0.1 has open is as it was"

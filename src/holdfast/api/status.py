@@ -50,13 +50,14 @@ class Status(Process, kw_only=True):
     owner: str | None
     agent: str | None
     degraded: str | None
+    stop_timeout_s: float
 
 
 # What a status of another version may lack.
 _UNSAID: dict[str, Any] = {
     **dict.fromkeys(("boot_id", "started_at", "version", "since", "url", "home"), ""),
     **dict.fromkeys(("why", "public_url", "paused_by", "paused_until", "owner", "agent", "degraded")),
-    **dict.fromkeys(("process_started_at", "running_turns", "inbox", "outbox", "suspended", "pending"), 0),
+    **dict.fromkeys(("process_started_at", "running_turns", "inbox", "outbox", "suspended", "pending", "stop_timeout_s"), 0),
     **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "safe_mode": False},
 }
 

@@ -2,8 +2,12 @@
 
 from enum import StrEnum
 
+import msgspec
+
+from holdfast.core import shutdowns
 from holdfast.core.errors import Held, HoldfastError, Refused
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.shutdowns import Shutdown
 
 # HELD: something that must be there once is held by somebody else for now; trying again helps as soon as they let go. AGAIN: start me
 # again. CONFIG: a human must change something first, so trying again does not help.
@@ -17,6 +21,47 @@ class End(StrEnum):
     RESTART = "restart"
     BROKEN = "broken"
     RETIRED = "retired"
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known so far about why a process ends. `shutdown`: every request to stop, joined. `other`, `because`: a restart by exit, or a
+    part that failed. `signalled`: a signal has come that nobody has looked at yet. `succeeded`: another process serves instead.
+    `awaited`: a terminal or a script waits for this process, and so for its successors.
+    """
+
+    shutdown: Shutdown | None = None
+    other: End | None = None
+    because: str | None = None
+    signalled: bool = False
+    succeeded: bool = False
+    awaited: bool = False
+
+    @property
+    def end(self) -> End:
+        """The operator's word wins over every other reason (C28). Whoever waits for this process waits for the stop of all."""
+        if self.succeeded and (self.shutdown is None or not self.awaited):
+            return End.RETIRED
+        if self.shutdown is not None and self.shutdown.planned:
+            return End.STOP
+        return self.other or End.STOP
+
+    @property
+    def announced(self) -> bool:
+        """Whether somebody who may do so asked for it. A signal is nobody's word until it has been looked at."""
+        if self.shutdown is not None:
+            return self.shutdown.planned
+        return not self.signalled and self.other is not End.BROKEN
+
+    @property
+    def why(self) -> str | None:
+        return self.because if self.shutdown is None else self.shutdown.why
+
+    @property
+    def code(self) -> int:
+        return code(self.end, announced=self.announced)
+
+    def asked(self, shutdown: Shutdown) -> "Ending":
+        return msgspec.structs.replace(self, shutdown=shutdowns.joined(self.shutdown, shutdown))
 
 
 def code(end: End, *, announced: bool) -> int:

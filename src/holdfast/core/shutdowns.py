@@ -2,6 +2,9 @@
 
 import msgspec
 
+# What running turns are told when they are interrupted: why the process ended.
+STOPPED, RESTARTED = "shutdown_timeout", "restart_timeout"
+
 
 class Shutdown(msgspec.Struct, frozen=True, kw_only=True):
     """`planned`: somebody asked for it who may, so it stays stopped. `now`: running turns get no more time to end."""

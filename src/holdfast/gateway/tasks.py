@@ -45,6 +45,14 @@ class Tasks:
         task.add_done_callback(self._done)
         return task
 
+    async def until(self, work: asyncio.Task[Any], event: asyncio.Event) -> None:
+        """Returns when the work is done, raising what it raised, or the event has happened."""
+        happened = self.spawn(event.wait(), name=f"not {work.get_name()}")
+        await asyncio.wait({work, happened}, return_when=asyncio.FIRST_COMPLETED)
+        happened.cancel()
+        if work.done():
+            work.result()
+
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -5,6 +5,7 @@ uvicorn reads and answers; this only says no, before anyone is signed in. What t
 
 import asyncio
 from collections import OrderedDict
+from enum import Enum
 from typing import Any
 
 import uvicorn
@@ -46,17 +47,31 @@ class Config(uvicorn.Config):
         self.shared = connections
 
 
+class Standing(Enum):
+    """How a connection counts: SERVED against the bound; REFUSED only so that it can be told why; none at all once it is gone."""
+
+    SERVED = "served"
+    REFUSED = "refused"
+    GONE = "gone"
+
+
+class Phase(Enum):
+    """Where its reader stands: IDLE -> HEAD -> BODY -> IDLE for every request. DEAF: it has been told why it is not heard, and closes."""
+
+    IDLE = "idle"
+    HEAD = "head"
+    BODY = "body"
+    DEAF = "deaf"
+
+
 class Connection(HttpToolsProtocol):
+    """`_silent_bytes`: how much has come since the parser last made something of it."""
+
     def __init__(self, config: uvicorn.Config, *arguments: Any, **named: Any) -> None:
         super().__init__(config, *arguments, **named)
         assert isinstance(config, Config)
         self._shared = config.shared
-        self._served = False  # It counts against the bound.
-        self._refused = False
-        self._deaf = False  # It has been told why it is not heard, and closes.
-        self._in_head = False
-        self._in_message = False
-        self._moved = False  # The parser made something of the bytes it was given last.
+        self._standing, self._phase = Standing.GONE, Phase.IDLE
         self._silent_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -65,12 +80,12 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self._shared.make_room():
-            self._served = True
+            self._standing = Standing.SERVED
             self._shared.served += 1
             self._shared.idle[self] = None
             self._within(HEAD_S)
         elif self._shared.refused < REFUSED_AT_ONCE:
-            self._refused = True
+            self._standing = Standing.REFUSED
             self._shared.refused += 1
             self._within(REFUSAL_S)
         else:
@@ -79,47 +94,41 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
         self._shared.idle.pop(self, None)
-        if self._served:
-            self._served = False
-            self._shared.served -= 1
-        elif self._refused:
-            self._refused = False
-            self._shared.refused -= 1
+        self._shared.served -= self._standing is Standing.SERVED
+        self._shared.refused -= self._standing is Standing.REFUSED
+        self._standing = Standing.GONE
         super().connection_lost(exc)
 
     # its bytes
 
     def data_received(self, data: bytes) -> None:
-        """A head that does not end, and framing that never becomes a body, are kept by the parser: they are counted here."""
-        if self._deaf:
+        """The parser keeps a head that does not end, and framing that never becomes a body: they are counted here."""
+        if self._phase is Phase.DEAF:
             return
-        in_head, self._moved = self._in_head, False
+        self._silent_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self._in_head:
-            self._silent_bytes = self._silent_bytes + len(data) if in_head else 0
-            if self._silent_bytes > MAX_HEAD:
-                self._refuse(HeadTooLarge())
-            elif self._deadline is None:
-                self._within(HEAD_S)
-        elif self._in_message:
-            self._silent_bytes = 0 if self._moved else self._silent_bytes + len(data)
-            if self._silent_bytes > MAX_HEAD:
-                self.transport.abort()
+        too_much = self._silent_bytes > MAX_HEAD
+        if self._phase is Phase.HEAD and too_much:
+            self._refuse(HeadTooLarge())
+        elif self._phase is Phase.HEAD and self._deadline is None:
+            self._within(HEAD_S)
+        elif self._phase is Phase.BODY and too_much:
+            self.transport.abort()
 
     def on_message_begin(self) -> None:
-        self._in_head = self._in_message = True
+        self._phase, self._silent_bytes = Phase.HEAD, 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # Otherwise it is a trailer, of which nobody asks for one.
+        if self._phase is Phase.HEAD:  # Otherwise it is a trailer, which nobody asks for.
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._silent_bytes = False, 0
+        self._phase, self._silent_bytes = Phase.BODY, 0
         self._in_time()
-        if self._refused:
+        if self._standing is Standing.REFUSED:
             self._refuse(TooManyConnections())
         elif len(self.url) >= MAX_HEAD:
             self._refuse(HeadTooLarge())
@@ -128,18 +137,18 @@ class Connection(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_chunk_header(self) -> None:
-        self._moved = True
+        self._silent_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        self._moved = True
-        if not self._deaf:
+        self._silent_bytes = 0
+        if self._phase is not Phase.DEAF:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._in_message = False
         self._in_time()
-        if self._deaf:
+        if self._phase is Phase.DEAF:
             return
+        self._phase = Phase.IDLE
         super().on_message_complete()
         if self.cycle.response_complete:  # The answer came first, and with it the time to keep the connection for the next request.
             self._within(self.timeout_keep_alive)
@@ -149,7 +158,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing() or self.cycle is None or not self.cycle.response_complete:
             return
         self._shared.idle[self] = None
-        if self._in_message:  # Answered before it was whole. What is still on its way is read for a while, or the answer may be lost.
+        if self._phase is Phase.BODY:  # Answered before it was whole. The rest is read for a while, or the answer may be lost.
             self._within(LINGER_S)
 
     # its bounds
@@ -167,14 +176,14 @@ class Connection(HttpToolsProtocol):
         self._deadline = None
         if self.transport.is_closing():
             return
-        if self._in_head:
+        if self._phase is Phase.HEAD:
             self._refuse(TooSlow("The head of the request"))
         else:
             self.transport.close()
 
     def _refuse(self, error: WebError) -> None:
         """The same words and headers as from the application, which this request does not reach."""
-        self._deaf = True
+        self._phase = Phase.DEAF
         response = response_to(error)
         headers = [*response.headers, *ALWAYS, (b"content-type", response.content_type), (b"content-length", b"%d" % len(response.body))]
         lines = [b"%b: %b\r\n" % header for header in headers]

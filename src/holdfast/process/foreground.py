@@ -9,7 +9,6 @@ import select
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -18,7 +17,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.process_id import ProcessId
 from holdfast.core.shutdowns import Shutdown
 from holdfast.locks import OwnerLock
-from holdfast.process.stop_requests import FORCES, SIGNALS, Signals, end_by_force, others, signal_others
+from holdfast.process.stop_requests import SIGNALS, Signals, end_by_force, others, signal_others
 from holdfast.store import tell_owners
 
 LOOK_S = 0.5
@@ -27,11 +26,32 @@ GONE_LOOK_S = 0.02
 log = structlog.get_logger()
 
 
-def tell(descriptor: int | None, words: dict[str, Any]) -> None:
-    """Tells the foreground process, if there is one, the exit code of the process that served."""
-    if descriptor is not None:
-        with contextlib.suppress(OSError):
-            os.write(descriptor, json.dumps(words).encode() + b"\n")
+class ExitPipe:
+    """Through it the foreground process learns the exit code of the last process that served. The first process to hand over keeps the
+    `reader` and becomes the foreground process; each successor inherits the `writer`.
+    """
+
+    def __init__(self, writer: int | None = None) -> None:
+        self.reader: int | None = None
+        self.writer = writer
+
+    def open(self) -> int:
+        """The end that a successor inherits. Raises `OSError`."""
+        if self.writer is None:
+            self.reader, self.writer = os.pipe()
+        return self.writer
+
+    def give_away(self) -> None:
+        """A successor has it."""
+        if self.writer is not None:
+            os.close(self.writer)
+            self.writer = None
+
+    def tell(self, code: int) -> None:
+        """The foreground process, if there is one."""
+        if self.writer is not None:
+            with contextlib.suppress(OSError):
+                os.write(self.writer, json.dumps({"exit": code}).encode() + b"\n")
 
 
 class Foreground:
@@ -81,7 +101,7 @@ class Foreground:
             self._stop(Shutdown(why=planned_stop.NAME, planned=True))
         while self._signals.pending:
             self._stop(self._signals.understood(self._signals.pending.pop(0)))
-        if self._signals.interrupts >= FORCES:
+        if self._signals.forced:
             end_by_force(self._home, self._process)
             os._exit(exits.DONE)
 

@@ -60,16 +60,23 @@ except OSError as error:
 log = structlog.get_logger()
 
 
-class Inheritance(msgspec.Struct, frozen=True, kw_only=True):
-    """What the old process leaves: open descriptors, and what the new one must know of it. `owner`: the name of its lock."""
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the old process hands over: open descriptors, and what the new one must know about it. `owner`: the name of its lock. The names
+    in JSON stay as they are: a process of another version reads them, and refuses or not.
+    """
 
     listener: int
     lock: int
-    wire: int
-    foreground: int | None = msgspec.field(name="front")
+    exit_pipe: int | None = msgspec.field(name="front")
     schema: int
     owner: str
     database: Identity | None = None
+
+
+class Inheritance(Offer, frozen=True, kw_only=True):
+    """`wire`: the socket over which the two talk."""
+
+    wire: int
 
 
 class Successor(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,13 +89,8 @@ class Successor(msgspec.Struct, frozen=True, kw_only=True):
 
 async def hand_over(
     command: Sequence[str],
+    offer: Offer,
     *,
-    listener: int,
-    lock: int,
-    foreground: int | None,
-    schema: int,
-    database: Identity | None,
-    owner: str,
     environment: Mapping[str, str],
     give_way: Callable[[], Awaitable[None]],
     announce: Callable[[Successor], None],
@@ -103,10 +105,7 @@ async def hand_over(
     except OSError as error:
         raise _not_started(error.strerror) from error
     with door:
-        wire = theirs.fileno()
-        inherited = Inheritance(
-            listener=listener, lock=lock, wire=wire, foreground=foreground, schema=schema, owner=owner, database=database
-        )
+        inherited = Inheritance(**msgspec.structs.asdict(offer), wire=theirs.fileno())
         try:
             launched = await _launch(command, inherited, environment)
         except HandOverFailed:
@@ -168,7 +167,7 @@ async def _launch(command: Sequence[str], inherited: Inheritance, environment: M
         told, tell = os.pipe()
     except OSError as error:
         raise _not_started(error.strerror) from error
-    given = [inherited.listener, inherited.lock, inherited.wire, *([] if inherited.foreground is None else [inherited.foreground])]
+    given = [inherited.listener, inherited.lock, inherited.wire, *([] if inherited.exit_pipe is None else [inherited.exit_pipe])]
     try:
         launcher = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", "-c", LAUNCH, str(tell), *command),
@@ -242,7 +241,7 @@ def inherited(environment: MutableMapping[str, str]) -> "Inheritance | None":
     if text is None:
         return None
     inherited = msgspec.json.decode(text, type=Inheritance)
-    for descriptor in (inherited.listener, inherited.lock, inherited.wire, inherited.foreground):
+    for descriptor in (inherited.listener, inherited.lock, inherited.wire, inherited.exit_pipe):
         if descriptor is not None:
             os.set_inheritable(descriptor, False)
     return inherited

@@ -14,10 +14,9 @@ MAX_PATH = 100
 class Wakeups:
     """One socket per process, in the home folder. What a datagram says does not matter; that it came does."""
 
-    def __init__(self, folder: Path, name: str, heard: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         self.path = str(folder / f"{name}.sock")
-        self._heard = heard
         self._folder, self._folder_changed = folder, 0
         self._others: list[str] = []
         self._socket: socket.socket | None = None
@@ -30,7 +29,11 @@ class Wakeups:
         os.chmod(self.path, 0o600)
         if hasattr(socket, "SO_PASSCRED"):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        asyncio.get_running_loop().add_reader(self._socket.fileno(), self._drain)
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Calls `heard` for what comes from now on, and for what has come since the socket was there."""
+        if self._socket is not None:
+            asyncio.get_running_loop().add_reader(self._socket.fileno(), self._drain, heard)
 
     def know(self, paths: list[str]) -> None:
         """The sockets of the other living processes of this home."""
@@ -53,7 +56,7 @@ class Wakeups:
                 self.know([entry.path for entry in os.scandir(self._folder) if entry.name.endswith(".sock")])
                 self._folder_changed = changed
 
-    def _drain(self) -> None:
+    def _drain(self, heard: Callable[[], None]) -> None:
         assert self._socket is not None
         ours = False
         while True:
@@ -63,7 +66,7 @@ class Wakeups:
                 break
             ours = ours or _same_user(ancillary)
         if ours:
-            self._heard()
+            heard()
 
     def close(self) -> None:
         if self._socket is not None:

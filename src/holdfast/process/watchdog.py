@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from holdfast.core.lifecycle import HUNG_AFTER_S
+from holdfast.process.deadline import Deadline
 from holdfast.process.supervisor import Supervisor
 
 BEAT_S = 1.0
@@ -19,28 +20,26 @@ LAST_WORDS_S = 2.0
 
 
 class Watchdog:
-    """While the loop answers, the file `beats` is touched and the service manager is told. `arm` sets the time by which the process must
-    have ended; past it everyone's stack is printed, to `log` as well, and the process ends with `code`, whatever it is doing.
+    """While the loop answers, the file `beats` is touched and the service manager is told. When the deadline has passed, `last_words` is
+    called, the stacks of all threads are printed, to `log` as well, and the process exits with `code`, whatever it is doing.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         supervisor: Supervisor,
+        deadline: Deadline,
         *,
         beats: Path,
         log: Path,
         last_words: Callable[[], None],
         code: Callable[[], int],
     ) -> None:
-        self._loop, self._supervisor, self._beats, self._log = loop, supervisor, beats, log
+        self._loop, self._supervisor, self._deadline, self._beats, self._log = loop, supervisor, deadline, beats, log
         self._last_words, self._code = last_words, code
         self._answered = time.monotonic()
         self._told = 0.0
-        self._deadline: float | None = None
-        self._step = "begin"
         self._hung = False
-        self._forced = False
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -48,26 +47,12 @@ class Watchdog:
         threading.Thread(target=self._keep_deadline, name="deadline", daemon=True).start()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
-    def arm(self, within_s: float) -> None:
-        """The first time counts."""
-        if self._deadline is None:
-            self._deadline = time.monotonic() + within_s
-
-    def force(self) -> None:
-        """The process ends now, because somebody wants it so: no step is to blame."""
-        self._forced = True
-        threading.Thread(target=self._end_now, name="force", daemon=True).start()
-
-    def step(self, name: str) -> None:
-        """What the stop is doing now: named if it is what hangs."""
-        self._step = name
-
     def close(self) -> None:
         self._over.set()
 
     def _keep_deadline(self) -> None:
-        while not self._over.wait(self._pause()):
-            if self._deadline is not None and time.monotonic() >= self._deadline:
+        while not self._over.is_set():
+            if self._deadline.passes_within(BEAT_S) and not self._over.is_set():
                 self._end_now()
 
     def _end_now(self) -> None:
@@ -84,10 +69,6 @@ class Watchdog:
             except RuntimeError:
                 return  # The loop is closed: the process is as good as over.
             self._look(now)
-
-    def _pause(self) -> float:
-        until = BEAT_S if self._deadline is None else max(0.01, self._deadline - time.monotonic())
-        return min(BEAT_S, until)
 
     def _answer(self) -> None:
         self._answered = time.monotonic()
@@ -110,8 +91,8 @@ class Watchdog:
     def _end(self) -> None:
         """What it leaves undone when it hangs itself is lost: what matters most comes first."""
         self._last_words()
-        if not self._forced:
-            self._show(f"the stop did not end in time, at the step {self._step!r}")
+        if not self._deadline.forced:
+            self._show(f"the stop did not end in time, at the step {self._deadline.step!r}")
 
     def _show(self, what: str) -> None:
         """Not through the log's own thread and locks, which may be what hangs."""

@@ -1,5 +1,7 @@
 """The writes that keep the store itself: who lives, how lives ended, the search index, pruning."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from holdfast.core import events as e
@@ -54,6 +56,12 @@ def tell_owners(tx: Tx, stop: Shutdown, by: int | None) -> None:
 
 def record_end(tx: Tx, owner: int, ended: bool) -> None:
     tx.execute("UPDATE start SET ended = ? WHERE owner = ?", ended, owner)
+
+
+def record_stop(tx: Tx, owners: Sequence[int], reason: str) -> None:
+    for owner in owners:
+        tx.execute("UPDATE owner SET draining = ? WHERE id = ? AND draining IS NULL", reason, owner)
+        record_end(tx, owner, True)
 
 
 def set_pause(tx: Tx, pause: Pause | None) -> None:

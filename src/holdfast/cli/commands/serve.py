@@ -1,13 +1,19 @@
 """`holdfast serve`: the one command that starts the gateway itself."""
 
 import os
+import secrets
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli.options import chosen_home, home, home_option
 from holdfast.cli.terminal import program
 from holdfast.core import exits, sentences
+
+if TYPE_CHECKING:
+    from holdfast.locks import OwnerLock
 
 SUCCESSION = "HOLDFAST_SUCCESSION"
 
@@ -43,21 +49,31 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     overrides = {"port": port, "host": host, "log_format": log_format, "log_level": log_level}
     try:
         settings, sources = config.explain(os.environ, home=chosen_home(), overrides=overrides)
+        os.umask(0o077)
+        config.prepare_home(settings.home)
     except config.BadConfig as error:
         if SUCCESSION in os.environ:  # The process that started this one to take over waits for its word.
             from holdfast import main
 
             main.decline(str(error))
         raise
-    from holdfast import main  # Last: it loads the whole gateway, and a wrong setting should not wait for that.
+    lock = None if SUCCESSION in os.environ else _be_seen(settings.home)
+    from holdfast import main  # Last: it loads the whole gateway, and neither a wrong setting nor a stop should wait for that.
 
     shows_log = sources["log_level"] != config.DEFAULT
     named, chosen = program.typed(), chosen_home()
     program.forget(os.environ)
-    code = main.serve(settings, as_typed=lambda text: sentences.rewrite(text, program=named, home=chosen), shows_log=shows_log)
+    code = main.serve(settings, lock=lock, as_typed=lambda text: sentences.rewrite(text, program=named, home=chosen), shows_log=shows_log)
     if code == exits.HELD and sys.stderr.isatty() and "HOLDFAST_SUPERVISOR" not in os.environ:
         _lead_to_the_one_that_serves()
     return code
+
+
+def _be_seen(place: Path) -> "OwnerLock":
+    """From now on this process is one of the home's: a stop finds it, though it has not loaded yet."""
+    from holdfast import locks, processes
+
+    return locks.OwnerLock(place, f"o_{secrets.token_hex(10)}", processes.this_process())
 
 
 def _lead_to_the_one_that_serves() -> None:

@@ -88,7 +88,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
     if not (left := chain.left()):
         raise running.NotRunning(home(), status)
     began, asked = time.monotonic(), left[0]
-    patience_s = _default_timeout_s() if timeout_s is None else timeout_s
+    patience_s = _default_timeout_s(status) if timeout_s is None else timeout_s
     _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
     while left := chain.left():
         if time.monotonic() - began >= patience_s:
@@ -137,20 +137,27 @@ def _force(left: list["ProcessId"], status: "Status | None") -> int | None:
 
 
 def _left_by(gone: list["ProcessId"]) -> tuple[list[str], int] | None:
-    """From the store: the names of these owners, and how many turns they ran."""
+    """The names of these owners, and how many turns they ran; None if the store cannot be read. Their ends are recorded as the stop that
+    the operator wanted, so that no turn counts as interrupted by a crash.
+    """
     from holdfast.cli.access import offline
     from holdfast.core.errors import HoldfastError
-    from holdfast.store import SqliteStore
+    from holdfast.core.shutdowns import STOPPED
+    from holdfast.ports.owners import Owner
+    from holdfast.store import SqliteStore, record_stop
 
-    async def look(store: SqliteStore, _: object) -> tuple[list[str], int]:
+    async def look(store: SqliteStore, _: object) -> tuple[list[Owner], int]:
         owners, running = await store.owners(), await store.running_by_owner()
         dead = [owner for owner in owners if owner.process in gone]
-        return [owner.name for owner in dead], sum(running.get(owner.id, 0) for owner in dead)
+        return dead, sum(running.get(owner.id, 0) for owner in dead)
 
     try:
-        return offline.read(home(), look)
+        dead, turns = offline.read(home(), look)
     except HoldfastError:
         return None
+    with contextlib.suppress(HoldfastError):  # Their turns continue in any case, as after a crash.
+        record_stop(home(), [owner.id for owner in dead], reason=STOPPED)
+    return [owner.name for owner in dead], turns
 
 
 class StillRunning(Refused):
@@ -201,9 +208,12 @@ def _ask_to_stop(process: "ProcessId", at_work: list["ProcessId"], patience_s: f
                 processes.send_signal(other, signal.Signals[Signal.ANNOUNCED])
 
 
-def _default_timeout_s() -> float:
+def _default_timeout_s(status: "Status | None") -> float:
+    """By the deadline of the process itself; one of version 0.1 does not say it, and is taken to have the settings found here."""
     from holdfast import config
 
+    if status is not None and status.stop_timeout_s:
+        return status.stop_timeout_s + GRACE_S
     try:
         return config.stop_deadline_s(config.load(os.environ, home=chosen_home())) + GRACE_S
     except config.BadConfig:

@@ -14,8 +14,8 @@ import apsw
 from holdfast.core.errors import Refused
 
 SCHEMA_VERSION = 5
-# The oldest schema whose programs can go on writing while one of this version does.
-OLDEST_BESIDE = 5
+# The oldest schema whose programs can still write while one of this version does.
+OLDEST_PREDECESSOR = 5
 # Since this version the catalog is derived as it is now.
 CATALOG_SINCE = 2
 # Since this version what is removed is overwritten on the spot.
@@ -135,9 +135,9 @@ def _leave_no_traces(db: apsw.Connection) -> None:
         db.execute("VACUUM")
 
 
-def check_beside(version: int) -> None:
-    """Refuses to bring a schema up to date under a program that could not live with it."""
-    if version < OLDEST_BESIDE:
+def check_predecessor(version: int) -> None:
+    """Refuses to take over from a program that could not work with the database once this one has changed it."""
+    if version < OLDEST_PREDECESSOR:
         raise Refused(
             f"This version changes the database (schema {version} to {SCHEMA_VERSION}) in a way the running version cannot work with. "
             "Stop the gateway and start it again: `holdfast stop`, then `holdfast serve`."

@@ -2,8 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -123,11 +124,20 @@ async def open_store(
 
 def tell_owners(home: Path, stop: Shutdown) -> None:
     """For a process that has closed its store: passes a stop on to all owners of a home. Raises `Unavailable`."""
+    _write_once(home, upkeep.tell_owners, stop, None)
+
+
+def record_stop(home: Path, owners: Sequence[int], *, reason: str) -> None:
+    """For a command that killed these owners because an operator wants them stopped: their ends are no crashes. Raises `Unavailable`."""
+    _write_once(home, upkeep.record_stop, owners, reason)
+
+
+def _write_once(home: Path, work: Callable[..., None], *arguments: Any) -> None:
     try:
         db = connect(home / DATABASE, create=False)
         try:
             with db:
-                in_tx(db, upkeep.tell_owners, stop, None)
+                in_tx(db, work, *arguments)
         finally:
             db.close()
     except apsw.Error as error:
