@@ -184,7 +184,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise BadConfig(f"{path} cannot be read: {error.strerror}.") from error
     for name in values:
         if name not in SETTINGS:
-            raise BadConfig(f"{name} in {path} is not a setting that this file can have. It can have: {', '.join(SETTINGS)}.")
+            raise BadConfig(f"Unknown setting {name} in {path}. The settings are: {', '.join(SETTINGS)}.")
     return values
 
 
@@ -199,8 +199,8 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         raise _invalid("port", config.port, sources["port"], f"It must be {_PORTS}.")
     if config.host not in LOOPBACK and not config.allowed_hosts and not config.public_url:
         raise BadConfig(
-            f"host is {config.host}, which others can reach. Name the hosts this server answers to in allowed_hosts, or its address in"
-            " public_url, or stay on 127.0.0.1."
+            f"Other machines can reach host {config.host}. List the host names to accept in allowed_hosts, or set public_url, or use"
+            " 127.0.0.1."
         )
     for name, check in (("public_url", lambda: public_origin(config)), ("trusted_proxies", lambda: trusted_networks(config))):
         try:
@@ -222,15 +222,15 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
     ):
         least = 0 if name in MAY_BE_ZERO else 1
         if not least <= getattr(config, name) < math.inf:
-            raise BadConfig(f"{name} is {getattr(config, name)}; it must be a number from {least} up.")
+            raise BadConfig(f"Invalid {name} {getattr(config, name)}: it must be a number of at least {least}.")
     if math.isnan(config.resume_window_s):
-        raise BadConfig(
-            "resume_window_s is not a number; it is how old an interrupted turn may be to continue by itself, 0 for never, -1 for always."
-        )
+        raise BadConfig("Invalid resume_window_s: it must be a number of seconds; 0 means never, -1 means no limit.")
     if config.stuck_after < STUCK_AFTER:
-        raise BadConfig(f"stuck_after is {config.stuck_after}; it must be {STUCK_AFTER} or more: nobody is suspended without a trial.")
+        raise BadConfig(
+            f"Invalid stuck_after {config.stuck_after}: it must be at least {STUCK_AFTER}, because nothing is suspended without a trial."
+        )
     if config.crash_policy not in ("resume", "suspend"):
-        raise BadConfig(f"crash_policy is {config.crash_policy!r}; it is resume or suspend.")
+        raise BadConfig(f"Invalid crash_policy {config.crash_policy!r}: use resume or suspend.")
     reset_policies(config)
     for channel in config.home_channels:
         try:
@@ -238,20 +238,18 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         except BadInput as error:
             raise BadConfig(f"Invalid home_channels: {error}") from error
     if not config.profile:
-        raise BadConfig("profile is empty; it is a part of every session key. Leave it out to get main.")
+        raise BadConfig("Invalid profile: it is empty, but a part of every session key. Leave it out to use main.")
     if config.log_format not in ("text", "json"):
-        raise BadConfig(f"log_format is {config.log_format!r}; it is text or json.")
+        raise BadConfig(f"Invalid log_format {config.log_format!r}: use text or json.")
     if config.log_level not in ("debug", "info", "warning", "error"):
-        raise BadConfig(f"log_level is {config.log_level!r}; it is debug, info, warning or error.")
+        raise BadConfig(f"Invalid log_level {config.log_level!r}: use debug, info, warning or error.")
     return config
 
 
 def prepare_home(home: Path) -> None:
     """The home folder, ours alone. Says what to do where it cannot be."""
     if _belongs_to_others(home):
-        raise BadConfig(
-            f"{home} is used by others too, and the home folder must be Holdfast's alone. Choose {home / 'holdfast'}, for example."
-        )
+        raise BadConfig(f"Other programs use {home}, and Holdfast needs a home folder of its own. Choose {home / 'holdfast'}, for example.")
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.chmod(home, 0o700)

@@ -68,19 +68,19 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("home = '/elsewhere'", "home in"),
         ("port = ", "not valid TOML"),
         ("allowed_hosts = [1]", 'Invalid allowed_hosts [1] (from config.toml). It must be a list of texts, for example ["one", "two"].'),
-        ("max_waiting = 0", "max_waiting is 0"),
-        ("turn_idle_timeout_s = nan", "turn_idle_timeout_s is nan"),
-        ("keep_streams_s = inf", "keep_streams_s is inf"),
-        ("drain_timeout_s = -1", "drain_timeout_s is -1"),
-        ("stop_timeout_s = -1", "stop_timeout_s is -1"),
-        ("stop_timeout_s = inf", "stop_timeout_s is inf"),
-        ("profile = ''", "profile is empty"),
-        ("crash_window_s = -1", "crash_window_s is -1"),
-        ("resume_window_s = nan", "resume_window_s is not a number"),
-        ("crash_policy = 'ignore'", "crash_policy is 'ignore'; it is resume or suspend"),
+        ("max_waiting = 0", "Invalid max_waiting 0"),
+        ("turn_idle_timeout_s = nan", "Invalid turn_idle_timeout_s nan"),
+        ("keep_streams_s = inf", "Invalid keep_streams_s inf"),
+        ("drain_timeout_s = -1", "Invalid drain_timeout_s -1"),
+        ("stop_timeout_s = -1", "Invalid stop_timeout_s -1"),
+        ("stop_timeout_s = inf", "Invalid stop_timeout_s inf"),
+        ("profile = ''", "Invalid profile: it is empty"),
+        ("crash_window_s = -1", "Invalid crash_window_s -1"),
+        ("resume_window_s = nan", "Invalid resume_window_s: it must be a number"),
+        ("crash_policy = 'ignore'", "Invalid crash_policy 'ignore': use resume or suspend"),
         ("auto_resume = 'perhaps'", "Invalid auto_resume 'perhaps' (from config.toml). It must be true or false."),
         ("resets = 'idle 60'", "Invalid resets 'idle 60' (from config.toml). It must be a table"),
-        ("[resets]\ndefault = 'idle 0'", "'idle 0' is no reset policy"),
+        ("[resets]\ndefault = 'idle 0'", "'idle 0' is not a reset policy"),
         ("[resets]\nchat = 5", "resets"),
         ("log_format = 'xml'", "text or json"),
         ("log_level = 'loud'", "debug, info, warning or error"),
@@ -93,7 +93,7 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
             "trusted_proxies = ['nginx']",
             "Invalid trusted_proxies: 'nginx' is neither an address nor a network, such as 127.0.0.1 or 10.0.0.0/8.",
         ),
-        ("undo_delete_s = -1", "undo_delete_s is -1.0; it must be a number from 0 up."),
+        ("undo_delete_s = -1", "Invalid undo_delete_s -1.0: it must be a number of at least 0."),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, text: str, said: str) -> None:
@@ -169,14 +169,14 @@ def test_a_shared_folder_is_not_closed_to_everyone_else(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
-    with pytest.raises(BadConfig, match="used by others"):
+    with pytest.raises(BadConfig, match="Other programs use"):
         prepare_home(shared)
     assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
 
 
 def test_the_users_own_folder_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(BadConfig, match="used by others"):
+    with pytest.raises(BadConfig, match="Other programs use"):
         prepare_home(tmp_path)
 
 

@@ -39,7 +39,7 @@ def test_a_policy_is_read_from_its_words(text: str, policy: Policy) -> None:
     ],
 )
 def test_what_is_no_policy_is_refused_with_what_one_looks_like(text: str) -> None:
-    with pytest.raises(BadInput, match="no reset policy") as caught:
+    with pytest.raises(BadInput, match="not a reset policy") as caught:
         resets.policy(text)
     assert repr(text) in str(caught.value)
 

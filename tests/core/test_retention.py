@@ -14,7 +14,7 @@ def test_by_default_nothing_is_ever_removed() -> None:
 
 
 def test_an_age_is_counted_in_days() -> None:
-    assert by_age(Limits(days=0.5), now=NOW) == Removal(NOW - DAY_MS // 2, AT_ONCE, "nothing was said in it for 0.5 days")
+    assert by_age(Limits(days=0.5), now=NOW) == Removal(NOW - DAY_MS // 2, AT_ONCE, "no message in it for 0.5 days")
 
 
 @pytest.mark.parametrize(

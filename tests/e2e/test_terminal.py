@@ -12,7 +12,7 @@ from tests.e2e.serving import Serving, Terminal, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
 CTRL_C = "\x03"
-FORCED = "Stopped by force. What was accepted is on disk, and interrupted answers continue at the next start."
+FORCED = "Stopped by force. Accepted messages are on disk, and interrupted answers continue at the next start."
 
 
 @pytest.fixture

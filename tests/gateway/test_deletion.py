@@ -244,7 +244,7 @@ def test_what_is_kept_too_long_is_removed_on_record_and_can_be_brought_back(tmp_
         assert life.do(life.store.session(old)).deleted
         [entry] = here.logged("session removed by retention")
         assert here.edge.count(f"deed of {old} ended") == 1
-        assert (entry["session"], entry["why"]) == (old, "nothing was said in it for 0.01 days")
+        assert (entry["session"], entry["why"]) == (old, "no message in it for 0.01 days")
         life.do(life.gateway.undelete_session(old, by="owner"))
         life.pass_s(300)
         assert life.answers(old) == ["re: old words", "re: hello"]

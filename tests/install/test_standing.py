@@ -29,7 +29,7 @@ def test_a_unit_changed_by_hand_or_by_another_version_is_noticed() -> None:
 
 
 def test_a_unit_nobody_can_compare_is_noticed() -> None:
-    assert "cannot be compared" in judged("[Service]\nExecStart=/bin/true\n")
+    assert "cannot be checked" in judged("[Service]\nExecStart=/bin/true\n")
 
 
 def test_an_interpreter_that_is_gone_is_named_with_what_to_do() -> None:
@@ -74,17 +74,17 @@ def test_a_service_is_up_only_when_everything_fits_together() -> None:
 @pytest.mark.parametrize(
     ("shown", "word"),
     [
-        (Shown(active="failed", result="exit-code", exit_status=78), "as it is configured"),
-        (Shown(active="activating", result="exit-code", exit_status=69), "its home folder, its port or its address"),
+        (Shown(active="failed", result="exit-code", exit_status=78), "with this configuration"),
+        (Shown(active="activating", result="exit-code", exit_status=69), "its home folder, port or address"),
         (Shown(active="inactive", result="success", exit_status=75), "stopped by a signal"),
         (Shown(active="failed", result="exit-code", exit_status=203), "interpreter cannot be run"),
         (Shown(active="failed", result="exit-code", exit_status=1), "exit code 1"),
-        (Shown(active="failed", result="start-limit-hit"), "too often"),
+        (Shown(active="failed", result="start-limit-hit"), "more often than"),
         (Shown(active="failed", result="timeout"), "in time"),
         (Shown(active="failed", result="watchdog"), "hung"),
         (Shown(active="failed", result="something-new"), "something-new"),
         (Shown(active="activating"), "starting"),
-        (Shown(), "nobody started it"),
+        (Shown(), "it was not started"),
     ],
 )
 def test_why_it_is_down_is_told_in_words(shown: Shown, word: str) -> None:

@@ -30,7 +30,7 @@ class DemoAgent:
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         if not keys.parse(request.session_key).on_page:
-            await turn.say("No agent is set up yet. Whoever runs this Holdfast can name a model in its configuration.")
+            await turn.say("No agent is set up yet. The person who runs this Holdfast can name a model in its configuration.")
             return
         word, _, rest = request.text.strip().partition(" ")
         if word in ("background", "approve"):

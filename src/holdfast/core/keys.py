@@ -36,13 +36,13 @@ def parse(text: str) -> SessionKey:
     """The key a string stands for; the exact inverse of `str(key)`."""
     parts = text.split(":")
     if not 5 <= len(parts) <= 7 or parts[0] != "agent" or not all(parts[1:5]) or (len(parts) == 6 and not parts[5]):
-        raise BadInput(f"{text!r} is not a session key. One looks like agent:main:telegram:dm:123.")
+        raise BadInput(f"{text!r} is not a session key. An example: agent:main:telegram:dm:123.")
     profile, platform, chat_type, chat_id = (_unescape(part) for part in parts[1:5])
     thread_id = _unescape(parts[5]) if len(parts) > 5 and parts[5] else None
     user_id = _unescape(parts[6]) if len(parts) > 6 else None
     key = SessionKey(profile, platform, chat_type, chat_id, thread_id, user_id)
     if str(key) != text:
-        raise BadInput(f"{text!r} is not a session key in its one exact form; {str(key)!r} would be.")
+        raise BadInput(f"{text!r} is not written exactly as a session key. Write {str(key)!r}.")
     return key
 
 
@@ -53,7 +53,7 @@ def page_key(profile: str, chat_id: str) -> SessionKey:
 
 def _escape(part: str) -> str:
     if not part:
-        raise BadInput("A session key has no empty parts; leave the part out instead.")
+        raise BadInput("A session key cannot have empty parts. Leave the part out.")
     return part.replace("%", "%25").replace(":", "%3A")
 
 

@@ -34,10 +34,10 @@ def policy(text: str) -> Policy:
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None or match[1] in parts:
-            raise BadInput(f"{text!r} is no reset policy. One is `none`, `idle 60` (minutes), `daily 4` (hour), or `idle 60, daily 4`.")
+            raise BadInput(f"{text!r} is not a reset policy. Use `none`, `idle 60` (minutes), `daily 4` (hour), or `idle 60, daily 4`.")
         parts[match[1]] = int(match[2])
     if parts.get("idle", 1) < 1 or parts.get("daily", 0) > 23:
-        raise BadInput(f"{text!r} is no reset policy: idle is at least one minute, daily an hour from 0 to 23.")
+        raise BadInput(f"{text!r} is not a reset policy: idle must be at least 1 minute, daily an hour from 0 to 23.")
     return Policy(parts.get("idle"), parts.get("daily"))
 
 

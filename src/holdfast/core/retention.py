@@ -28,7 +28,7 @@ class Removal(msgspec.Struct, frozen=True):
 def by_age(limits: Limits, *, now: int) -> Removal | None:
     if not limits.days:
         return None
-    return Removal(now - int(limits.days * DAY_MS), AT_ONCE, f"nothing was said in it for {limits.days:g} days")
+    return Removal(now - int(limits.days * DAY_MS), AT_ONCE, f"no message in it for {limits.days:g} days")
 
 
 def by_size(limits: Limits, *, used_bytes: int, sessions: int, removing: int, now: int) -> Removal | None:

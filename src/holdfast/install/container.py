@@ -6,8 +6,8 @@ from typing import Any
 from holdfast.core import lifecycle
 
 WHY_DOWN = {
-    "stopped": "it was stopped, and stays so until somebody starts it",
-    "startup_failed": "its last start failed, and the next one would too until that is fixed",
+    "stopped": "it was stopped, and stays down until it is started",
+    "startup_failed": "its last start failed, and so would the next one until that is fixed",
 }
 
 

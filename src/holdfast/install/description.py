@@ -60,7 +60,7 @@ class Unprintable(Refused):
     code = "unprintable"
 
     def __init__(self, what: str, value: str) -> None:
-        super().__init__(f"The {what} {value!r} has a line break or another control character in it, which no service can be given.")
+        super().__init__(f"The {what} {value!r} contains a line break or another control character, which a service cannot have.")
 
 
 def describe(

@@ -55,7 +55,7 @@ class ServedByHand(Refused):
 
     def __init__(self, home: str, pid: int) -> None:
         super().__init__(
-            f"A gateway already serves {home} (process {pid}), started by somebody else than this service. "
+            f"A gateway already serves {home} (process {pid}), which this service did not start. "
             "Stop it with `holdfast stop`, then try again."
         )
 
@@ -64,7 +64,7 @@ class NotInstalled(Refused):
     code = "not_installed"
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"There is no such service: {path} does not exist. `holdfast service install` makes it.")
+        super().__init__(f"There is no such service: {path} does not exist. `holdfast service install` creates it.")
 
 
 class Installation:
@@ -166,7 +166,7 @@ class Installation:
         self.stop()
         self.systemctl.run("disable", f"{self.name}.service")
         return (
-            f"It is stopped now and does not start by itself; its unit stays at {self.path}. Fix what the journal reports, and run "
+            f"It is now stopped and disabled; its unit is still at {self.path}. Fix what the journal reports, and run "
             "`holdfast service install` again; or remove it with `holdfast service uninstall`."
         )
 

@@ -40,7 +40,7 @@ def stale(text: str, described: Service | None, wanted: Service | None, *, pytho
     where nobody knows what that is, because the settings cannot be read.
     """
     if described is None:
-        return [f"It was not written by this version of Holdfast, and cannot be compared. {INSTALL_AGAIN}"]
+        return [f"It was not written by this version of Holdfast, so it cannot be checked. {INSTALL_AGAIN}"]
     found = []
     if not python_exists:
         found.append(f"Its interpreter {described.command[0]} no longer exists, so the next start fails. {INSTALL_AGAIN}")
@@ -66,16 +66,16 @@ def not_up(shown: Shown, status: Status | None, *, lives: bool, answers: bool) -
     if status is None:
         return f"its process {shown.main_pid} has written no status.json"
     if status.pid != shown.main_pid or not lives:
-        return f"status.json names process {status.pid}, and its main process is {shown.main_pid}"
+        return f"status.json names process {status.pid}, but the main process is {shown.main_pid}"
     if not answers:
         return f"its process {shown.main_pid} does not answer at {status.url}"
     return None
 
 
 ENDS = {
-    exits.HELD: "another process has its home folder, its port or its address for now, exit code 69",
+    exits.HELD: "another process has its home folder, port or address for now, exit code 69",
     exits.AGAIN: "it was stopped by a signal and comes back with the service, exit code 75",
-    exits.CONFIG: "it refused to start as it is configured, exit code 78",
+    exits.CONFIG: "it refused to start with this configuration, exit code 78",
     # Of the supervisor itself, from before our program runs.
     200: "its folder cannot be entered",
     203: "its interpreter cannot be run",
@@ -83,8 +83,8 @@ ENDS = {
     217: "its user is not known",
 }
 RESULTS = {
-    "start-limit-hit": "it failed too often in a row for a limit of your own, and is not tried again by itself",
-    "timeout": "it did not say in time that it was ready, or did not stop in time",
+    "start-limit-hit": "it failed more often than your own limit allows, and is not restarted automatically",
+    "timeout": "it was not ready in time, or did not stop in time",
     "watchdog": "it hung, and was killed by the watchdog",
     "oom-kill": "the system ran out of memory",
     "signal": "it was killed",
@@ -97,5 +97,5 @@ def explained(shown: Shown) -> str:
     if shown.result == "exit-code" or (shown.result == "success" and shown.exit_status):
         return ENDS.get(shown.exit_status, f"it ended with exit code {shown.exit_status}")
     if shown.result == "success":
-        return "it is starting" if shown.active == "activating" else "nobody started it, or it was stopped"
+        return "it is starting" if shown.active == "activating" else "it was not started, or was stopped"
     return RESULTS.get(shown.result, shown.result)

@@ -23,7 +23,7 @@ class Console:
         self._print(f"Holdfast {__version__} serves the demo agent. Try to break it.\n")
         if code:
             self._print(f"  open  {url}/#code={code}")
-            self._print("        (signs one browser in, within five minutes; `holdfast open` gives a fresh link)")
+            self._print("        (signs one browser in, within five minutes; `holdfast open` prints a new one)")
         else:
             self._print(f"  open  {url}  (`holdfast link` prints a link that signs you in)")
         self._print(f"  home  {home}")
@@ -48,7 +48,7 @@ class Console:
 
     def broken(self) -> None:
         if self.watched:
-            self._tell("Holdfast stopped because a part of it failed. Nothing that was accepted is lost; `holdfast logs` says what failed.")
+            self._tell("Holdfast stopped because a part of it failed. No accepted message is lost; `holdfast logs` shows what failed.")
 
     def _tell(self, sentence: str) -> None:
         """At a terminal in whole words, and over the ^C that it shows."""
@@ -67,5 +67,7 @@ def end(*, answers: int, messages: int, resumes: bool) -> str:
     answered = f"{messages} {'message is' if messages == 1 else 'messages are'} answered" if messages else ""
     told = [f"{' and '.join(part for part in (continued, answered) if part)} at the next start."] if continued or answered else []
     if answers and not resumes:
-        told.insert(0, f"{answers} {'answer was' if answers == 1 else 'answers were'} interrupted; a message or a resume continues it.")
+        told.insert(
+            0, f"{answers} {'answer was' if answers == 1 else 'answers were'} interrupted; a message or `holdfast resume` continues it."
+        )
     return " ".join(["Stopped.", *told])

@@ -32,7 +32,7 @@ LOOK_S = 0.25
 TELL_S = 2.0
 # The first Ctrl-C stops, the second gives running turns no more time, the third ends everything by force.
 HURRIES, FORCES = 2, 3
-FORCED = "Stopped by force. What was accepted is on disk, and interrupted answers continue at the next start."
+FORCED = "Stopped by force. Accepted messages are on disk, and interrupted answers continue at the next start."
 
 log = structlog.get_logger()
 
