@@ -1,9 +1,11 @@
 """A home of version 0.1, killed in mid-turn, is served by this version with everything in it."""
 
 import fcntl
+import io
 import json
 import socket
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,12 @@ from typing import Any
 import pytest
 
 from tests.e2e.command_line import command, environment
-from tests.e2e.serving import Serving
+from tests.e2e.serving import ROOT, Serving, running
 from tests.homes import Shown, missing, unpack
 
 LONG_S = "3000000000"  # These homes have lain here for a while.
 NUMBERS = {last: " ".join(str(number) for number in range(1, last + 1)) for last in (40, 60, 100)}
+LAST_REVISION = "054dfe1"
 # Nothing was under way in these, and nothing is now.
 AT_REST = ("pruned", "resumed", "rested", "archived", "failed", "long", "asked", "cancelled", "before_reset", "reset", "suspended")
 
@@ -171,10 +174,14 @@ def test_a_reader_that_comes_with_a_cursor_of_version_0_1_gets_what_followed(kil
     assert not {id_ for id_, _ in killed.after(name, ids[-1])} & set(ids)
 
 
-def test_a_reader_whose_cursor_lies_where_events_were_pruned_is_given_the_conversation_as_it_is(killed: Upgraded) -> None:
-    """P7: nothing is left out without a word."""
+def test_a_reader_whose_cursor_lies_before_pruned_events_is_given_the_conversation_as_it_is(killed: Upgraded) -> None:
+    """P7: nothing is left out without a word. What follows without a gap may come first."""
     ids = [event["id"] for event in killed.shown.events["pruned"]]
-    assert killed.after("pruned", ids[len(ids) // 2]) == [(killed.view("pruned")["cursor"], "snapshot")]
+    cursor = ids[len(ids) // 2]
+    *followed, last = killed.after("pruned", cursor)
+    assert last == (killed.view("pruned")["cursor"], "snapshot")
+    log, _, seq = cursor.rpartition(".")
+    assert [id_ for id_, _ in followed] == [f"{log}.{int(seq) + number}" for number in range(1, len(followed) + 1)]
 
 
 def test_a_home_that_was_stopped_continues_too(tmp_path: Path) -> None:
@@ -216,3 +223,29 @@ def test_a_successor_refuses_to_take_over_from_version_0_1_and_leaves_its_home_a
         assert successor.wait(30) == 78
     left = {path.name: path.read_bytes() for path in home.iterdir() if path.is_file() and path.name not in ("serving.lock", "holdfast.log")}
     assert left == before, "what version 0.1 has open is as it was"
+
+
+def test_a_hand_over_from_version_0_1_is_refused_and_its_process_continues(tmp_path: Path) -> None:
+    """C25: its code takes what this version writes for damage, so one upgrades by a stop and a start. The answer says so."""
+    packed = subprocess.run(["git", "archive", LAST_REVISION, "src"], cwd=ROOT, capture_output=True)
+    if packed.returncode:
+        pytest.skip(f"this checkout has no revision {LAST_REVISION}, the last of version 0.1")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(tmp_path / "0.1", filter="data")
+    code = tmp_path / "code"
+    code.symlink_to(tmp_path / "0.1")
+    with Serving(tmp_path / "home", variables={"PYTHONPATH": str(code / "src")}) as serving:
+        session_id = running(serving, "count 60 0.1")
+        pid = serving.pid
+        code.unlink()
+        code.symlink_to(ROOT)  # An upgrade in place.
+        with serving.client() as client:
+            answer = client.post("/api/admin/restart", json={})
+        assert answer.status_code == 409 and "holdfast stop" in answer.json()["error"]["message"], answer.text
+        assert serving.pid == pid
+        view = serving.wait_for(session_id)
+        assert answers(view) == [NUMBERS[60]] and [turn["attempt"] for turn in view["turns"]] == [1]
+        serving.stop()
+        serving.start()
+        assert serving.pid != pid
+        assert missing(view, serving.session(session_id)) == []
