@@ -238,7 +238,7 @@ def _database(place: Path, lives: bool) -> Iterator[Finding]:
     async def look(store: SqliteStore, lines: inspection.ReadingLines) -> list[Finding]:
         return [
             await _integrity(place, store, lines),
-            await _clock(store),
+            await _clock(lines),
             await _owners(place, store, lives),
             await _quarantine(lines),
         ]
@@ -266,9 +266,8 @@ def _bytes(place: Path) -> int:
     return sum(path.stat().st_size for path in place.glob(f"{DATABASE}*"))
 
 
-async def _clock(store: SqliteStore) -> Finding:
-    newest = await store.tail(after_id=await store.last_id() - 1, limit=1)
-    ahead_ms = newest[0].at - time.time_ns() // 1_000_000 if newest else 0
+async def _clock(lines: inspection.ReadingLines) -> Finding:
+    ahead_ms = await lines.read(inspection.newest_at) - time.time_ns() // 1_000_000
     if ahead_ms > CLOCK_SLACK_MS:
         late = f"The clock is {ahead_ms // 1000} s behind the newest record."
         return Finding("clock", "warn", late, "Set it (NTP): ages and expiry times are wrong until it has caught up.")

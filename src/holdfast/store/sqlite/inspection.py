@@ -46,6 +46,12 @@ def quarantined(tx: SqliteTx) -> int:
     return int(tx.query("SELECT count(*) FROM quarantine")[0][0])
 
 
+def newest_at(tx: SqliteTx) -> int:
+    """The time of the record that was written last; 0 if there is none."""
+    rows = tx.query("SELECT at FROM event ORDER BY id DESC LIMIT 1")
+    return int(rows[0][0]) if rows else 0
+
+
 def check_copy(path: Path) -> str:
     """`ok`, or what is wrong with a copy that nobody else has open. It is left as one file, without a WAL."""
 
