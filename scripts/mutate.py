@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import anyio  # noqa: F401 - loaded once, for all processes that are forked.
 import apsw  # noqa: F401
@@ -40,6 +39,12 @@ FOLD = (
     "tests/core/test_transcript_signs.py",
     "tests/core/test_transcript_any.py",
 )
+
+
+def _own_first(own: str, others: str) -> tuple[str, ...]:
+    return (own, others) if (ROOT / own).exists() else (others,)
+
+
 # What is tried: the modules that decide, and the tests that are to notice. The quickest come first.
 TESTS: dict[str, tuple[str, ...]] = {
     "core.resume": (WORDS, "tests/core/test_resume.py", DIAGRAMS),
@@ -51,7 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "core.steps": FOLD,
     "core.messages": FOLD,
     **{
-        f"core.plans.{path.stem}": ("tests/core/plans",)
+        f"core.plans.{path.stem}": _own_first(f"tests/core/plans/test_{path.stem}.py", "tests/core/plans")
         for path in sorted((ROOT / "src" / "holdfast" / "core" / "plans").glob("*.py"))
         if path.stem != "__init__"
     },
@@ -59,11 +64,6 @@ TESTS: dict[str, tuple[str, ...]] = {
 AT_ONCE = 2
 SLOW, SLOWER_S = 5, 10.0
 PYTEST = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0", "-W", "ignore::pytest.PytestAssertRewriteWarning")
-
-
-class Tried(NamedTuple):
-    survived: bool
-    took_s: float
 
 
 class Swapped(importlib.abc.MetaPathFinder, importlib.abc.Loader):
