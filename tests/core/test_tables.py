@@ -217,6 +217,37 @@ def test_a_process_moves_as_the_table_says_stays_where_it_is_harmless_and_refuse
             lifecycle.after(state, happened)
 
 
+# What may come too late, or once more, and in which states it then means nothing.
+MEANS_NOTHING = {
+    Input.PAUSE: "paused",
+    Input.UNPAUSE: "running handing_over giving_way retiring draining stopping stopped",
+    Input.GIVE_WAY: "draining stopping",
+    Input.TAKEN_OVER: "draining",
+    Input.NOT_TAKEN: "draining stopping stopped",
+    Input.STOP: "draining stopping stopped startup_failed",
+    Input.EMPTY: "stopping",
+    Input.DEADLINE: "stopping",
+    Input.CLOSED: "stopped startup_failed",
+}
+
+
+@pytest.mark.parametrize("happened", Input)
+def test_what_comes_too_late_or_once_more_changes_nothing(happened: Input) -> None:
+    """C24, C28: a stop overtakes everything, and news of what it overtook is no bug."""
+    harmless = {state for state, late in lifecycle.HARMLESS if late is happened}
+    assert harmless == set(MEANS_NOTHING.get(happened, "").split())
+
+
+@pytest.mark.parametrize("state", GatewayState)
+def test_a_restart_may_be_asked_for_while_a_process_serves_and_joins_a_hand_over(state: GatewayState) -> None:
+    assert lifecycle.restarts(state) is (state in ("running", "paused", "handing_over", "giving_way"))
+
+
+def test_an_event_loop_that_has_not_answered_for_ten_seconds_hangs() -> None:
+    """C28: long enough for a busy machine, as docs/operations.md says."""
+    assert lifecycle.HUNG_AFTER_S == 10
+
+
 def test_a_stop_may_come_at_any_time_and_leads_to_the_end() -> None:
     for state in GatewayState:
         reached = lifecycle.after(state, Input.STOP)

@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.blame import End
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.lifecycle import GatewayState, Input
+from holdfast.core.lifecycle import GatewayState, Input, Work
 from holdfast.core.resume import Decision, Staleness
 from holdfast.core.turns import Outcome, TurnState
 
@@ -22,6 +22,7 @@ WORDS: dict[type[StrEnum], str] = {
     ToolOutcome: "done failed unknown",
     GatewayState: "starting running paused handing_over giving_way retiring draining stopping stopped startup_failed",
     Input: "ready failed pause unpause hand_over give_way taken_over not_taken stop empty deadline closed",
+    Work: "all decisions nothing",
 }
 
 
