@@ -1,0 +1,121 @@
+"""Attachments against a real process: killed at any moment, sent from the command line, carried by a hand-over."""
+
+import hashlib
+import os
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from holdfast.ports.store import Store
+from tests.e2e.serving import Serving, complete_a_turn, hand_over, wait_until
+
+KILLS = 20
+AT_ONCE = 4
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def upload(client: httpx.Client, data: bytes, client_id: str) -> str:
+    answer = client.post("/api/uploads", params={"name": "x.bin", "client_id": client_id}, content=data)
+    assert answer.status_code in (200, 201), answer.text
+    return str(answer.json()["attachment_id"])
+
+
+class Person(threading.Thread):
+    """Uploads, sends, deletes; asks again under the same name whenever no answer came."""
+
+    def __init__(self, serving: Serving, name: int) -> None:
+        super().__init__()
+        self._serving, self._chance = serving, random.Random(name)
+        self.kept: dict[str, bytes] = {}
+        self.deleted: list[bytes] = []
+        self.done = threading.Event()
+
+    def run(self) -> None:
+        number = 0
+        while not self.done.is_set() or not self.kept or not self.deleted:
+            number += 1
+            data = self._chance.randbytes(self._chance.choice((0, 10, 300_000, 2_000_000)))
+            session_id = str(self._ask("POST", "/api/sessions", json={})["session_id"])
+            file = {"name": "x.bin", "client_id": f"u{number}"}
+            attachment_id = self._ask("POST", "/api/uploads", params=file, content=data)["attachment_id"]
+            message = {"text": "look", "client_id": f"m{number}", "attachments": [attachment_id]}
+            self._ask("POST", f"/api/sessions/{session_id}/messages", json=message)
+            if data and self._chance.random() < 0.5:
+                self._ask("DELETE", f"/api/sessions/{session_id}")
+                self.deleted.append(data)
+            else:
+                self.kept[session_id] = data
+
+    def _ask(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        while True:
+            try:
+                with self._serving.client() as client:
+                    answer = client.request(method, path, **more)
+                if answer.status_code != 503:
+                    return dict(answer.raise_for_status().json())
+            except (httpx.TransportError, FileNotFoundError):
+                pass
+            time.sleep(0.02)
+
+
+def unnamed(serving: Serving) -> list[str]:
+    """Files of blobs that no row names."""
+
+    async def ask(store: Store) -> list[str]:
+        return await store.unnamed(os.listdir(serving.home / "blobs"))
+
+    return serving.between_lives(ask)
+
+
+def play(home: Path, seed: int) -> None:
+    with Serving(home, undo_delete_s="0") as serving:
+        person = Person(serving, seed)
+        person.start()
+        for kill in range(KILLS // AT_ONCE):
+            time.sleep(random.Random(seed + kill).uniform(0.05, 0.8))
+            serving.kill()
+            serving.start()
+            complete_a_turn(serving)
+        person.done.set()
+        person.join(60)
+        assert not person.is_alive()
+        with serving.client() as client:
+            for data in person.kept.values():
+                assert client.get(f"/api/blobs/{digest(data)}").content == data
+            for data in person.deleted:
+                assert client.get(f"/api/blobs/{digest(data)}").status_code == 404
+        gone = {digest(data) for data in person.deleted}
+        wait_until(lambda: not gone & {name.partition("-")[0] for name in os.listdir(home / "blobs")}, 120)
+        serving.stop()
+        assert unnamed(serving) == [], "what a kill left was not swept"
+
+
+def test_attachments_are_whole_whatever_kills_the_server_and_nothing_else_stays(tmp_path: Path) -> None:
+    """P1, P7, A28: twenty kills while files are uploaded, sent and deleted."""
+    seed = random.randrange(10**9)
+    with ThreadPoolExecutor(AT_ONCE) as sides:
+        try:
+            list(sides.map(lambda side: play(tmp_path / f"home-{side}", seed + side * 1000), range(AT_ONCE)))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def test_a_file_uploaded_before_a_hand_over_is_sent_after_it(tmp_path: Path) -> None:
+    """P1"""
+    with Serving(tmp_path / "home") as serving:
+        complete_a_turn(serving)
+        with serving.client() as client:
+            attachment_id = upload(client, b"bytes", "u")
+        hand_over(serving)
+        session_id = serving.new_session()
+        serving.post(session_id, "look", attachments=[attachment_id])
+        with serving.client() as client:
+            assert client.get(f"/api/blobs/{digest(b'bytes')}").content == b"bytes"
