@@ -1,6 +1,6 @@
-"""How long a start waits before it resumes anything, by how many starts before it died. Counts and looks at nothing itself."""
+"""How long a start waits before it resumes anything, given how many earlier starts crashed."""
 
-# Deaths further back say nothing about this start.
+# Older crashes say nothing about this start.
 WINDOW_MS = 10 * 60 * 1000
 FROM = 3
 FIRST_S, MOST_S = 2.0, 30.0

@@ -1,4 +1,4 @@
-"""The life of a reply on its way to a chat: one table, and what to do with a send whose outcome nobody knows (P4)."""
+"""The states of a reply on its way to a chat: one table, and what to do with a send whose outcome is unknown (P4)."""
 
 from enum import StrEnum
 
@@ -9,8 +9,8 @@ MAX_TRIES = 8
 
 
 class DeliveryState(StrEnum):
-    """UNKNOWN: it was being sent when its sender died, or may have been sent since the backup that it was restored from. REPEATING: it is
-    sent once more, labelled. DEAD: given up, visibly.
+    """UNKNOWN: its sender died while sending it, or it may have been sent after the backup that was restored. REPEATING: it is sent once
+    more, with a label. DEAD: given up, visibly.
     """
 
     PENDING = "pending"

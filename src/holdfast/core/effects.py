@@ -1,4 +1,4 @@
-"""What running a tool call twice would do, and what therefore becomes of a call whose outcome nobody knows (P5)."""
+"""What running a tool call twice would do, and so what to do with a call whose outcome is unknown (P5)."""
 
 from enum import StrEnum
 
@@ -25,8 +25,8 @@ def may_repeat(effect: Effect) -> bool:
 
 
 def unknown_result(name: str, output: str, *, stopped: bool) -> str:
-    """The result on record of a call that may or may not have done its work, with the last of its output. People and agents read it
-    alike, so it says what happened and not what to do; advice for an agent belongs in its note.
+    """The recorded result of a call that may or may not have done its work, with the end of its output. Both people and agents read it,
+    so it says what happened and not what to do; advice for an agent belongs in its note.
     """
     cut = "The turn was stopped" if stopped else "The gateway was interrupted"
     told = f"{cut} while {name} was running. It is not known whether it finished, and it was not run again."

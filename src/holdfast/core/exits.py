@@ -1,4 +1,4 @@
-"""How a process of ours ends and what that tells its supervisor: one table of exit codes, states left behind, and signals."""
+"""How our process ends and what that tells its supervisor: one table of exit codes, persisted states, and signals."""
 
 from enum import StrEnum
 
@@ -9,8 +9,8 @@ from holdfast.core.errors import Held, HoldfastError, Refused
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.shutdowns import Shutdown
 
-# HELD: something that must be there once is held by somebody else for now; trying again helps as soon as they let go. AGAIN: start me
-# again. CONFIG: a human must change something first, so trying again does not help.
+# HELD: another process has something that only one can have; trying again helps once it is free. AGAIN: start me again. CONFIG: a person
+# must change something first, so trying again does not help.
 DONE, FAILED, USAGE, HELD, AGAIN, CONFIG = 0, 1, 2, 69, 75, 78
 
 
@@ -38,7 +38,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> End:
-        """The operator's word wins over every other reason (C28). Whoever waits for this process waits for the stop of all."""
+        """An operator's stop wins over every other reason (C28). What waits for this process waits for the stop of all processes."""
         if self.succeeded and (self.shutdown is None or not self.awaited):
             return End.RETIRED
         if self.shutdown is not None and self.shutdown.planned:
@@ -47,7 +47,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def announced(self) -> bool:
-        """Whether somebody who may do so asked for it. A signal is nobody's word until it has been looked at."""
+        """Whether an authorised person asked for it. A signal counts as nobody's request until it has been examined."""
         if self.shutdown is not None:
             return self.shutdown.planned
         return not self.signalled and self.other is not End.BROKEN
@@ -65,7 +65,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def code(end: End, *, announced: bool) -> int:
-    """The exit code. `announced`: somebody who may do so asked for the stop; a signal alone is nobody's word (C26)."""
+    """The exit code. `announced`: an authorised person asked for the stop; a signal alone does not count (C26)."""
     match end:
         case End.STOP:
             return DONE if announced else AGAIN
@@ -78,19 +78,19 @@ def code(end: End, *, announced: bool) -> int:
 
 
 def refused(error: HoldfastError) -> int:
-    """The exit code of a start that failed. Only what its operator must change is worth no further try."""
+    """The exit code of a failed start. Trying again is useless only if an operator must change something."""
     if isinstance(error, Held):
         return HELD
     return CONFIG if isinstance(error, Refused) else FAILED
 
 
 def left_behind(state: GatewayState, *, announced: bool) -> GatewayState:
-    """The state to persist. An end that nobody announced leaves `running`, so that a start-up script brings it back (C17)."""
+    """The state to persist. An unannounced end leaves `running`, so that a start-up script brings it back (C17)."""
     return GatewayState.RUNNING if state is GatewayState.STOPPED and not announced else state
 
 
 class Signal(StrEnum):
-    """TERM: a stop, by anybody. INT: Ctrl-C, where a terminal sends it. HUP: a hand-over under a supervisor; elsewhere the terminal was
+    """TERM: a stop, from anywhere. INT: Ctrl-C, if a terminal sends it. HUP: a hand-over under a supervisor; elsewhere the terminal was
     closed. ANNOUNCED: the stop of `holdfast stop`, where no marker announces it: it cannot be written, or names another process.
     """
 
@@ -101,7 +101,7 @@ class Signal(StrEnum):
 
 
 def announces(signal: Signal, *, marked: bool, at_terminal: bool) -> bool:
-    """Whether a signal that stops is somebody's word. `marked`: a marker names this process. `at_terminal`: it is in the foreground of a
-    terminal, so that a person has pressed Ctrl-C.
+    """Whether a stop signal counts as somebody's request. `marked`: a marker names this process. `at_terminal`: it is in the foreground of
+    a terminal, so a person has pressed Ctrl-C.
     """
     return marked or signal is Signal.ANNOUNCED or (signal is Signal.INT and at_terminal)

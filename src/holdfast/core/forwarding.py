@@ -1,4 +1,4 @@
-"""Who really asks when a reverse proxy stands in front, and by which address. Only what our own proxies say is believed."""
+"""Which client really sent a request behind a reverse proxy, and to which address. Only our own proxies are trusted."""
 
 import ipaddress
 import re
@@ -29,7 +29,7 @@ def trusted(address: str, proxies: tuple[Network, ...]) -> bool:
 
 
 def client(peer: str, forwarded_for: str, proxies: tuple[Network, ...]) -> str:
-    """The nearest address that is no proxy of ours. What stands to the left of it its sender may have made up."""
+    """The nearest address that is not one of our proxies. Anything to the left of it may be made up."""
     found = peer
     for hop in reversed(forwarded_for.split(",")):
         address = _address(hop)

@@ -1,4 +1,4 @@
-"""Session keys: the lane a source belongs to, as one string. Built here, parsed here, nowhere else."""
+"""Session keys: the lane of a source, as one string. Built and parsed only here."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ class SessionKey(msgspec.Struct, frozen=True):
 
     @property
     def on_page(self) -> bool:
-        """Its people read the log themselves; everybody else has to be told."""
+        """Its users read the log themselves; all others must be told."""
         return self.platform == PAGE
 
     def __str__(self) -> str:

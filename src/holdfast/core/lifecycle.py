@@ -6,8 +6,8 @@ from holdfast.core.errors import Bug
 
 
 class GatewayState(StrEnum):
-    """PAUSED: messages are kept, no turn starts. HANDING_OVER: a successor is being started. GIVING_WAY: it is ready, and takes over what
-    this process no longer begins. RETIRING: it serves, and the turns that run here come to their ends.
+    """PAUSED: messages are kept, no turn starts. HANDING_OVER: a successor is being started. GIVING_WAY: the successor is ready and takes
+    over; this process starts nothing more. RETIRING: the successor serves, and the turns that run here finish.
     """
 
     STARTING = "starting"
@@ -24,7 +24,7 @@ class GatewayState(StrEnum):
 
 class Input(StrEnum):
     """READY: the store is open and recovery is under way. HAND_OVER: somebody asked for a restart. GIVE_WAY: the successor is ready.
-    TAKEN_OVER, NOT_TAKEN: what became of it. EMPTY: nothing runs any more. DEADLINE: the drain's time is up.
+    TAKEN_OVER, NOT_TAKEN: the outcome. EMPTY: no turn runs any more. DEADLINE: the drain's time is up.
     """
 
     READY = "ready"
@@ -64,7 +64,7 @@ TABLE: dict[tuple[GatewayState, Input], GatewayState] = {
     (G.DRAINING, I.DEADLINE): G.STOPPING,
     (G.STOPPING, I.CLOSED): G.STOPPED,
 }
-# A second request for what is under way, or news that comes late: nothing changes.
+# A second request for what is already under way, or late news: nothing changes.
 HARMLESS = {
     (G.PAUSED, I.PAUSE),
     (G.RUNNING, I.UNPAUSE),
@@ -91,7 +91,7 @@ HARMLESS = {
 }
 
 
-# An event loop that has not answered for so long hangs: its own watchdog and `holdfast status` agree on it.
+# An event loop that has not responded for this long hangs; its watchdog and `holdfast status` use the same number.
 HUNG_AFTER_S = 10.0
 
 
@@ -105,7 +105,7 @@ def after(state: GatewayState, happened: Input) -> GatewayState:
 
 
 def may(state: GatewayState, happened: Input) -> bool:
-    """Whether a request makes sense now; one that does not is refused."""
+    """Whether a request is possible now; otherwise it is refused."""
     return (state, happened) in TABLE or (state, happened) in HARMLESS
 
 
@@ -135,5 +135,5 @@ def work(state: GatewayState, *, paused: bool) -> Work:
 
 
 def comes_back(state: str | None) -> bool:
-    """Whether a start-up script brings a gateway back whose last persisted state was this (C17). An operator's stop is kept."""
+    """Whether a start-up script starts a gateway whose last persisted state was this (C17). After an operator's stop it does not."""
     return state not in (GatewayState.STOPPED, GatewayState.STARTUP_FAILED)

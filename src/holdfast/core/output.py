@@ -1,4 +1,4 @@
-"""How much of a long text is kept: of a tool's output in the log, of its result, and of any text in one answer over HTTP.
+"""How much of a long text is kept: of a tool's output in the log, of its result, and of any text in an HTTP response.
 
 What is left out is counted, both as a number and in the text itself, so that no reader takes a part for the whole. This is the only
 place that leaves anything out.
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 # Of a call's output: this much is recorded as it comes.
 RECORDED_HEAD = 64 * 1024
-# Behind it a sample of the newest now and then, and more of the newest when the call ends.
+# After that, a sample of the newest output now and then, and more of it when the call ends.
 SAMPLE = 2 * 1024
 RECORDED_TAIL = 16 * 1024
 # A sample every second at first; after each 16 samples half as often, but at least every 30 s.
 FIRST_WAIT_S, LONGEST_WAIT_S, SAMPLES_EACH = 1.0, 30.0, 16
 # Of a call's result: its beginning and its end.
 RESULT_HEAD, RESULT_TAIL = 32 * 1024, 32 * 1024
-# Of one output, result or argument, and of one message, in an answer over HTTP.
+# Of one output, result or argument, and of one message, in an HTTP response.
 SHOWN_HEAD, SHOWN_TAIL = 4 * 1024, 12 * 1024
 GLIMPSE = 256
 MESSAGE_HEAD, MESSAGE_TAIL = 192 * 1024, 64 * 1024
-# A text that is longer by no more than this is left whole: one that was shortened before is not shortened again for its own marks.
+# A text that is longer by no more than this stays whole, so that a shortened text is not shortened again because of its own marks.
 SLACK = 1024
 
 
@@ -32,12 +32,12 @@ class Piece(NamedTuple):
 
 
 def left_out(count: int) -> str:
-    """Stands in a text where characters are missing."""
+    """Marks the place in a text where characters are missing."""
     return f"\n[... {count:,} characters left out ...]\n"
 
 
 def shortened(text: str, head: int, tail: int) -> Piece:
-    """The beginning and the end of a text, where it is longer than both together."""
+    """The beginning and the end of a text that is longer than both together."""
     omitted = len(text) - head - tail
     if omitted <= SLACK:
         return Piece(text)
@@ -50,12 +50,12 @@ def result(text: str) -> str:
 
 
 def shown(text: str) -> Piece:
-    """An output, a result or an argument as one answer over HTTP has it."""
+    """An output, a result or an argument in an HTTP response."""
     return shortened(text, SHOWN_HEAD, SHOWN_TAIL)
 
 
 def glimpse(text: str) -> Piece:
-    """The same, where many of them stand together."""
+    """The same, if there are many of them."""
     return shortened(text, GLIMPSE, GLIMPSE)
 
 
@@ -102,14 +102,14 @@ class Ends:
             self._newest.popleft()
 
     def _drop(self, chars: int) -> None:
-        """Gives up the first characters of the oldest piece that is kept, and what is missing before it."""
+        """Drops the first characters of the oldest kept piece, and the gap before it."""
         first = self._newest[0]
         self._between += first.omitted + chars
         self._size -= chars
         self._newest[0] = Piece(first.text[chars:])
 
     def read(self) -> Piece:
-        """What is kept, with its gaps marked; `omitted` is how much is missing in all."""
+        """The kept text with its gaps marked; `omitted` is how much is missing in total."""
         if self._newest and (self._size > self._tail or self._newest[0].omitted):
             self._drop(max(0, self._size - self._tail))
         parts = [*self._head, left_out(self._between) if self._between else ""]
@@ -121,7 +121,7 @@ class Ends:
 
 
 class Course:
-    """Which parts of a running call's output go into the log. What a call records grows with its time, not with its output."""
+    """Which parts of a running call's output go into the log. What is recorded grows with the running time, not with the output."""
 
     def __init__(self) -> None:
         self._room = RECORDED_HEAD
@@ -132,7 +132,7 @@ class Course:
         self._due_at = 0.0
 
     def add(self, text: str, now: float) -> list[Piece]:
-        """What of it is to be recorded now."""
+        """The part of it to record now."""
         pieces = []
         if self._room:
             pieces.append(Piece(text[: self._room]))
@@ -149,7 +149,7 @@ class Course:
         return pieces + self.sample(now)
 
     def sample(self, now: float) -> list[Piece]:
-        """The newest of what is not recorded yet, if it is time to show some of it."""
+        """The newest unrecorded output, if it is time to show some."""
         if not self._waiting or now < self._due_at:
             return []
         self._samples += 1
@@ -157,7 +157,7 @@ class Course:
         return self._take(SAMPLE)
 
     def end(self) -> list[Piece]:
-        """The call is over, or is left: the newest of what was not recorded."""
+        """The call has ended or was abandoned: the newest unrecorded output."""
         return self._take(RECORDED_TAIL) if self._waiting else []
 
     def _take(self, chars: int) -> list[Piece]:

@@ -20,7 +20,7 @@ def names(marker: dict[str, Any] | None, process: ProcessId, *, now: int) -> boo
 
 
 def stale(marker: dict[str, Any] | None, *, now: int) -> bool:
-    """Whether a marker counts for nobody any more. One from the future is of a clock that was wrong: it must not count later."""
+    """Whether a marker has expired. A marker from the future comes from a wrong clock: it must not count later."""
     if marker is None:
         return False
     written = marker.get("written_at")

@@ -1,4 +1,4 @@
-"""Who is told of a stop or a restart, where, and as a reply to what. Decided here; the gateway records it, the platforms translate it.
+"""Who is told about a stop or a restart, where, and as a reply to what. Decided here; the gateway records it, the platforms send it.
 
 A request is what somebody asked for. Those for a restart stand in the restart note until they have been answered, because another
 process answers them.
@@ -15,7 +15,7 @@ NOTE = "restart-pending.json"
 
 
 class What(StrEnum):
-    """HAND_OVER: a successor takes over and every turn comes to its end. RESTART: the process ends, and comes back."""
+    """HAND_OVER: a successor takes over and every turn comes to its end. RESTART: the process ends and comes back."""
 
     STOP = "stop"
     RESTART = "restart"
@@ -32,7 +32,7 @@ class By(StrEnum):
 
 
 class Chat(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation, and what to reply to there: the platform's own word for one message, which may name a thread and a topic too."""
+    """A conversation, and the message to reply to there, by the platform's own name for it, which may include a thread and a topic."""
 
     session_key: str
     session_id: str
@@ -44,15 +44,15 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Running(Chat, frozen=True, kw_only=True):
-    """A conversation whose turn will be cut."""
+    """A conversation whose turn will be interrupted."""
 
     turn_id: str
     attempt: int
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """`id`: of the message that asked, where a chat did. `homes`: the home channels that are to hear of it. `heard`: those of them that
-    have been told that Holdfast goes away, and so are told when it is back.
+    """`id`: of the message that asked, if it came from a chat. `homes`: the home channels to tell. `heard`: the home channels that were
+    told about the restart, and so are told when Holdfast is back.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """`id`: no conversation is told twice under the same one. Without `session_id` it is for whatever conversation the key is in."""
+    """`id`: no conversation gets two notices with the same id. Without `session_id` it goes to the current conversation of the key."""
 
     id: str
     session_key: str
@@ -73,29 +73,29 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def place(session_key: str) -> keys.SessionKey:
-    """Where people read it. In a group each person may have a lane of their own, and all of them read the same words."""
+    """The chat where people read it. In a group each person may have their own lane, but all of them read the same chat."""
     return msgspec.structs.replace(keys.parse(session_key), user_id=None)
 
 
 def request(id: str, by: By, *, chat: Chat | None = None, homes: Sequence[str] = ()) -> Request:
-    """Whoever asks in a chat hears of it there, and nobody else does (C12, C13). A process that broke may break again within seconds, and
-    home channels are no alarm bells.
+    """A request from a chat is answered only there (C12, C13). A process that broke may break again within seconds, so home channels are
+    not told about that.
     """
     return Request(id=id, by=by, chat=chat, homes=tuple(homes) if by in (By.OPERATOR, By.SERVICE) else ())
 
 
 def reply(what: What, chat: Chat, running: Sequence[Running]) -> str:
-    """The answer to a restart that was asked for in a chat. It is all that this chat hears before it."""
+    """The reply to a restart requested in a chat: the only thing this chat is told before the restart."""
     cut = what is not What.HAND_OVER and any(turn.place == chat.place for turn in running)
     return notices.restarting_interrupts(window_s=0) if cut else notices.restarting()
 
 
 def before(what: What, requests: Sequence[Request], running: Sequence[Running], *, window_s: float = 0) -> list[Notice]:
-    """What is said before the drain: one notice for each place with a turn that will be cut (C10), then one for each home channel. A
-    chat that asked has its answer already (C11).
+    """The notices before the drain: one for each chat with a turn that will be interrupted (C10), then one for each home channel. A chat
+    that asked for the restart already has its reply (C11).
 
-    With a window, nobody knows yet which turns will end inside it. All are told at its beginning, in words that hold either way: when
-    it is over there may be no time left to tell anybody, and a notice is worth more while one can still act on it.
+    With a window, it is not known yet which turns will end in time. All are told at its start, in words that are true either way: at its
+    end there may be no time left, and a notice is more useful while people can still act on it.
     """
     if what is What.HAND_OVER:
         return []
@@ -117,14 +117,14 @@ def before(what: What, requests: Sequence[Request], running: Sequence[Running], 
 
 
 def heard(one: Request, told: Sequence[Notice]) -> Request:
-    """The request once these notices are on record."""
+    """The request after these notices were recorded."""
     places = {place(notice.session_key) for notice in told}
     return msgspec.structs.replace(one, heard=tuple(home for home in one.homes if place(home) in places or home in one.heard))
 
 
 def after(requests: Sequence[Request]) -> list[Notice]:
-    """What is said once the restart has happened: to the chat that asked, as a reply to its command; to the home channels that heard it
-    begin, which after a hand-over are none. A place hears it once, however many asked.
+    """The notices after the restart: to the chat that asked, as a reply to its command, and to the home channels that were told about it
+    (none after a hand-over). Each chat is told once, however many asked.
     """
     found, told = [], set()
     for one in requests:
@@ -140,10 +140,10 @@ def after(requests: Sequence[Request]) -> list[Notice]:
 
 
 def failed(one: Request, why: str) -> list[Notice]:
-    """The restart did not happen. Home channels were not told of it, and those who asked elsewhere have the answer there."""
+    """The restart failed. Home channels were not told about it, and requests from elsewhere got their response there."""
     return [_outcome(one.id, one.chat, notices.restart_failed(why))] if one.chat is not None else []
 
 
 def _outcome(id: str, chat: Chat, text: str) -> Notice:
-    """The same id whichever it is: one request has one outcome."""
+    """Success and failure use the same id: one request has one outcome."""
     return Notice(id=f"outcome.{id}", session_key=chat.session_key, session_id=chat.session_id, text=text, anchor=chat.anchor)

@@ -1,6 +1,6 @@
-"""What becomes of a turn that was cut: one ordered table of labelled rules over facts. The first that matches decides.
+"""What happens to an interrupted turn: one ordered table of labelled rules over facts. The first match decides.
 
-The label is recorded with the decision and answers "why did it resume?" for ever.
+The label is recorded with the decision, so "why did it resume?" can always be answered.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ AHEAD_MS = 5 * 60 * 1000
 ASKED_AGAIN = ("R2", "R6")
 
 _NOBODY_RUNS = (TurnState.NONE, TurnState.ENDED)
-# An answered turn is not cut: its user has just spoken, and it goes on.
-_CUT = (TurnState.RUNNING, TurnState.INTERRUPTED)
+# An answered turn does not count as interrupted: its user has just spoken, and it continues.
+_INTERRUPTED = (TurnState.RUNNING, TurnState.INTERRUPTED)
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a rule may look at. `stuck`: `core.blame` says that restarts interrupted it too often. `tried`: the attempt was a recovery
-    and ended by itself without an answer. `asked`: a human has asked to continue since the interruption. `fresh`: its last sign of life
-    lies within the window. `held`: nothing is resumed by itself now. `reachable`: its platform is configured. `allowed`: its user may still
+    and ended by itself without an answer. `asked`: a person has asked to continue since the interruption. `fresh`: its last sign of life
+    is recent enough. `held`: nothing is resumed automatically now. `reachable`: its platform is configured. `allowed`: its user may still
     use it.
     """
 
@@ -40,7 +40,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(StrEnum):
-    """LEAVE: nothing runs and nothing ends, until a human or another start moves it."""
+    """LEAVE: the turn stays as it is until a person or another start acts on it."""
 
     CANCEL = "cancel"
     LEAVE = "leave"
@@ -78,7 +78,7 @@ RULES: tuple[Rule, ...] = (
         "R2",
         "stuck",
         "Restarts interrupted it too often (`stuck_after` in a row, or ten crashes of one turn): it is suspended, the turn set aside.",
-        lambda facts: facts.stuck and facts.turn in _CUT,
+        lambda facts: facts.stuck and facts.turn in _INTERRUPTED,
         Decision.SUSPEND,
     ),
     Rule(
@@ -92,7 +92,7 @@ RULES: tuple[Rule, ...] = (
         "R4",
         "tried",
         "A recovery ended by itself with an error or without an answer: the turn ends as failed and is not tried again.",
-        lambda facts: facts.tried and facts.turn in _CUT,
+        lambda facts: facts.tried and facts.turn in _INTERRUPTED,
         Decision.FAIL,
     ),
     Rule(
@@ -106,28 +106,28 @@ RULES: tuple[Rule, ...] = (
         "R6",
         "stale",
         "The turn's last sign of life is older than the freshness window: it is set aside, and its user is told how to continue.",
-        lambda facts: not facts.fresh and not facts.asked and facts.turn in _CUT,
+        lambda facts: not facts.fresh and not facts.asked and facts.turn in _INTERRUPTED,
         Decision.SET_ASIDE,
     ),
     Rule(
         "R7",
         "held",
         "Safe mode, or automatic resume is off: the turn is left until a person continues it.",
-        lambda facts: facts.held and not facts.asked and facts.turn in _CUT,
+        lambda facts: facts.held and not facts.asked and facts.turn in _INTERRUPTED,
         Decision.LEAVE,
     ),
     Rule(
         "R8",
         "nowhere",
         "Its platform is not configured: the turn is left, and decided again when it is.",
-        lambda facts: not facts.reachable and facts.turn in _CUT,
+        lambda facts: not facts.reachable and facts.turn in _INTERRUPTED,
         Decision.LEAVE,
     ),
     Rule(
         "R8",
         "not allowed",
         "Its user is no longer allowed to use the agent: the turn is set aside.",
-        lambda facts: not facts.allowed and facts.turn in _CUT,
+        lambda facts: not facts.allowed and facts.turn in _INTERRUPTED,
         Decision.SET_ASIDE,
     ),
     Rule("R9", "resume", "Otherwise the turn is resumed now.", lambda facts: True, Decision.RESUME),
@@ -135,17 +135,17 @@ RULES: tuple[Rule, ...] = (
 
 
 def decide(facts: Facts) -> Rule:
-    """The rule that decides; there is always exactly one."""
+    """The rule that decides; there is always one."""
     return next(rule for rule in RULES if rule.matches(facts))
 
 
 def stopped() -> Rule:
-    """The rule for a turn whose stop is on record."""
+    """The rule for a turn whose stop was recorded."""
     return next(rule for rule in RULES if rule.decision is Decision.CANCEL)
 
 
 def after_recovery(*, failed: bool, answered: bool) -> Rule | None:
-    """The rule for a recovery that ended by itself, decided in the transaction that ends the attempt. None where it came to an answer."""
+    """The rule for a recovery that ended by itself, decided in the transaction that ends the attempt. None if it produced an answer."""
     rule = decide(
         Facts(
             turn=TurnState.RUNNING,
@@ -164,12 +164,12 @@ def after_recovery(*, failed: bool, answered: bool) -> Rule | None:
 
 
 def waits_in_a_pause(rule: Rule) -> bool:
-    """A pause holds back starts and resumes, and what is decided for their sake; ends and verdicts are carried out (A26)."""
+    """A pause holds back starts and resumes; turns are still ended and set aside (A26)."""
     return rule.label in ("R7", "R8", "R9")
 
 
 def asks_again(session: Session) -> bool:
-    """Whether resuming this session puts its last request again: a rule set it aside for no fault of its user, and nothing came since."""
+    """Whether resuming this session repeats its last request: a rule set it aside through no fault of the user, and nothing came since."""
     return session.turn_state is TurnState.ENDED and session.rule in ASKED_AGAIN and not session.queued
 
 

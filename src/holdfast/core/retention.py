@@ -1,17 +1,17 @@
-"""How long conversations are kept: by age, by the room they take, or, by default, for ever."""
+"""How long conversations are kept: by age, by size or, by default, forever."""
 
 import math
 
 import msgspec
 
 DAY_MS = 24 * 3_600_000
-# What somebody may still be talking in is never removed to make room.
+# A conversation that may still be in use is never removed to save space.
 LEAST_AGE_MS = 3_600_000
 AT_ONCE = 100
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """0 is no limit."""
+    """0 means no limit."""
 
     days: float = 0.0
     max_mb: float = 0.0
@@ -32,7 +32,7 @@ def by_age(limits: Limits, *, now: int) -> Removal | None:
 
 
 def by_size(limits: Limits, *, used_bytes: int, sessions: int, removing: int, now: int) -> Removal | None:
-    """As many as hold the surplus, if all were alike; what is still being removed is waited for first."""
+    """As many as make up the excess if all had the same size. Waits for removals that are still under way."""
     surplus = used_bytes - limits.max_mb * 1_000_000
     if not limits.max_mb or surplus <= 0 or removing or not sessions:
         return None

@@ -1,4 +1,4 @@
-"""What a session is at this moment: the catalog's row, as a value."""
+"""A session as it is now: its row in the catalog, as a value."""
 
 import re
 
@@ -11,8 +11,8 @@ TITLE_CHARS = 60
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous. `rule` and `why` are
-    the last decision over its newest turn; `left`: that decision was to leave the turn as it is. `current`: its key points at it now.
-    `undo_until`: it is deleted, and can be brought back until then.
+    the last decision about its newest turn; `left`: the decision was not to continue it for now. `current`: it is its key's current
+    session. `undo_until`: it is deleted, and can be brought back until then.
     `attempt_at`: when its newest attempt began; `on_trial`: that one runs on trial. `tried_at`: when its last trial began. `lived_ms`: how
     long the attempt lived that a restart interrupted last; `deaths`: how many unclean deaths interrupted its newest turn.
     """
@@ -75,13 +75,13 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def title_of(text: str) -> str:
-    """A conversation that nobody named goes by its first words."""
+    """The title of a conversation without one: its first words."""
     words = " ".join(text.split(maxsplit=TITLE_CHARS)[:TITLE_CHARS])  # As many as could fit: the text may be megabytes long.
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
 
 
 def numbered_title(title: str | None, number: int) -> str | None:
-    """The title of a conversation that takes the place of another one: the same words, and its number among those of its key."""
+    """The title of a conversation that replaces another: the same words, and its number among the conversations of its key."""
     if title is None:
         return None
     words = re.sub(r" \(\d+\)$", "", title)

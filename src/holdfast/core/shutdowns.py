@@ -1,4 +1,4 @@
-"""A stop of everything that lives on one home: what is asked for, and how a second request joins the first."""
+"""A stop of all processes of a home: what was requested, and how a second request joins the first."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ STOPPED, RESTARTED = "shutdown_timeout", "restart_timeout"
 
 
 class Shutdown(msgspec.Struct, frozen=True, kw_only=True):
-    """`planned`: somebody asked for it who may, so it stays stopped. `now`: running turns get no more time to end."""
+    """`planned`: an authorised person asked for it, so it stays stopped. `now`: running turns get no more time to end."""
 
     why: str
     planned: bool
@@ -15,7 +15,7 @@ class Shutdown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def joined(first: Shutdown | None, later: Shutdown) -> Shutdown:
-    """One stop of both. The operator's word wins at any time: once planned, it stays planned; once without delay, it stays so (C28)."""
+    """Joins both. An operator's request always wins: once planned, it stays planned; once without delay, it stays so (C28)."""
     if first is None:
         return later
     why = later.why if later.planned and not first.planned else first.why

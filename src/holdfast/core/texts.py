@@ -1,4 +1,4 @@
-"""What can be written down: every value an agent or a tool hands in becomes one that the log can hold. Nothing is refused for its form."""
+"""Turns every value from an agent or a tool into one that the log can hold. Nothing is refused because of its form."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def storable(text: str) -> str:
-    """Half a character, as some models send in pieces, becomes the sign for one that is missing."""
+    """Half a character, as some models send, becomes a replacement character."""
     if text.isascii():
         return text
     try:
@@ -18,7 +18,7 @@ def storable(text: str) -> str:
 
 
 def storable_value(value: Any, depth: int = 0) -> Any:
-    """A value of JSON, whatever it was: what JSON or a number of 64 bits cannot hold is given as text."""
+    """Any value as JSON: what JSON or a 64-bit number cannot hold becomes text."""
     match value:
         case None | bool() | float():
             return value
@@ -35,7 +35,7 @@ def storable_value(value: Any, depth: int = 0) -> Any:
 
 
 class Growing:
-    """A text that is written piece by piece and joined when somebody reads it, so that writing it costs its length and not its square."""
+    """A text that is written in pieces and joined when it is read, so that writing costs its length and not its square."""
 
     __slots__ = ("_pieces", "length")
 

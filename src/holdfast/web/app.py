@@ -46,9 +46,9 @@ def build_app(
 ) -> ASGIApp:
     """The ASGI application for one gateway, which must have been built with `encode=holdfast.web.frames.encode`.
 
-    `status` gives what `GET /api/status` answers. `request_stop` is called once the answer to `POST /api/admin/stop` is sent; it must
-    return at once. `request_restart` gives what `POST /api/admin/restart` answers, once the successor serves. `static` is the folder of the
-    built page; without it a plain text says so.
+    `status` returns the status. `request_stop` is called once the response to `POST /api/admin/stop` is sent; it must return at once.
+    `request_restart` returns the response to `POST /api/admin/restart`, once the successor serves. `static` is the folder of the built
+    page; without it a plain text says so.
     """
     router = Router(redirect_slashes=False)
     envelope = Envelope(Guard(router, access))

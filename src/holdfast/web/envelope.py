@@ -1,4 +1,4 @@
-"""Around every request: the headers each answer carries, the count of answers, and the boundary where an error becomes one."""
+"""Around every request: the headers of each response, the count of responses, and the boundary where an error becomes a response."""
 
 from collections import Counter
 
@@ -23,16 +23,16 @@ ALWAYS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 NO_STORE = (b"cache-control", b"no-store")
-# What a request may say before anything is known of who sends it.
+# Limits for a request before its sender is known.
 MAX_HEAD, MAX_HEADERS = 64 * 1024, 100
-# Headers whose meaning nobody could know if they came twice.
+# Headers that would be ambiguous if they came twice.
 SINGLE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"last-event-id")
 
 log = structlog.get_logger()
 
 
 class Envelope:
-    """The outermost layer. `answered` counts answers by status."""
+    """The outermost layer. `answered` counts responses by status."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -60,15 +60,15 @@ class Envelope:
             await self._app(scope, receive, dressed)
         except Gone:
             pass
-        except Exception as error:  # The boundary of a request: whatever it is, the client hears of it in one shape.
+        except Exception as error:  # The boundary of a request: every error reaches the client in one shape.
             if started:
-                log.error("an answer broke off", path=scope["path"], exc_info=error)
+                log.error("a response was cut short", path=scope["path"], exc_info=error)
                 raise
             await response_to(error)(scope, receive, dressed)
 
 
 class Guard:
-    """Hears only heads of a sensible size, answers only to our own names, and only to pages of our own."""
+    """Accepts only heads of a sensible size, our own host names, and requests from our own pages."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -96,7 +96,7 @@ async def _no_http(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         await send({"type": "websocket.close", "code": 1008})
         return
-    while True:  # lifespan: nothing of ours begins or ends with the web server.
+    while True:  # lifespan: nothing of ours starts or ends with the web server.
         message = await receive()
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":

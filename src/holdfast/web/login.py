@@ -33,7 +33,7 @@ class Login:
         yield command(
             "/api/login/codes",
             self.new_code,
-            "A fresh one-time code, for a holder of the token",
+            "A new one-time code; needs the token",
             {201: NewCode},
             refusals=(TokenNeeded,),
             inside=False,
@@ -48,13 +48,13 @@ class Login:
         return Response(204, headers=((b"set-cookie", cookie),))
 
     async def new_code(self, request: Request) -> ASGIApp:
-        """Not for a browser's cookie: a sign-in must not make others that outlive it."""
+        """Not with a browser's cookie: a sign-in must not create others that outlive it."""
         if request.grant is None or request.grant.sign_in is not None:
             raise TokenNeeded
         return json_response(201, NewCode(self._access.new_code(), int(CODE_LIFE_S)))
 
     async def logout(self, request: Request) -> ASGIApp:
-        """On record first: a sign-in that was ended stays so after a restart and in other processes."""
+        """Recorded first: a sign-in that ended stays ended after a restart and in other processes."""
         ended = self._access.sign_ins(request.headers)
         for sign_in in ended:
             await self._store.sign_out(sign_in.name, until=sign_in.until_s * 1000, now=self._access.now())

@@ -1,4 +1,4 @@
-"""Messages over HTTP: answered only once they are on disk (P1)."""
+"""Messages over HTTP: acknowledged only once they are on disk (P1)."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Figures for Prometheus, taken when they are asked for. The library is loaded with the first question: a start need not wait for it."""
+"""Metrics for Prometheus, collected on request. The library is loaded with the first request, so that a start need not wait for it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """`answered` is the count of answers by status, kept by the envelope, which sends them."""
+    """`answered` is the count of responses by status, kept by the envelope."""
 
     def __init__(self, gateway: Gateway, answered: Mapping[int, int]) -> None:
         self._gateway, self._answered = gateway, answered
@@ -24,18 +24,18 @@ class Metrics:
         gauges = (
             ("holdfast_sessions", "Sessions in the store.", counts.sessions),
             ("holdfast_inbox", "Accepted messages that no turn has taken yet.", counts.inbox),
-            ("holdfast_outbox", "Replies that are still to be delivered.", counts.outbox),
+            ("holdfast_outbox", "Replies that are not delivered yet.", counts.outbox),
             ("holdfast_running_turns", "Turns that run in any process on this store.", counts.running),
             ("holdfast_running_turns_here", "Turns that run in this process.", gateway.runner.running),
             ("holdfast_suspended_sessions", "Sessions whose next message starts a new one.", counts.suspended),
             ("holdfast_pending_sessions", "Sessions whose last turn was interrupted and not yet recovered.", counts.pending),
-            ("holdfast_safe_mode", "1 while nothing is resumed by itself after several crashes.", int(gateway.safe_mode)),
+            ("holdfast_safe_mode", "1 while nothing is resumed automatically after several crashes.", int(gateway.safe_mode)),
             ("holdfast_readers", "Open event streams.", gateway.feed.readers),
             ("holdfast_degraded", "1 while nothing can be stored.", int(gateway.store.degraded is not None)),
         )
         figures: list[Metric] = [GaugeMetricFamily(name, words, value=value) for name, words, value in gauges]
         counters: tuple[tuple[str, str, str, Mapping[Any, int]], ...] = (
-            ("holdfast_http_answers", "Answers to HTTP requests.", "status", self._answered),
+            ("holdfast_http_answers", "Responses to HTTP requests.", "status", self._answered),
             ("holdfast_turns", "Turns that ended in this process.", "outcome", gateway.tally.turns),
             ("holdfast_recoveries", "Decisions about interrupted turns.", "rule", gateway.tally.rules),
         )

@@ -1,4 +1,4 @@
-"""The machine-readable form of the API, made from the table of endpoints: what is served is what is described."""
+"""The OpenAPI document, made from the table of endpoints: what is served is what is described."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ PATH = "/api/openapi.json"
 REF = "#/components/schemas/{name}"
 ABOUT = (
     "A gateway for AI agents whose conversations hold. HEAD works wherever GET does, apart from the event stream. "
-    "Any request may be answered with 503 `too_many_connections` when the server has as many connections as it can serve. "
+    "Any request may get 503 `too_many_connections` when the server cannot serve more connections. "
     "Events, their names and their order are described in docs/http-api.md."
 )
 

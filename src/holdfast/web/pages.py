@@ -1,5 +1,5 @@
-"""The built page. Its files are read once at the start: only what was there then is served, whatever a path says, and an upgrade of the
-files under a running process does not tear the page apart."""
+"""The built page. Its files are read once at the start: only those files are served, whatever a path says, and an upgrade of the files
+under a running process does not mix two versions of the page."""
 
 import hashlib
 import re
@@ -13,11 +13,11 @@ from holdfast.web.errors import NoSuchPath, WrongMethod
 from holdfast.web.responses import Header, Response, text_response
 
 INDEX = "index.html"
-# Compressed copies that the builder leaves next to a file, the smallest first.
+# Compressed copies that the build puts next to a file, smallest first.
 _CODINGS = {".br": b"br", ".gz": b"gzip"}
-# The builder names these by their content: they never change.
+# The build names these by their content: they never change.
 _HASHED = re.compile(r"assets/.+-[A-Za-z0-9_-]{8,}\.[a-z0-9]+")
-# Our own table: the system's would be read from files at the start, and differs from machine to machine.
+# Our own table: the system's is read from files and differs between machines.
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -101,7 +101,7 @@ def _form(name: str, coding: bytes, content: bytes) -> Form:
 
 
 def _accepted(forms: tuple[Form, ...], accepts: bytes) -> Form:
-    """The first form whose coding the client takes. The last is the file as it is, which everyone takes."""
+    """The first form whose coding the client accepts. The last is the uncompressed file, which every client accepts."""
     taken = {coding.strip() for coding, _, rank in (part.lower().partition(b";") for part in accepts.split(b",")) if not _refused(rank)}
     return next((form for form in forms if form.coding in taken), forms[-1])
 

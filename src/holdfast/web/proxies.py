@@ -1,4 +1,4 @@
-"""Behind a reverse proxy: a request from one of our own proxies is put into the form it had when it reached the first of them."""
+"""Behind a reverse proxy: restores the form that a request had when it reached the first of our proxies."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -9,7 +9,7 @@ FOR, PROTO, HOST = b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"
 
 
 class Proxies:
-    """`trusted` are the addresses of our proxies. From anybody else these headers mean nothing."""
+    """`trusted` are the addresses of our proxies. From anyone else these headers are ignored."""
 
     def __init__(self, app: ASGIApp, trusted: tuple[Network, ...]) -> None:
         self._app, self._trusted = app, trusted
@@ -28,7 +28,7 @@ def _before(scope: Scope, peer: str, trusted: tuple[Network, ...]) -> Scope:
         if name in said:
             said[name] += value.decode("latin-1").split(",")
     changed = {**scope, "client": (forwarding.client(peer, ",".join(said[FOR]), trusted), 0)}
-    # The last one is the word of the proxy that is nearest to us.
+    # The last value comes from the proxy nearest to us.
     if said[PROTO] and (scheme := said[PROTO][-1].strip().lower()) in ("http", "https"):
         changed["scheme"] = scheme
     if said[HOST] and (host := said[HOST][-1].strip()):

@@ -1,4 +1,4 @@
-"""Answers to what an agent asked. A late one is told so."""
+"""Answers to the questions of agents. A late answer is refused."""
 
 from collections.abc import Iterable
 

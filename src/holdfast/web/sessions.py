@@ -1,4 +1,4 @@
-"""Sessions over HTTP: make, list, read, change; stop the turn that runs; leave a conversation and come back to it."""
+"""Sessions over HTTP: create, list, read, change and delete them; stop a turn; leave a conversation and go back to it."""
 
 from collections.abc import Iterable
 
