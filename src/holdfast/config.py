@@ -24,14 +24,12 @@ TOKEN = "token"
 FILE = "config.toml"
 LOG = "holdfast.log"
 DEFAULT = "default"
-# What a stop may take behind the drain where nobody sets a deadline, and the least it needs where somebody does.
+# What a stop may take after the drain if no deadline is set, and the least it needs if one is.
 CLOSING_S, LEAST_CLOSING_S = 30.0, 8.0
-
-MAY_BE_ZERO = ("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s", "retention_days", "retention_max_mb")
 
 
 class BadConfig(Refused):
-    """What the operator must fix; the exit code is 78."""
+    """The operator must fix something; the exit code is 78."""
 
     code = "bad_config"
 
@@ -67,12 +65,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_level: str = "info"
 
 
-# The home folder says where the file lies, so it cannot stand in it.
+# The file is in the home folder, so it cannot say where that is.
 SETTINGS = tuple(name for name in Config.__struct_fields__ if name != "home")
 
 
 def home_folder(environment: Mapping[str, str], home: str | None = None) -> Path:
-    """Where everything of one Holdfast lies. The command line wins, then HOLDFAST_HOME."""
+    """The folder with everything of one Holdfast. The command line wins, then HOLDFAST_HOME."""
     return Path(home or environment.get("HOLDFAST_HOME") or Path(environment.get("HOME", ".")) / ".holdfast").expanduser().absolute()
 
 
@@ -84,7 +82,7 @@ def load(environment: Mapping[str, str], *, home: str | None = None, overrides: 
 def explain(
     environment: Mapping[str, str], *, home: str | None = None, overrides: Mapping[str, Any] | None = None
 ) -> tuple[Config, dict[str, str]]:
-    """As `load`, with where each setting came from. A variable that is set but empty counts as not set."""
+    """As `load`, with the source of each setting. An empty variable counts as not set."""
     place = home_folder(environment, home)
     values: dict[str, Any] = _from_file(place / FILE)
     sources = dict.fromkeys(values, FILE)
@@ -101,7 +99,7 @@ def explain(
     try:
         config = msgspec.convert(values, Config, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
-        raise _not_right(error, values, sources) from error
+        raise _wrong_type(error, values, sources) from error
     sources = {name: sources.get(name, DEFAULT) for name in Config.__struct_fields__}
     return _checked(config, sources), sources
 
@@ -116,22 +114,22 @@ def _pairs(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-# Settings that are more than one value are written as one line in a variable.
+# How a setting with several values is written in a variable.
 _FROM_TEXT: dict[str, Callable[[str], Any]] = {"allowed_hosts": _list, "trusted_proxies": _list, "home_channels": _list, "resets": _pairs}
 
 
 def stop_deadline_s(config: Config) -> float:
-    """Within this a stop is over, whatever hangs. A supervisor that kills says so in `stop_timeout_s`."""
+    """A stop ends within this, whatever hangs. `stop_timeout_s` leaves a supervisor that kills enough room."""
     return config.stop_timeout_s or config.drain_timeout_s + CLOSING_S
 
 
 def drain_window_s(config: Config) -> float:
-    """How long running turns may continue when a stop is asked for: it always ends before the deadline of the stop."""
+    """How long running turns may continue during a stop; always less than the deadline of the stop."""
     return max(0.0, min(config.drain_timeout_s, stop_deadline_s(config) - LEAST_CLOSING_S))
 
 
 def public_origin(config: Config) -> str | None:
-    """What `public_url` says, as browsers write the origin of a page."""
+    """`public_url`, as browsers write the origin of a page."""
     return forwarding.origin(config.public_url) if config.public_url else None
 
 
@@ -140,15 +138,12 @@ def trusted_networks(config: Config) -> tuple[forwarding.Network, ...]:
 
 
 def reset_policies(config: Config) -> dict[str, Policy]:
-    """What `resets` says, by `default`, platform, or platform.chat_type."""
-    try:
-        return {name: policy(text) for name, text in config.resets.items()}
-    except BadInput as error:
-        raise BadConfig(f"Invalid resets: {error}") from error
+    """`resets`, by `default`, platform, or platform.chat_type."""
+    return {name: policy(text) for name, text in config.resets.items()}
 
 
-def _not_right(error: msgspec.ValidationError, values: dict[str, Any], sources: dict[str, str]) -> BadConfig:
-    """The checker names a place ("Expected `int`, got `str` - at `$.port`"); people want the setting, its value and who set it."""
+def _wrong_type(error: msgspec.ValidationError, values: dict[str, Any], sources: dict[str, str]) -> BadConfig:
+    """The checker names a path ("Expected `int`, got `str` - at `$.port`"); people want the setting, its value and its source."""
     wrong, _, place = str(error).partition(" - at `$.")
     name = place.rstrip("`").split("[")[0]
     if name not in values:
@@ -195,59 +190,51 @@ def _path(kind: type, value: Any) -> Any:
 
 
 def _checked(config: Config, sources: dict[str, str]) -> Config:
+    def wrong(name: str, why: str) -> BadConfig:
+        return _invalid(name, getattr(config, name), sources[name], why)
+
     if not 0 <= config.port <= 65535:
-        raise _invalid("port", config.port, sources["port"], f"It must be {_PORTS}.")
+        raise wrong("port", f"It must be {_PORTS}.")
     if config.host not in LOOPBACK and not config.allowed_hosts and not config.public_url:
         raise BadConfig(
             f"Other machines can reach host {config.host}. List the host names to accept in allowed_hosts, or set public_url, or use"
             " 127.0.0.1."
         )
-    for name, check in (("public_url", lambda: public_origin(config)), ("trusted_proxies", lambda: trusted_networks(config))):
+    for name, check in _PARSED.items():
         try:
-            check()
+            check(config)
         except BadInput as error:
             raise BadConfig(f"Invalid {name}: {error}") from error
-    for name in (
-        "turn_idle_timeout_s",
-        "drain_timeout_s",
-        "stop_timeout_s",
-        "max_waiting",
-        "resumes_at_once",
-        "crash_window_s",
-        "keep_streams_s",
-        "undo_delete_s",
-        "max_upload_mb",
-        "retention_days",
-        "retention_max_mb",
-    ):
-        least = 0 if name in MAY_BE_ZERO else 1
+    for name, least in _LEAST.items():
         if not least <= getattr(config, name) < math.inf:
-            raise BadConfig(f"Invalid {name} {getattr(config, name)}: it must be a number of at least {least}.")
+            raise wrong(name, f"It must be a number of at least {least}.")
+    for name, choices in _CHOICES.items():
+        if getattr(config, name) not in choices:
+            raise wrong(name, f"It must be {', '.join(choices[:-1])} or {choices[-1]}.")
     if math.isnan(config.resume_window_s):
-        raise BadConfig("Invalid resume_window_s: it must be a number of seconds; 0 means never, -1 means no limit.")
+        raise wrong("resume_window_s", "It must be a number of seconds; 0 means never, -1 means no limit.")
     if config.stuck_after < STUCK_AFTER:
-        raise BadConfig(
-            f"Invalid stuck_after {config.stuck_after}: it must be at least {STUCK_AFTER}, because nothing is suspended without a trial."
-        )
-    if config.crash_policy not in ("resume", "suspend"):
-        raise BadConfig(f"Invalid crash_policy {config.crash_policy!r}: use resume or suspend.")
-    reset_policies(config)
-    for channel in config.home_channels:
-        try:
-            keys.parse(channel)
-        except BadInput as error:
-            raise BadConfig(f"Invalid home_channels: {error}") from error
+        raise wrong("stuck_after", f"It must be at least {STUCK_AFTER}, because nothing is suspended without a trial.")
     if not config.profile:
         raise BadConfig("Invalid profile: it is empty, but a part of every session key. Leave it out to use main.")
-    if config.log_format not in ("text", "json"):
-        raise BadConfig(f"Invalid log_format {config.log_format!r}: use text or json.")
-    if config.log_level not in ("debug", "info", "warning", "error"):
-        raise BadConfig(f"Invalid log_level {config.log_level!r}: use debug, info, warning or error.")
     return config
 
 
+_LEAST = {
+    **dict.fromkeys(("turn_idle_timeout_s", "max_waiting", "resumes_at_once", "keep_streams_s", "max_upload_mb"), 1),
+    **dict.fromkeys(("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s", "retention_days", "retention_max_mb"), 0),
+}
+_CHOICES = {"crash_policy": ("resume", "suspend"), "log_format": ("text", "json"), "log_level": ("debug", "info", "warning", "error")}
+_PARSED: dict[str, Callable[[Config], object]] = {
+    "public_url": public_origin,
+    "trusted_proxies": trusted_networks,
+    "resets": reset_policies,
+    "home_channels": lambda config: [keys.parse(channel) for channel in config.home_channels],
+}
+
+
 def prepare_home(home: Path) -> None:
-    """The home folder, ours alone. Says what to do where it cannot be."""
+    """Makes the home folder, for this user alone. Raises `BadConfig` with what to do."""
     if _belongs_to_others(home):
         raise BadConfig(f"Other programs use {home}, and Holdfast needs a home folder of its own. Choose {home / 'holdfast'}, for example.")
     try:
@@ -261,7 +248,7 @@ def prepare_home(home: Path) -> None:
 
 
 def _belongs_to_others(home: Path) -> bool:
-    """A root, a shared place such as /tmp, or the user's own folder: closing it to everyone else would do harm."""
+    """A root, a shared folder such as /tmp, or the user's own: closing it to others would do harm."""
     try:
         return home == home.parent or bool(home.stat().st_mode & stat.S_ISVTX) or home.samefile(Path.home())
     except (OSError, RuntimeError):
@@ -278,7 +265,7 @@ def read_token(home: Path) -> str | None:
 
 
 def make_token(home: Path) -> str:
-    """A new token of 32 random bytes, in place of any older one."""
+    """A new token of 32 random bytes, which replaces an older one."""
     token = secrets.token_urlsafe(32)
     files.replace(home / TOKEN, token + "\n")
     return token

@@ -36,13 +36,14 @@ from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.locks import OwnerLock, OwnerLocks
 from holdfast.ports.owners import Owner
-from holdfast.process import cleanup, handover, logs, stop_requests, system
+from holdfast.process import cleanup, logs, stop_requests, system
 from holdfast.process import place as places
 from holdfast.process.console import Console
 from holdfast.process.deadline import Deadline
 from holdfast.process.foreground import Foreground
-from holdfast.process.handover import Inheritance, Predecessor
+from holdfast.process.handover import Inheritance
 from holdfast.process.place import Place
+from holdfast.process.predecessor import Predecessor, inherited
 from holdfast.process.restart_note import RestartNote
 from holdfast.process.restart_requests import RestartRequests
 from holdfast.process.restarting import Restarting
@@ -83,8 +84,7 @@ def serve(config: Config, *, lock: OwnerLock | None, as_typed: Callable[[str], s
 
 
 def _serve_and_stay(config: Config, lock: OwnerLock | None, console: Console) -> int:
-    inherited = handover.inherited(os.environ)
-    predecessor = handover.Predecessor(inherited) if inherited else None
+    predecessor = _predecessor()
     stop_requests.end_at_once_when_signalled(config.home)
     try:
         left = _run_loop(_serve(config, lock, predecessor, console))
@@ -103,8 +103,13 @@ def _serve_and_stay(config: Config, lock: OwnerLock | None, console: Console) ->
 
 def decline(why: str) -> None:
     """Tells the process that wanted this one as its successor why it cannot be."""
-    if inherited := handover.inherited(os.environ):
-        handover.Predecessor(inherited).failed(why)
+    if predecessor := _predecessor():
+        predecessor.failed(why)
+
+
+def _predecessor() -> Predecessor | None:
+    found = inherited(os.environ)
+    return Predecessor(found) if found else None
 
 
 def _run_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -117,12 +122,12 @@ def _run_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _serve(config: Config, lock: OwnerLock | None, predecessor: Predecessor | None, console: Console) -> Foreground | int:
-    inherited = predecessor.inherited if predecessor else None
-    if inherited is not None:
-        check_predecessor(inherited.schema)
+    handed = predecessor.inherited if predecessor else None
+    if handed is not None:
+        check_predecessor(handed.schema)
     async with AsyncExitStack() as closing:
-        this = _this_process(config, lock, inherited, closing)
-        place = places.take(config, inherited, closing)
+        this = _this_process(config, lock, handed, closing)
+        place = places.take(config, handed, closing)
         # The file is the predecessor's until this process serves.
         opening = StatusReport(this, url=address(place.listener), public_url=public_origin(config), file_is_ours=predecessor is None)
         opening.show(GatewayState.STARTING)
@@ -133,9 +138,9 @@ async def _serve(config: Config, lock: OwnerLock | None, predecessor: Predecesso
             raise
 
 
-def _this_process(config: Config, lock: OwnerLock | None, inherited: Inheritance | None, closing: AsyncExitStack) -> ThisProcess:
+def _this_process(config: Config, lock: OwnerLock | None, handed: Inheritance | None, closing: AsyncExitStack) -> ThisProcess:
     process, clock = processes.this_process(), system.SystemClock()
-    lock = lock or OwnerLock(config.home, system.RandomIds().new("o"), process, after=inherited.owner if inherited else None)
+    lock = lock or OwnerLock(config.home, system.RandomIds().new("o"), process, after=handed.owner if handed else None)
     closing.callback(lock.release)
     return ThisProcess(
         home=config.home,
@@ -174,23 +179,14 @@ async def _build_and_run(
     )
     access = await _make_access(config, this, store, place)
     blobs = Blobs(folder=Folder(config.home / FOLDER), rows=store, clock=this.clock, ids=system.RandomIds())
-    app = build_app(
-        gateway,
-        blobs=blobs,
-        max_upload_bytes=int(config.max_upload_mb * 1_000_000),
-        access=access,
-        status=status.status,
-        request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
-        request_restart=restart_requests.by_operator,
-        trusted_proxies=trusted_networks(config),
-    )
-    server = Server(app, place.listener, most=most_connections(system.raise_file_limit()))
+    server = _make_server(config, place, gateway, blobs, access, status, stops, restart_requests)
     restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
     serving = ServingProcess(this, place, gateway, server, deadline, stops, status, restarting, predecessor)
 
     def say_where() -> None:
-        code = access.new_code() if this.supervisor.kind is Kind.PLAIN else None  # What a supervisor keeps is read by others, too.
-        console.serving(public_origin(config) or status.url, config.home, config.home / LOG, code=code)
+        if predecessor is None:  # What a supervisor keeps is read by others, too, so it gets no code.
+            code = access.new_code() if this.supervisor.kind is Kind.PLAIN else None
+            console.serving(public_origin(config) or status.url, config.home, config.home / LOG, code=code)
 
     wakeups.listen(gateway.hint)
     closing.callback(store.subscribe(wakeups.send))
@@ -198,7 +194,7 @@ async def _build_and_run(
     gateway.subscribe(lambda state: console.moved(state, answers=gateway.runner.running, window_s=drain_window_s(config)))
     this.tasks.spawn(_know_peers(store, this.locks, wakeups), name="peers")
     this.tasks.spawn(blobs.keep(), name="blobs")
-    left = await serving.run(on_serving=say_where if predecessor is None else lambda: None, on_hup=restart_requests.by_service)
+    left = await serving.run(on_serving=say_where, on_hup=restart_requests.by_service)
     if not stops.ending.succeeded:
         await _say_how_it_ended(config, console, gateway)
     return left
@@ -229,6 +225,29 @@ def _make_gateway(
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
         on_step=deadline.at_step,
     )
+
+
+def _make_server(
+    config: Config,
+    place: Place,
+    gateway: Gateway,
+    blobs: Blobs,
+    access: Access,
+    status: StatusReport,
+    stops: StopRequests,
+    restart_requests: RestartRequests,
+) -> Server:
+    app = build_app(
+        gateway,
+        blobs=blobs,
+        max_upload_bytes=int(config.max_upload_mb * 1_000_000),
+        access=access,
+        status=status.status,
+        request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
+        request_restart=restart_requests.by_operator,
+        trusted_proxies=trusted_networks(config),
+    )
+    return Server(app, place.listener, most=most_connections(system.raise_file_limit()))
 
 
 async def _make_access(config: Config, this: ThisProcess, store: SqliteStore, place: Place) -> Access:

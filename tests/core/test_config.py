@@ -68,7 +68,7 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("home = '/elsewhere'", "home in"),
         ("port = ", "not valid TOML"),
         ("allowed_hosts = [1]", 'Invalid allowed_hosts [1] (from config.toml). It must be a list of texts, for example ["one", "two"].'),
-        ("max_waiting = 0", "Invalid max_waiting 0"),
+        ("max_waiting = 0", "Invalid max_waiting 0 (from config.toml). It must be a number of at least 1."),
         ("turn_idle_timeout_s = nan", "Invalid turn_idle_timeout_s nan"),
         ("keep_streams_s = inf", "Invalid keep_streams_s inf"),
         ("drain_timeout_s = -1", "Invalid drain_timeout_s -1"),
@@ -76,8 +76,8 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("stop_timeout_s = inf", "Invalid stop_timeout_s inf"),
         ("profile = ''", "Invalid profile: it is empty"),
         ("crash_window_s = -1", "Invalid crash_window_s -1"),
-        ("resume_window_s = nan", "Invalid resume_window_s: it must be a number"),
-        ("crash_policy = 'ignore'", "Invalid crash_policy 'ignore': use resume or suspend"),
+        ("resume_window_s = nan", "Invalid resume_window_s nan (from config.toml)."),
+        ("crash_policy = 'ignore'", "Invalid crash_policy 'ignore' (from config.toml). It must be resume or suspend."),
         ("auto_resume = 'perhaps'", "Invalid auto_resume 'perhaps' (from config.toml). It must be true or false."),
         ("resets = 'idle 60'", "Invalid resets 'idle 60' (from config.toml). It must be a table"),
         ("[resets]\ndefault = 'idle 0'", "'idle 0' is not a reset policy"),
@@ -93,7 +93,7 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
             "trusted_proxies = ['nginx']",
             "Invalid trusted_proxies: 'nginx' is neither an address nor a network, such as 127.0.0.1 or 10.0.0.0/8.",
         ),
-        ("undo_delete_s = -1", "Invalid undo_delete_s -1.0: it must be a number of at least 0."),
+        ("undo_delete_s = -1", "Invalid undo_delete_s -1.0 (from config.toml). It must be a number of at least 0."),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, text: str, said: str) -> None:

@@ -22,7 +22,7 @@ from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
 from holdfast.gateway import hand_over
 from holdfast.ports.agents import AgentRequest, TurnFace
-from holdfast.process import handover, place, supervisor, watchdog
+from holdfast.process import handover, place, predecessor, supervisor, watchdog
 from holdfast.store.sqlite.connection import SCHEMA_VERSION
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "30"))
@@ -142,8 +142,12 @@ if __name__ == "__main__":
         (place, "SCHEMA_VERSION", int(os.environ.get("OFFERED_SCHEMA", SCHEMA_VERSION))),
         (handover, "SERVING_S", PATIENCE_S),
         (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
-        (handover.Predecessor, "ready", stumbling(handover.Predecessor.ready, before="loaded", meanwhile="ready", after="told-to-go")),
-        (handover.Predecessor, "serving", stumbling(handover.Predecessor.serving, before="about-to-serve", after="serving")),
+        (
+            predecessor.Predecessor,
+            "ready",
+            stumbling(predecessor.Predecessor.ready, before="loaded", meanwhile="ready", after="told-to-go"),
+        ),
+        (predecessor.Predecessor, "serving", stumbling(predecessor.Predecessor.serving, before="about-to-serve", after="serving")),
         (hand_over.HandOver, "give_way", stumbling(hand_over.HandOver.give_way, before="letting-go", after="let-go")),
         (supervisor.Supervisor, "replaced_by", stumbling_at_once(supervisor.Supervisor.replaced_by, before="heard-serving")),
     ):

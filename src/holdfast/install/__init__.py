@@ -1,1 +1,1 @@
-"""Living as a service of the operating system."""
+"""Running as a service of the operating system."""

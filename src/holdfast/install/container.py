@@ -12,10 +12,10 @@ WHY_DOWN = {
 
 
 def held_down(status: Mapping[str, Any] | None, *, restart_noted: bool) -> str | None:
-    """Why it stays down; None where it comes up. `status` is status.json, if there is one that can be read.
+    """Why it stays down; None if it comes up. `status` is status.json, if it can be read.
 
-    Every other state means that it was cut: by a kill, by the end of its container, in the middle of a drain. A restart without hand-over
-    ends by the way of a stop and persists `stopped` too; the restart note tells the two apart.
+    Every other state means that it was interrupted: by a kill, by the end of its container, in the middle of a drain. A restart without a
+    hand-over ends like a stop and leaves `stopped` too; the restart note tells the two apart.
     """
     if status is None or restart_noted or lifecycle.comes_back(state := str(status.get("gateway_state"))):
         return None

@@ -10,17 +10,17 @@ import msgspec
 from holdfast.core.errors import Refused
 
 NAME = "holdfast"
-# A stop that is not over by then ends itself and says what hung; its supervisor kills it this much later, so the two never disagree.
+# A stop that takes longer ends itself and says what hung; its supervisor kills it this much later, so the two never disagree.
 MARGIN_S = 15
-# What a stop needs besides the drain: turns are let go, replies are recorded, the store is closed.
+# What a stop needs after the drain: agents end, replies are recorded, the store is closed.
 CLOSING_S = 45
 WATCHDOG_S = 60
-# How long a start may take: a large database that is brought up to date needs its time.
+# How long a start may take: upgrading a large database takes a while.
 START_S = 90
-# Between an end and the next start. Crash loops are the gateway's own business: a supervisor never gives up.
+# Between an exit and the next start. The gateway slows crash loops down itself; a supervisor never gives up.
 PAUSE_S = 1
 
-# Says who starts the process again, where that cannot be seen otherwise: it then ends with 75 and nobody else takes its place.
+# Tells the process that a supervisor restarts it, if it cannot see that otherwise: for a restart it exits with 75.
 SUPERVISOR = "HOLDFAST_SUPERVISOR"
 STOP_TIMEOUT = "HOLDFAST_STOP_TIMEOUT_S"
 
@@ -45,7 +45,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What its process finds in its environment besides what every process finds there."""
+        """What its process finds in its environment in addition to what every process finds there."""
         return {**self.environment, STOP_TIMEOUT: str(self.stop_timeout_s)}
 
 
@@ -103,5 +103,5 @@ def search_path(path: str) -> str:
 
 
 def left_behind(environment: Mapping[str, str], known: Sequence[str]) -> list[str]:
-    """Variables of ours that are set here and do not reach the service, so that nobody wonders why it has other settings."""
+    """Our variables that are set here and do not reach the service, to explain why its settings differ."""
     return sorted(name for name in known if environment.get(name))

@@ -1,7 +1,7 @@
 """`python -m holdfast.install.entry`: what a container starts. It becomes `holdfast serve`, or waits while it is to stay down.
 
-A container that ended would only be started again by its supervisor, so one that is to stay down does not end: it waits. `holdfast
-service start` takes the stop back, and it goes on by itself.
+A container that ended would only be restarted by its supervisor, so one that is to stay down does not end: it waits. `holdfast service
+start` takes the stop back, and the container continues.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def main() -> int:
     why = look(home)
     if why is not None and not wait(home, why):
         return 0
-    # The same process goes on: as process 1 of its container it gets the container's signals itself.
+    # The same process continues: as process 1 of its container it gets the container's signals itself.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", "--home", str(home), "serve"])
 
 
@@ -36,15 +36,15 @@ def look(home: Path) -> str | None:
 
 
 def wait(home: Path, why: str) -> bool:
-    """Until the stop is taken back; False when the container is to end instead."""
+    """Waits until the stop is taken back; False if the container is to end instead."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(os.open(home / WAITING, os.O_CREAT | os.O_RDWR, 0o600), "w") as lock:
         print(f"holdfast: The gateway of {home} does not start: {why}. `holdfast service start` starts it.", file=sys.stderr, flush=True)
-        # Blocked, they are kept for us even in process 1, which otherwise never sees what it does not handle.
+        # Blocked signals are kept even for process 1, which otherwise never sees a signal that it does not handle.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
         try:
             while look(home) is not None:
-                with contextlib.suppress(BlockingIOError):  # Held for a moment by one who looks, or by another container.
+                with contextlib.suppress(BlockingIOError):  # Held for a moment by a process that looks, or by another container.
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if signal.sigtimedwait(ENDS, LOOK_S) is not None:
                     return False

@@ -1,4 +1,4 @@
-"""One installed systemd service: written, started, looked at, removed. Says nothing to anyone; what it found is returned or raised."""
+"""One installed systemd service: written, started, checked, removed. Prints nothing; what it finds is returned or raised."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ TAIL = 15
 
 
 class Gateway(NamedTuple):
-    """What is known of the gateway of a home folder: its status file, whether its process lives, whether it answers over HTTP."""
+    """What is known about the gateway of a home folder: its status file, whether its process is alive, whether it answers over HTTP."""
 
     status: Status | None
     lives: bool
@@ -30,7 +30,7 @@ class Gateway(NamedTuple):
 
 
 class Failed(HoldfastError):
-    """`tail` is what the journal says of it."""
+    """`tail`: the last lines of its journal."""
 
     code = "service_failed"
 
@@ -97,7 +97,7 @@ class Installation:
         return self._gateway(Path(home))
 
     def install(self, service: Service) -> Shown:
-        """Writes, enables and starts it, and waits until it is up. One that is up already and would change is restarted."""
+        """Writes, enables and starts it, and waits until it is up. If it is up already and changes, it is restarted."""
         found = self.described
         if found is not None and found.home != service.home:
             raise Taken(self.name, found.home)
@@ -111,7 +111,7 @@ class Installation:
         return self.start("restart" if before.is_up and changed else "start", service.home, on_failure=self._put_to_rest)
 
     def start(self, how: str, home: str, on_failure: Callable[[], str] | None = None) -> Shown:
-        """Starts it and waits until it is up. `how` is systemctl's word. Raises `Failed` with what systemd and the journal say."""
+        """Starts it and waits until it is up. `how`: systemctl's name for it. Raises `Failed` with what systemd and the journal say."""
         self.systemctl.run("reset-failed", f"{self.name}.service")
         answer = self.systemctl.run(how, f"{self.name}.service")
         missing = self._wait_until_up(home, UP_S if answer.code == 0 else 0.0)
@@ -141,7 +141,7 @@ class Installation:
         return self.systemctl.run("stop", f"{self.name}.service")
 
     def uninstall(self) -> None:
-        """Stops it, and forgets that it was there. The home folder stays."""
+        """Stops and removes it. The home folder stays."""
         self.require()
         self._must("stop", f"{self.name}.service")
         self._must("disable", f"{self.name}.service")
@@ -162,7 +162,7 @@ class Installation:
         return not_up(self.shown(), gateway.status, lives=gateway.lives, answers=gateway.answers)
 
     def _put_to_rest(self) -> str:
-        """A service that never came up must not go on trying in the dark, nor at the next start of the machine."""
+        """A service that never came up must not keep trying unseen, nor start with the machine."""
         self.stop()
         self.systemctl.run("disable", f"{self.name}.service")
         return (

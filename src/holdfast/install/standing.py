@@ -1,4 +1,4 @@
-"""Judgements about an installed service: whether its unit is still right, and whether it came up. Looks at nothing itself."""
+"""Decides whether the unit of an installed service is still right, and whether the service is up. Reads nothing itself."""
 
 import msgspec
 
@@ -36,8 +36,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stale(text: str, described: Service | None, wanted: Service | None, *, python_exists: bool, home_exists: bool) -> list[str]:
-    """What is wrong with an installed unit, each with what to do; nothing when it is what this version would write. `wanted` is None
-    where nobody knows what that is, because the settings cannot be read.
+    """What is wrong with an installed unit, each with what to do; empty if it is what this version would write. `wanted` is None if that is
+    not known, because the settings cannot be read.
     """
     if described is None:
         return [f"It was not written by this version of Holdfast, so it cannot be checked. {INSTALL_AGAIN}"]
@@ -58,7 +58,7 @@ def stale(text: str, described: Service | None, wanted: Service | None, *, pytho
 
 
 def not_up(shown: Shown, status: Status | None, *, lives: bool, answers: bool) -> str | None:
-    """What is missing until the service can be said to be up; None when everything fits together."""
+    """What is missing until the service is up; None if it is."""
     if not shown.is_up:
         return f"the service is {shown.active} ({explained(shown)})"
     if not shown.main_pid:

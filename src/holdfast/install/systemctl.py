@@ -1,4 +1,4 @@
-"""Speaks with systemd through its own commands, for one scope: the user's manager or the machine's."""
+"""Talks to systemd through its commands, for one scope: the user's manager or the machine's."""
 
 import contextlib
 import os
@@ -30,8 +30,8 @@ class NoSystemd(Refused):
 
     def __init__(self) -> None:
         super().__init__(
-            "No systemd runs on this machine, so it cannot look after a service here; in a container that is usual. Let what starts things "
-            "here run `holdfast serve`, and start it again when it ends with exit code 75 or is killed; docs/service.md has examples."
+            "No systemd runs on this machine (as usual in a container), so no service can be installed. Let whatever starts programs here "
+            "run `holdfast serve`, and restart it when it exits with code 75 or is killed; docs/service.md has examples."
         )
 
 
@@ -110,7 +110,7 @@ class Systemctl:
         )
 
     def journal_command(self, name: str, *words: str) -> list[str]:
-        """`--user-unit` finds it also where the user has no journal file of his own."""
+        """`--user-unit` finds it even if the user has no journal file."""
         unit = "--user-unit" if self.scope is Scope.USER else "--unit"
         return ["journalctl", "--no-pager", f"{unit}={name}.service", *words]
 

@@ -28,11 +28,11 @@ def unit(service: Service) -> str:
         "StartLimitIntervalSec=0",
         "",
         "[Service]",
-        # The main process says when it serves, when it lives and who takes its place; nobody else is believed.
+        # The main process says that it serves, that it is alive and which process takes over; systemd believes no other.
         "Type=notify",
         "NotifyAccess=main",
         f"ExecStart={command_line(service.command)}",
-        # A hand-over: the next process takes everything over, and no turn is cut.
+        # A hand-over: the next process takes over, and no turn is interrupted.
         "ExecReload=/bin/kill -HUP $MAINPID",
         *((f"User={_percent(service.user)}",) if service.user else ()),
         f"WorkingDirectory=-{_percent(service.folder)}",

@@ -1,1 +1,1 @@
-"""What one process is: its home, its locks, its status, its clock."""
+"""One process: how it starts, serves, hands over, is asked to stop, and ends."""

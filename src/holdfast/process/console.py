@@ -1,4 +1,4 @@
-"""What a person sees in the terminal where the gateway runs: where it serves, and how it ended. Everything else is in the log."""
+"""What a person sees in the terminal where the gateway runs: its address, and how it ended. Everything else is in the log."""
 
 import os
 import shutil
@@ -12,14 +12,14 @@ from holdfast.core.lifecycle import GatewayState
 
 
 class Console:
-    """`watched`: a person sits at this terminal, and no supervisor keeps what is printed. `as_typed` puts hints as they are typed there."""
+    """`watched`: a person is at this terminal, and no supervisor stores what is printed. `as_typed` puts hints as they are typed there."""
 
     def __init__(self, *, watched: bool, as_typed: Callable[[str], str]) -> None:
         self.watched, self._as_typed = watched, as_typed
         self._draining = False
 
     def serving(self, url: str, home: Path, log: Path, *, code: str | None) -> None:
-        """`code` signs one browser in; none where others may read what is printed."""
+        """`code` signs one browser in; None if others may read what is printed."""
         self._print(f"Holdfast {__version__} serves the demo agent. Try to break it.\n")
         if code:
             self._print(f"  open  {url}/#code={code}")
@@ -51,7 +51,7 @@ class Console:
             self._tell("Holdfast stopped because a part of it failed. No accepted message is lost; `holdfast logs` shows what failed.")
 
     def _tell(self, sentence: str) -> None:
-        """At a terminal in whole words, and over the ^C that it shows."""
+        """At a terminal it is wrapped between words, and written over the ^C that the terminal shows."""
         text = self._as_typed(sentence)
         if sys.stderr.isatty():
             text = "\r" + sentences.fold(text, shutil.get_terminal_size().columns)
@@ -62,7 +62,7 @@ class Console:
 
 
 def end(*, answers: int, messages: int, resumes: bool) -> str:
-    """`answers` were interrupted by the stop, `messages` wait for theirs. `resumes`: interrupted answers continue by themselves."""
+    """`answers` were interrupted, `messages` wait for an answer. `resumes`: interrupted answers continue automatically."""
     continued = f"{answers} {'answer continues' if answers == 1 else 'answers continue'}" if answers and resumes else ""
     answered = f"{messages} {'message is' if messages == 1 else 'messages are'} answered" if messages else ""
     told = [f"{' and '.join(part for part in (continued, answered) if part)} at the next start."] if continued or answered else []

@@ -5,8 +5,8 @@ import time
 
 
 class Deadline:
-    """`step`: what the stop is doing now, named if that is what hangs. `forced`: somebody wants the process to end now, so no step is to
-    blame.
+    """`step`: what the stop is doing now, so that a step that hangs can be named. `forced`: a person wants the process to end now, and no
+    step is to blame.
     """
 
     def __init__(self) -> None:

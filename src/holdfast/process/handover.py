@@ -1,19 +1,20 @@
-"""Hand-over: a new process starts next to the old one, proves itself, and takes its place. No turn is interrupted, no connection refused.
+"""Hand-over, the old process's side: a new process starts next to it, proves itself, and takes over. No turn is interrupted and no
+connection is refused. `predecessor` is the other side.
 
 The two talk in lines of JSON over a socket of their own:
 
-    new: {"ready": {"process", "version"}}                 it has loaded code and settings, opened the store, and could serve
+    new: {"ready": {"process", "version"}}              it has loaded code and settings, opened the store, and could serve
     old: {"go": true}                                   the old one starts no more turns and sends no more replies
-    new: {"serving": true}                              it serves; the old one lets go of lock and listener
+    new: {"serving": true}                              it serves; the old one closes its lock and listener
     old: {"announced": true}                            the service manager knows the new main process
 
-Who serves is never decided by a timer. Until "serving" has been said the old one serves, and may give the new one up: then it first shuts
-the door, so that the new one can say nothing more, and reads what was said before; "serving" in there counts. Only a new one that has not
-said it is killed. The new one waits for its "go" as long as it takes. When the wire breaks, the old one is dying: once its lock is free
-the serving lock is the new one's alone, and it serves.
+No timer decides who serves. Until "serving" has been said the old process serves and may give the new one up: it first closes the socket
+for reading, so that the new one can say nothing more, and reads what was said before; "serving" in there counts. Only a new process that
+has not said it is killed. The new one waits for "go" as long as it takes. When the socket breaks, the old process is dying: once its
+owner lock is free, the serving lock is the new one's alone, and it serves.
 
 The new process is no child of the old one: it is started through a second fork, so that a service manager takes it for its own, and in a
-session of its own, so that Ctrl-C at a terminal is heard by the foreground process alone.
+session of its own, so that only the foreground process hears Ctrl-C at a terminal.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,8 +41,8 @@ READY_S = 30.0
 SERVING_S = 15.0
 LOOK_S = 0.2
 GONE_S, GONE_LOOK_S = 2.0, 0.01
-# Forks again and becomes the new program: its launcher is not its parent, and no terminal is its own. It tells the new program's
-# pid, or what failed.
+# Forks again and becomes the new program, which so is no child of this process and has no terminal. Writes the new program's pid, or what
+# failed.
 LAUNCH = """
 import os, sys
 tell = int(sys.argv[1])
@@ -84,9 +85,6 @@ class Successor(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
-# --- the old process
-
-
 async def hand_over(
     command: Sequence[str],
     offer: Offer,
@@ -96,8 +94,8 @@ async def hand_over(
     announce: Callable[[Successor], None],
     given_up: Callable[[], bool],
 ) -> Successor:
-    """Starts the new process and gives everything over. `give_way` is awaited before it may begin; when this raises `HandOverFailed`,
-    the new process is gone and the caller takes back what it let go of.
+    """Starts the new process and hands everything over. `give_way` is awaited before the new process may begin. If this raises
+    `HandOverFailed`, the new process is gone and the caller takes back what it gave up in `give_way`. `given_up`: a stop was asked for.
     """
     try:
         ours, theirs = socket.socketpair()
@@ -105,9 +103,8 @@ async def hand_over(
     except OSError as error:
         raise _not_started(error.strerror) from error
     with door:
-        inherited = Inheritance(**msgspec.structs.asdict(offer), wire=theirs.fileno())
         try:
-            launched = await _launch(command, inherited, environment)
+            launched = await _launch(command, Inheritance(**msgspec.structs.asdict(offer), wire=theirs.fileno()), environment)
         except HandOverFailed:
             ours.close()
             raise
@@ -117,19 +114,19 @@ async def hand_over(
         try:
             successor = msgspec.convert(await _hear(reader, "ready", READY_S, given_up), Successor)
             await give_way()
-            with contextlib.suppress(OSError):  # One that is gone says nothing more, and that is noticed next.
-                _say(door, {"go": True})
+            with contextlib.suppress(OSError):  # If it is gone, that is noticed next.
+                say(door, {"go": True})
             await _hear_serving(reader, door, given_up)
         except BaseException as error:
-            # Wherever it hangs, and for whatever reason it was given up: it must not keep the lock and the listener that it was given.
+            # Whatever the reason: it must not keep the lock and the listener that it was given.
             _end(launched)
             if isinstance(error, msgspec.ValidationError | ValueError | OSError):
-                raise HandOverFailed(f"what it said was not understood ({error}).") from error
+                raise HandOverFailed(f"it said something unexpected ({error}).") from error
             raise
         else:
             announce(successor)
-            with contextlib.suppress(OSError):  # It serves; whether it lives on is its own affair.
-                _say(door, {"announced": True})
+            with contextlib.suppress(OSError):  # It serves, whether it can still be told or not.
+                say(door, {"announced": True})
         finally:
             writer.close()
     return successor
@@ -139,7 +136,7 @@ async def _hear_serving(reader: asyncio.StreamReader, door: socket.socket, given
     try:
         await _hear(reader, "serving", SERVING_S, given_up)
     except HandOverFailed:
-        # This process may have been frozen, or busy, while it was said. After this nothing more can be said, and all that was is read.
+        # This process may have been frozen or busy when it was said. Nothing more can be said after this; what was said is read.
         with contextlib.suppress(OSError):
             door.shutdown(socket.SHUT_RD)
         if not any(isinstance(said, dict) and "serving" in said for said in _understood(await _rest(reader))):
@@ -154,7 +151,7 @@ async def _rest(reader: asyncio.StreamReader) -> bytes:
 
 
 def _end(launched: ProcessId | None) -> None:
-    """Returns when it is gone: whatever comes after finds the lock and the listener with one process only."""
+    """Returns when it is gone, so that only one process has the lock and the listener."""
     if launched is not None and processes.send_signal(launched, signal.SIGKILL):
         deadline = time.monotonic() + GONE_S
         while processes.is_alive(launched) and time.monotonic() < deadline:
@@ -162,7 +159,7 @@ def _end(launched: ProcessId | None) -> None:
 
 
 async def _launch(command: Sequence[str], inherited: Inheritance, environment: Mapping[str, str]) -> ProcessId | None:
-    """The new process; None where it is gone already."""
+    """The new process; None if it is gone already."""
     try:
         told, tell = os.pipe()
     except OSError as error:
@@ -180,7 +177,7 @@ async def _launch(command: Sequence[str], inherited: Inheritance, environment: M
     finally:
         os.close(tell)
     await launcher.wait()
-    with os.fdopen(told, "rb") as wire:  # At its end the new program has begun, or failed to.
+    with os.fdopen(told, "rb") as wire:  # It ends when the new program has begun, or failed to.
         said = dict(line.split(" ", 1) for line in wire.read().decode("utf-8", "replace").splitlines())
     if "pid" not in said or "failed" in said:
         raise _not_started(said.get("failed"))
@@ -188,7 +185,7 @@ async def _launch(command: Sequence[str], inherited: Inheritance, environment: M
 
 
 def _not_started(why: str | None) -> HandOverFailed:
-    return HandOverFailed(f"it could not be started ({why or 'its launcher ended without a word'}).")
+    return HandOverFailed(f"it could not be started ({why or 'its launcher ended without saying why'}).")
 
 
 async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_up: Callable[[], bool]) -> Any:
@@ -196,7 +193,7 @@ async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_
     while True:
         try:
             async with asyncio.timeout(LOOK_S):
-                return await _next(reader, what)
+                return await next_said(reader, what)
         except TimeoutError:
             if given_up():
                 raise StoppedInstead from None
@@ -204,7 +201,8 @@ async def _hear(reader: asyncio.StreamReader, what: str, within_s: float, given_
                 raise HandOverFailed(f"it was not {what} within {within_s:.0f} s.") from None
 
 
-async def _next(reader: asyncio.StreamReader, what: str) -> Any:
+async def next_said(reader: asyncio.StreamReader, what: str) -> Any:
+    """What the other side says next about `what`. Raises `HandOverFailed` if it is gone or says that it failed."""
     try:
         line = await reader.readline()
     except OSError:  # It died and left something unread.
@@ -213,82 +211,20 @@ async def _next(reader: asyncio.StreamReader, what: str) -> Any:
         raise HandOverFailed(f"it exited before it was {what}; see the log.")
     said = _understood(line)
     if not said or not isinstance(said[0], dict):
-        raise HandOverFailed("what it said was not understood.")
+        raise HandOverFailed("it said something unexpected.")
     if "failed" in said[0]:
         raise HandOverFailed(str(said[0]["failed"]))
     return said[0].get(what)
 
 
 def _understood(lines: bytes) -> list[Any]:
-    """Nothing, where a line is not what we say."""
+    """Empty if a line is not JSON."""
     try:
         return [json.loads(line) for line in lines.splitlines()]
     except ValueError:
         return []
 
 
-def _say(wire: socket.socket, words: dict[str, Any]) -> None:
-    """Said when this returns: a line is small enough for the wire to take it whole. Raises `OSError` when nobody can hear it."""
+def say(wire: socket.socket, words: dict[str, Any]) -> None:
+    """Said when this returns: a line is small enough for the socket to take it whole. Raises `OSError` if nobody can hear it."""
     wire.sendall(json.dumps(words).encode() + b"\n")
-
-
-# --- the new process
-
-
-def inherited(environment: MutableMapping[str, str]) -> "Inheritance | None":
-    """What an old process left to this one. Taken out of the environment, and kept from this process's own children."""
-    text = environment.pop(VARIABLE, None)
-    if text is None:
-        return None
-    inherited = msgspec.json.decode(text, type=Inheritance)
-    for descriptor in (inherited.listener, inherited.lock, inherited.wire, inherited.exit_pipe):
-        if descriptor is not None:
-            os.set_inheritable(descriptor, False)
-    return inherited
-
-
-class Predecessor:
-    """The new process's side of the wire."""
-
-    def __init__(self, inherited: Inheritance) -> None:
-        self.inherited = inherited
-        self._wire = socket.socket(fileno=inherited.wire)
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-
-    async def ready(self, successor: Successor, is_alive: Callable[[str], bool]) -> None:
-        """Says that it could serve, and waits until it may: it is told so, or the old process is gone (its owner is not alive)."""
-        self._reader, self._writer = await asyncio.open_connection(sock=self._wire.dup())
-        try:
-            _say(self._wire, {"ready": msgspec.to_builtins(successor)})
-            await _next(self._reader, "go")
-        except (HandOverFailed, OSError) as error:
-            await self._outlive(is_alive, error)
-
-    async def serving(self, is_alive: Callable[[str], bool]) -> None:
-        """Says that it serves. From then on it does, whatever becomes of the old process."""
-        try:
-            _say(self._wire, {"serving": True})
-        except OSError as error:
-            await self._outlive(is_alive, error)
-
-    async def announced(self) -> None:
-        """Returns when the service manager knows of it, or nobody is left who could say so."""
-        assert self._reader is not None and self._writer is not None
-        try:
-            await _next(self._reader, "announced")
-        except HandOverFailed as error:
-            log.warning("the process before this one did not say goodbye", error=str(error))
-        self._writer.close()
-
-    async def _outlive(self, is_alive: Callable[[str], bool], error: Exception) -> None:
-        """Nobody hears this process. An old one that does not want it kills it; one that is gone has left it the serving lock."""
-        log.warning("the process before this one does not answer", error=str(error))
-        while is_alive(self.inherited.owner):  # noqa: ASYNC110 - a lock of another process has no event.
-            await asyncio.sleep(GONE_LOOK_S)
-
-    def failed(self, why: str) -> None:
-        """Before it serves: the old process is told why, and goes on."""
-        with contextlib.suppress(OSError):
-            self._wire.setblocking(True)
-            _say(self._wire, {"failed": why})

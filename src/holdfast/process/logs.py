@@ -95,7 +95,7 @@ class LogFile:
 
     def _rotate(self, descriptor: int) -> None:
         with _locked(descriptor) as held:
-            # Whoever held the lock before may have done it.
+            # Another process may have done it while this one waited for the lock.
             if held and os.path.samestat(os.stat(self._path), os.fstat(descriptor)):
                 for number in range(self._kept, 0, -1):
                     older = self._numbered(number - 1) if number > 1 else self._path

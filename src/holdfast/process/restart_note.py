@@ -1,4 +1,4 @@
-"""The restart note: a file of the home folder that says who asked for a restart and whom to tell of it. It outlives the process."""
+"""The restart note: a file in the home folder that says who asked for a restart and who is told about it. It outlives the process."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 class RestartNote:
-    """One process's hand on it (`ports.Restarts`). A note that cannot be read or written keeps nobody from restarting."""
+    """One process's access to the note (`ports.Restarts`). A note that cannot be read or written does not prevent a restart."""
 
     def __init__(self, home: Path, *, cuts: bool, begin: Callable[[Request], None], now: Callable[[], int]) -> None:
         self._path, self.cuts, self._begin, self._now = home / NOTE, cuts, begin, now
@@ -37,7 +37,7 @@ class RestartNote:
             else:
                 files.remove(self._path)
         except OSError as error:
-            log.error("the restart note cannot be written: some will not be told", error=str(error))
+            log.error("the restart note cannot be written: some people will not be told", error=str(error))
 
     def begin(self, request: Request) -> None:
         self._begin(request)

@@ -46,7 +46,7 @@ class Restarting:
             self._this.tasks.spawn(self._answer(await self._requests.next()), name="restart")
 
     async def finished(self) -> bool:
-        """Returns when no hand-over is under way: one that is ends as soon as it hears of a stop. Whether another process serves now."""
+        """Waits for a hand-over that is under way, which a stop ends; whether another process serves now."""
         async with self._handing_over:
             return self._successor is not None
 
@@ -101,7 +101,7 @@ class Restarting:
             self._status.show(self._gateway.state)
             raise
         self._place.leave()
-        await self._server.retire()  # Whoever is told of the successor must not be answered by this process again.
+        await self._server.retire()  # A client that is told of the successor must not be answered by this process again.
         log.info("handed over", to=successor.process.pid, version=successor.version)
         self._stops.handed_over(awaited=self._place.exit_pipe.reader is not None)
         return successor

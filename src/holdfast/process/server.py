@@ -30,7 +30,7 @@ class PortTaken(Held):
 
 
 class NoSuchAddress(Held):
-    """A machine may get its address a moment after it has started."""
+    """A machine may get its address a moment after its start, so this is worth another try."""
 
     code = "no_such_address"
 
@@ -39,17 +39,17 @@ class NoSuchAddress(Held):
 
 
 def most_connections(files: int) -> int:
-    """How many connections may be open at once where a process may have so many open files."""
+    """How many connections a process with so many open files may have at once."""
     return max(LEAST, files - max(KEPT, files // KEPT_PART))
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bound and listening, so that an address is told only when it answers."""
+    """Bound and listening, so that the address that is shown already answers."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # A reader that vanished without a word does not keep its connection for hours.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # The connection of a reader that vanished is closed in a minute, not in hours.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_AFTER_MS)
         listener.bind((host, port))
         listener.listen(BACKLOG)
@@ -86,14 +86,14 @@ class Server:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # Whose word counts is our own setting: uvicorn would believe everybody on this machine.
+                proxy_headers=False,  # `trusted_proxies` decides; uvicorn would believe everybody on this machine.
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=2,
             )
         )
 
     async def run(self) -> None:
-        # What was loaded to serve is never garbage: a collection that looks through all of it would hold every client up for 40 ms.
+        # What was loaded is never garbage: looking through all of it would delay every client by 40 ms.
         gc.freeze()
         await self._uvicorn.serve(sockets=[self._listener])
 
@@ -105,7 +105,7 @@ class Server:
         await self._app(scope, receive, _last_of_its_connection(send) if self._retiring else send)
 
     async def retire(self) -> None:
-        """Accepts nothing more; what waits in the queue is the successor's. Every answer is the last of its connection."""
+        """Accepts no more connections; those in the queue are the successor's. Every answer is the last one of its connection."""
         if self._retiring:
             return
         loop = asyncio.get_running_loop()

@@ -18,8 +18,9 @@ from holdfast.locks import OWNERS
 from holdfast.process import stop_marker
 from holdfast.process.deadline import Deadline
 from holdfast.process.foreground import Foreground
-from holdfast.process.handover import Predecessor, Successor
+from holdfast.process.handover import Successor
 from holdfast.process.place import Place
+from holdfast.process.predecessor import Predecessor
 from holdfast.process.restarting import Restarting
 from holdfast.process.server import Server
 from holdfast.process.status import StatusReport
@@ -52,8 +53,8 @@ class ServingProcess:
         self._stops, self._status, self._restarting, self._predecessor = stops, status, restarting, predecessor
 
     async def run(self, *, on_serving: Callable[[], None], on_hup: Callable[[], None]) -> Foreground | int:
-        """Until its end: the exit code; or, if successors serve and a terminal still waits for this process, what it becomes. `on_hup`: a
-        service manager asks for a restart.
+        """Returns at the end of this process: its exit code; or, if a successor serves and a terminal still waits for this process, the
+        foreground process that it becomes. `on_hup`: a service manager asks for a restart.
         """
         watchdog = Watchdog(
             asyncio.get_running_loop(),
@@ -87,7 +88,7 @@ class ServingProcess:
         ready = predecessor.ready(Successor(process=self._this.id, version=__version__), alive)
         await self._this.tasks.until(self._this.tasks.spawn(ready, name="go"), self._stops.asked)
         owner = next((owner for owner in await self._gateway.store.owners() if owner.name == before), None)
-        # One that was stopped and then died has not left its place to anybody.
+        # An old process that was stopped and then died has handed over to nobody.
         stopped = owner is not None and (owner.draining is not None or owner.told is not None)
         if self._stops.asked.is_set() or (stopped and not alive(before)):
             raise Unavailable("Holdfast was asked to stop, so this new process does not begin to serve.")
@@ -131,7 +132,7 @@ class ServingProcess:
         """The turns of this process end here, unless it is told to stop; its clients go over to the successor."""
         await self._server.retire()
         idle = self._this.tasks.spawn(self._gateway.hand_over.retire(), name="retire")
-        await asyncio.sleep(0)  # It has begun to retire, also when it is to stop at once.
+        await asyncio.sleep(0)  # It has begun to retire, even if it is to stop at once.
         asked, clock = self._stops.asked, self._this.clock
         await self._this.tasks.until(idle, asked)
         idle.cancel()
@@ -170,7 +171,7 @@ class ServingProcess:
         return stops.ending.code
 
     def _last_words(self) -> None:
-        """The deadline has passed: what tools left must not outlive this process, and an operator's stop stays one (C18)."""
+        """At the deadline: commands of tools must not outlive this process, and an operator's stop stays one (C18)."""
         tool_processes.kill(self._this.home, lambda owner: owner == self._this.name)
         self._stops.take_in_pending()
         if self._stops.signals.forced:

@@ -154,7 +154,7 @@ class StopRequests:
                 self.stop(self.signals.understood(named))
 
     def look_once_more(self) -> None:
-        """A marker that came after the last look is obeyed as well: nobody else would."""
+        """A marker that was written after the last look is obeyed, too: no other process would."""
         if self.signals.marked:
             self._stop_by_marker()
 
@@ -163,7 +163,7 @@ class StopRequests:
 
     async def _follow_row(self) -> None:
         while True:
-            with contextlib.suppress(Unavailable):  # Whoever cannot record it either sends a signal instead.
+            with contextlib.suppress(Unavailable):  # If the others cannot record it either, they send a signal instead.
                 for owner in await self._store.owners():
                     if owner.id == self._owner and owner.told is not None:
                         self.stop(owner.told, passed_on=True)

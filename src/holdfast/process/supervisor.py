@@ -1,4 +1,4 @@
-"""Who started this process and waits for it: a service manager that wants to be told, a container, or a person at a terminal."""
+"""What started this process and waits for it: a service manager that wants to be told, a container, or a terminal."""
 
 import os
 import socket
@@ -11,8 +11,8 @@ log = structlog.get_logger()
 
 
 class Kind(StrEnum):
-    """SYSTEMD: it is told through its socket. CONTAINER: this is process 1, and nobody can take its place. OTHER: one that knows only the
-    process it started, and starts it again when it ends with 75. PLAIN: a terminal, a script.
+    """SYSTEMD: it is told through its socket. CONTAINER: this is process 1, and no other process can take over. OTHER: it knows only the
+    process it started, and restarts it after exit code 75. PLAIN: a terminal or a script.
     """
 
     SYSTEMD = "systemd"
@@ -30,7 +30,7 @@ def kind_of(environment: Mapping[str, str], pid: int) -> Kind:
 
 
 def at_terminal() -> bool:
-    """Whether this process is in the foreground of its controlling terminal: then a SIGINT is somebody's Ctrl-C."""
+    """Whether this process is in the foreground of its terminal: then a SIGINT is a person's Ctrl-C."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -44,7 +44,7 @@ def at_terminal() -> bool:
 
 
 class Supervisor:
-    """Tells the service manager what it must know. Where there is none, nothing is sent."""
+    """Tells the service manager what it must know. Without one, nothing is sent."""
 
     def __init__(self, environment: Mapping[str, str], pid: int) -> None:
         self.kind = kind_of(environment, pid)
@@ -56,14 +56,14 @@ class Supervisor:
 
     @property
     def restarts_us(self) -> bool:
-        """A restart is its work: this process only ends, with the code that asks for it."""
+        """The supervisor does the restart: this process only exits, with the code that asks for it."""
         return self.kind in (Kind.CONTAINER, Kind.OTHER)
 
     def ready(self) -> None:
         self._tell(f"READY=1\nMAINPID={os.getpid()}")
 
     def replaced_by(self, pid: int) -> None:
-        """Said by the old process, before the new one says that it is ready: only the main process is believed."""
+        """Said by the old process before the new one says that it is ready: systemd believes only the main process."""
         self._tell(f"MAINPID={pid}")
 
     def stopping(self, within_s: float) -> None:

@@ -26,13 +26,13 @@ class RandomIds:
 
 
 def raise_file_limit() -> int:
-    """Every reader of every stream is an open file: takes as many as the system allows, and gives how many that are."""
+    """Every reader of a stream is an open file: raises the limit as far as the system allows, and returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MANY_FILES if hard == resource.RLIM_INFINITY else hard
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return wanted
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (ValueError, OSError):  # Some systems allow fewer than they say.
+    except (ValueError, OSError):  # Some systems allow fewer than they claim.
         return soft
     return wanted

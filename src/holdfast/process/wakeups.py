@@ -12,7 +12,7 @@ MAX_PATH = 100
 
 
 class Wakeups:
-    """One socket per process, in the home folder. What a datagram says does not matter; that it came does."""
+    """One socket per process, in the home folder. A datagram has no content; it only wakes."""
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -21,7 +21,7 @@ class Wakeups:
         self._others: list[str] = []
         self._socket: socket.socket | None = None
         if len(self.path.encode()) > MAX_PATH:
-            return  # Too deep for a socket's name: the look at the store once a second does the work.
+            return  # The path is too long for a socket: the look at the store once a second does the work.
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
@@ -49,7 +49,7 @@ class Wakeups:
                 self._socket.sendto(b"!", path)
 
     def _look_around(self) -> None:
-        """A process that is about to take over is woken from its first moment on, not only when it is next asked who lives."""
+        """A process that is about to take over is woken at once, not only after the next look at who is alive."""
         with contextlib.suppress(OSError):
             changed = os.stat(self._folder).st_mtime_ns
             if changed != self._folder_changed:

@@ -1,4 +1,4 @@
-"""A thread that no tool and no blocked event loop can hold up: it notices a loop that hangs, and ends a stop that does not."""
+"""Threads that no tool and no blocked event loop can delay: one notices a loop that hangs, one ends a stop that does not end."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ class Watchdog:
         self._over = threading.Event()
 
     def start(self) -> None:
-        # The one that keeps the deadline touches no file and no stream: a disk or a reader that hangs must not hold it up.
+        # The thread that keeps the deadline touches no file and no stream: a disk or a reader that hangs must not delay it.
         threading.Thread(target=self._keep_deadline, name="deadline", daemon=True).start()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
@@ -80,7 +80,7 @@ class Watchdog:
             try:
                 os.utime(self._beats)
             except OSError:
-                pass  # Whoever looks at it will say that nothing beats.
+                pass  # `holdfast status` will say that it hangs.
             if self._supervisor.watchdog_s is not None and now - self._told >= min(self._supervisor.watchdog_s, HUNG_AFTER_S):
                 self._told = now
                 self._supervisor.alive()
@@ -89,13 +89,13 @@ class Watchdog:
             self._show(f"the event loop has not answered for {silent_s:.0f} s")
 
     def _end(self) -> None:
-        """What it leaves undone when it hangs itself is lost: what matters most comes first."""
+        """It may hang itself, so what matters most comes first."""
         self._last_words()
         if not self._deadline.forced:
             self._show(f"the stop did not end in time, at the step {self._deadline.step!r}")
 
     def _show(self, what: str) -> None:
-        """Not through the log's own thread and locks, which may be what hangs."""
+        """Not through the log, whose thread or locks may be what hangs."""
         with contextlib.suppress(OSError):
             _show(what, sys.stderr)
         with contextlib.suppress(OSError), self._log.open("a") as file:

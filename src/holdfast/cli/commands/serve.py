@@ -69,11 +69,16 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     return code
 
 
-def _be_seen(place: Path) -> "OwnerLock":
-    """From now on this process is one of the home's: a stop finds it, though it has not loaded yet."""
+def _be_seen(place: Path) -> "OwnerLock | None":
+    """From now on a stop finds this process, though it has not loaded the gateway yet. None if the disk does not take the lock: the gateway
+    says what is wrong.
+    """
     from holdfast import locks, processes
 
-    return locks.OwnerLock(place, f"o_{secrets.token_hex(10)}", processes.this_process())
+    try:
+        return locks.OwnerLock(place, f"o_{secrets.token_hex(10)}", processes.this_process())
+    except OSError:
+        return None
 
 
 def _lead_to_the_one_that_serves() -> None:
