@@ -27,7 +27,7 @@ from holdfast.store.sqlite.tx import rebuild
 
 NOW = 1_700_000_000_000
 # Everything that is stored of an event.
-COLUMNS = ("id", "session", "seq", "turn", "attempt", "position", "kind", "at", "body", "checksum")
+COLUMNS = ("id", "session", "seq", "turn", "epoch", "attempt", "position", "kind", "stream", "at", "body", "checksum")
 # The ways to run out of room.
 ROOMS = ("pages", "disk")
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +64,9 @@ class Backend(Protocol):
 
     def spoil_time(self, session_id: str) -> None:
         """Puts nonsense into the stored time of the resume mark."""
+
+    def kinds(self) -> set[str]:
+        """Of all events in the log, also those that nobody can read any more."""
 
     def catalog(self) -> dict[str, list[Any]]:
         """Everything that is derived from the log, for comparing."""
@@ -269,13 +272,16 @@ class SqliteBackend:
         with self.raw() as db:
             db.execute("UPDATE session SET last_resume_marked_at = 'yesterday, at noon' WHERE session_id = ?", (session_id,))
 
+    def kinds(self) -> set[str]:
+        with self.raw() as db:
+            return {row[0] for row in fetch(db, "SELECT DISTINCT kind FROM event")}
+
     def catalog(self) -> dict[str, list[Any]]:
         with self.raw() as db:
             found = {table: sorted(db.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for table in DERIVED}
-            # Rows about what is being purged are read by nobody, and go with their events. The numbers of deliveries say only their order.
+            # Rows about what is being purged are read by nobody, and go with their events.
             being_purged = dict(fetch(db, "SELECT s.id, h.deleted FROM session s JOIN head h ON h.session = s.id WHERE s.purge_at = 0"))
-            owed = fetch(db, "SELECT delivery_id, session, seq, state, tries, retry_at, receipt, error FROM outbox ORDER BY id")
-            found["outbox"] = [row for row in owed if row[2] > being_purged.get(row[1], 0)]
+            found["outbox"] = [row for row in found["outbox"] if row[2] > being_purged.get(row[1], 0)]
             found["question"] = [row for row in found["question"] if row[1] not in being_purged]
             return found
 

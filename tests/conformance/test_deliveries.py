@@ -91,6 +91,28 @@ async def test_what_is_owed_comes_oldest_first_and_what_is_over_never(store: Sto
     assert await store.deliveries(states=[DeliveryState.SENT, DeliveryState.DEAD], now=NOW, limit=5) == []
 
 
+async def test_who_sends_a_reply_is_known_for_as_long_as_it_is_being_sent(backend: Backend, store: Store) -> None:
+    await owe(store)
+    await move(store, DeliveryState.PENDING, DeliveryState.SENDING, tries=1, owner=7)
+    assert [owed.owner for owed in await store.deliveries(states=IN_FLIGHT, now=NOW, limit=9)] == [7]
+    before = backend.catalog()
+    backend.rebuild()
+    assert backend.catalog() == before
+    await move(store, DeliveryState.SENDING, DeliveryState.UNKNOWN, tries=1)
+    assert [owed.owner for owed in await store.deliveries(states=DUE, now=NOW, limit=9)] == [None]
+
+
+async def test_replies_of_one_session_keep_their_order_when_the_clock_is_set_back(store: Store) -> None:
+    """A17: between sessions the older goes first; within one, no clock changes the order."""
+    for number, times in ((1, (NOW + 50, NOW - 50, NOW + 70)), (2, (NOW + 60,))):
+        turn = await running(store, f"s{number}", f"t{number}", owner=await new_owner(store))
+        for at in times:
+            name = f"{number}.{at - NOW}"
+            written = e.MessageWritten(message_id=name, role="assistant", content="x", delivery_id=name)
+            turn = await append(store, turn, written, at=at)
+    assert await due(store) == ["1.50", "1.-50", "2.60", "1.70"]
+
+
 async def test_an_answer_that_was_damaged_on_disk_is_still_owed_and_says_so(backend: Backend, store: Store) -> None:
     await owe(store)
     written = next(item for item in await store.events("s1", after=0, limit=10) if getattr(item.event, "delivery_id", None))

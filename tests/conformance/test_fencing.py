@@ -253,7 +253,7 @@ async def test_a_turn_is_taken_once_per_epoch(store: Store) -> None:
     other = await new_owner(store, "other")
     cut = [e.TurnInterrupted(reason="crash", restarts=1), e.TurnResumed(attempt=2, rule="R9", reason="crash")]
     taken = await store.take_turn("s1", owner=other, turn_id="t1", epoch=1, events=cut, at=NOW)
-    assert taken == StartedTurn(Lease("s1", other, 2), "t1", 2, turn.position + 3)
+    assert taken == StartedTurn(Lease("s1", other, 2), "t1", 2, 3)
     for owner in (turn.lease.owner, other):
         with pytest.raises(StaleEpoch):
             await store.take_turn("s1", owner=owner, turn_id="t1", epoch=1, events=cut, at=NOW)
@@ -327,14 +327,14 @@ async def test_lanes_wait_oldest_message_first(store: Store) -> None:
     owner = await new_owner(store)
     for session_id in ("s1", "s2", "s3", "s4"):
         await new_session(store, session_id)
-    for session_id in ("s3", "s1", "s2", "s1", "s4"):
-        await say(store, session_id)
+    for later, session_id in enumerate(("s3", "s1", "s2", "s1", "s4")):
+        await say(store, session_id, at=NOW + later)
     assert await store.waiting_lanes(limit=10) == ["s3", "s1", "s2", "s4"]
     turn = await start(store, "s3", "t3", owner=owner)
     await start(store, "s1", "t1", owner=owner)
     assert await store.waiting_lanes(limit=10) == ["s2", "s4"]
     assert await store.waiting_lanes(limit=1) == ["s2"]
-    await say(store, "s3")
+    await say(store, "s3", at=NOW + 9)
     await append(store, turn, ENDED)
     assert await store.waiting_lanes(limit=10) == ["s2", "s4", "s3"]
 

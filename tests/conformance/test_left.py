@@ -219,9 +219,9 @@ async def test_open_turns_come_by_the_age_of_the_message_they_answer(store: Stor
         await new_session(store, name)
     await say(store, "d")
     await append(store, await start(store, "d", "d0", owner=owner), ENDED)
-    for name in ("c", "a", "d", "b"):
-        await say(store, name)
-    await say(store, "c")  # Waits behind the one that is answered.
+    for later, name in enumerate(("c", "a", "d", "b")):
+        await say(store, name, at=NOW + later)
+    await say(store, "c", at=NOW + 9)  # Waits behind the one that is answered.
     for name in ("b", "d", "a", "c"):
         turn = await start(store, name, f"{name}1", owner=owner)
         if name in "ad":
@@ -237,8 +237,8 @@ async def test_unsettled_is_what_a_start_decides_upon_beside_open_turns(store: S
     others = ["idle", "unused", "runs", "cut", "answered", "waits, decided"]
     for name in [*reversed(listed), *others]:
         await new_session(store, name)
-    for name in ("left", "waits", "idle", "marked", "runs", "cut", "answered", "waits, decided"):
-        await say(store, name)
+    for later, name in enumerate(("left", "waits", "idle", "marked", "runs", "cut", "answered", "waits, decided")):
+        await say(store, name, at=NOW + later)
     for name in ("runs", "answered", "waits, decided", "waits", "left", "cut", "marked", "idle"):
         turn = await start(store, name, f"{name}.t", owner=owner)
         if name in ("left", "cut"):

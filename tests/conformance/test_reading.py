@@ -73,7 +73,8 @@ async def test_a_changed_byte_is_reported_in_its_place_and_takes_nothing_else_do
         else:
             assert isinstance(found[seq - 1].event, Damaged)
             assert found[seq - 1].session_id == "s1"
-            if seq not in (FIRST, SECOND) and column not in ("session", "seq"):
+            # A record changed into a piece by the database itself is no longer in the index of records. Damage on disk leaves that alone.
+            if seq not in (FIRST, SECOND) and column not in ("session", "seq", "stream"):
                 assert any(item.seq == seq and isinstance(item.event, Damaged) for item in await store.records("s1", after=0, limit=10))
         assert await whole_log(store, "s2") == other
         tail = await store.tail(after_id=0, limit=100)

@@ -14,7 +14,7 @@ from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.store import Store
 from holdfast.store import open_store
 from holdfast.store.catalog import DERIVED
-from holdfast.store.log import COLUMNS, INSERT, RECORDS
+from holdfast.store.log import RECORDS
 from holdfast.store.sqlite.connection import OLDEST_PREDECESSOR, SCHEMA_VERSION, check_predecessor, connect, fetch, migrate
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import rebuild
@@ -26,7 +26,15 @@ pytestmark = pytest.mark.anyio
 # Every schema before this one, as it was.
 SCHEMAS = {version: Path(__file__).with_name(f"schema_{version}.sql").read_text() for version in range(1, SCHEMA_VERSION)}
 # Tables that have grown since.
-GROWN = {1: ("head", "session", "owner"), 2: ("head", "session", "owner"), 3: ("head", "session", "owner"), 4: ()}
+GROWN = {version: {"head", "session", "owner", "inbox"} if version < 4 else {"inbox"} for version in SCHEMAS}
+# By table and column, as they were: what they are now.
+BECAME = {
+    ("head", "left"): "stays",
+    ("inbox", "message_id"): "cause_id",
+    ("outbox", "id"): "row_number() OVER (ORDER BY session, seq)",
+}
+# How rows were written before they had an epoch.
+INSERT = "INSERT INTO event (session, seq, turn, attempt, position, kind, at, body, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 every_schema = pytest.mark.parametrize("version", SCHEMAS)
 
@@ -58,10 +66,11 @@ def make_old(new: Path, old: Path, version: int) -> None:
     target.execute(SCHEMAS[version])
     target.pragma("user_version", version)
     for table in tables(target):
-        columns = ", ".join(column[1] for column in fetch(target, f"PRAGMA table_info({table})"))
-        rows = fetch(source, f"SELECT {columns} FROM {table}")
-        marks = ", ".join("?" * (columns.count(",") + 1))
-        target.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
+        names = [column[1] for column in fetch(target, f"PRAGMA table_info({table})")]
+        rows = fetch(source, f"SELECT {', '.join(BECAME.get((table, name), name) for name in names)} FROM {table}")
+        if table == "event":
+            rows = [(id_, *row[:-1], e.checksum(*row[:-1])) for id_, *row in rows]
+        target.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", rows)
     source.close()
     target.close()
 
@@ -71,7 +80,8 @@ def contents(home: Path) -> dict[str, list[Any]]:
     try:
         columns = "session, seq, turn, attempt, position, kind, at, body, checksum"
         found = {"event": fetch(db, f"SELECT id, {columns} FROM event ORDER BY id")}
-        return found | {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables(db) if table != "event"}
+        found["outbox"] = fetch(db, "SELECT delivery_id, session, seq, state, tries, retry_at, receipt, error FROM outbox ORDER BY 1")
+        return found | {table: fetch(db, f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables(db) if table not in found}
     finally:
         db.close()
 
@@ -268,7 +278,7 @@ async def test_an_upgrade_that_fails_leaves_the_earlier_database_as_it_was() -> 
         with pytest.raises(Exception, match="event_record"):
             migrate(db)
         assert db.pragma("user_version") == 1 and not db.in_transaction
-        assert len(fetch(db, f"SELECT {COLUMNS} FROM event")) == 1
+        assert len(fetch(db, "SELECT * FROM event")) == 1
         assert "start" not in [row[0] for row in fetch(db, "SELECT name FROM sqlite_schema WHERE type = 'table'")]
         db.close()
 

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.anyio
 
 
 async def check_log(store: Store, session_id: str) -> None:
-    """No hole and no double, neither in the session's sequence nor in its turns' positions."""
+    """No hole and no double, neither in the session's sequence nor in the positions of its turns' leases."""
     log = await whole_log(store, session_id)
     assert [item.seq for item in log] == list(range(1, len(log) + 1))
     assert not [item for item in log if isinstance(item.event, Damaged)]
-    for turn_id in {item.turn_id for item in log if item.turn_id}:
-        positions = [item.position for item in log if item.turn_id == turn_id]
+    for place in {(item.turn_id, item.epoch) for item in log if item.turn_id}:
+        positions = [item.position for item in log if (item.turn_id, item.epoch) == place]
         assert positions == list(range(len(positions)))
     assert (await store.session(session_id)).seq == len(log)
 

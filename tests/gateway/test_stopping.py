@@ -650,6 +650,28 @@ def test_what_is_being_sent_has_its_outcome_before_a_successor_may_begin(home: H
     assert home.replies() == ["done"]
 
 
+@pytest.mark.parametrize("dies", [True, False])
+def test_only_the_death_of_its_sender_makes_a_reply_that_is_being_sent_unknown(home: Home, dies: bool) -> None:
+    """P4: a second process leaves it alone, and the replies behind it; once its sender is dead it finds out whether it arrived."""
+    old = home.start()
+    home.server.takes_s = 20.0
+    if dies:
+        home.edge.hangs.add("sending")
+    old.write("say:first")
+    old.until(lambda: home.edge.count("sending") == 1)
+    home.server.takes_s = 0.0
+    home.edge.hangs.clear()
+    new = home.start(beside=old)
+    new.write("say:second")
+    new.pass_s(5)
+    states = {owed.state: owed.owner for owed in new.do(new.store.deliveries(states=tuple(DeliveryState), now=2**60, limit=9))}
+    assert states == {"sending": 1, "pending": None} and home.edge.count("sending") == 1
+    if dies:
+        home.alive.discard(old.name)
+    new.until(lambda: len(home.replies()) == 2)
+    assert home.replies() == ["first", "second"]
+
+
 def test_a_retiring_process_that_is_told_to_stop_cuts_its_turns_and_the_successor_resumes_them(home: Home) -> None:
     """C24, C1"""
     old = home.start()

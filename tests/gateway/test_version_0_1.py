@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.store.sqlite.connection import connect, migrate
+from holdfast.store.sqlite.tx import rebuild
 from tests.gateway.gateways import Home, Life, home
 from tests.homes import CHATS, unpack
 
@@ -15,6 +17,9 @@ def taken_over(tmp_path: Path) -> Iterator[Home]:
     with home(tmp_path) as made:
         made.start().die()  # The name of the first life is the one that died with version 0.1.
         shown = unpack(CHATS, tmp_path)
+        db = connect(made.path)
+        migrate(db, rebuild)
+        db.close()
         for delivery_id, session_key, text, anchor in shown.sent:
             made.server.put(delivery_id, session_key, text, anchor)
         made.later(300)

@@ -67,7 +67,7 @@ def p1_accepted_means_kept(found: Evidence) -> None:
         assert event.message_id not in accepted, f"P1: {event.message_id} was accepted twice"
         accepted[event.message_id] = event
     used = Counter(_taken(found))
-    queued = {row[0] for row in fetch(found.db, "SELECT message_id FROM inbox i JOIN head h USING (session) WHERE h.state = 'waiting'")}
+    queued = {row[0] for row in fetch(found.db, "SELECT cause_id FROM inbox i JOIN head h USING (session) WHERE h.state = 'waiting'")}
     for message_id, message in accepted.items():
         reached = used[message_id] + (message_id in queued)  # Behind a question it is still on its way.
         assert reached == 1, f"P1: {message_id} ({message.text!r}) reached {reached} turns or refusals"

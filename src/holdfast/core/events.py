@@ -436,7 +436,9 @@ class TurnEnded(Event, frozen=True):
 
 
 class DeliveryChanged(Event, frozen=True):
-    """`state` as in core.delivery; `retry_at` is the wall time of the next try, `receipt` what the platform answered."""
+    """`state` as in core.delivery; `retry_at` is the wall time of the next try, `receipt` what the platform answered. `owner`: who sends
+    it, while it is being sent.
+    """
 
     kind = "delivery.changed"
     delivery_id: str
@@ -445,6 +447,7 @@ class DeliveryChanged(Event, frozen=True):
     receipt: str | None = None
     retry_at: int = 0
     error: str | None = None
+    owner: int | None = None
 
 
 class JournalPruned(Event, frozen=True):
@@ -528,6 +531,7 @@ class Logged(msgspec.Struct, frozen=True):
     at: int
     body: bytes
     epoch: int | None = None
+    stream: bool = False
 
     @property
     def event(self) -> Event:
@@ -562,6 +566,19 @@ class Page(list[Logged]):
         self.made: dict[int, bytes] = {}
 
 
-def checksum(session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, at: int, body: bytes) -> int:
-    """Covers every stored column, so that a flipped bit in any of them is found."""
-    return zlib.crc32(body, zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}".encode()))
+def checksum(
+    session: int,
+    seq: int,
+    turn: str | None,
+    attempt: int,
+    position: int,
+    kind: str,
+    at: int,
+    body: bytes,
+    epoch: int | None = None,
+    stream: int = 0,
+) -> int:
+    """Covers every stored column, so that a flipped bit in any of them is found. Without an epoch: as version 0.1 made it."""
+    if epoch is None:
+        return zlib.crc32(body, zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}".encode()))
+    return zlib.crc32(body, zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}|{epoch}|{stream}".encode()))

@@ -26,7 +26,10 @@ log = structlog.get_logger()
 class Deliveries:
     def __init__(self, *, store: Store, host: Host, platforms: dict[str, Platform]) -> None:
         self._store, self._clock, self._platforms, self._tasks = store, host.clock, platforms, host.tasks
+        self._owner, self._liveness = host.owner, host.liveness
         self._busy: set[str] = set()
+        # Chats that another process, which is alive, still sends to: until it is over, their next reply waits.
+        self._elsewhere: set[str] = set()
         # By chat: the monotonic time before which its next reply is not tried again. The wall clock may jump.
         self._not_before: dict[str, float] = {}
         self._open = True
@@ -50,13 +53,13 @@ class Deliveries:
     async def run(self) -> None:
         if not self._platforms:
             return  # Pages read the log; only chats are owed anything.
-        lost_found = False
+        looked = False
         while True:
             self._news.clear()
             try:
-                if not lost_found:
+                if self._elsewhere or not looked:
                     await self._find_lost()
-                    lost_found = True
+                    looked = True
                 await self._look()
             except Unavailable as error:
                 log.warning("the outbox cannot be read", error=str(error))
@@ -70,9 +73,15 @@ class Deliveries:
             await self._one_done.wait()
 
     async def _find_lost(self) -> None:
-        """What was in flight when an earlier process died: nobody knows whether it arrived."""
-        for owed in await self._store.deliveries(states=IN_FLIGHT, now=ANY_TIME, limit=10**6):
-            await self._record(owed, owed.state, delivery.after(owed.state, "lost"))
+        """What was in flight when its sender died: nobody knows whether it arrived. Of what another process is sending it will say so."""
+        in_flight = await self._store.deliveries(states=IN_FLIGHT, now=ANY_TIME, limit=10**6)
+        theirs = [owed for owed in in_flight if owed.owner != self._owner]
+        names = {owner.id: owner.name for owner in await self._store.owners()} if theirs else {}
+        living = {owner for owner, name in names.items() if self._liveness.alive(name)}
+        self._elsewhere = {owed.session_key for owed in theirs if owed.owner in living}
+        for owed in theirs:
+            if owed.owner not in living:
+                await self._record(owed, owed.state, delivery.after(owed.state, "lost"))
 
     async def _look(self) -> int:
         """Starts the oldest reply of each chat, if it is due: the order within a chat is kept. Gives how many it started."""
@@ -94,7 +103,7 @@ class Deliveries:
             chat = owed.session_key
             first = chat not in chats
             chats.add(chat)
-            if platform is None or not first or chat in self._busy or self._not_before.get(chat, now) > now:
+            if platform is None or not first or chat in self._busy or chat in self._elsewhere or self._not_before.get(chat, now) > now:
                 continue  # A platform that is not here now may come back: the outbox waits.
             self._busy.add(chat)
             self._tasks.spawn(self._deliver(owed, platform), name=f"deliver {owed.delivery_id}")
@@ -188,5 +197,6 @@ class Deliveries:
             receipt=receipt.message if receipt else None,
             retry_at=now + delivery.retry_delay_ms(tries) if error is not None and state in DUE else 0,
             error=error,
+            owner=self._owner if state in IN_FLIGHT else None,
         )
         return await self._store.record_delivery(owed.session_id, change, expect=expect, at=now)

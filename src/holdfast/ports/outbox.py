@@ -10,7 +10,7 @@ from holdfast.core.events import DeliveryChanged
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply that is owed to a chat."""
+    """One reply that is owed to a chat. `owner`: who sends it, while it is being sent; None where version 0.1 was sending it."""
 
     delivery_id: str
     session_id: str
@@ -20,13 +20,14 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     tries: int
     retry_at: int
     anchor: str | None = None
+    owner: int | None = None
 
 
 class Outbox(Protocol):
     """Deliveries. Every method keeps to the contract of `ports.store`."""
 
     async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
-        """Replies in these states whose time to be tried has come, oldest first."""
+        """Replies in these states whose time to be tried has come, oldest first; those of one session in the order of its log."""
 
     async def record_delivery(self, session_id: str, change: DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
         """Moves a delivery on; false, and nothing changed, when it is not in the expected state."""

@@ -32,19 +32,23 @@ LIVELY = {
 ASIDE = {"message.written"}
 # What the beginning of an attempt (session ?1, at ?2, on trial ?3) changes.
 _BEGUN = "attempt_at = ?2, on_trial = ?3, tried_at = iif(?3, ?2, tried_at)"
+# The place of an event outside any turn: no turn, epoch, attempt or position.
+OUTSIDE = (None, 0, 0, 0)
 SQL_CHANGES = ("title", "pinned", "archived", "suspended", "resume_pending", "resume_reason", "rule")
 
 
 def append(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool) -> None:
-    """Writes one event behind the head, and everything that follows from it. The caller saves the head."""
-    if isinstance(event, e.TurnStarted):
-        head.position, head.turn_seq = 0, head.seq + 1
+    """Writes one event behind the head, and everything that follows from it. Positions count within a lease, from its first event."""
+    if isinstance(event, e.TurnStarted | e.TurnTaken):
+        head.epoch, head.position = event.epoch, 0
+        if isinstance(event, e.TurnStarted):
+            head.turn_seq = head.seq + 1
     attempt = event.attempt if isinstance(event, e.TurnStarted | e.TurnResumed) else head.attempt
     if event.says:
         blobs.hold(tx, head.session, event)
     head.seq += 1
-    place = (head.turn, attempt, head.position) if in_turn else (None, 0, 0)
-    insert(tx, head.session, head.seq, *place, event.kind, e.encode(event), at)
+    place = (head.turn, head.epoch, attempt, head.position) if in_turn else OUTSIDE
+    insert(tx, head.session, head.seq, place, event.kind, int(event.stream), e.encode(event), at)
     apply(tx, head, event, at, in_turn=in_turn)
 
 
@@ -108,9 +112,11 @@ def _apply_turn(tx: Tx, head: Head, event: e.Event, at: int) -> None:
                 at,
                 head.session,
             )
+        case e.TurnWaiting():
+            _release(tx, head)
         case e.QuestionAsked():
-            head.owner = None
-            tx.write("UPDATE session SET on_trial = 0 WHERE id = ? AND on_trial = 1", head.session)
+            if event.ends_attempt:
+                _release(tx, head)
             tx.write(
                 "INSERT INTO question VALUES (?, ?, ?, ?, 'open', ?)",
                 event.question_id,
@@ -122,6 +128,7 @@ def _apply_turn(tx: Tx, head: Head, event: e.Event, at: int) -> None:
         case e.QuestionAnswered():
             head.left = 0
             tx.write("UPDATE question SET state = 'answered' WHERE question_id = ?", event.question_id)
+            remember(tx, event.dedup_key, digest(event.content), head.session, event.question_id)
             if event.message_id:
                 _take_from_inbox(tx, head, event.message_id)
         case e.StopRequested():
@@ -141,6 +148,12 @@ def _apply_turn(tx: Tx, head: Head, event: e.Event, at: int) -> None:
             _end_turn(tx, head, event, at)
         case _:
             pass
+
+
+def _release(tx: Tx, head: Head) -> None:
+    """The attempt is over: the turn waits for its user, and belongs to no process."""
+    head.owner = None
+    tx.write("UPDATE session SET on_trial = 0 WHERE id = ? AND on_trial = 1", head.session)
 
 
 def _decided(tx: Tx, head: Head, rule: str, why: str | None) -> None:
@@ -203,7 +216,8 @@ def _apply_session(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool
             for field, value in changes.items():
                 tx.write(f"UPDATE session SET {field} = ? WHERE id = ?", value, head.session)
         case e.MessageAccepted():
-            tx.write("INSERT INTO inbox VALUES (?, ?, ?)", head.session, head.seq, event.message_id)
+            what = "steer" if event.mode == "steer" else "message"
+            tx.write("INSERT INTO inbox VALUES (?, ?, ?, ?)", head.session, head.seq, event.message_id, what)
             remember(tx, event.dedup_key, digest(event.content), head.session, event.message_id)
             tx.write("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", title_of(event.text), head.session)
         case e.SessionRestored():
@@ -212,22 +226,29 @@ def _apply_session(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool
             remember(tx, event.dedup_key, event.what.encode(), head.session, NOTHING)
         case e.MessageRefused():
             _take_from_inbox(tx, head, event.message_id)
+        case e.CauseRecorded():
+            tx.write("INSERT INTO inbox VALUES (?, ?, ?, ?)", head.session, head.seq, event.cause_id, event.what)
+            remember(tx, event.dedup_key, digest(event.content), head.session, event.cause_id)
+        case e.CauseTaken() | e.CauseDropped():
+            _take_from_inbox(tx, head, event.cause_id)
         case e.MessageWritten():
             remember(tx, event.dedup_key, digest(event.content), head.session, event.message_id)
             if event.delivery_id and not (head.deleted and in_turn):  # Nobody is owed what a turn of a deleted session said.
                 tx.write(
-                    "INSERT INTO outbox (delivery_id, session, seq, state, tries, retry_at) VALUES (?, ?, ?, ?, 0, 0)",
+                    "INSERT INTO outbox (delivery_id, session, seq, at, state, tries, retry_at) VALUES (?, ?, ?, ?, ?, 0, 0)",
                     event.delivery_id,
                     head.session,
                     head.seq,
+                    at,
                     str(DeliveryState.PENDING),
                 )
         case e.DeliveryChanged():
             tx.write(
-                "UPDATE outbox SET state = ?, tries = ?, retry_at = ?, receipt = ?, error = ? WHERE delivery_id = ?",
+                "UPDATE outbox SET state = ?, tries = ?, retry_at = ?, owner = ?, receipt = ?, error = ? WHERE delivery_id = ?",
                 event.state,
                 event.tries,
                 event.retry_at,
+                event.owner,
                 event.receipt,
                 event.error,
                 event.delivery_id,
@@ -292,9 +313,9 @@ def _bury(tx: Tx, head: Head, event: e.SessionPurged, at: int) -> None:
     head.deleted, head.updated_at = head.seq, at
 
 
-def _take_from_inbox(tx: Tx, head: Head, message_id: str) -> int:
-    """Where in the log the message had been accepted."""
-    rows = tx.write("DELETE FROM inbox WHERE session = ? AND message_id = ? RETURNING seq", head.session, message_id)
+def _take_from_inbox(tx: Tx, head: Head, cause_id: str) -> int:
+    """Where in the log the cause had been recorded."""
+    rows = tx.write("DELETE FROM inbox WHERE session = ? AND cause_id = ? RETURNING seq", head.session, cause_id)
     return rows[0][0] if rows else head.asked_seq
 
 

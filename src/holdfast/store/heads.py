@@ -29,11 +29,11 @@ class Head(msgspec.Struct):
 
 
 SELECT = (
-    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, left, asked_seq, deleted"
+    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, stays, asked_seq, deleted"
     " FROM head WHERE session = ?"
 )
 UPDATE = (
-    "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?, left = ?,"
+    "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?, stays = ?,"
     " asked_seq = ? WHERE session = ?"
 )
 # A column that is named in an UPDATE has its index written, changed or not.

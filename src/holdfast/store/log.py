@@ -9,15 +9,20 @@ from holdfast.core.errors import BadInput, Bug, NotFound
 from holdfast.core.events import KINDS, Damaged, Logged, checksum, encode
 from holdfast.store.tx import Tx
 
-INSERT = "INSERT INTO event (session, seq, turn, attempt, position, kind, at, body, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = (
+    "INSERT INTO event (session, seq, turn, epoch, attempt, position, kind, stream, at, body, checksum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 # Text is read as bytes: one that is no longer UTF-8 is damage to report, not an error of the whole read.
-COLUMNS = "id, session, seq, CAST(turn AS BLOB), attempt, position, CAST(kind AS BLOB), at, body, checksum"
+COLUMNS = "id, session, seq, CAST(turn AS BLOB), epoch, attempt, position, CAST(kind AS BLOB), stream, at, body, checksum"
 # Word for word the condition of the index `event_record`.
-RECORDS = " AND ".join(f"kind <> '{kind}'" for kind, event in KINDS.items() if event.stream)
-STREAMS = "kind IN (" + ", ".join(f"'{kind}'" for kind, event in KINDS.items() if event.stream) + ")"
+RECORDS = "stream = 0"
+STREAMS = "stream = 1"
 MISSING = "it is missing from the log"
 
 _KIND_NAMES = {kind.encode(): kind for kind in KINDS}
+# Version 0.1 had no such column, and its checksums do not cover it.
+_IS_STREAM = {kind: int(event.stream) for kind, event in KINDS.items()}
 
 # What Python raises for values that no event and no column can hold.
 NOT_STORABLE = (UnicodeEncodeError, OverflowError, RecursionError)
@@ -37,8 +42,11 @@ def number(tx: Tx, session_id: str) -> int:
     return int(rows[0][0])
 
 
-def insert(tx: Tx, session: int, seq: int, turn: str | None, attempt: int, position: int, kind: str, body: bytes, at: int) -> None:
-    row = (session, seq, turn, attempt, position, kind, at, body, checksum(session, seq, turn, attempt, position, kind, at, body))
+def insert(tx: Tx, session: int, seq: int, place: tuple[str | None, int, int, int], kind: str, stream: int, body: bytes, at: int) -> None:
+    """`place`: turn, epoch, attempt and position."""
+    turn, epoch, attempt, position = place
+    checked = checksum(session, seq, turn, attempt, position, kind, at, body, epoch, stream)
+    row = (session, seq, turn, epoch, attempt, position, kind, stream, at, body, checked)
     if tx.insert(row):
         return
     # The head says that the place is free. Only a row whose own session or sequence was changed on disk can stand there.
@@ -61,14 +69,16 @@ def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: 
     belongs to the session ""."""
     logged = []
     for row in rows:
-        id_, session, seq, raw_turn, attempt, position, raw_kind, at, body, stored = row
+        id_, session, seq, raw_turn, epoch, attempt, position, raw_kind, stream, at, body, stored = row
         kind = _KIND_NAMES.get(raw_kind)
         reason, turn = None, None
         try:
             turn = None if raw_turn is None else raw_turn.decode()
-            if kind is None or type(body) is not bytes:
+            if kind is None and raw_kind is not None:
+                kind = raw_kind.decode()  # One of a later version, if its checksum holds.
+            if kind is None or type(body) is not bytes or (epoch is None and stream != _IS_STREAM.get(kind)):
                 reason = "it was changed on disk"
-            elif checksum(session, seq, turn, attempt, position, kind, at, body) != stored:
+            elif checksum(session, seq, turn, attempt, position, kind, at, body, epoch, stream) != stored:
                 reason = "its checksum does not match"
         except UnicodeDecodeError:
             reason = "it was changed on disk"
@@ -76,7 +86,7 @@ def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: 
             name = names.get(session)
             if name is None:
                 name = names[session] = _session_name(tx, session)
-            logged.append(Logged(id_, name, seq, turn, attempt, position, kind or "", at, body))
+            logged.append(Logged(id_, name, seq, turn, attempt, position, kind or "", at, body, epoch, stream == 1))
         else:
             found.append(_finding(row, reason))
             if _has_place(tx, session, seq):
@@ -87,7 +97,7 @@ def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: 
 
 
 def body_size(row: tuple[Any, ...]) -> int:
-    return len(row[8]) if type(row[8]) is bytes else 0
+    return len(row[10]) if type(row[10]) is bytes else 0
 
 
 def salvage(tx: Tx, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, ...]]:
@@ -98,7 +108,7 @@ def salvage(tx: Tx, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, .
         try:
             rows += tx.query(f"SELECT {COLUMNS} FROM event WHERE id = ?", id_)
         except tx.unreadable:
-            rows.append((id_, session, seq, None, 0, 0, None, 0, None, 0))
+            rows.append((id_, session, seq, None, 0, 0, 0, None, 0, 0, None, 0))
     return rows
 
 

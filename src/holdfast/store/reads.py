@@ -34,13 +34,13 @@ _SESSION = """
     SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, h.updated_at, s.generation, s.pinned, h.archived, s.suspended,
            s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
-           h.stop, s.pruned_seq, h.left, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
+           h.stop, s.pruned_seq, h.stays, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
            s.deleted_at, s.purge_at, s.purged,
            s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.id
     FROM session s JOIN head h ON h.session = s.id
 """
-# The order in which recovery looks at sessions: by the message that started the turn.
-_OLDEST = " ORDER BY (SELECT e.id FROM event e WHERE e.session = h.session AND e.seq = h.asked_seq), s.id"
+# The order in which recovery looks at sessions: by the time of the message that started the turn.
+_OLDEST = " ORDER BY (SELECT e.at FROM event e WHERE e.session = h.session AND e.seq = h.asked_seq), s.id"
 DELETED = "deleted"
 _IN_STATE = {
     "suspended": "h.session IN (SELECT id FROM session WHERE suspended = 1)",
@@ -253,7 +253,7 @@ def open_turns(tx: Tx, apart_from: int) -> list[Session]:
     rows = tx.query(
         f"{_SESSION} WHERE h.state IN ('running', 'answered', 'interrupted')"
         " AND NOT (h.state = 'running' AND h.owner = ? AND h.stop = 0 AND s.suspended = 0)"
-        " AND NOT (h.left = 1 AND h.stop = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))" + _OLDEST,
+        " AND NOT (h.stays = 1 AND h.stop = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))" + _OLDEST,
         apart_from,
     )
     return [_session(row) for row in rows]
@@ -263,9 +263,9 @@ def unsettled(tx: Tx) -> list[Session]:
     rows = tx.query(
         f"{_SESSION} WHERE h.session IN ("
         "SELECT l.session FROM head l JOIN session s ON s.id = l.session WHERE l.state IN ('running', 'answered', 'interrupted')"
-        " AND l.state = 'interrupted' AND l.left = 1 AND s.suspended = 0"
+        " AND l.state = 'interrupted' AND l.stays = 1 AND s.suspended = 0"
         " UNION SELECT q.session FROM question q JOIN head w ON w.session = q.session"
-        " WHERE q.state = 'open' AND w.state = 'waiting' AND w.left = 0"
+        " WHERE q.state = 'open' AND w.state = 'waiting' AND w.stays = 0"
         " UNION SELECT m.id FROM session m JOIN head n ON n.session = m.id WHERE m.resume_pending = 1 AND n.state IN ('none', 'ended'))"
         " AND h.deleted = 0" + _OLDEST
     )
@@ -319,7 +319,7 @@ def waiting_lanes(tx: Tx, limit: int) -> list[str]:
         "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox GROUP BY session) i"
         " JOIN head h ON h.session = i.session JOIN session s ON s.id = i.session"
         " LEFT JOIN event e ON e.session = i.session AND e.seq = i.seq"
-        " WHERE h.state IN ('none', 'ended') ORDER BY e.id LIMIT ?",
+        " WHERE h.state IN ('none', 'ended') ORDER BY e.at, i.session LIMIT ?",
         _page(limit),
     )
     return [row[0] for row in rows]
@@ -337,30 +337,32 @@ def prunable(tx: Tx, before: int, limit: int) -> list[str]:
 
 
 def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
-    marks = ",".join("?" * len(states))
+    if not states:
+        return []
+    # By time, which may have been set back; but those of one session never change places.
     rows = tx.query(
-        "SELECT o.delivery_id, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.session, o.seq"
+        "SELECT o.delivery_id, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.owner, o.session, o.seq"
         " FROM outbox o JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session"
-        f" WHERE o.state IN ({marks}) AND o.state NOT IN ('sent', 'dead') AND {OWED}"
-        " AND o.retry_at <= ? ORDER BY o.id LIMIT ?",
+        f" WHERE o.state IN ({', '.join('?' * len(states))}) AND o.state NOT IN ('sent', 'dead') AND {OWED}"
+        " AND o.retry_at <= ? ORDER BY max(o.at) OVER (PARTITION BY o.session ORDER BY o.seq), o.session, o.seq LIMIT ?",
         *(str(state) for state in states),
         _bounded(now),
         max(0, min(limit, MAX_INTEGER)),
     )
     owed = []
-    for delivery_id, session_id, session_key, state, tries, retry_at, session_number, seq in rows:
+    for delivery_id, session_id, session_key, state, tries, retry_at, owner, session_number, seq in rows:
         written = event_at(tx, session_number, seq)
-        text = written.text if isinstance(written, e.MessageWritten) else "(this answer was damaged on disk and cannot be read)"
         owed.append(
             Delivery(
                 delivery_id=delivery_id,
                 session_id=session_id,
                 session_key=session_key,
                 state=_member(DeliveryState, state),
-                text=text,
+                text=written.text if isinstance(written, e.MessageWritten) else "(this answer was damaged on disk and cannot be read)",
                 tries=tries,
                 retry_at=retry_at,
                 anchor=written.anchor if isinstance(written, e.MessageWritten) else None,
+                owner=owner,
             )
         )
     return owed

@@ -11,10 +11,12 @@ CREATE TABLE event (
     at       INTEGER NOT NULL,
     body     BLOB NOT NULL,
     checksum INTEGER NOT NULL,
+    epoch    INTEGER,                    -- The lease under which it was written, 0 outside a turn. NULL: version 0.1 wrote the row.
+    stream   INTEGER NOT NULL DEFAULT 0, -- 1: a piece, which may be pruned. 0: a record.
     UNIQUE (session, seq)
 );
--- Records, without the stream events between them. What is not surely a stream event counts as a record, so that a damaged kind shows up.
-CREATE INDEX event_record ON event (session, seq) WHERE kind <> 'text' AND kind <> 'reasoning' AND kind <> 'tool.output' AND kind <> 'turn.alive';
+-- Records, without the stream events between them.
+CREATE INDEX event_record ON event (session, seq) WHERE stream = 0;
 
 -- The catalog: everything below this line up to the next is derived from the log and can be rebuilt from it.
 
@@ -32,7 +34,7 @@ CREATE TABLE head (
     stop       INTEGER NOT NULL,
     archived   INTEGER NOT NULL DEFAULT 0,
     updated_at INTEGER NOT NULL DEFAULT 0,
-    left       INTEGER NOT NULL DEFAULT 0, -- It was decided that the turn stays as it is.
+    stays      INTEGER NOT NULL DEFAULT 0, -- It was decided that the turn stays as it is.
     asked_seq  INTEGER NOT NULL DEFAULT 0, -- The message that started the turn.
     deleted    INTEGER NOT NULL DEFAULT 0  -- The record that deleted or purged it; 0 while it is there.
 );
@@ -84,10 +86,12 @@ CREATE TABLE lane (
     generation  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Causes that no turn has taken yet. `what`: message, steer, or another kind of cause.
 CREATE TABLE inbox (
-    session    INTEGER NOT NULL,
-    seq        INTEGER NOT NULL,
-    message_id TEXT NOT NULL,
+    session  INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    cause_id TEXT NOT NULL,
+    what     TEXT NOT NULL DEFAULT 'message',
     PRIMARY KEY (session, seq)
 ) WITHOUT ROWID;
 
@@ -104,17 +108,19 @@ CREATE TABLE forgotten (
     session INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- `at`: when it was written. `owner`: who sends it, while it is being sent.
 CREATE TABLE outbox (
-    id          INTEGER PRIMARY KEY,
-    delivery_id TEXT NOT NULL UNIQUE,
+    delivery_id TEXT PRIMARY KEY,
     session     INTEGER NOT NULL,
     seq         INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
     state       TEXT NOT NULL,
     tries       INTEGER NOT NULL,
     retry_at    INTEGER NOT NULL,
+    owner       INTEGER,
     receipt     TEXT,
     error       TEXT
-);
+) WITHOUT ROWID;
 CREATE INDEX outbox_due ON outbox (state, retry_at) WHERE state NOT IN ('sent', 'dead');
 
 CREATE TABLE question (

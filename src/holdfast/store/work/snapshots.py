@@ -45,7 +45,7 @@ def underway(tx: Tx, session: Session) -> Underway:
 
 def waiting(tx: Tx, session: int) -> tuple[Cause, ...]:
     """What waits, oldest first."""
-    rows = tx.query("SELECT seq, message_id FROM inbox WHERE session = ? ORDER BY seq", session)
+    rows = tx.query("SELECT seq, cause_id FROM inbox WHERE session = ? ORDER BY seq", session)
     return tuple(causes.read(cause_id, tx.event_at(session, seq)) for seq, cause_id in rows)
 
 
@@ -96,7 +96,10 @@ def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
 def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int) -> Question:
     first = asked_delivery(question_id)
     rows = tx.query(
-        "SELECT state, seq FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY id", session, first, f"{first}/"
+        "SELECT state, seq FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY seq",
+        session,
+        first,
+        f"{first}/",
     )
     deliveries = tuple(DeliveryState(state) for state, _ in rows)
     told = tx.event_at(session, rows[0][1]) if asked(deliveries) is Asked.LOST else None
@@ -185,7 +188,7 @@ def next_cause(tx: Tx, session: int, generation: int) -> tuple[Cause | None, tup
     """The oldest cause that is still current, where its session's newest turn is of this generation, and those before it that are not."""
     outdated: list[Cause] = []
     after = 0
-    while rows := tx.query("SELECT seq, message_id FROM inbox WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1", session, after):
+    while rows := tx.query("SELECT seq, cause_id FROM inbox WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1", session, after):
         after, cause_id = rows[0]
         cause = causes.read(cause_id, tx.event_at(session, after))
         if not causes.outdated(cause, generation):

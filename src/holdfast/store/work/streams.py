@@ -29,7 +29,7 @@ def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: in
     seq -= count
     for kind, body in pieces:
         seq += 1
-        insert(tx, session, seq, turn_id, attempt, position, kind, body, at)
+        insert(tx, session, seq, (turn_id, lease.epoch, attempt, position), kind, 1, body, at)
         position += 1
     return position
 
