@@ -212,13 +212,13 @@ def _unexpected(error: Exception) -> str:
 
 def _write_down() -> Path | None:
     """Keeps the trace in the home folder, if there is one."""
-    place = home() / "errors.log"
+    path = home() / "errors.log"
     try:
-        if place.exists() and place.stat().st_size > MAX_ERROR_LOG:
-            place.unlink()
-        descriptor = os.open(place, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        if path.exists() and path.stat().st_size > MAX_ERROR_LOG:
+            path.unlink()
+        descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "w", errors="replace") as file:
             file.write(f"Holdfast {__version__}\n{traceback.format_exc()}\n")
     except OSError:
         return None
-    return place
+    return path

@@ -53,27 +53,27 @@ class Finding(NamedTuple):
 
 
 def run_all() -> Iterator[Finding]:
-    place = home()
-    found = running.find(place)
-    settings = config.Config(home=place)
+    folder = home()
+    found = running.find(folder)
+    settings = config.Config(home=folder)
     try:
         settings = config.load(os.environ, home=chosen_home())
-        yield from _settings(place)
+        yield from _settings(folder)
     except config.BadConfig as error:
         yield Finding("settings", "fail", str(error))
     yield _python()
     yield _sqlite()
-    yield from _home(place)
-    yield _file_system(place)
-    yield _disk(place)
-    yield from _gateway(place, found)
+    yield from _home(folder)
+    yield _file_system(folder)
+    yield _disk(folder)
+    yield from _gateway(folder, found)
     yield _port(settings, found)
-    yield _token(place)
-    yield from _database(place, found.lives)
+    yield _token(folder)
+    yield from _database(folder, found.alive)
     yield _sandbox(settings)
 
 
-def _settings(place: Path) -> Iterator[Finding]:
+def _settings(folder: Path) -> Iterator[Finding]:
     named = {f"HOLDFAST_{name.upper()}" for name in config.SETTINGS} | set(OTHER_VARIABLES)
     unknown = sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in named)
     if unknown:
@@ -81,7 +81,7 @@ def _settings(place: Path) -> Iterator[Finding]:
             "settings", "warn", f"{', '.join(unknown)}: not a setting, so it has no effect.", "`holdfast config` lists the settings."
         )
     else:
-        file = place / config.FILE
+        file = folder / config.FILE
         yield Finding("settings", "ok", f"read from {file}" if file.exists() else "defaults and variables; there is no config.toml")
 
 
@@ -100,51 +100,51 @@ def _sqlite() -> Finding:
     return Finding("sqlite", "ok", version)
 
 
-def _home(place: Path) -> Iterator[Finding]:
+def _home(folder: Path) -> Iterator[Finding]:
     try:
-        found = place.stat()
+        found = folder.stat()
     except FileNotFoundError:
-        yield Finding("home", "warn", f"{place} does not exist yet.", "`holdfast serve` creates it.")
+        yield Finding("home", "warn", f"{folder} does not exist yet.", "`holdfast serve` creates it.")
         return
     except OSError as error:
-        yield Finding("home", "fail", f"{place} cannot be accessed: {error.strerror}.", "Choose another with --home.")
+        yield Finding("home", "fail", f"{folder} cannot be accessed: {error.strerror}.", "Choose another with --home.")
         return
     if not stat.S_ISDIR(found.st_mode):
-        yield Finding("home", "fail", f"{place} is not a folder.", "Choose another with --home.")
+        yield Finding("home", "fail", f"{folder} is not a folder.", "Choose another with --home.")
     elif found.st_uid != os.geteuid():
         yield Finding(
             "home",
             "fail",
-            f"{place} belongs to another user (uid {found.st_uid}).",
+            f"{folder} belongs to another user (uid {found.st_uid}).",
             "Run Holdfast as that user, or choose another folder with --home.",
         )
-    elif not os.access(place, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding("home", "fail", f"{place} cannot be written.", f"chmod 700 {place}")
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding("home", "fail", f"{folder} cannot be written.", f"chmod 700 {folder}")
     elif found.st_mode & 0o077:
-        yield Finding("home", "warn", f"Other users can read {place}.", f"chmod 700 {place}")
+        yield Finding("home", "warn", f"Other users can read {folder}.", f"chmod 700 {folder}")
     else:
-        yield Finding("home", "ok", f"{place}, private")
-        yield from _open_files(place)
+        yield Finding("home", "ok", f"{folder}, private")
+        yield from _open_files(folder)
 
 
-def _open_files(place: Path) -> Iterator[Finding]:
+def _open_files(folder: Path) -> Iterator[Finding]:
     for name in (DATABASE, config.TOKEN, config.FILE, config.LOG):
         try:
-            if (place / name).stat().st_mode & 0o077:
-                yield Finding("files", "warn", f"Other users can read {place / name}.", f"chmod 600 {place / name}")
+            if (folder / name).stat().st_mode & 0o077:
+                yield Finding("files", "warn", f"Other users can read {folder / name}.", f"chmod 600 {folder / name}")
         except OSError:
             continue
 
 
-def _file_system(place: Path) -> Finding:
-    kind = file_system(_existing(place))
+def _file_system(folder: Path) -> Finding:
+    kind = file_system(_existing(folder))
     if kind in UNFIT:
         return Finding("file system", "fail", f"{kind} cannot hold the database safely.", "Choose a folder on a local disk with --home.")
     return Finding("file system", "ok", kind or "unknown on this system; it must be a local disk")
 
 
-def _disk(place: Path) -> Finding:
-    free = shutil.disk_usage(_existing(place)).free
+def _disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(_existing(folder)).free
     said = f"{size(free)} free"
     if free < NO_SPACE:
         return Finding("disk", "fail", f"Only {said}.", "Free some space: a full disk means that no message is accepted.")
@@ -153,16 +153,16 @@ def _disk(place: Path) -> Finding:
     return Finding("disk", "ok", said)
 
 
-def _existing(place: Path) -> Path:
-    return next(folder for folder in (place, *place.parents) if folder.exists())
+def _existing(folder: Path) -> Path:
+    return next(each for each in (folder, *folder.parents) if each.exists())
 
 
-def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
+def _gateway(folder: Path, found: running.Found) -> Iterator[Finding]:
     status = found.status
     if status is None:
         yield Finding("gateway", "ok", "not running")
         return
-    if not found.lives:
+    if not found.alive:
         last = status.gateway_state
         if last in ("stopped", "startup_failed"):
             yield Finding("gateway", "ok" if last == "stopped" else "warn", f"not running; its last state was {last}")
@@ -175,7 +175,7 @@ def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
             )
         return
     try:
-        said = connect(place).status()
+        said = connect(folder).status()
     except HoldfastError as error:
         yield Finding(
             "gateway",
@@ -194,7 +194,7 @@ def _gateway(place: Path, found: running.Found) -> Iterator[Finding]:
 
 
 def _port(settings: config.Config, found: running.Found) -> Finding:
-    if found.lives and found.status and found.status.url and urlsplit(found.status.url).port == settings.port:
+    if found.alive and found.status and found.status.url and urlsplit(found.status.url).port == settings.port:
         return Finding("port", "ok", f"{settings.port}, used by our own process {found.status.pid}")
     if settings.port == 0:
         return Finding("port", "ok", "any free one")
@@ -220,9 +220,9 @@ def _holder(port: int) -> str:
     return ""
 
 
-def _token(place: Path) -> Finding:
+def _token(folder: Path) -> Finding:
     try:
-        token = config.read_token(place)
+        token = config.read_token(folder)
     except config.BadConfig as error:
         return Finding("token", "fail", str(error), "`holdfast token rotate` creates a new one.")
     if token is None:
@@ -234,17 +234,17 @@ def _token(place: Path) -> Finding:
     return Finding("token", "ok", "present")
 
 
-def _database(place: Path, lives: bool) -> Iterator[Finding]:
+def _database(folder: Path, gateway_alive: bool) -> Iterator[Finding]:
     async def look(store: SqliteStore, lines: inspection.ReadingLines) -> list[Finding]:
         return [
-            await _integrity(place, store, lines),
+            await _integrity(folder, store, lines),
             await _clock(lines),
-            await _owners(place, store, lives),
+            await _owners(folder, store, gateway_alive),
             await _quarantine(lines),
         ]
 
     try:
-        yield from offline.read(place, look)
+        yield from offline.read(folder, look)
     except offline.NothingHere:
         yield Finding("database", "ok", "none yet")
         yield _sane_clock()
@@ -254,16 +254,16 @@ def _database(place: Path, lives: bool) -> Iterator[Finding]:
         yield Finding("database", "fail", str(error))
 
 
-async def _integrity(place: Path, store: SqliteStore, lines: inspection.ReadingLines) -> Finding:
+async def _integrity(folder: Path, store: SqliteStore, lines: inspection.ReadingLines) -> Finding:
     found = await lines.read(inspection.quick_check)
     if found != "ok":
         return Finding("database", "fail", f"It is damaged: {found}.", RESTORE)
     sessions = (await store.counts()).sessions
-    return Finding("database", "ok", f"sound, schema {SCHEMA_VERSION}, {count(sessions, 'session')}, {size(_bytes(place))}")
+    return Finding("database", "ok", f"sound, schema {SCHEMA_VERSION}, {count(sessions, 'session')}, {size(_bytes(folder))}")
 
 
-def _bytes(place: Path) -> int:
-    return sum(path.stat().st_size for path in place.glob(f"{DATABASE}*"))
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob(f"{DATABASE}*"))
 
 
 async def _clock(lines: inspection.ReadingLines) -> Finding:
@@ -280,17 +280,17 @@ def _sane_clock() -> Finding:
     return Finding("clock", "ok", time.strftime("%Y-%m-%d %H:%M:%S %Z"))
 
 
-async def _owners(place: Path, store: SqliteStore, gateway_lives: bool) -> Finding:
-    alive = {found.name for found in living(place)}
-    left = [path.name for path in (place / OWNERS).glob("[!.]*") if path.name not in alive]
+async def _owners(folder: Path, store: SqliteStore, gateway_alive: bool) -> Finding:
+    alive = {found.name for found in living(folder)}
+    left = [path.name for path in (folder / OWNERS).glob("[!.]*") if path.name not in alive]
     running = {owner.id for owner in await store.owners() if owner.name in alive}
     cut = [session for session in await store.open_turns(apart_from=0) if session.owner not in running]
     if not left and not cut:
         return Finding("owners", "ok", "no process died unexpectedly")
     turns = f" {count(len(cut), 'turn')} interrupted." if cut else ""
-    advice = "The running gateway handles that." if gateway_lives else "The next start handles that: interrupted work is resumed."
+    advice = "The running gateway handles that." if gateway_alive else "The next start handles that: interrupted work is resumed."
     return Finding(
-        "owners", "ok" if gateway_lives else "warn", f"{count(len(left), 'process', 'processes')} died unexpectedly.{turns}", advice
+        "owners", "ok" if gateway_alive else "warn", f"{count(len(left), 'process', 'processes')} died unexpectedly.{turns}", advice
     )
 
 

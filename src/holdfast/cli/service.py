@@ -42,7 +42,7 @@ def existing(scope: str | None, name: str) -> Installation:
 
 def look(folder: Path) -> Gateway:
     found = running.find(folder)
-    return Gateway(found.status, found.lives, found.lives and found.status is not None and _answers(found.status.url))
+    return Gateway(found.status, found.alive, found.alive and found.status is not None and _answers(found.status.url))
 
 
 def _answers(url: str | None) -> bool:

@@ -58,7 +58,7 @@ def build_app(
         *Sessions(gateway).endpoints(),
         *Questions(gateway).endpoints(),
         *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
-        *Admin(gateway, Metrics(gateway, envelope.answered), status, request_stop, request_restart).endpoints(),
+        *Admin(gateway, Metrics(gateway, envelope.responses), status, request_stop, request_restart).endpoints(),
         *Login(access, gateway.store).endpoints(),
     ]
     endpoints += OpenApi(endpoints, holdfast.__version__).endpoints()

@@ -32,11 +32,11 @@ log = structlog.get_logger()
 
 
 class Envelope:
-    """The outermost layer. `answered` counts responses by status."""
+    """The outermost layer. `responses` counts responses by status."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self.answered: Counter[int] = Counter()
+        self.responses: Counter[int] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,7 +48,7 @@ class Envelope:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                self.answered[message["status"]] += 1
+                self.responses[message["status"]] += 1
                 headers = message["headers"]
                 named = {name for name, _ in headers}
                 if b"cache-control" not in named:

@@ -9,10 +9,10 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """`answered` is the count of responses by status, kept by the envelope."""
+    """`responses` is the count of responses by status, kept by the envelope."""
 
-    def __init__(self, gateway: Gateway, answered: Mapping[int, int]) -> None:
-        self._gateway, self._answered = gateway, answered
+    def __init__(self, gateway: Gateway, responses: Mapping[int, int]) -> None:
+        self._gateway, self._responses = gateway, responses
 
     async def text(self) -> bytes:
         from prometheus_client import PROCESS_COLLECTOR, CollectorRegistry, generate_latest
@@ -35,7 +35,7 @@ class Metrics:
         )
         figures: list[Metric] = [GaugeMetricFamily(name, words, value=value) for name, words, value in gauges]
         counters: tuple[tuple[str, str, str, Mapping[Any, int]], ...] = (
-            ("holdfast_http_answers", "Responses to HTTP requests.", "status", self._answered),
+            ("holdfast_http_answers", "Responses to HTTP requests.", "status", self._responses),
             ("holdfast_turns", "Turns that ended in this process.", "outcome", gateway.tally.turns),
             ("holdfast_recoveries", "Decisions about interrupted turns.", "rule", gateway.tally.rules),
         )

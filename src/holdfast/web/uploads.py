@@ -73,13 +73,13 @@ class Uploads:
             raise NotFound("blob", digest)
         reading = await self._blobs.open(digest)
         try:
-            answer = _response(request, reading, asked.name)
+            response = _response(request, reading, asked.name)
         except BaseException:
             reading.close()
             raise
-        if isinstance(answer, Response):
+        if isinstance(response, Response):
             reading.close()
-        return answer
+        return response
 
 
 def _response(request: Request, reading: Reading, name: str | None) -> ASGIApp:

@@ -99,8 +99,8 @@ class Client:
         path = f"/api/uploads?{urlencode({'name': file.name, 'client_id': client_id})}"
         with file.open("rb") as body:
             size = os.fstat(body.fileno()).st_size
-            answer = self._ask("POST", path, body, headers={"Content-Type": media_type, "Content-Length": str(size)})
-        return str(answer.body["attachment_id"])
+            response = self._ask("POST", path, body, headers={"Content-Type": media_type, "Content-Length": str(size)})
+        return str(response.body["attachment_id"])
 
     def _ask(
         self,

@@ -65,11 +65,11 @@ class Ambiguous(Refused):
         super().__init__(f"Several conversations begin with {name!r}: {listed}{more}. Write more of the id.")
 
 
-def read(place: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
+def read(folder: Path, use: Callable[[SqliteStore, ReadingLines], Awaitable[T]]) -> T:
     """What `use` returns from the store. Works while a gateway runs; changes nothing. Raises `NothingHere`, `Unreadable`."""
-    path = place / DATABASE
+    path = folder / DATABASE
     if not path.is_file():
-        raise NothingHere(place)
+        raise NothingHere(folder)
 
     async def opened() -> T:
         lines = ReadingLines(path)

@@ -24,7 +24,7 @@ class Found(NamedTuple):
     """The status file, if there is one, and whether its process is alive. `hung_s`: how long it has given no sign of life."""
 
     status: Status | None
-    lives: bool
+    alive: bool
     hung_s: float = 0.0
 
 
@@ -71,6 +71,6 @@ class Chain:
 def require(home: Path) -> Status:
     """The status of the gateway that serves this home. Raises `NotRunning`."""
     found = find(home)
-    if found.status is None or not found.lives:
+    if found.status is None or not found.alive:
         raise NotRunning(home, found.status)
     return found.status

@@ -26,14 +26,14 @@ def command(as_json: bool) -> None:
     note(lasts(made))
 
 
-def fresh(place: Path) -> dict[str, Any]:
+def fresh(folder: Path) -> dict[str, Any]:
     """`url`, and `expires_in_s`. Raises `NotRunning`."""
     from holdfast.cli.access import running
     from holdfast.cli.access.client import CALLED, connect
 
-    client = connect(place)
+    client = connect(folder)
     made = client.post("/api/login/codes").body
-    parts = urlsplit(running.require(place).public_url or client.url)
+    parts = urlsplit(running.require(folder).public_url or client.url)
     named = CALLED.get(parts.hostname or "")
     if named:  # It listens on every address; the loopback address always works here.
         parts = parts._replace(netloc=f"{f'[{named}]' if ':' in named else named}:{parts.port}")

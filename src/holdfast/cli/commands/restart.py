@@ -59,7 +59,7 @@ def _next_one(old: int) -> dict[str, Any]:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = running.find(home())
-        if found.status and found.lives and found.status.pid != old and found.status.gateway_state == "running":
+        if found.status and found.alive and found.status.pid != old and found.status.gateway_state == "running":
             return {"pid": found.status.pid, "version": found.status.version}
         time.sleep(LOOK_S)
     raise NotBack(old)

@@ -69,14 +69,14 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     return code
 
 
-def _be_seen(place: Path) -> "OwnerLock | None":
+def _be_seen(folder: Path) -> "OwnerLock | None":
     """From now on a stop finds this process, though it has not loaded the gateway yet. None if the disk does not take the lock: the gateway
     says what is wrong.
     """
     from holdfast import locks, processes
 
     try:
-        return locks.OwnerLock(place, f"o_{secrets.token_hex(10)}", processes.this_process())
+        return locks.OwnerLock(folder, f"o_{secrets.token_hex(10)}", processes.this_process())
     except OSError:
         return None
 

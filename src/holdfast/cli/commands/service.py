@@ -280,14 +280,14 @@ def _facts(installation: "Installation", shown: "Shown", findings: list[str]) ->
     }
 
 
-def _report(installation: "Installation", place: str, shown: "Shown", as_json: bool) -> None:
+def _report(installation: "Installation", folder: str, shown: "Shown", as_json: bool) -> None:
     if as_json:
         print_json(_facts(installation, shown, []))
     else:
-        _say_up(installation, place, shown)
+        _say_up(installation, folder, shown)
 
 
-def _say_up(installation: "Installation", place: str, shown: "Shown") -> None:
-    gateway = installation.gateway(place)
+def _say_up(installation: "Installation", folder: str, shown: "Shown") -> None:
+    gateway = installation.gateway(folder)
     url = gateway.status.url if gateway.status else None
     click.echo(f"It is up: systemd reports it as {shown.active}, and process {shown.main_pid} answers at {url}.")

@@ -75,14 +75,14 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
                 str(session["queued"]) if session["queued"] else "",
                 short(at, now),
                 ago(at, now),
-                one_line(session["title"] or _place(session)),
+                one_line(session["title"] or _chat(session)),
             )
         )
     headers = ("SESSION", "STATE", "WHY", "QUEUED", "UPDATED", "", "TITLE")
     return table(headers, rows, flexible=6, optional=(5, 4, 3, 2), styles=COLOURS)
 
 
-def _place(session: dict[str, Any]) -> str:
+def _chat(session: dict[str, Any]) -> str:
     """A conversation without a title is named after its chat; those of the page have keys made from their own ids."""
     key = str(session["session_key"])
     return "(no title)" if key.endswith(session["session_id"]) else key

@@ -143,8 +143,8 @@ def _event(event: dict[str, Any]) -> str:
     if event["event"] != "turn.started":
         data.pop("turn_id", None)  # It is the one of the turn that started last.
     time = f"{moment(at):%H:%M:%S}" if at else "--:--:--"
-    place = "" if attempt is None else f"{attempt}.{position}"
+    where = "" if attempt is None else f"{attempt}.{position}"
     telling_first = sorted(data.items(), key=lambda item: item[0].endswith(("_id", "_ids")))
     body = " ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in telling_first if value is not None)
     seq = event["id"].rpartition(".")[2]
-    return cut(f"{seq:>6}  {time}  {place:>7}  {event['event']:<17}  {one_line(body)}", width()).rstrip()
+    return cut(f"{seq:>6}  {time}  {where:>7}  {event['event']:<17}  {one_line(body)}", width()).rstrip()

@@ -25,13 +25,13 @@ def command(as_json: bool) -> int:
     """
     from holdfast.cli.access import running
 
-    place = home()
-    found = running.find(place)
-    if found.status is None or not found.lives:
+    folder = home()
+    found = running.find(folder)
+    if found.status is None or not found.alive:
         if as_json:
-            print_json({"running": False, "home": str(place), "last": _plain(found.status)})
+            print_json({"running": False, "home": str(folder), "last": _plain(found.status)})
         else:
-            say(f"No gateway runs on {place}.")
+            say(f"No gateway runs on {folder}.")
             say(_last(found.status) if found.status else "Start it with `holdfast serve`.")
         return 1
     if found.hung_s:

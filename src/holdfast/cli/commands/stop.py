@@ -97,7 +97,7 @@ def _stop_gateway(timeout_s: float | None) -> None:
             asked = chain.at_work[0]
             _ask_to_stop(asked, chain.at_work, min(ASK_S, patience_s), marked=_mark(asked))
         time.sleep(LOOK_S)
-    if not running.find(home()).lives:  # A process that died while it stopped could not record that.
+    if not running.find(home()).alive:  # A process that died while it stopped could not record that.
         status_file.leave_stopped(home())
     click.echo(f"Stopped (process {asked.pid}, {took(time.monotonic() - began)}).")
 

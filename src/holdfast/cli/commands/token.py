@@ -47,7 +47,7 @@ def rotate(as_json: bool) -> None:
     keep_files_private()
     prepare_home(home())
     _print(make_token(home()), as_json)
-    if running.find(home()).lives:
+    if running.find(home()).alive:
         note("The running gateway uses it within a second.")
 
 
