@@ -201,6 +201,16 @@ async def test_a_blob_is_given_only_while_a_session_names_it_that_is_not_deleted
     assert (await store.blob("a" * 64)).digest == "a" * 64
 
 
+async def test_the_room_of_the_store_counts_them_until_they_are_given_up(store: Store) -> None:
+    """A28: what a purge gave up is not taken for room that more conversations must give."""
+    await new_session(store)
+    await store.put_blob(blob("a", size=10**9), at=NOW)
+    await say(store, text=naming("a"))
+    assert (await store.usage()).bytes > 10**9
+    await purged(store, "s1")
+    assert (await store.usage()).bytes < 10**9
+
+
 async def test_their_size_is_known(store: Store) -> None:
     await store.put_blob(blob("a", size=5), at=NOW)
     await store.put_blob(blob("b", size=7), at=NOW)

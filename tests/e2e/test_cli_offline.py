@@ -12,6 +12,7 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
+from holdfast.ports.blobs import Blob
 from holdfast.ports.owners import Owner
 from holdfast.store import open_store
 from tests.e2e.command_line import holdfast, is_one_sentence
@@ -275,6 +276,22 @@ def test_the_doctor_sees_a_damaged_database(home: Path) -> None:
     said = holdfast(home, "doctor", HOLDFAST_PORT="0")
     assert said.code == 1 and "Traceback" not in said.out + said.err
     assert "fail  database" in said.out and "backup" in said.out
+
+
+def test_the_doctor_sees_an_attachment_that_is_lost(home: Path) -> None:
+    """P7"""
+
+    async def name_a_file() -> None:
+        store = await open_store(home, now=lambda: 0)
+        await store.put_blob(Blob(digest="0" * 64, size=4, media_type="text/plain", file="f"), at=0)
+        await store.aclose()
+
+    assert states(home, HOLDFAST_PORT="0")["attachments"] == "ok"
+    asyncio.run(name_a_file())
+    assert states(home, HOLDFAST_PORT="0")["attachments"] == "fail"
+    (home / "blobs").mkdir()
+    (home / "blobs" / "f").write_bytes(b"some")
+    assert "1 file, 4 bytes" in holdfast(home, "doctor", HOLDFAST_PORT="0").out
 
 
 def test_the_doctor_sees_a_port_that_is_taken(home: Path) -> None:

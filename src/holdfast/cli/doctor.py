@@ -20,6 +20,7 @@ from holdfast.cli.access.client import connect
 from holdfast.cli.options import chosen_home, home
 from holdfast.cli.terminal import program
 from holdfast.cli.terminal.layout import count, size
+from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import HoldfastError
 from holdfast.locks import OWNERS, living
 from holdfast.store import SqliteStore
@@ -241,6 +242,7 @@ def _database(folder: Path, gateway_alive: bool) -> Iterator[Finding]:
             await _clock(lines),
             await _owners(folder, store, gateway_alive),
             await _quarantine(lines),
+            await _attachments(folder, lines),
         ]
 
     try:
@@ -264,6 +266,22 @@ async def _integrity(folder: Path, store: SqliteStore, lines: inspection.Reading
 
 def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob(f"{DATABASE}*"))
+
+
+async def _attachments(folder: Path, lines: inspection.ReadingLines) -> Finding:
+    known = await lines.read(inspection.blob_files)
+    lost = sum(not _is_whole(folder / FOLDER / file, length) for file, length in known)
+    if lost:
+        advice = "Send those files again, or restore a backup that has them: `holdfast restore PATH`."
+        return Finding("attachments", "fail", f"{lost} of {count(len(known), 'file')} missing or damaged.", advice)
+    return Finding("attachments", "ok", f"{count(len(known), 'file')}, {size(sum(length for _, length in known))}" if known else "none")
+
+
+def _is_whole(path: Path, length: int) -> bool:
+    try:
+        return path.stat().st_size == length
+    except OSError:
+        return False
 
 
 async def _clock(lines: inspection.ReadingLines) -> Finding:

@@ -6,7 +6,9 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What the store takes up, how many sessions there are, and of how many deleted ones the content is still to be removed."""
+    """How many bytes the store and its blobs take, how many sessions there are, and of how many deleted ones the content is still to be
+    removed.
+    """
 
     bytes: int
     sessions: int

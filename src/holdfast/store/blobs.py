@@ -130,6 +130,11 @@ def unnamed(tx: Tx, files: Sequence[str]) -> list[str]:
     return [file for file in files if not tx.query("SELECT 1 FROM blob WHERE file = ?", file)]
 
 
+def held_bytes(tx: Tx) -> int:
+    """Without what a purge gave up and the next collection removes."""
+    return int(tx.query("SELECT coalesce(sum(size), 0) FROM blob WHERE touched_at IS NULL OR touched_at > 0")[0][0])
+
+
 def usage(tx: Tx) -> BlobUsage:
     return BlobUsage(*tx.query("SELECT count(*), coalesce(sum(size), 0) FROM blob")[0])
 

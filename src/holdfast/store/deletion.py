@@ -46,7 +46,7 @@ def remove_oldest(tx: Tx, before: int, limit: int, why: str, until: int, at: int
 
 
 def usage(tx: Tx) -> Usage:
-    used = tx.size()
+    used = tx.size() + blobs.held_bytes(tx)
     sessions, removing = tx.query(
         "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM session WHERE purge_at IS NOT NULL)"
     )[0]

@@ -20,7 +20,7 @@ class Metrics:
         from prometheus_client.registry import Collector
 
         gateway = self._gateway
-        counts = await gateway.counts()
+        counts, blobs = await gateway.counts(), await gateway.store.blob_usage()
         gauges = (
             ("holdfast_sessions", "Sessions in the store.", counts.sessions),
             ("holdfast_inbox", "Accepted messages that no turn has taken yet.", counts.inbox),
@@ -30,6 +30,8 @@ class Metrics:
             ("holdfast_suspended_sessions", "Sessions whose next message starts a new one.", counts.suspended),
             ("holdfast_pending_sessions", "Sessions whose last turn was interrupted and not yet recovered.", counts.pending),
             ("holdfast_safe_mode", "1 while nothing is resumed automatically after several crashes.", int(gateway.safe_mode)),
+            ("holdfast_blobs", "Attachments and other bytes that are kept in files.", blobs.count),
+            ("holdfast_blob_bytes", "How many bytes those files have.", blobs.bytes),
             ("holdfast_readers", "Open event streams.", gateway.feed.readers),
             ("holdfast_degraded", "1 while nothing can be stored.", int(gateway.store.degraded is not None)),
         )

@@ -52,6 +52,11 @@ def newest_at(tx: SqliteTx) -> int:
     return int(rows[0][0]) if rows else 0
 
 
+def blob_files(tx: SqliteTx) -> list[tuple[str, int]]:
+    """The files of all blobs, and how long they are."""
+    return tx.query("SELECT file, size FROM blob")
+
+
 def check_copy(path: Path) -> str:
     """`ok`, or what is wrong with a copy that nobody else has open. It is left as one file, without a WAL."""
 
