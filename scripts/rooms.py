@@ -1,5 +1,5 @@
 """Writes docs/modules.md, which modules there are and who imports whom, from the code. `--check` only says whether it is true; a revision
-(`python -m scripts.rooms 054dfe1`) prints the lines of each room then and now instead.
+(`python -m scripts.rooms 054dfe1`) prints the lines of each room then and now instead; those of `store/sqlite` are SQLite's own.
 """
 
 import ast
@@ -99,7 +99,13 @@ def _id(node: str) -> str:
 
 
 def lines(found: Modules) -> Counter[str]:
-    return Counter({name: sum(source.count("\n") for module, source in found.items() if room(module) == name) for name in map(room, found)})
+    """Of each room, and of each folder inside one."""
+    counted: Counter[str] = Counter()
+    for module, source in found.items():
+        parts = module.split("/")
+        for depth in range(1, max(2, len(parts))):
+            counted["/".join(parts[:depth])] += source.count("\n")
+    return counted
 
 
 def document(found: Modules) -> str:
@@ -130,10 +136,12 @@ def earlier(revision: str) -> Modules:
 
 def compare(revision: str) -> None:
     then, now = lines(earlier(revision)), lines(modules())
-    print(f"{'room':16}{revision:>10}{'now':>8}{'change':>8}")
+    print(f"{'room':18}{revision:>10}{'now':>8}{'change':>8}")
     for name in sorted({*then, *now}):
-        print(f"{name:16}{then[name]:>10}{now[name]:>8}{now[name] - then[name]:>+8}")
-    print(f"{'all':16}{then.total():>10}{now.total():>8}{now.total() - then.total():>+8}")
+        shown = f"  {name}" if "/" in name else name
+        print(f"{shown:18}{then[name]:>10}{now[name]:>8}{now[name] - then[name]:>+8}")
+    before, after = (sum(count for name, count in each.items() if "/" not in name) for each in (then, now))
+    print(f"{'all':18}{before:>10}{after:>8}{after - before:>+8}")
 
 
 def main(words: list[str]) -> int:
