@@ -6,14 +6,17 @@
  * their identity, so that a drawing of them can be kept too. Knows nothing of networks, clocks and the document.
  */
 
-import { type Counted, counted, splice } from "./codepoints";
+import { answerText, isMark, stepText, withAttached, withMark, withText, write, type Writing, writing } from "./answers";
+import { countPoints } from "./codepoints";
 import { cutText, leftOut } from "./words";
-import type { Message, MessagePage, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
+import type { BytesPart, Message, MessagePage, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
 export interface View {
   session: Session;
-  /** The answer that is being written, with its length, so that appending is cheap. */
-  writing: (Counted & { turn_id: string }) | null;
+  /** The step that is being written. */
+  writing: Writing | null;
+  /** The message behind which the answer of a turn stands that has not said anything yet. */
+  silent: { turn_id: string; behind: string | null } | null;
   /** The turn for which a stop is on record and whose end is still to come. */
   stopping: string | null;
   /** What the agent thought aloud in its present turn. It is not part of the record. */
@@ -37,7 +40,7 @@ export function parseCursor(id: string): Cursor | null {
 }
 
 export function viewOf(session: Session): View {
-  return { session, writing: null, stopping: null, reasoning: null };
+  return { session, writing: null, silent: null, stopping: null, reasoning: null };
 }
 
 /** The view with a page of earlier messages above those it has. One that does not lead up to them changes nothing. */
@@ -68,7 +71,7 @@ export function isForeign(view: View, id: string): boolean {
 }
 
 export function isWaiting(message: Message): boolean {
-  return message.role === "user" && message.turn_id === null && message.status === "complete";
+  return (message.role === "user" || message.role === "cause") && message.turn_id === null && message.status === "complete";
 }
 
 /**
@@ -146,11 +149,19 @@ const STEPS: Record<string, Step> = {
 
   "session.resumed": (view) => change(view, { current: true, suspended: false, interrupted_restarts: 0, left: false }),
 
-  "message.accepted": (view, data) => {
-    const id = text(data.message_id) ?? "";
-    if (view.session.messages.some((message) => message.id === id)) return view;
-    const message = newMessage(id, "user", text(data.text) ?? "", null, data);
-    return settled(change(view, { messages: [...view.session.messages, message] }));
+  "message.accepted": (view, data) => wait(view, newMessage(text(data.message_id) ?? "", "user", data, null)),
+
+  "cause.recorded": (view, data) => wait(view, { ...newMessage(text(data.cause_id) ?? "", "cause", data, null), cause: text(data.what) }),
+
+  "cause.dropped": (view, data) => settled(change(view, { messages: view.session.messages.filter((m) => !isWaiting(m) || m.id !== data.cause_id) })),
+
+  "cause.taken": (view, data) => {
+    const id = turnId(data);
+    const message = view.session.messages.find((m) => isWaiting(m) && m.id === data.cause_id);
+    if (message === undefined) return view;
+    const opened = openAnswer(change(view, { messages: view.session.messages.filter((m) => m !== message) }), id, data);
+    const messages = above(opened.session, id, { ...message, turn_id: id });
+    return settled(marked(change(opened, { messages }), data, { message_id: message.id }));
   },
 
   "message.refused": (view, data) => {
@@ -166,22 +177,34 @@ const STEPS: Record<string, Step> = {
     const id = turnId(data);
     const ids = new Set(Array.isArray(data.causes) ? data.causes : []);
     const turn: Turn = {
-      id, generation: number(data.generation) ?? 0, attempt: number(data.attempt) ?? 1, cause: text(data.cause) ?? "", state: "running",
+      id, generation: number(data.generation) ?? 0, attempt: number(data.attempt) ?? 1, steps: 0, cause: text(data.cause) ?? "", state: "running",
       outcome: null, rule: null, started_at: text(data.at) ?? "", ended_at: null, error: null,
     };
     const turns = [...view.session.turns.filter((other) => other.id !== id), turn];
     const messages = take(view.session.messages, (message) => ids.has(message.id), id);
     const begun = change(view, { turns, messages, generation: turn.generation, left: false, rule: null, why: null });
-    return settled({ ...begun, writing: null, reasoning: null, stopping: null });
+    return settled({ ...begun, writing: null, silent: silent(id, messages), reasoning: null, stopping: null });
   },
 
   text: (view, data) => {
     const id = turnId(data);
     const opened = openAnswer(view, id, data);
     const answer = opened.session.messages[answerIndex(opened.session, id)]!;
-    const so_far = view.writing?.turn_id === id ? view.writing : counted(answer.text);
-    const writing = { ...splice(so_far, number(data.offset) ?? so_far.points, text(data.text) ?? ""), turn_id: id };
-    return updateMessage({ ...opened, writing }, (m) => m === answer, (m) => ({ ...m, text: writing.text }));
+    const step = number(data.step) ?? 0;
+    const attempt = number(data.attempt) ?? 1;
+    const known = view.writing?.turn_id === id && view.writing.step === step ? view.writing : null;
+    if (isSuperseded(opened, answer, id, step, attempt, known)) return view;
+    const so_far = known ? { ...known, attempt } : writing(answer.parts, id, step, attempt);
+    const made = write(so_far, answer.parts, number(data.offset) ?? so_far.from + so_far.tail.points, text(data.text) ?? "");
+    return updateMessage({ ...opened, writing: made.writing }, (m) => m === answer, (m) => said(m, made.parts));
+  },
+
+  "model.responded": (view, data) => {
+    const id = turnId(data);
+    const step = number(data.step) ?? 0;
+    const opened = openAnswer(view, id, data);
+    const fixed = updateMessage(opened, (m) => isAnswer(m, id), (m) => said(m, withText(m.parts, id, step, text(data.text) ?? "")));
+    return { ...updateTurn(fixed, id, { steps: Math.max(steps(fixed, id), step + 1) }), writing: null };
   },
 
   reasoning: (view, data) => {
@@ -192,16 +215,14 @@ const STEPS: Record<string, Step> = {
 
   "tool.started": (view, data) => {
     const call: ToolCall = {
-      call_id: text(data.call_id) ?? "", name: text(data.name) ?? "tool", arguments: data.arguments ?? {}, outcome: null, result: null, output: "",
+      call_id: text(data.call_id) ?? "", step: number(data.step) ?? 0, name: text(data.name) ?? "tool", arguments: data.arguments ?? {}, outcome: null, result: null, output: "",
     };
     const id = turnId(data);
     const opened = openAnswer(view, id, data);
-    return updateMessage(opened, (m) => isAnswer(m, id), (m) => {
-      const calls = m.tool_calls ?? [];
-      // A call that is made again, by a later attempt, is the same call: what it printed before no longer counts.
-      const again = calls.some((other) => other.call_id === call.call_id);
-      return { ...m, tool_calls: again ? calls.map((other) => (other.call_id === call.call_id ? { ...other, output: "" } : other)) : [...calls, call] };
-    });
+    const calls = opened.session.messages[answerIndex(opened.session, id)]!.tool_calls ?? [];
+    // A call that is made once more, by a later attempt, is the same call: what it printed before no longer counts.
+    if (calls.some((other) => other.call_id === call.call_id)) return updateCall(opened, data, (other) => ({ ...other, output: "", outcome: null, result: null }));
+    return marked(updateMessage(opened, (m) => isAnswer(m, id), (m) => ({ ...m, tool_calls: [...calls, call] })), data, { call_id: call.call_id });
   },
 
   "tool.output": (view, data) => {
@@ -211,25 +232,34 @@ const STEPS: Record<string, Step> = {
   },
 
   "tool.finished": (view, data) =>
-    updateCall(view, data, (call) => ({ ...call, outcome: (text(data.outcome) as ToolOutcome | null) ?? "unknown", result: data.result ?? null })),
+    updateCall(view, data, (call) => ({ ...call, outcome: (text(data.outcome) as ToolOutcome | null) ?? "unknown", result: data.result ?? null, ...(Array.isArray(data.parts) && { result_parts: data.parts as Part[] }) })),
 
   "question.asked": (view, data) => {
+    const id = turnId(data);
+    const asks = view.session.messages[answerIndex(view.session, id)]?.tool_calls?.find((call) => call.call_id === data.call_id);
     const question: Question = {
-      question_id: text(data.question_id) ?? "", turn_id: text(data.turn_id), call_id: text(data.call_id) ?? "", text: text(data.text) ?? "",
+      question_id: text(data.question_id) ?? "", kind: text(data.form) ?? "question", turn_id: id, call_id: text(data.call_id) ?? "", text: text(data.text) ?? "", parts: partsOf(data),
+      choices: Array.isArray(data.choices) ? (data.choices as string[]) : [], call: asks ? { name: asks.name, arguments: asks.arguments } : null,
       asked_at: text(data.at) ?? "", expires_at: text(data.expires_at),
     };
-    return settled(updateTurn(change(view, { question }), turnId(data), { state: "waiting" }));
+    const asked = change(view, { questions: [...view.session.questions.filter((other) => other.question_id !== question.question_id), question] });
+    // Since version 0.1 a turn waits once it says so.
+    return settled(data.ends_attempt === true ? updateTurn(asked, id, { state: "waiting" }) : asked);
   },
 
+  "turn.waiting": (view, data) => settled(updateTurn(view, turnId(data), { state: "waiting" })),
+
   "question.answered": (view, data) => {
-    const id = text(data.turn_id) ?? view.session.question?.turn_id ?? null;
+    const id = turnId(data);
     const named = text(data.message_id);
     const { messages } = view.session;
     // The answer may have come as a message: that one then belongs to the turn that asked.
-    const waiting = messages.find((m) => isWaiting(m) && (named === null ? m.text === data.text : m.id === named));
-    const answer = waiting ?? newMessage(named ?? `${text(data.question_id)}.answer`, "user", text(data.text) ?? "", null, data);
-    const answered = place(messages.filter((m) => m !== waiting), { ...answer, turn_id: id });
-    const closed = updateCall(change(view, { question: null, messages: answered }), data, (call) => ({ ...call, outcome: "done", result: data.text ?? null }));
+    const waiting = messages.find((m) => isWaiting(m) && m.id === named);
+    const answer = { ...(waiting ?? newMessage(named ?? `${text(data.question_id)}.answer`, "user", data, id)), turn_id: id };
+    const others = change(view, { messages: messages.filter((m) => m !== waiting), questions: view.session.questions.filter((question) => question.question_id !== data.question_id) });
+    const running = others.session.turns.find((turn) => turn.id === id)?.state === "running";
+    const answered = change(others, { messages: running ? above(others.session, id, answer) : place(others.session.messages, answer) });
+    const closed = updateCall(answered, data, (call) => ({ ...call, outcome: "done", result: data.text ?? null }));
     return settled(change(closed, { left: false }));
   },
 
@@ -246,7 +276,7 @@ const STEPS: Record<string, Step> = {
     const kept = wrote || worked;
     const opened = wrote ? openAnswer(view, id, data) : view; // It stands above the row that tells of its interruption.
     const row: Message = {
-      ...newMessage(`${id}.cut.${attempt}`, "interruption", cutText(reason, wrote, worked), id, data),
+      ...newMessage(`${id}.cut.${attempt}`, "interruption", { at: data.at, text: cutText(reason, wrote, worked) }, id),
       state: kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null,
     };
     const cut = updateTurn(change(opened, { messages: place(opened.session.messages, row) }), id, { state: "interrupted" });
@@ -262,8 +292,8 @@ const STEPS: Record<string, Step> = {
     const decided = change(updateTurn(decide(view, data, "resumed", attempt), id, { state: "running", attempt }), { left: false });
     // The answer goes on below whatever came between its attempts.
     const answer = decided.session.messages[answerIndex(decided.session, id)];
-    const messages = answer ? place(decided.session.messages.filter((m) => m !== answer), answer) : decided.session.messages;
-    return settled(change(decided, { messages }));
+    if (answer === undefined) return settled({ ...decided, silent: silent(id, decided.session.messages) });
+    return settled(change(decided, { messages: place(decided.session.messages.filter((m) => m !== answer), answer) }));
   },
 
   "turn.left": (view, data) => change(decide(view, data, "left"), { left: true }),
@@ -273,15 +303,15 @@ const STEPS: Record<string, Step> = {
     const outcome = (text(data.outcome) as TurnOutcome | null) ?? "completed";
     let next = updateMessage(view, (m) => isAnswer(m, id) && m.status === "partial", (m) => ({ ...m, status: "complete" }));
     if (text(data.rule) !== null) next = decide(next, data, DECIDED[outcome]);
-    next = change(next, { question: null, left: false, ...(data.still_pending !== true && UNMARKED) });
+    next = change(next, { questions: view.session.questions.filter((question) => question.turn_id !== id), left: false, ...(data.still_pending !== true && UNMARKED) });
     if (outcome === "completed") next = change(next, { interrupted_restarts: 0 });
     next = updateTurn(next, id, { state: "ended", outcome, error: text(data.error), ended_at: text(data.at) });
     return settled({ ...next, writing: null, stopping: null, reasoning: null });
   },
 
   damaged: (view, data, id) => {
-    const said = `One record of this conversation could not be read: ${text(data.reason)}.`;
-    const notice = newMessage(`notice.${parseCursor(id)?.seq ?? id}`, "notice", said, text(data.turn_id), data);
+    const words = `One record of this conversation could not be read: ${text(data.reason)}.`;
+    const notice = newMessage(`notice.${parseCursor(id)?.seq ?? id}`, "notice", { at: data.at, text: words }, text(data.turn_id));
     return change(view, { messages: place(view.session.messages, notice) });
   },
 };
@@ -304,15 +334,72 @@ function written(view: View, data: Data): View {
   const body = text(data.text) ?? "";
   if (role === "assistant" && turn !== null) {
     const opened = openAnswer(view, turn, data);
-    return updateMessage({ ...opened, writing: null }, (m) => isAnswer(m, turn), (m) => ({ ...m, text: body, status: "complete", created_at: text(data.at) ?? m.created_at }));
+    const finish = (m: Message): Message => ({ ...m, text: body, parts: finished(view, m, turn, data), status: "complete", created_at: text(data.at) ?? m.created_at });
+    return updateMessage({ ...opened, writing: null }, (m) => isAnswer(m, turn), finish);
   }
   const id = text(data.message_id) ?? "";
   const known = view.session.messages.find((m) => m.id === id);
-  if (known && !isWaiting(known)) return updateMessage(view, (m) => m === known, (m) => ({ ...m, text: body }));
-  const message = newMessage(id, role, body, turn, data);
+  if (known && !isWaiting(known)) return view;
+  const message = newMessage(id, role, data, turn);
   if (known) message.created_at = known.created_at;
   if (role === "user" && turn === null) message.status = "command";
-  return settled(change(view, { messages: place(view.session.messages.filter((m) => m !== known), message) }));
+  const others = change(view, { messages: view.session.messages.filter((m) => m !== known) });
+  if (role !== "user" || turn === null) return settled(change(others, { messages: place(others.session.messages, message) }));
+  const requested = change(others, { messages: above(others.session, turn, message) });
+  return settled(view.silent?.turn_id === turn ? { ...requested, silent: { turn_id: turn, behind: id } } : requested);
+}
+
+/** The parts of an answer that is on record: what no response fixed is the text of the step that was open. */
+function finished(view: View, answer: Message, turn_id: string, data: Data): Part[] {
+  const body = text(data.text) ?? "";
+  const open = steps(view, turn_id);
+  const responded = answer.parts.filter((part) => (part.step ?? 0) < open);
+  const parts = withText(answer.parts, turn_id, open, open > 0 && body === answerText(responded) ? "" : body);
+  const attached = partsOf(data).filter((part): part is BytesPart => part.type !== "text" && !isMark(part));
+  return attached.length > 0 ? withAttached(parts, turn_id, attached) : parts;
+}
+
+/** With these parts, and the text that follows from them. */
+function said(answer: Message, parts: Part[]): Message {
+  return { ...answer, parts, text: answerText(parts) };
+}
+
+/** The answer with something that stands in its place between its texts. */
+function marked(view: View, data: Data, what: { call_id: string } | { message_id: string }): View {
+  const id = turnId(data);
+  const step = number(data.step) ?? 0;
+  return updateMessage({ ...view, writing: null }, (m) => isAnswer(m, id), (m) => {
+    // Behind a response, everything stands behind its text.
+    const offset = step < steps(view, id) ? countPoints(stepText(m.parts, step)) : (number(data.offset) ?? 0);
+    return { ...m, parts: withMark(m.parts, id, step, offset, what) };
+  });
+}
+
+/** How many responses of a model the turn has: the texts of these steps are on record. */
+function steps(view: View, turn_id: string): number {
+  return view.session.turns.find((turn) => turn.id === turn_id)?.steps ?? 0;
+}
+
+/** A piece that came late, and that a record or a later attempt has said over. */
+function isSuperseded(view: View, answer: Message, turn_id: string, step: number, attempt: number, known: Writing | null): boolean {
+  const turn = view.session.turns.find((other) => other.id === turn_id);
+  if (answer.status !== "partial" || turn?.state === "ended") return true;
+  if (step < (turn?.steps ?? 0)) return true;
+  if (known !== null) return attempt < known.attempt;
+  return attempt < (turn?.attempt ?? 1) && stepText(answer.parts, step) !== "";
+}
+
+/** A message or another cause waits for its turn. */
+function wait(view: View, message: Message): View {
+  if (view.session.messages.some((other) => other.id === message.id)) return view;
+  return settled(change(view, { messages: [...view.session.messages, message] }));
+}
+
+/** The parts that an event carries; where it carries none, its text is the only one. */
+function partsOf(data: Data): Part[] {
+  if (Array.isArray(data.parts)) return data.parts as Part[];
+  const body = text(data.text) ?? "";
+  return body === "" ? [] : [{ type: "text", text: body }];
 }
 
 function change(view: View, changed: Partial<Session>): View {
@@ -325,12 +412,19 @@ function settled(view: View): View {
   const queued = session.messages.filter(isWaiting).length;
   const open = openTurn(session);
   const idle = queued > 0 ? "queued" : "idle";
-  const state = open === null ? idle : open.state === "waiting" ? (session.question ? "waiting" : "running") : open.state === "interrupted" ? "interrupted" : "running";
+  const state = open === null ? idle : open.state === "waiting" ? (session.questions.length > 0 ? "waiting" : "running") : open.state === "interrupted" ? "interrupted" : "running";
   return change(view, { state, queued });
 }
 
-function newMessage(id: string, role: Role, body: string, turn_id: string | null, data: Data): Message {
-  return { id, role, text: body, turn_id, created_at: text(data.at) ?? "", status: "complete" };
+function newMessage(id: string, role: Role, data: Data, turn_id: string | null): Message {
+  return { id, role, text: text(data.text) ?? "", parts: partsOf(data), turn_id, created_at: text(data.at) ?? "", status: "complete" };
+}
+
+/** With `message` above the answer of its turn, which continues below it; where there is no answer yet, as `place` says. */
+function above(session: Session, turn_id: string, message: Message): Message[] {
+  const index = answerIndex(session, turn_id);
+  const { messages } = session;
+  return index < 0 ? place(messages, message) : [...messages.slice(0, index), message, ...messages.slice(index)];
 }
 
 /** With `message` after everything that has its turn and before what still waits for one. */
@@ -354,6 +448,10 @@ function placeAbove(messages: Message[], message: Message): Message[] {
   return [...messages.slice(0, end), message, ...messages.slice(end)];
 }
 
+function silent(turn_id: string, messages: Message[]): View["silent"] {
+  return { turn_id, behind: messages.findLast((message) => !isWaiting(message))?.id ?? null };
+}
+
 function isAnswer(message: Message, turn_id: string): boolean {
   return message.role === "assistant" && message.turn_id === turn_id;
 }
@@ -365,12 +463,17 @@ function answerIndex(session: Session, turn_id: string): number {
 /** With an answer of this turn to write to. An answer is one message, however many attempts it takes. */
 function openAnswer(view: View, turn_id: string, data: Data): View {
   if (answerIndex(view.session, turn_id) >= 0) return view;
-  const answer: Message = { ...newMessage(`${turn_id}.answer`, "assistant", "", turn_id, data), status: "partial", tool_calls: [] };
-  // Behind what belongs to the turn and what was said before it started; before what was said since. The same place, whether its pieces
-  // are read or not.
+  const answer: Message = { ...newMessage(`${turn_id}.answer`, "assistant", { at: data.at }, turn_id), status: "partial", tool_calls: [] };
+  // Where its turn started, or continued: behind what the turn took until then and what was said before it started. Above what was said
+  // since, and above the row that tells of an interruption over which nothing is decided.
   const { messages, turns } = view.session;
+  if (view.silent?.turn_id === turn_id) {
+    const index = view.silent.behind === null ? -1 : messages.findIndex((message) => message.id === view.silent!.behind);
+    return change(view, { messages: [...messages.slice(0, index + 1), answer, ...messages.slice(index + 1)] });
+  }
   const started_at = turns.find((turn) => turn.id === turn_id)?.started_at ?? "";
-  let behind = messages.findLastIndex((message) => message.turn_id === turn_id) + 1;
+  const isBefore = (message: Message) => message.turn_id === turn_id && message.role !== "notice" && (message.role !== "interruption" || Boolean(message.attempt));
+  let behind = messages.findLastIndex(isBefore) + 1;
   const isAside = (message: Message | undefined) => message !== undefined && message.turn_id === null && !isWaiting(message) && message.created_at <= started_at;
   while (behind > 0 && isAside(messages[behind])) behind++;
   return change(view, { messages: behind > 0 ? [...messages.slice(0, behind), answer, ...messages.slice(behind)] : place(messages, answer) });

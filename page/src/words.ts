@@ -65,6 +65,13 @@ export function toolOutcome(call: ToolCall, running: boolean): string {
   return running ? "running" : "not finished";
 }
 
+/** How large a file is. */
+export function size(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  const [unit, scale] = bytes < 1e6 ? ["kB", 1e3] as const : bytes < 1e9 ? ["MB", 1e6] as const : ["GB", 1e9] as const;
+  return `${(bytes / scale).toLocaleString("en", { maximumFractionDigits: 1 })} ${unit}`;
+}
+
 export interface Badge {
   kind: "running" | "waiting" | "queued" | "interrupted" | "suspended";
   text: string;

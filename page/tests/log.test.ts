@@ -7,16 +7,18 @@ function session(): Session {
   return {
     session_id: "s1", session_key: "agent:main:web:dm:1", title: "A title", created_at: "t0", updated_at: "t0", state: "idle", generation: 0,
     suspended: false, resume_pending: false, resume_reason: null, last_resume_marked_at: null, was_auto_reset: false, auto_reset_reason: null,
-    interrupted_restarts: 0, current: true, left: false, rule: null, why: null, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], earlier: null, turns: [], question: null,
+    interrupted_restarts: 0, current: true, left: false, rule: null, why: null, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], earlier: null, turns: [], questions: [],
   };
 }
 
 /** A log that is written event by event, from sequence 2 on. */
 class Log {
   events: LogEvent[] = [];
+  attempt = 1;
 
   add(name: string, data: Record<string, unknown> = {}): this {
     const seq = this.events.length + 2;
+    if (name === "turn.started" || name === "turn.resumed") this.attempt = data.attempt as number;
     this.events.push({ id: `L.${seq}`, name, data: { at: `t${seq}`, ...data } });
     return this;
   }
@@ -26,12 +28,12 @@ class Log {
   }
 
   start(turn: string, message: string, text: string, generation = 1): this {
-    return this.add("turn.started", { turn_id: turn, attempt: 1, generation, cause: "message", message_ids: [message] })
+    return this.add("turn.started", { turn_id: turn, attempt: 1, generation, cause: "message", causes: [message] })
       .add("message.written", { turn_id: turn, message_id: message, role: "user", text });
   }
 
-  say(turn: string, offset: number, text: string): this {
-    return this.add("text", { turn_id: turn, offset, text });
+  say(turn: string, offset: number, text: string, step = 0): this {
+    return this.add("text", { turn_id: turn, attempt: this.attempt, step, offset, text });
   }
 
   view(from: View = viewOf(session())): View {
@@ -55,7 +57,7 @@ describe("the fold over the log", () => {
     expect(shown(ended)).toEqual(["user:hello", "assistant:Hi there."]);
     expect(ended.session).toMatchObject({ state: "idle", updated_at: "t8" });
     expect(ended.session.turns).toEqual([{
-      id: "t1", generation: 1, attempt: 1, cause: "message", state: "ended", outcome: "completed", rule: null, started_at: "t3", ended_at: "t8", error: null,
+      id: "t1", generation: 1, attempt: 1, steps: 0, cause: "message", state: "ended", outcome: "completed", rule: null, started_at: "t3", ended_at: "t8", error: null,
     }]);
     expect(openTurn(ended.session)).toBeNull();
   });
@@ -225,29 +227,34 @@ describe("the fold over the log", () => {
       .add("tool.output", { turn_id: "t1", call_id: "c2", text: "two\n" }).add("tool.output", { turn_id: "t1", call_id: "c1", text: "one\n" })
       .add("tool.finished", { turn_id: "t1", call_id: "c2", outcome: "failed", result: "exit code 1" });
     expect(log.view().session.messages[1]!.tool_calls).toEqual([
-      { call_id: "c1", name: "terminal", arguments: { command: "c1" }, outcome: null, result: null, output: "one\n" },
-      { call_id: "c2", name: "terminal", arguments: { command: "c2" }, outcome: "failed", result: "exit code 1", output: "two\n" },
+      { call_id: "c1", step: 0, name: "terminal", arguments: { command: "c1" }, outcome: null, result: null, output: "one\n" },
+      { call_id: "c2", step: 0, name: "terminal", arguments: { command: "c2" }, outcome: "failed", result: "exit code 1", output: "two\n" },
     ]);
     const again = log.add("tool.started", call("c1")).add("tool.output", { turn_id: "t1", call_id: "c1", text: "anew" }).view();
     expect(again.session.messages[1]!.tool_calls!.map((one) => one.output)).toEqual(["anew", "two\n"]);
   });
 
   test("a question waits, and its answer belongs to the turn that asked, however it came", () => {
-    const asked = new Log().message("m1", "ask").start("t1", "m1", "ask").add("question.asked", { turn_id: "t1", question_id: "q1", call_id: "c1", text: "Name?", expires_at: "t99" });
-    expect(asked.view().session).toMatchObject({ state: "waiting", question: { question_id: "q1", text: "Name?", turn_id: "t1", expires_at: "t99" }, turns: [{ state: "waiting" }] });
+    const asked = new Log().message("m1", "ask").start("t1", "m1", "ask").add("question.asked", { turn_id: "t1", question_id: "q1", call_id: "c1", text: "Name?", expires_at: "t99", ends_attempt: true });
+    expect(asked.view().session).toMatchObject({ state: "waiting", questions: [{ question_id: "q1", text: "Name?", turn_id: "t1", expires_at: "t99" }], turns: [{ state: "waiting" }] });
 
     const by_card = [...asked.events, { id: "L.6", name: "question.answered", data: { at: "t6", turn_id: "t1", question_id: "q1", call_id: "c1", text: "Kelp" } }].reduce(apply, viewOf(session()));
-    expect(by_card.session).toMatchObject({ state: "running", question: null });
+    expect(by_card.session).toMatchObject({ state: "running", questions: [] });
     expect(by_card.session.messages.at(-1)).toMatchObject({ id: "q1.answer", role: "user", text: "Kelp", turn_id: "t1" });
 
-    for (const named of [{ message_id: "m2" }, {}]) {
-      const log = new Log();
-      log.events = [...asked.events];
-      const by_message = log.message("m2", "Kelp").add("question.answered", { turn_id: "t1", question_id: "q1", call_id: "c1", text: "Kelp", ...named }).view();
-      expect(shown(by_message)).toEqual(["user:ask", "user:Kelp"]);
-      expect(by_message.session.messages[1]).toMatchObject({ id: "m2", turn_id: "t1" });
-      expect(by_message.session).toMatchObject({ queued: 0, state: "running" });
-    }
+    const by_message = asked.message("m2", "Kelp").add("question.answered", { turn_id: "t1", question_id: "q1", call_id: "c1", text: "Kelp", message_id: "m2" }).view();
+    expect(shown(by_message)).toEqual(["user:ask", "user:Kelp"]);
+    expect(by_message.session.messages[1]).toMatchObject({ id: "m2", turn_id: "t1" });
+    expect(by_message.session).toMatchObject({ queued: 0, state: "running" });
+  });
+
+  test("several questions may be open, and the turn waits until the last is answered", () => {
+    const log = started();
+    for (const id of ["q1", "q2"]) log.add("question.asked", { turn_id: "t1", question_id: id, call_id: `c.${id}`, text: `${id}?`, ends_attempt: false, choices: ["yes", "no"] });
+    expect(log.view().session).toMatchObject({ state: "running", questions: [{ question_id: "q1", choices: ["yes", "no"] }, { question_id: "q2" }] });
+    log.add("turn.waiting", { turn_id: "t1", question_ids: ["q1", "q2"] }).add("question.answered", { turn_id: "t1", question_id: "q1", call_id: "c.q1", text: "yes", last: false });
+    expect(log.view().session).toMatchObject({ state: "waiting", questions: [{ question_id: "q2" }] });
+    expect(log.add("question.answered", { turn_id: "t1", question_id: "q2", call_id: "c.q2", text: "no", last: true }).view().session).toMatchObject({ state: "running", questions: [] });
   });
 
   test("a stop is under way until the turn ends", () => {

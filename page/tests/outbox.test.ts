@@ -151,7 +151,7 @@ describe("the outbox", () => {
 });
 
 describe("what is drawn of the outbox", () => {
-  const message = (id: string, text: string, at: number): Message => ({ id, role: "user", text, turn_id: null, created_at: new Date(at).toISOString(), status: "complete" });
+  const message = (id: string, text: string, at: number): Message => ({ id, role: "user", text, parts: [{ type: "text", text }], turn_id: null, created_at: new Date(at).toISOString(), status: "complete" });
   const now = Date.parse("2030-01-01T00:00:00Z");
 
   test("an item the stream shows already is not drawn twice", () => {

@@ -58,8 +58,7 @@ async def test_every_conversation_is_shown_as_version_0_1_showed_it(name: str) -
 
 
 def open_questions(seen: dict[str, Any]) -> list[str]:
-    found = seen["questions"] if "questions" in seen else [seen["question"]]
-    return [question["text"] for question in found if question]
+    return [question["text"] for question in seen["questions"]]
 
 
 @anyio

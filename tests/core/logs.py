@@ -243,7 +243,7 @@ class Writer:
                 self.add(e.TurnWaiting(question_ids=open_now))
         elif step == "question" or not open_now:  # Version 0.1 asked one at a time.
             call_id, ends = self._call("ask"), step == "ask"
-            self.add(e.QuestionAsked(question_id=self.new("q"), call_id=call_id, content="?", expires_at=0, ends_attempt=ends))
+            self.add(e.QuestionAsked(question_id=self.new("q"), call_id=call_id, content="?", expires_at=99, ends_attempt=ends))
 
     def _end(self) -> None:
         if answer := self.found.answer_text:

@@ -18,7 +18,7 @@ SESSION: dict[str, Any] = {
     "cursor": "l.1",
     "messages": [],
     "turns": [],
-    "question": None,
+    "questions": [],
     "left": False,
     "state": "idle",
 }
@@ -27,8 +27,8 @@ LEFT = ("turn.left", {"turn_id": "t", "rule": "R7", "why": "interrupted by a cra
 ENDED = ("turn.ended", {"turn_id": "t", "outcome": "completed", "error": None})
 
 
-def text(offset: int, words: str) -> tuple[str, dict[str, Any]]:
-    return "text", {"turn_id": "t", "offset": offset, "text": words}
+def text(offset: int, words: str, *, attempt: int = 1, step: int = 0) -> tuple[str, dict[str, Any]]:
+    return "text", {"turn_id": "t", "attempt": attempt, "step": step, "offset": offset, "text": words}
 
 
 class Gateway(ThreadingHTTPServer):
@@ -192,6 +192,32 @@ def test_an_attempt_that_writes_something_else_says_that_it_starts_over() -> Non
     assert printed(text(0, "a b"), text(0, "a"), written("a")) == [Text("a b"), Note(STARTS_OVER), Text("a")]
 
 
+def test_each_step_of_an_answer_is_printed_and_its_last_words_once() -> None:
+    """The reply is the last step's text; what was said before a call is printed as it comes."""
+    events = [text(0, "Let me look."), text(0, "It is ", step=1), text(6, "so.", step=1), written("It is so.")]
+    assert printed(*events) == [Text("Let me look."), Text("\n\n"), Text("It is "), Text("so.")]
+    assert printed(text(0, "All done."), ("model.responded", {"turn_id": "t", "step": 1}), written("All done.")) == [Text("All done.")]
+
+
+def test_what_an_earlier_attempt_said_and_a_later_one_has_said_over_is_not_printed() -> None:
+    """P7: such a piece reaches the log late."""
+    events = [text(0, "a b"), text(3, " c", attempt=2), text(3, " x"), text(5, " d", attempt=2), written("a b c d")]
+    assert printed(*events) == [Text("a b"), Text(" c"), Text(" d")]
+
+
+def test_a_turn_with_several_questions_waits_for_each_and_shows_the_oldest() -> None:
+    """R5"""
+    following = Following("m_1")
+    following.apply(*STARTED)
+    for name in ("q1", "q2"):
+        following.apply("question.asked", {"turn_id": "t", "question_id": name, "text": f"{name}?"})
+    assert following.question and following.question["text"] == "q1?"
+    following.apply("question.answered", {"turn_id": "t", "question_id": "q1"})
+    assert following.question and following.question["text"] == "q2?"
+    following.apply("question.answered", {"turn_id": "t", "question_id": "q2"})
+    assert following.question is None
+
+
 def test_a_command_is_answered_by_the_gateway_itself() -> None:
     following = Following("m_9")
     mine = ("message.written", {"message_id": "m_9", "role": "user", "text": "/status"})
@@ -231,7 +257,7 @@ def test_an_answer_of_very_many_pieces_is_printed_as_it_comes() -> None:
     began = time.process_time()
     printed = 0
     for number in range(100_000):
-        [piece] = following.apply("text", {"turn_id": "t", "offset": 500 * number, "text": "x" * 500})
+        [piece] = following.apply(*text(500 * number, "x" * 500))
         printed += len(piece.text)
     assert time.process_time() - began < 10
     assert (printed, len(following.reply)) == (50_000_000, 50_000_000)

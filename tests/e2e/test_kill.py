@@ -124,7 +124,7 @@ def test_a_question_outlives_the_process_and_its_answer_continues_the_turn(tmp_p
         serving.wait_for(session_id, state="waiting")
         serving.kill()
         serving.start()
-        assert serving.session(session_id)["question"]["text"] == "What is your name?"
+        assert serving.session(session_id)["questions"][0]["text"] == "What is your name?"
         serving.post(session_id, "Ada")
         session = serving.wait_for(session_id)
         assert len(session["turns"]) == 1 and session["turns"][0]["attempt"] == 2

@@ -161,7 +161,7 @@ class WaitingForItsUser(Shape):
     def check(self) -> None:
         wait_until(lambda: self.session()["turns"][0]["rule"] == "R5")
         waiting = self.session()
-        assert (waiting["state"], waiting["question"]["text"], waiting["resume_pending"]) == ("waiting", "What is your name?", False)
+        assert (waiting["state"], waiting["questions"][0]["text"], waiting["resume_pending"]) == ("waiting", "What is your name?", False)
         self.say("Ada")
         session = self.at_rest()
         assert session["turns"][0]["attempt"] == 2 and said(session) == ["Thank you. You answered: Ada"]

@@ -79,6 +79,6 @@ async def anchors(world: World) -> tuple[str, str, str]:
     if not world.anchors:
         session_id, asking = await world.new_session(), await world.new_session()
         await world.post(asking, "ask Well?")
-        question = (await world.until_state(asking, "waiting"))["question"]["question_id"]
+        question = (await world.until_state(asking, "waiting"))["questions"][0]["question_id"]
         world.anchors = (session_id, question, (await world.gateway.store.session(session_id)).log)
     return world.anchors

@@ -58,7 +58,7 @@ async def test_every_reference_leads_somewhere_and_everything_is_used(world: Wor
     ids = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
     assert len(ids) == len(set(ids))
     view = document["components"]["schemas"]["SessionView"]
-    assert {"cursor", "messages", "turns", "question", "session_id"} <= set(view["required"])
+    assert {"cursor", "messages", "turns", "questions", "session_id"} <= set(view["required"])
     limit = next(one for one in document["paths"]["/api/sessions"]["get"]["parameters"] if one["name"] == "limit")
     assert limit["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
 
@@ -106,7 +106,7 @@ class Provocations:
         if path == "/api/questions/{id}":
             session_id = await self.world.new_session()
             await self.world.post(session_id, "ask Well?")
-            question = (await self.world.until_state(session_id, "waiting"))["question"]["question_id"]
+            question = (await self.world.until_state(session_id, "waiting"))["questions"][0]["question_id"]
             return await self.ask(method, path, session_id=question)
         return await self.ask(method, path)
 
@@ -171,7 +171,7 @@ class Provocations:
         if path == "/api/questions/{id}":
             session_id = await self.world.new_session()
             await self.world.post(session_id, "ask Well?")
-            question = (await self.world.until_state(session_id, "waiting"))["question"]["question_id"]
+            question = (await self.world.until_state(session_id, "waiting"))["questions"][0]["question_id"]
             await self.ask(method, path, session_id=question)
             return await self.ask(method, path, session_id=question)
         if path.startswith("/api/admin/"):

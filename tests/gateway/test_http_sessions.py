@@ -25,12 +25,12 @@ async def test_a_message_is_answered_and_the_session_shows_both(world: World) ->
     """P1."""
     session_id = await world.new_session(title="Greetings")
     view = await world.say(session_id, "hello")
-    assert set(view) == SUMMARY | {"cursor", "messages", "earlier", "turns", "question"}
+    assert set(view) == SUMMARY | {"cursor", "messages", "earlier", "turns", "questions"}
     assert [(message["role"], message["text"], message["status"]) for message in view["messages"]] == [
         ("user", "hello", "complete"),
         ("assistant", "hello", "complete"),
     ]
-    assert view["title"] == "Greetings" and view["state"] == "idle" and view["generation"] == 1 and view["question"] is None
+    assert view["title"] == "Greetings" and view["state"] == "idle" and view["generation"] == 1 and view["questions"] == []
     assert [(turn["state"], turn["outcome"], turn["attempt"], turn["cause"]) for turn in view["turns"]] == [
         ("ended", "completed", 1, "message")
     ]
@@ -119,12 +119,12 @@ async def test_a_question_is_shown_and_answered_and_a_second_answer_is_too_late(
     """A waiting turn waits for its user alone."""
     session_id = await world.new_session()
     await world.post(session_id, "ask Which one?")
-    question = (await world.until_state(session_id, "waiting"))["question"]
+    question = (await world.until_state(session_id, "waiting"))["questions"][0]
     assert question["text"] == "Which one?" and TIME.fullmatch(question["asked_at"]) and TIME.fullmatch(question["expires_at"])
     answer = await world.client.post(f"/api/questions/{question['question_id']}", json={"text": "that one"})
     assert answer.status_code == 202 and answer.json() == {"question_id": question["question_id"], "session_id": session_id}
     view = await world.until_state(session_id, "idle")
-    assert view["messages"][-1]["text"] == "told: that one" and view["question"] is None
+    assert view["messages"][-1]["text"] == "told: that one" and view["questions"] == []
     late = await world.client.post(f"/api/questions/{question['question_id']}", json={"text": "no, this"})
     assert code(late) == (409, "question_answered")
 
@@ -140,13 +140,13 @@ async def test_the_next_message_answers_the_open_question(world: World) -> None:
 async def test_answers_to_expired_and_to_stopped_questions_are_told_why(world: World) -> None:
     session_id = await world.new_session()
     await world.post(session_id, "ask Anyone?")
-    expired = (await world.until_state(session_id, "waiting"))["question"]["question_id"]
+    expired = (await world.until_state(session_id, "waiting"))["questions"][0]["question_id"]
     world.clock.pass_s(25 * 3600)
     await world.gateway.store.expire_questions(now=world.clock.now())
     assert code(await world.client.post(f"/api/questions/{expired}", json={"text": "me"})) == (409, "question_expired")
 
     await world.post(session_id, "ask Anyone now?")
-    stopped = (await world.until_state(session_id, "waiting"))["question"]["question_id"]
+    stopped = (await world.until_state(session_id, "waiting"))["questions"][0]["question_id"]
     assert (await world.client.post(f"/api/sessions/{session_id}/stop")).status_code == 202
     assert code(await world.client.post(f"/api/questions/{stopped}", json={"text": "me"})) == (409, "question_cancelled")
 

@@ -30,7 +30,7 @@ export function Composer(): VNode {
     const view = app.conversation.view.value;
     const open = view && liveTurn(view.session);
     if (!view || !open) return null;
-    return { asks: view.session.question !== null, stopping: view.stopping === open.id || app.conversation.stopAsked.value === open.id };
+    return { asks: view.session.questions.length > 0, stopping: view.stopping === open.id || app.conversation.stopAsked.value === open.id };
   });
   const type = (value: string): void => {
     setText(value);

@@ -6,7 +6,7 @@ import { isWaiting, liveTurn, openTurn, reading, type View } from "../log";
 import type { Message, Turn } from "../types";
 import { turnEnd } from "../words";
 import { DownIcon } from "./icons";
-import { MessageRow, OutboxRow, SentRow, TurnEnd, Working } from "./Messages";
+import { MessageRow, OutboxRow, SentRow, takenBy, TurnEnd, Working } from "./Messages";
 import { QuestionCard } from "./QuestionCard";
 import { gist } from "./ToolCard";
 import { useApp } from "./shared";
@@ -14,6 +14,7 @@ import { Welcome } from "./Welcome";
 
 /** Of a long conversation only the end is drawn at first. */
 const SHOWN = 150;
+const NOTHING: Message[] = [];
 
 export function ConversationPane(): VNode {
   const app = useApp();
@@ -45,27 +46,32 @@ function Rows(props: { view: View }): VNode {
   const hidden = Math.max(0, settled.length - shown);
   const open = openTurn(session);
   const last = settled[settled.length - 1];
-  const writes = last?.role === "assistant" && last.turn_id === open?.id && (last.text !== "" || last.tool_calls?.some((call) => call.outcome === null));
+  const ending = last?.parts[last.parts.length - 1]?.type;
+  const writes = last?.role === "assistant" && last.turn_id === open?.id && (ending === "text" || last.tool_calls?.some((call) => call.outcome === null));
   const answers = answered(settled);
-  const works = liveTurn(session) !== null && session.question === null && !writes;
+  const waits = open?.state === "waiting" && session.questions.length > 0;
+  const works = liveTurn(session) !== null && !waits && !writes;
+  const taken = new Map(settled.filter((message) => message.role === "assistant").map((message) => [message.id, takenBy(message, settled)]));
+  const inside = new Set([...taken.values()].flatMap((messages) => messages.map((message) => message.id)));
+  const asks = session.questions.map((question) => question.call_id).join("\n");
   return (
     <>
       {hidden > 0 && <button type="button" class="small-button earlier" onClick={() => setShown(shown + SHOWN)}>Show earlier messages ({hidden}{session.earlier ? " and more" : ""})</button>}
       {hidden === 0 && session.earlier && <button type="button" class="small-button earlier" data-testid="earlier" onClick={() => void app.conversation.earlier().then(() => setShown(shown + SHOWN))}>Show earlier messages</button>}
-      {rows(settled.slice(hidden), session.turns).map((row) => {
+      {rows(settled.slice(hidden).filter((message) => !inside.has(message.id)), session.turns).map((row) => {
         if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} />;
         const { message } = row;
         const is_open = open !== null && message.turn_id === open.id;
         return (
           <MessageRow
             key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
-            asks={is_open ? (session.question?.text ?? null) : null} answers={answers.get(message.id) ?? null}
+            asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING} answers={answers.get(message.id) ?? null}
           />
         );
       })}
       {works && open && <Working word={away ? "Not known while Holdfast is away" : open.state === "interrupted" ? "Recovering" : "Working"} reasoning={reasoning?.turn_id === open.id ? reasoning.text : null} />}
-      {session.question && <QuestionCard key={session.question.question_id} question={session.question} />}
-      {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting={isWaiting(message)} asks={null} answers={null} />)}
+      {session.questions.map((question) => <QuestionCard key={question.question_id} question={question} />)}
+      {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting={isWaiting(message)} asks="" taken={NOTHING} answers={null} />)}
     </>
   );
 }

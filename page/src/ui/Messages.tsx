@@ -3,39 +3,43 @@
 import type { ComponentChildren, VNode } from "preact";
 import { isCommand } from "../commands";
 import type { Item } from "../outbox";
-import type { Message, Turn } from "../types";
+import { isMark } from "../answers";
+import type { Message, Part, Turn } from "../types";
 import { clock, interruption, moment, passages, turnEnd } from "../words";
+import { Attachment, Attachments } from "./Attachments";
 import { KnotIcon, Mark } from "./icons";
 import { Markdown } from "./Markdown";
 import { memo, useApp } from "./shared";
-import { gist, ToolCard } from "./ToolCard";
+import { ToolCard } from "./ToolCard";
 
 function Time(props: { at: string }): VNode {
   return <time class="time" dateTime={props.at} title={moment(props.at)}>{clock(props.at)}</time>;
 }
 
-/** `asks` is the question that is open in this message's turn; `answers` the one that this message answers. */
-export const MessageRow = memo<{ message: Message; running: boolean; waiting: boolean; asks: string | null; answers: string | null }>((props) => {
-  const { message, running, waiting, asks, answers } = props;
+/** `asks` are the calls whose questions are open, a line each; `taken` the messages that the answer took; `answers` the question that this
+ * message answers. */
+export const MessageRow = memo<{ message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; answers: string | null }>((props) => {
+  const { message, running, waiting, asks, taken, answers } = props;
   switch (message.role) {
     case "user": if (message.status === "command") return <Spoken text={message.text} note={null} at={message.created_at} />;
       if (message.status === "refused") return <Refused text={message.text} />;
-      return <Said text={message.text} status={message.status} note={waiting ? "waiting for its turn" : null} at={waiting ? null : message.created_at} answers={answers} />;
-    case "assistant": return <Answer message={message} running={running} asks={asks} />;
+      return <Said text={message.text} parts={message.parts} status={message.status} note={waiting ? "waiting for its turn" : null} at={waiting ? null : message.created_at} answers={answers} />;
+    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} />;
     case "interruption": return <Cut row={message} />;
     default: return (
-      <div class="notice" data-testid="message" data-role="notice" data-status={message.status}>
+      <div class="notice" data-testid="message" data-role={message.role} data-status={message.status}>
         {passages(message.text).map((passage, index) => (passage.quoted ? <blockquote key={index}>{passage.text}</blockquote> : <p key={index}>{passage.text}</p>))}
       </div>
     );
   }
 });
 
-function Said(props: { text: string; status: string; note: string | null; at: string | null; answers?: string | null; action?: VNode; children?: ComponentChildren }): VNode {
+function Said(props: { text: string; parts?: Part[]; status: string; note: string | null; at: string | null; answers?: string | null; action?: VNode; children?: ComponentChildren }): VNode {
   return (
     <article class={`said ${props.status}`} data-testid="message" data-role="user" data-status={props.status} aria-label="You">
       {props.answers && <p class="said-about">{props.answers}</p>}
-      <div class="bubble">{props.text}</div>
+      {props.text !== "" && <div class="bubble">{props.text}</div>}
+      {props.parts && <Attachments parts={props.parts} />}
       <div class="said-foot">
         {props.action}
         {props.note && <span class="said-note">{props.note}</span>}
@@ -88,22 +92,49 @@ export const OutboxRow = memo<{ item: Item }>(({ item }) => {
   );
 });
 
-function Answer(props: { message: Message; running: boolean; asks: string | null }): VNode | null {
-  const { message, running, asks } = props;
+/** Its parts in their order. A call that asks is shown as the question, not as a tool as well. */
+function Answer(props: { message: Message; running: boolean; asks: string; taken: Message[] }): VNode | null {
+  const { message, running, taken } = props;
   const partial = message.status === "partial";
-  // The call that asks is shown as the question, not as a tool as well.
-  const calls = message.tool_calls?.filter((call) => asks === null || call.outcome !== null || gist(call.arguments) !== asks) ?? [];
-  if (calls.length === 0 && message.text === "") return null;
+  const asks = new Set(props.asks.split("\n"));
+  const calls = new Map(message.tool_calls?.map((call) => [call.call_id, call]));
+  const last = message.parts[message.parts.length - 1];
+  const draw = (part: Part, index: number): VNode | null => {
+    switch (part.type) {
+      case "text": return <Markdown key={part.id ?? index} text={part.text} writing={partial && running && part === last} />;
+      case "call": {
+        const call = calls.get(part.call_id);
+        return call === undefined || (call.outcome === null && asks.has(call.call_id)) ? null : <ToolCard key={part.id} call={call} running={running} />;
+      }
+      case "message": {
+        const message = taken.find((other) => other.id === part.message_id);
+        return message === undefined ? null : <MessageRow key={part.id} message={message} running={false} waiting={false} asks="" taken={NONE} answers={null} />;
+      }
+      default: return <Attachment key={part.id ?? index} part={part} />;
+    }
+  };
+  const drawn = message.parts.map(draw).filter((part) => part !== null);
+  if (drawn.length === 0) return null;
   return (
     <article class="answer" data-testid="message" data-role="assistant" data-status={message.status} aria-label="Holdfast's answer" aria-busy={partial && running}>
       <span class="answer-mark"><Mark size={20} /></span>
       <div class="answer-body" {...(partial && { "aria-live": "off" })}>
-        {calls.map((call) => <ToolCard key={call.call_id} call={call} running={running} />)}
-        {message.text !== "" && <Markdown text={message.text} writing={partial && running} />}
+        {drawn}
         <div class="answer-foot">{!partial && <Time at={message.created_at} />}</div>
       </div>
     </article>
   );
+}
+
+/** The same for every answer that took no message, so that it need not be drawn for its sake. */
+const NONE: Message[] = [];
+
+/** The messages among these that an answer took while it was written: they are read there. */
+export function takenBy(answer: Message, messages: Message[]): Message[] {
+  const ids = new Set(answer.parts.flatMap((part) => (isMark(part) && part.type === "message" ? [part.message_id] : [])));
+  if (ids.size === 0) return NONE;
+  const found = messages.filter((message) => ids.has(message.id));
+  return found.length > 0 ? found : NONE;
 }
 
 function Cut(props: { row: Message }): VNode {

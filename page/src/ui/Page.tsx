@@ -64,7 +64,7 @@ function Announcer(props: { app: App }): VNode {
     const was = before.current;
     before.current = session ? { id: session.session_id, state: session.state } : null;
     if (!session || !was || was.id !== session.session_id || was.state === session.state) return;
-    if (session.state === "waiting") say(`Holdfast asks: ${session.question?.text ?? ""}`);
+    if (session.state === "waiting") say(`Holdfast asks: ${session.questions[0]?.text ?? ""}`);
     else if (session.state === "running") say("Holdfast is answering.");
     else if (session.state === "idle") say("The answer is finished.");
   });

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Question } from "../types";
 import { moment } from "../words";
 import { Field } from "./Field";
+import { Attachments } from "./Attachments";
 import { Markdown } from "./Markdown";
 import { useApp } from "./shared";
 
@@ -18,9 +19,9 @@ export function QuestionCard(props: { question: Question }): VNode {
     setText(value);
     app.drafts.set(draft, value);
   };
-  const answer = (): void => {
-    if (text.trim() === "" || busy) return;
-    app.answer(question.question_id, text);
+  const answer = (said: string = text): void => {
+    if (said.trim() === "" || busy) return;
+    app.answer(question.question_id, said);
     setSent(true);
     type("");
   };
@@ -28,8 +29,14 @@ export function QuestionCard(props: { question: Question }): VNode {
     <section class="question" data-testid="question" aria-label="A question for you">
       <p class="question-title">Holdfast asks</p>
       <div class="question-text"><Markdown text={question.text} /></div>
+      <Attachments parts={question.parts} />
+      {question.choices.length > 0 && (
+        <div class="question-choices">
+          {question.choices.map((choice) => <button type="button" key={choice} class="small-button" data-testid="question-choice" disabled={busy} onClick={() => answer(choice)}>{choice}</button>)}
+        </div>
+      )}
       <form class="question-form" onSubmit={(event) => { event.preventDefault(); answer(); }}>
-        <Field value={text} onInput={type} onSubmit={answer} label="Your answer" placeholder={busy ? "Your answer is on its way" : "Your answer"} disabled={busy} testid="question-answer" />
+        <Field value={text} onInput={type} onSubmit={() => answer()} label="Your answer" placeholder={busy ? "Your answer is on its way" : "Your answer"} disabled={busy} testid="question-answer" />
         <button type="submit" class="primary" data-testid="question-send" disabled={busy || text.trim() === ""}>Answer</button>
       </form>
       {question.expires_at && <p class="question-foot">Open until {moment(question.expires_at)}. It waits across restarts.</p>}

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.api import views
+from holdfast.api import parts, views
 from holdfast.api.times import rfc3339, rfc3339_or_none
-from holdfast.core import output
+from holdfast.core import content, output
 from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
 from holdfast.core.sessions import Session
@@ -21,6 +21,7 @@ MOST_MESSAGES = 500
 # Characters of a page; the message that exceeds it is its last.
 MOST_CHARS = 512 * 1024
 MOST_CALLS = 200
+MOST_PARTS = 1000
 MOST_ARGUMENTS, BRIEF_ARGUMENTS = 64 * 1024, 1024
 
 
@@ -36,16 +37,23 @@ class Extent(NamedTuple):
     messages: int
     chars: int
     calls: int
+    parts: int
     message: Callable[[str], output.Piece]
     output: Callable[[str], output.Piece]
     arguments: Callable[[dict[str, Any]], dict[str, Any]]
 
 
 PAGE = Extent(
-    MOST_MESSAGES, MOST_CHARS, MOST_CALLS, output.shown_message, output.shown, lambda arguments: _arguments(arguments, MOST_ARGUMENTS)
+    messages=MOST_MESSAGES,
+    chars=MOST_CHARS,
+    calls=MOST_CALLS,
+    parts=MOST_PARTS,
+    message=output.shown_message,
+    output=output.shown,
+    arguments=lambda arguments: _arguments(arguments, MOST_ARGUMENTS),
 )
 BRIEF = PAGE._replace(output=output.glimpse, arguments=lambda arguments: _arguments(arguments, BRIEF_ARGUMENTS))
-WHOLE = Extent(sys.maxsize, sys.maxsize, sys.maxsize, output.Piece, output.Piece, lambda arguments: arguments)
+WHOLE = Extent(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, output.Piece, output.Piece, lambda arguments: arguments)
 
 
 def session(found: Session, transcript: t.Transcript, extent: Extent = PAGE) -> views.SessionView:
@@ -77,7 +85,7 @@ def _newest(found: Session, transcript: t.Transcript, extent: Extent) -> dict[st
         shown["turns"] = [_turn(turn) for turn in transcript.turns]
     return shown | {
         "cursor": f"{found.log}.{transcript.seq}",
-        "question": _question(transcript.questions[0], extent) if transcript.questions else None,
+        "questions": [_question(question, extent) for question in transcript.questions],
     }
 
 
@@ -98,7 +106,9 @@ def _page(found: Session, transcript: t.Transcript, messages: Sequence[t.Message
 
 
 def _size(view: views.MessageView) -> int:
-    return len(view.text) + (len(msgspec.json.encode(view.tool_calls)) if view.tool_calls else 0)
+    """`text` repeats what `parts` say and counts once."""
+    said = sum(len(part.text) for part in view.parts if isinstance(part, views.TextPartView))
+    return max(len(view.text), said) + (len(msgspec.json.encode(view.tool_calls)) if view.tool_calls else 0)
 
 
 def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
@@ -107,6 +117,7 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
         id=message.id,
         role=message.role,
         text=text,
+        parts=[],
         turn_id=message.turn_id,
         created_at=rfc3339(message.created_at),
         status=message.status,
@@ -114,9 +125,16 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
     if omitted:
         view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
     if message.role == "assistant":
+        view.parts = parts.answer(message.answer[-extent.parts :], extent.message, extent.chars)
+        if omitted := len(message.answer) - len(view.parts):
+            view.parts_omitted = omitted
         view.tool_calls = _calls(message.tool_calls, log, extent)
         if omitted := len(message.tool_calls) - len(view.tool_calls):
             view.tool_calls_omitted = omitted
+        return view
+    view.parts = [*parts.content(content.parts(message.content), extent.message)]
+    if message.role == "cause":
+        view.cause = message.cause
     elif message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
@@ -138,12 +156,15 @@ def _call(call: t.ToolCall, log: str, extent: Extent) -> views.ToolCallView:
     said, put_out = extent.output(call.result or ""), extent.output(call.output)
     view = views.ToolCallView(
         call_id=call.call_id,
+        step=call.step,
         name=call.name,
         arguments=extent.arguments(call.arguments),
         outcome=call.outcome,
         result=None if call.result is None else said.text,
         output=put_out.text,
     )
+    if call.content is not None and not isinstance(call.content, str):
+        view.result_parts = parts.content(call.content, extent.output)
     if said.omitted:
         view.result_omitted = said.omitted
     if omitted := put_out.omitted + call.output_omitted:
@@ -158,6 +179,7 @@ def _turn(turn: t.Turn) -> views.TurnView:
         id=turn.id,
         generation=turn.generation,
         attempt=turn.attempt,
+        steps=turn.steps,
         cause=turn.cause,
         state=shown_state(turn.state),
         outcome=turn.outcome,
@@ -171,9 +193,17 @@ def _turn(turn: t.Turn) -> views.TurnView:
 def _question(question: t.Question, extent: Extent) -> views.QuestionView:
     return views.QuestionView(
         question_id=question.question_id,
+        kind=question.form,
         turn_id=question.turn_id,
         call_id=question.call_id,
         text=extent.message(question.text).text,
+        parts=parts.content(question.parts, extent.message),
+        choices=list(question.choices),
+        call=None if question.call is None else _asking(question.call, extent),
         asked_at=rfc3339(question.asked_at),
         expires_at=rfc3339(question.expires_at),
     )
+
+
+def _asking(call: t.ToolCall, extent: Extent) -> views.QuestionCallView:
+    return views.QuestionCallView(name=call.name, arguments=extent.arguments(call.arguments))

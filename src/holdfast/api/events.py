@@ -5,21 +5,32 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from holdfast.api import parts
 from holdfast.api.times import rfc3339
-from holdfast.core.events import Logged, public
+from holdfast.core.events import Logged, Reasoning, Text, ToolOutput, public
+
+# Pieces that belong to a step.
+STEPPED = frozenset({Text.kind, Reasoning.kind, ToolOutput.kind})
 
 
 def fields(logged: Logged) -> dict[str, Any]:
     """The public fields of a record."""
-    return {
-        name: (rfc3339(value) if value else None) if name.endswith("_at") else value
-        for name, value in public(logged.event, in_turn=logged.turn_id is not None)
-    }
+    return {name: _shown(name, value) for name, value in public(logged.event, in_turn=logged.turn_id is not None)}
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name.endswith("_at"):
+        return rfc3339(value) if value else None
+    return parts.content(value) if name == "parts" else value
 
 
 def data(logged: Logged) -> dict[str, Any]:
-    """The whole object, as the event stream has it: a piece of a running turn as it is stored, without what is at its default."""
+    """The whole object, as the event stream has it: a piece of a running turn as it is stored, without what is at its default; its step is
+    always there.
+    """
     found = dict(_when_and_where(logged))
+    if logged.kind in STEPPED:
+        found["step"] = 0
     found |= to_builtins(logged.event if logged.event.stream else fields(logged))
     return found
 

@@ -37,49 +37,110 @@ class SummaryView(msgspec.Struct, kw_only=True):
     why: str | None
 
 
+class TextPartView(msgspec.Struct, kw_only=True, tag="text", tag_field="type"):
+    """`id` and `step` are there in answers. `text_omitted`, where it is there: how many characters of the middle were left out."""
+
+    text: str
+    id: str | UnsetType = UNSET
+    step: int | UnsetType = UNSET
+    text_omitted: int | UnsetType = UNSET
+
+
+class CallPartView(msgspec.Struct, kw_only=True, tag="call", tag_field="type"):
+    """Here the answer made this call, behind the first `offset` characters of its step; `tool_calls` has it."""
+
+    id: str
+    step: int
+    offset: int
+    call_id: str
+
+
+class MessagePartView(msgspec.Struct, kw_only=True, tag="message", tag_field="type"):
+    """Here the turn took this message, behind the first `offset` characters of its step; `messages` has it."""
+
+    id: str
+    step: int
+    offset: int
+    message_id: str
+
+
+class _BytesPartView(msgspec.Struct, kw_only=True):
+    """`digest` names the bytes. `media_type` is what their sender said they are."""
+
+    digest: str
+    size: int
+    media_type: str
+    name: str | None
+    id: str | UnsetType = UNSET
+    step: int | UnsetType = UNSET
+
+
+class ImagePartView(_BytesPartView, kw_only=True, tag="image", tag_field="type"): ...
+
+
+class AudioPartView(_BytesPartView, kw_only=True, tag="audio", tag_field="type"): ...
+
+
+class FilePartView(_BytesPartView, kw_only=True, tag="file", tag_field="type"): ...
+
+
+BytesPartView = ImagePartView | AudioPartView | FilePartView
+ContentPartView = TextPartView | BytesPartView
+PartView = ContentPartView | CallPartView | MessagePartView
+
+
 class ToolCallView(msgspec.Struct, kw_only=True):
-    """`output_omitted` and `result_omitted`, where they are there: how many characters of it were left out, of the middle. What the log has
-    of them comes with the event stream behind `whole_after`.
+    """`result_parts` is there where the result is more than text. `output_omitted` and `result_omitted`, where they are there: how many
+    characters of it were left out, of the middle. What the log has of them comes with the event stream behind `whole_after`.
     """
 
     call_id: str
+    step: int
     name: str
     arguments: dict[str, Any]
     outcome: str | None
     result: str | None
     output: str
+    result_parts: list[ContentPartView] | UnsetType = UNSET
     output_omitted: int | UnsetType = UNSET
     result_omitted: int | UnsetType = UNSET
     whole_after: str | UnsetType = UNSET
 
 
 class MessageView(msgspec.Struct, kw_only=True):
-    """`tool_calls` is there on assistant messages, `state` to `attempt` on interruptions. `tool_calls_omitted`, where it is there: how many
-    earlier calls of the turn are not shown. `text_omitted`, where it is there: how many
-    characters of the text were left out, of the middle; the event behind `whole_after` has it whole.
+    """`parts` is what the message says, in order; `text` its words alone, of an answer those of its last step. `tool_calls` is there on
+    assistant messages, `cause` on causes, `state` to `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`, where they are
+    there: how many earlier calls and parts of the turn are not shown. `text_omitted`, where it is there: how many characters of the text
+    were left out, of the middle; the event behind `whole_after` has it whole.
     """
 
     id: str
     role: str
     text: str
+    parts: list[PartView]
     turn_id: str | None
     created_at: str
     status: str
     tool_calls: list[ToolCallView] | UnsetType = UNSET
+    cause: str | UnsetType | None = UNSET
     state: str | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
     rule: str | UnsetType | None = UNSET
     decision: str | UnsetType | None = UNSET
     attempt: int | UnsetType | None = UNSET
     tool_calls_omitted: int | UnsetType = UNSET
+    parts_omitted: int | UnsetType = UNSET
     text_omitted: int | UnsetType = UNSET
     whole_after: str | UnsetType = UNSET
 
 
 class TurnView(msgspec.Struct, kw_only=True):
+    """`steps`: how many responses of a model it has."""
+
     id: str
     generation: int
     attempt: int
+    steps: int
     cause: str
     state: str
     outcome: str | None
@@ -89,25 +150,38 @@ class TurnView(msgspec.Struct, kw_only=True):
     error: str | None
 
 
+class QuestionCallView(msgspec.Struct, kw_only=True):
+    name: str
+    arguments: dict[str, Any]
+
+
 class QuestionView(msgspec.Struct, kw_only=True):
+    """An open question. `kind`: `question`, `approval` or `elicitation`. `call`: the call that asks, or that it is about, once it is
+    recorded.
+    """
+
     question_id: str
+    kind: str
     turn_id: str
     call_id: str
     text: str
+    parts: list[ContentPartView]
+    choices: list[str]
+    call: QuestionCallView | None
     asked_at: str
     expires_at: str
 
 
 class SessionView(SummaryView, kw_only=True):
     """A session and the newest page of its conversation. `cursor` is the event id this view is as of. `earlier`: null, or what to give as
-    `before` to get the page before this one. `turns` are those of the messages here.
+    `before` to get the page before this one. `turns` are those of the messages here, `questions` those that are open.
     """
 
     cursor: str
     messages: list[MessageView]
     earlier: str | None
     turns: list[TurnView]
-    question: QuestionView | None
+    questions: list[QuestionView]
 
 
 class MessagePageView(msgspec.Struct, kw_only=True):

@@ -15,7 +15,7 @@ from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "ends_attempt"})
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks"})
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -19,18 +19,20 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call stands here."""
+    """A tool call stands here, behind the first `offset` characters of its step."""
 
     id: str
     step: int
+    offset: int
     call_id: str
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """The turn took this message here, while it ran."""
+    """The turn took this message here, while it ran: behind the first `offset` characters of the step."""
 
     id: str
     step: int
+    offset: int
     message_id: str
 
 
@@ -105,7 +107,8 @@ class Message(msgspec.Struct, kw_only=True):
 class Turn(msgspec.Struct, kw_only=True):
     """`signed_at`: its last sign of life, None where its time is not known. `reason`: what interrupted it last. `asked`: a human has asked
     to continue it since. `unread_results`: it stands at, or ended with, tool results that nobody processed. `spoke`: its newest attempt
-    has something of its own to show. `died`: the owner whose death interrupted it last, if one did.
+    has something of its own to show. `steps`: how many responses of a model it has. `died`: the owner whose death interrupted it last,
+    if one did.
     """
 
     id: str
@@ -126,6 +129,7 @@ class Turn(msgspec.Struct, kw_only=True):
     asked: bool = False
     unread_results: bool = False
     spoke: bool = False
+    steps: int = 0
     died: int | None = None
 
 

@@ -100,9 +100,9 @@ class Step:
                 yield Said(id=f"{prefix}.{number - 1}", step=step, text=said)
             done = mark.place
             if mark.call_id is not None:
-                yield Called(id=f"{prefix}.{number}", step=step, call_id=mark.call_id)
+                yield Called(id=f"{prefix}.{number}", step=step, offset=mark.place, call_id=mark.call_id)
             elif mark.message_id is not None:
-                yield Taken(id=f"{prefix}.{number}", step=step, message_id=mark.message_id)
+                yield Taken(id=f"{prefix}.{number}", step=step, offset=mark.place, message_id=mark.message_id)
         if said := text[done:]:
             yield Said(id=f"{prefix}.{last}", step=step, text=said)
         for number, part in enumerate(self.attached, last + 1):

@@ -187,9 +187,12 @@ class Transcript:
     def _place(self, message: Message) -> None:
         """Above what the gateway said and heard while it waited: a notice stands below the message it is about."""
         place = len(self._messages)
-        while place > 0 and self._messages[place - 1].turn_id is None and self._messages[place - 1].created_at >= message.created_at:
+        while place > 0 and self._is_aside(self._messages[place - 1], message.created_at):
             place -= 1
         self._messages.insert(place, message)
+
+    def _is_aside(self, message: Message, since: int) -> bool:
+        return message.id in self._unsaid or (message.turn_id is None and message.created_at >= since)
 
     def _find(self, message: Message) -> int:
         """Where it stands. Near the end, for whatever is looked for while it changes."""
@@ -283,6 +286,7 @@ class Transcript:
 
     def _respond(self, work: _Work, item: e.Logged, event: e.ModelResponded) -> None:
         work.steps.respond(event)
+        work.turn.steps = max(work.turn.steps, event.step + 1)
         self._open(work, item)
 
     def _call(self, work: _Work, item: e.Logged, event: e.ToolStarted) -> None:

@@ -44,7 +44,7 @@ def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
     lines = _head(session, now)
     for message in session["messages"]:
         lines += ["", *_message(message, now)]
-    lines += _question(session, now) + _turns(session, now)
+    lines += _questions(session, now) + _turns(session, now)
     click.echo("\n".join(lines))
 
 
@@ -100,17 +100,18 @@ def _call(call: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _question(session: dict[str, Any], now: datetime) -> list[str]:
-    question = session["question"]
-    if question is None:
-        return []
-    expires = moment(question["expires_at"])
-    return [
-        "",
-        click.style("the agent asks", fg="yellow", bold=True) + click.style(f"  (until {short(expires, now)})", dim=True),
-        *wrap(question["text"]),
-        click.style(as_typed(f"  answer with `holdfast send {session['session_id']} TEXT`"), dim=True),
-    ]
+def _questions(session: dict[str, Any], now: datetime) -> list[str]:
+    lines = []
+    for question in session["questions"]:
+        expires = moment(question["expires_at"])
+        lines += [
+            "",
+            click.style("the agent asks", fg="yellow", bold=True) + click.style(f"  (until {short(expires, now)})", dim=True),
+            *wrap(question["text"]),
+        ]
+    if lines:
+        lines.append(click.style(as_typed(f"  answer with `holdfast send {session['session_id']} TEXT`"), dim=True))
+    return lines
 
 
 def _turns(session: dict[str, Any], now: datetime) -> list[str]:

@@ -47,11 +47,13 @@ class Following:
         self.message_id, self._told = message_id, told
         self._accepted = False
         self.turn_id: str | None = None
+        self._step, self._attempt = 0, 0  # Of the piece that came last.
         self._reply = Growing()
+        self._earlier = ""  # What the steps before said last.
         self._shown: str | None = None  # What was printed, if it is not the reply as it is now.
         self.read_again: str | None = None
         self._read_from: set[str] = set()  # Once each: where even that leads to a snapshot, the shortened text must do.
-        self.question: dict[str, Any] | None = None
+        self.questions: dict[str, dict[str, Any]] = {}
         self.left: str | None = None
         self.outcome: str | None = None
         self.error: str | None = None
@@ -60,6 +62,11 @@ class Following:
     @property
     def reply(self) -> str:
         return self._reply.read()
+
+    @property
+    def question(self) -> dict[str, Any] | None:
+        """The oldest open one: the next message answers it."""
+        return next(iter(self.questions.values()), None)
 
     @property
     def over(self) -> bool:
@@ -77,9 +84,9 @@ class Following:
             return []
         match event:
             case "text":
-                return self._grow(data["offset"], data["text"])
+                return self._say(data)
             case "message.written" if data["role"] == "assistant":
-                return self._becomes(data["text"], final=True)
+                return self._becomes(data["text"], final=True) if self.reply or data["text"] != self._earlier else []
             case "message.written" if data["role"] == "notice":
                 return [Note(data["text"])]
             case "tool.started" if data["name"] != ASK:
@@ -88,9 +95,9 @@ class Following:
             case "tool.finished" if data["outcome"] != "done":
                 return [Note(OUTCOMES.get(data["outcome"], f"The tool's outcome: {data['outcome']}."))]
             case "question.asked":
-                self.question = data
+                self.questions[data["question_id"]] = data
             case "question.answered":
-                self.question = None
+                self.questions.pop(data["question_id"], None)
             case "turn.interrupted":
                 return [Note(f"Interrupted by {notices.interrupted_by(data['reason'])}.")]
             case "turn.left" if self.question is None:
@@ -100,6 +107,7 @@ class Following:
                 return [Note(f"Continued (attempt {data['attempt']}).")] if data["reason"] != "answered" else []
             case "turn.ended":
                 self.outcome, self.error, self.left = data["outcome"], data.get("error"), None
+                self.questions = {}
         return []
 
     def see(self, view: dict[str, Any]) -> list[Piece]:
@@ -118,8 +126,7 @@ class Following:
                     self._read_from.add(self.read_again)
                     return []
                 reply = each["text"]
-        if view["question"] and view["question"]["turn_id"] == self.turn_id:
-            self.question = view["question"]
+        self.questions = {asked["question_id"]: asked for asked in view["questions"] if asked["turn_id"] == self.turn_id}
         for turn in view["turns"]:
             if turn["id"] == self.turn_id:
                 self.outcome, self.error = turn["outcome"], turn["error"]
@@ -163,6 +170,17 @@ class Following:
             self.turn_id = data["turn_id"]
             self._reply, self._shown = Growing(self._known.get(data["turn_id"], "")), None
         return []
+
+    def _say(self, data: dict[str, Any]) -> list[Piece]:
+        """A piece of the step at hand. What an earlier attempt said, and a later one has said over, is not printed."""
+        if (data["attempt"], data["step"]) < (self._attempt, self._step):
+            return []
+        self._attempt, gap = data["attempt"], []
+        if data["step"] != self._step:
+            gap = [Text("\n\n")] if self.reply else []
+            self._earlier = self.reply or self._earlier
+            self._step, self._reply, self._shown = data["step"], Growing(), None
+        return [*gap, *self._grow(data["offset"], data["text"])]
 
     def _grow(self, offset: int, text: str) -> list[Piece]:
         if self._shown is None and offset == self._reply.length:  # As nearly always: a piece costs its own length, not the reply's.

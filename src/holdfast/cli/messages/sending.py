@@ -187,9 +187,9 @@ class Sending:
 def _still_waits(client: Client, session_id: str, following: Following) -> bool:
     """A reader that catches up sees questions that were answered long ago, and interrupted turns that continued since."""
     session = client.session(session_id)
-    asked, newest = session["question"], session["turns"][-1]["id"] if session["turns"] else None
-    if following.question and not (asked and asked["question_id"] == following.question["question_id"]):
-        following.question = None
+    newest = session["turns"][-1]["id"] if session["turns"] else None
+    still_open = {asked["question_id"] for asked in session["questions"]}
+    following.questions = {question_id: asked for question_id, asked in following.questions.items() if question_id in still_open}
     if following.left and not (session["left"] and newest == following.turn_id):
         following.left = None
     return following.question is not None or following.left is not None
