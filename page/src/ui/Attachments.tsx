@@ -9,7 +9,7 @@ import { FileIcon } from "./icons";
 const DRAWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
 
 function address(part: BytesPart): string {
-  return `/api/blobs/${encodeURIComponent(part.digest)}`;
+  return `/api/blobs/${encodeURIComponent(part.digest)}${part.name === null ? "" : `?name=${encodeURIComponent(part.name)}`}`;
 }
 
 export function Attachment(props: { part: BytesPart }): VNode {
