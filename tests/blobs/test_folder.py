@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -83,6 +84,20 @@ def test_bytes_never_take_the_last_of_the_disk(tmp_path: Path) -> None:
         making.write(b"x")
     making.discard()
     assert os.listdir(tmp_path / "blobs") == []
+
+
+def test_a_write_that_finds_no_room_is_refused_and_leaves_nothing(folder: Folder) -> None:
+    """P1: as on a full disk, half of a write may have been done."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    making = folder.begin()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(StoreFull):
+            making.write(bytes(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    making.discard()
+    assert folder.names() == []
 
 
 def test_a_folder_that_cannot_be_used_is_said_to_be(tmp_path: Path) -> None:

@@ -53,9 +53,26 @@ async def test_a_file_goes_in_with_a_message_and_comes_out_whole(world: World) -
 
 async def test_a_message_may_be_a_file_alone_but_not_nothing(world: World) -> None:
     session_id = await world.new_session()
-    made = (await upload(world)).json()
+    made = (await upload(world, name="holiday.png")).json()
     assert (await world.post(session_id, "", attachments=[made["attachment_id"]])).status_code == 202
     assert (await world.post(session_id, "")).status_code == 400
+    assert (await world.view(session_id))["title"] == "[holiday.png]"
+
+
+async def test_a_refused_message_is_quoted_with_the_names_of_its_files_and_found_by_them(world: World) -> None:
+    """A20"""
+    session_id = await world.new_session()
+    await world.post(session_id, "hold")
+    await world.until_state(session_id, "running")
+    made = (await upload(world, name="holiday.png")).json()
+    await world.post(session_id, "", attachments=[made["attachment_id"]])
+    await world.client.post(f"/api/sessions/{session_id}/reset", json={})
+    said = [message["text"] for message in (await world.view(session_id))["messages"] if message["role"] == "notice"]
+    assert any("> [holiday.png]" in text for text in said)
+    while await world.gateway.store.index_search(limit=100):
+        pass
+    found = (await world.client.get("/api/sessions", params={"query": "holiday"})).json()["sessions"]
+    assert [session["session_id"] for session in found] == [session_id]
 
 
 async def test_the_same_client_id_again_is_the_same_upload_and_with_another_file_a_conflict(world: World) -> None:

@@ -56,6 +56,14 @@ def text(content: Content) -> str:
     return "\n\n".join(part.text for part in content if isinstance(part, TextPart) and part.text)
 
 
+def outline(content: Content) -> str:
+    """Its words and, in brackets, the names of what is attached: for titles, quotations and the search, which hold only text."""
+    if isinstance(content, str):
+        return content
+    names = ", ".join(part.name or part.media_type for part in attached(content))
+    return "\n".join(each for each in (text(content), f"[{names}]" if names else "") if each)
+
+
 def attached(content: Content) -> tuple[BytesPart, ...]:
     """Its parts that are not text."""
     return () if isinstance(content, str) else tuple(part for part in content if not isinstance(part, TextPart))

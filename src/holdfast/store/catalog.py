@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from holdfast.core import events as e
 from holdfast.core import turns
-from holdfast.core.content import digest
+from holdfast.core.content import digest, outline
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.plans.repeats import CONTINUES, NOTHING, RESET, RESUME, STOP
 from holdfast.core.sessions import title_of
@@ -219,7 +219,7 @@ def _apply_session(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool
             what = "steer" if event.mode == "steer" else "message"
             tx.write("INSERT INTO inbox VALUES (?, ?, ?, ?)", head.session, head.seq, event.message_id, what)
             remember(tx, event.dedup_key, digest(event.content), head.session, event.message_id)
-            tx.write("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", title_of(event.text), head.session)
+            tx.write("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", title_of(outline(event.content)), head.session)
         case e.SessionRestored():
             tx.write("UPDATE session SET log = ? WHERE id = ?", event.log, head.session)
         case e.RequestNoted():

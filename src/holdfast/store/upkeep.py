@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.core import events as e
+from holdfast.core.content import outline
 from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner, Pause
@@ -102,7 +103,7 @@ def index_search(tx: Tx, limit: int) -> bool:
             newest = id_ - 1  # The rest comes next time.
             break
         event = e.decode(kind, body) if isinstance(body, bytes) else None
-        text = getattr(event, "text" if isinstance(event, e.MessageWritten) else "title", None)
+        text = outline(event.content) if isinstance(event, e.MessageWritten) else getattr(event, "title", None)
         if isinstance(text, str) and text:
             tx.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", id_, text[:SEARCHABLE_CHARS])
             indexed += len(text[:SEARCHABLE_CHARS])

@@ -88,6 +88,6 @@ def turned_away(session_key: str, waiting: Sequence[Cause], why: str) -> list[Ev
         else:
             events.append(CauseDropped(cause_id=cause.cause_id, reason=why))
     if messages:
-        told = notices.refused([content.text(cause.content) for cause in messages], why)
+        told = notices.refused([content.outline(cause.content) for cause in messages], why)
         events.append(replies.written(session_key, "notice", f"{messages[0].cause_id}.refused", told))
     return events
