@@ -89,7 +89,7 @@ def test_a_suspended_conversation_is_left_for_a_new_one_and_taken_back(shared: S
     shared.post(session_id, "count 60 0.05")
     shared.wait_for(session_id, state="running")
     said = holdfast(shared.home, "suspend", session_id)
-    assert said.code == 0 and said.out.startswith(f"Suspended {session_id}. Its turn was interrupted and is left.")
+    assert said.code == 0 and said.out.startswith(f"Suspended {session_id}. Its turn was interrupted and does not continue by itself.")
     wait_until(lambda: bool(shared.session(session_id)["left"]))
     listed = holdfast(shared.home, "sessions", "--state", "suspended").out
     assert session_id in listed and "by a suspension" in listed

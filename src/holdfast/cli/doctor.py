@@ -302,10 +302,10 @@ async def _owners(folder: Path, store: SqliteStore, gateway_alive: bool) -> Find
     alive = {found.name for found in living(folder)}
     left = [path.name for path in (folder / OWNERS).glob("[!.]*") if path.name not in alive]
     running = {owner.id for owner in await store.owners() if owner.name in alive}
-    cut = [session for session in await store.open_turns(apart_from=0) if session.owner not in running]
-    if not left and not cut:
+    interrupted = [session for session in await store.open_turns(apart_from=0) if session.owner not in running]
+    if not left and not interrupted:
         return Finding("owners", "ok", "no process died unexpectedly")
-    turns = f" {count(len(cut), 'turn')} interrupted." if cut else ""
+    turns = f" {count(len(interrupted), 'turn')} interrupted." if interrupted else ""
     advice = "The running gateway handles that." if gateway_alive else "The next start handles that: interrupted work is resumed."
     return Finding(
         "owners", "ok" if gateway_alive else "warn", f"{count(len(left), 'process', 'processes')} died unexpectedly.{turns}", advice

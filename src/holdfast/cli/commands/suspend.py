@@ -1,4 +1,4 @@
-"""`holdfast suspend`: takes a conversation out of service until somebody resumes it."""
+"""`holdfast suspend`: suspends a conversation until it is resumed."""
 
 import click
 
@@ -10,14 +10,14 @@ from holdfast.cli.terminal.output import say
 @home_option
 @click.argument("key_or_id")
 def command(key_or_id: str) -> None:
-    """Suspend a conversation: its turn is interrupted and left, and its next message starts a new conversation.
+    """Suspend a conversation: its turn is interrupted, and its next message starts a new conversation.
 
     KEY_OR_ID is a session id, its beginning, `last`, or a session key. Nothing is lost: `holdfast resume` brings it back, and the turn
-    continues. Messages that wait in it are refused, and their senders are told. Needs a running gateway.
+    continues. Waiting messages are refused, and their senders are told. Needs a running gateway.
     """
     from holdfast.cli.access import conversations
 
     session = conversations.order(home(), key_or_id, "suspend").body
     session_id = session["session_id"]
-    cut = " Its turn was interrupted and is left." if session["state"] in ("running", "interrupted") else ""
-    say(f"Suspended {session_id}.{cut} Its next message starts a new conversation; `holdfast resume {session_id}` brings it back.")
+    left = " Its turn was interrupted and does not continue by itself." if session["state"] in ("running", "interrupted") else ""
+    say(f"Suspended {session_id}.{left} Its next message starts a new conversation; `holdfast resume {session_id}` brings it back.")
