@@ -5,8 +5,7 @@ import itertools
 import msgspec
 import pytest
 
-from holdfast.core import busy, delivery, lifecycle, recovery, turns
-from holdfast.core.busy import Asked, Route
+from holdfast.core import delivery, lifecycle, recovery, turns
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
 from holdfast.core.errors import Bug
@@ -111,35 +110,6 @@ def test_a_sessions_state_as_users_see_it(state: TurnState, queued: int, shown: 
     found = session(turn_state=state, queued=queued)
     assert found.state == shown
     assert found.open_turn == (state in OPEN)
-
-
-@pytest.mark.parametrize(("suspended", "state", "queued"), [*itertools.product([False, True], TurnState, [0, 2, 3, 4])])
-def test_a_message_goes_to_one_place(suspended: bool, state: TurnState, queued: int) -> None:
-    """A15: suspended wins; a waiting turn takes the message as its answer however long its queue is, unless it says that it is none."""
-    found = session(suspended=suspended, turn_state=state, queued=queued)
-    behind = Route.LANE_FULL if queued >= 3 else Route.QUEUE
-    for answers in (True, False):
-        where = busy.route(found, max_waiting=3, answers=answers)
-        if suspended:
-            assert where is Route.NEW_SESSION
-        else:
-            assert where is (Route.ANSWER if state is T.WAITING and answers else behind)
-
-
-@pytest.mark.parametrize("deliveries", [*itertools.product(D, repeat=2), *((state,) for state in D), ()])
-def test_a_question_is_asked_once_its_chat_has_it_or_where_no_delivery_is_needed(deliveries: tuple[DeliveryState, ...]) -> None:
-    """A27: one that no delivery will ever bring is lost, and only that one."""
-    if not deliveries or D.SENT in deliveries:
-        assert busy.asked(deliveries) is Asked.SEEN
-    elif set(deliveries) == {D.DEAD}:
-        assert busy.asked(deliveries) is Asked.LOST
-    else:
-        assert busy.asked(deliveries) is Asked.ON_ITS_WAY
-
-
-def test_a_lane_holds_a_hundred_messages() -> None:
-    assert busy.route(session(queued=99)) is Route.QUEUE
-    assert busy.route(session(queued=100)) is Route.LANE_FULL
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.core import blame, resume
-from holdfast.core.busy import MAX_WAITING
+from holdfast.core.plans.accept import MAX_WAITING
 from holdfast.core.resets import Policy
 from holdfast.core.retention import Limits
 

@@ -51,7 +51,7 @@ def plan(
 
 @pytest.mark.parametrize(("state", "queued", "suspended", "mode"), list(product(STATES, (0, 2, 3), (False, True), ("queue", "steer"))))
 def test_a_message_waits_in_its_session_begins_a_new_one_or_is_refused(state: TurnState, queued: int, suspended: bool, mode: str) -> None:
-    """P1, A20"""
+    """P1, A15, A20: suspended wins."""
     of = session(state, queued=queued, suspended=suspended)
     if queued >= 3 and not suspended:
         with pytest.raises(LaneFull):
@@ -83,6 +83,12 @@ def test_a_session_at_rest_past_a_boundary_is_left_and_a_deleted_one_begins_with
     assert kinds(made) == {"deleted": ["session.created"], "idle": ["session.created", "message.written"], None: []}[reason] + [
         "message.accepted"
     ]
+
+
+def test_a_lane_holds_a_hundred_messages() -> None:
+    assert plan(session(queued=99), most=accept.MAX_WAITING).reply.session_id == "s1"
+    with pytest.raises(LaneFull):
+        plan(session(queued=100), most=accept.MAX_WAITING)
 
 
 @pytest.mark.parametrize("full", [False, True])

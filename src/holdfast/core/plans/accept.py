@@ -12,6 +12,7 @@ from holdfast.core.plans.repeats import Known
 from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
 
+MAX_WAITING = 100
 STEER, TEXT_QUESTION = "steer", "question"
 
 
