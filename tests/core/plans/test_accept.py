@@ -59,7 +59,7 @@ def test_a_message_waits_in_its_session_begins_a_new_one_or_is_refused(state: Tu
         return
     made = plan(of, said=message(mode))
     target = "s2" if suspended else "s1"
-    assert made.reply == Accepted("m9", target)
+    assert made.reply == Accepted("m9", target, duplicate=False)
     assert made.writes[-1].session_id == target and made.writes[-1].event == message(mode) and not made.writes[-1].in_turn
     assert kinds(made)[:-1] == (["session.created", "message.written"] if suspended else [])
     if suspended:
@@ -95,8 +95,9 @@ def test_a_lane_holds_a_hundred_messages() -> None:
 def test_no_session_is_begun_for_a_message_that_nothing_may_hold(full: bool) -> None:
     of = session(TurnState.NONE, suspended=True, queued=9)
     if full:
-        with pytest.raises(LaneFull):
+        with pytest.raises(LaneFull) as refused:
             plan(of, most=0)
+        assert refused.value.waiting == 0
     else:
         assert plan(of, most=1).reply.session_id == "s2"  # What waits in the one that is left does not count.
 
@@ -117,9 +118,8 @@ def test_a_message_answers_the_question_that_its_sender_can_have_seen(
     answered = events(made, e.QuestionAnswered)
     if answers and seen and mode == "queue":
         assert made.reply.answered == "q1"
-        assert [(event.question_id, event.call_id, event.text, event.message_id, event.last) for event in answered] == [
-            ("q1", "q1.call", "hi", "m9", True)
-        ]
+        expected = e.QuestionAnswered(question_id="q1", call_id="q1.call", content="hi", message_id="m9", by="ann", last=True)
+        assert answered == [expected]
         assert written(made) == [("s1", "message.accepted", False), ("s1", "question.answered", True)]
     else:
         assert made.reply.answered is None and answered == []
@@ -148,6 +148,21 @@ def test_an_answer_that_comes_too_late_ends_the_turn_and_is_the_next_message(see
     else:
         assert "turn.ended" not in kinds(made)
     assert (made.reply.answered is not None) == (seen and not late)
+
+
+def test_one_question_that_expired_makes_every_answer_late() -> None:
+    """R5: the first to expire ends the turn."""
+    made = plan(session(TurnState.WAITING), question("q1", SENT), question("q2", SENT, expires_at=AT))
+    assert made.reply.answered is None and "turn.ended" in kinds(made)
+
+
+@pytest.mark.parametrize("state", OPEN)
+def test_a_question_asked_again_takes_a_place_in_the_turn_only_where_no_process_counts_them(state: TurnState) -> None:
+    """P2, R5"""
+    made = plan(session(state), question("q1", DEAD))
+    again, waits = made.writes
+    assert isinstance(again.event, e.MessageWritten) and isinstance(waits.event, e.MessageAccepted)
+    assert again.in_turn == (state is not TurnState.RUNNING)
 
 
 def test_too_late_an_answer_for_a_full_inbox_changes_nothing() -> None:

@@ -36,6 +36,7 @@ def check_left(plan: Plan[Any], state: TurnState, inbox: tuple[str, ...], why: s
     told = [event for event in of_s1 if isinstance(event, e.MessageWritten) and event.message_id.endswith(".refused")]
     assert len(told) == bool(refused)
     for event in told:
+        assert (event.role, event.message_id, event.delivery_id) == ("notice", f"{next(iter(refused))}.refused", event.message_id)
         assert all(f"> words {cause_id[1:]}" in event.text for cause_id in refused) and why in event.text
 
 

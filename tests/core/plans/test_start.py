@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from holdfast.core import events as e
-from holdfast.core.plans import causes, start
-from holdfast.core.plans.causes import Cause
+from holdfast.core.plans import Write, causes, start
+from holdfast.core.plans.causes import Cause, Recorded
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.start import Lane, Verdict
 from holdfast.core.turns import TurnState
@@ -56,12 +56,15 @@ def test_a_turn_starts_from_its_cause_and_ends_the_one_that_was_left(what: str, 
     left = Unfinished(session_key=CHAT, turn_id="t1", said="so far", calls=[call("c1")]) if aside else None
     plan = start.plan(lane(), waiting(what)[0], unfinished=left, owner=7, turn_id="t2", trial=trial)
     assert plan.reply
-    started, said = plan.writes[-2:]
+    said = [write for write in plan.writes if isinstance(write.event, e.MessageWritten) and write.event.role == "user"]
+    first = len(plan.writes) - 1 - len(said)
+    started = plan.writes[first]
     assert started.event == e.TurnStarted(generation=6, attempt=1, cause=what, causes=("w1",), owner=7, epoch=3, trial=trial)
-    assert (started.in_turn, started.starts, said.in_turn, said.starts) == (True, "t2", True, None)
-    assert said.event == e.MessageWritten(message_id="w1", role="user" if what == "message" else "cause", content="words 1")
-    assert kinds(plan)[:-2] == (["tool.finished", "message.written", "turn.ended"] if aside else [])
-    for write in plan.writes[:-2]:
+    assert (started.in_turn, started.starts) == (True, "t2")
+    expected = e.MessageWritten(message_id="w1", role="user", content="words 1")
+    assert said == ([Write("s1", expected, in_turn=True)] if what == "message" else [])
+    assert kinds(plan)[:first] == (["tool.finished", "message.written", "turn.ended"] if aside else [])
+    for write in plan.writes[:first]:
         assert write.in_turn and write.starts is None
     if aside:
         ended = plan.writes[2].event
@@ -95,7 +98,8 @@ def test_a_cause_that_will_start_no_turn_is_dropped_where_it_is_recorded(current
     reasons = [write.event.reason for write in plan.writes[1:] if isinstance(write.event, e.CauseDropped)]
     expected = causes.LEFT_FIRST if not current else causes.SUSPENDED_FIRST if suspended else causes.OUTDATED if generation == 4 else None
     assert reasons == ([] if expected is None else [expected])
-    assert plan.reply.dropped == expected and not any(write.in_turn for write in plan.writes)
+    assert plan.reply == Recorded("w1", "s1", duplicate=False, dropped=expected)
+    assert not any(write.in_turn for write in plan.writes)
 
 
 def test_a_cause_is_read_from_its_record_whatever_kind_it_is() -> None:

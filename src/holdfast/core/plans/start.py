@@ -96,7 +96,7 @@ def plan(
         epoch=lane.epoch + 1,
         trial=trial,
     )
-    role = "user" if cause.what == MESSAGE else "cause"
-    said = MessageWritten(message_id=cause.cause_id, role=role, content=cause.content)
-    writes += (Write(lane.session_id, started, True, turn_id), Write(lane.session_id, said, True))
+    writes.append(Write(lane.session_id, started, True, turn_id))
+    if cause.what == MESSAGE:  # Of any other cause its own record is what the conversation shows.
+        writes.append(Write(lane.session_id, MessageWritten(message_id=cause.cause_id, role="user", content=cause.content), True))
     return Plan(tuple(writes), True)
