@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from holdfast.blobs.folder import Folder, Making, Stored
-from holdfast.core.errors import BlobLost, Unavailable
+from holdfast.core.errors import BlobLost, StoreFull, Unavailable
 from holdfast.ports.blobs import Blob, BlobRows, Upload
 from holdfast.ports.process import Clock, Ids
 
@@ -61,6 +61,9 @@ class Blobs:
             if kept.file != stored.file:
                 close = making.discard
             return kept
+        except StoreFull:  # Then nothing was written, and the room is needed.
+            close = making.discard
+            raise
         finally:
             await asyncio.shield(self._elsewhere(close))
 

@@ -14,9 +14,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-POLICY_NAME = b"content-security-policy"
 ALWAYS = [
-    (POLICY_NAME, POLICY.encode()),
+    (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -53,7 +52,7 @@ class Envelope:
                 named = {name for name, _ in headers}
                 if b"cache-control" not in named:
                     headers.append(NO_STORE)
-                headers += ALWAYS if POLICY_NAME not in named else ALWAYS[1:]
+                headers += [header for header in ALWAYS if header[0] not in named]
             await send(message)
 
         try:
