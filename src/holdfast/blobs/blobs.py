@@ -31,7 +31,7 @@ class Elsewhere(Protocol):
 
 
 class Reading:
-    """An open blob. Removed meanwhile, it can still be read to its end."""
+    """An open blob. If it is removed while open, it can still be read to its end."""
 
     def __init__(self, blob: Blob, descriptor: int, elsewhere: Elsewhere) -> None:
         self.blob, self._descriptor, self._elsewhere = blob, descriptor, elsewhere

@@ -1,7 +1,7 @@
 """The files of blobs. A file is written once, never changed, and named `<digest>-<random>`: two files of the same bytes never share a name,
 so removing one cannot take the other. Knows nothing of the rows that name them.
 
-Whoever writes a file holds its lock until a row names it or the file is removed. A file without a row and without a lock is left over.
+A writer holds the lock of its file until a row names it or the file is removed. A file without a row and without a lock is left over.
 """
 
 import contextlib
