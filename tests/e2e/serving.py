@@ -24,6 +24,7 @@ import psutil
 from holdfast.store import SqliteStore, open_store
 
 ROOT = Path(__file__).parents[2]
+INSTALLED = Path(__file__).parent / "installed"
 START_S = 30.0
 # Nothing here is encrypted, and a context with every certificate of the system costs as much as the start of a server.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -99,7 +100,7 @@ class Serving:
         self._inside, self._terminal = inside, terminal
         self._command = command or (sys.executable, "-m", module, "--home", str(home), "serve", "--port", str(self.port))
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
-        self._environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+        self._environment["PYTHONPATH"] = os.pathsep.join((str(INSTALLED), str(ROOT), str(ROOT / "src")))
         self._environment |= variables or {}
         self.configure(**settings)
         self.process: subprocess.Popen[bytes] | None = None

@@ -26,7 +26,7 @@ from holdfast.process import handover, place, predecessor, supervisor, watchdog
 from holdfast.store.sqlite.connection import SCHEMA_VERSION
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "30"))
-HUNG_AFTER_S = 2.0
+HUNG_AFTER_S, BEAT_S = 1.0, 0.25
 DAWDLE_S = 1.5
 FOREVER_S = 3600.0
 
@@ -142,6 +142,7 @@ if __name__ == "__main__":
         (place, "SCHEMA_VERSION", int(os.environ.get("OFFERED_SCHEMA", SCHEMA_VERSION))),
         (handover, "SERVING_S", PATIENCE_S),
         (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
+        (watchdog, "BEAT_S", BEAT_S),
         (
             predecessor.Predecessor,
             "ready",

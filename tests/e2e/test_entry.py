@@ -35,7 +35,7 @@ def reasons(container: Serving, session_id: str) -> list[str]:
 def test_a_restart_ends_with_75_and_the_next_start_serves_although_the_state_is_stopped(tmp_path: Path) -> None:
     """C9, C17, C19: the note that the restart leaves tells it from an operator's stop; it is gone once it has served."""
     with Container(tmp_path / "home") as container:
-        session_id, process = running(container, "count 30 0.1"), container.reaped()
+        session_id, process = running(container, "count 40 0.05"), container.reaped()
         container.order("/api/admin/restart")
         assert process.wait(30) == 75
         note = container.home / "restart-pending.json"
@@ -50,7 +50,7 @@ def test_a_restart_ends_with_75_and_the_next_start_serves_although_the_state_is_
 def test_a_signal_alone_is_followed_by_a_start_that_serves(tmp_path: Path, number: int) -> None:
     """C17, C26: the container is recreated, or its machine goes down."""
     with Container(tmp_path / "home") as container:
-        session_id = running(container, "count 30 0.1")
+        session_id = running(container, "count 40 0.05")
         assert container.stop(number) == 75
         assert (container.written["gateway_state"], container.written["supervisor"]) == ("running", "other")
         said = holdfast(container.home, "status")
@@ -64,7 +64,7 @@ def test_a_signal_alone_is_followed_by_a_start_that_serves(tmp_path: Path, numbe
 def test_a_kill_in_the_middle_of_a_drain_is_followed_by_a_start_that_serves(tmp_path: Path, asked: str, reason: str) -> None:
     """C17, C9, C27: whatever the drain was for, the state is `draining`; the turn continues for the reason its user was told."""
     with Container(tmp_path / "home", drain_timeout_s="60") as container:
-        session_id = running(container, "count 60 0.1")
+        session_id = running(container, "count 40 0.05")
         container.order(f"/api/admin/{asked}")
         wait_until(lambda: bool(container.written["gateway_state"] == "draining"))
         container.kill()
