@@ -122,7 +122,7 @@ export class App {
     } catch (error) {
       if (error instanceof Unavailable) return "away";
       const code = "code" in credential;
-      const wrong = code ? "That link was used already, or is older than five minutes. Get a fresh one." : "That is neither a sign-in link nor the token of this server.";
+      const wrong = code ? "That link was already used, or is older than five minutes. Get a new one." : "That is neither a sign-in link nor the token of this server.";
       this.signInProblem.value = error instanceof Refused && error.status === 429 ? error.message : wrong;
       // A code that is used up does not end a cookie that is good: the next request tells.
       return "refused";

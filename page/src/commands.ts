@@ -13,7 +13,7 @@ export const COMMANDS: readonly Command[] = [
   { name: "stop", form: "/stop", sentence: "Stop what is running. Waiting messages stay.", wants: false },
   { name: "new", form: "/new", sentence: "Start a new conversation; this one is kept.", wants: false },
   { name: "resume", form: "/resume [number]", sentence: "Go back to an earlier conversation, or continue interrupted work.", wants: false },
-  { name: "sessions", form: "/sessions", sentence: "List the conversations that took each other's place here.", wants: false },
+  { name: "sessions", form: "/sessions", sentence: "List the conversations of this chat.", wants: false },
   { name: "status", form: "/status", sentence: "Show what is happening here.", wants: false },
   { name: "queue", form: "/queue TEXT", sentence: "Send TEXT as the next message, even while a question is open.", wants: true },
   { name: "restart", form: "/restart", sentence: "Restart Holdfast (if allowed).", wants: false },

@@ -211,7 +211,7 @@ export class Conversation {
         view = apply(view, event);
       }
     } catch (error) {
-      console.error("an event could not be applied; the conversation is loaded anew", error);
+      console.error("an event could not be applied; the conversation is loaded again", error);
       return this.#reload();
     }
     this.#show(view);

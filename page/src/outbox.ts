@@ -159,7 +159,7 @@ async function sendOne(item: Item, outbox: Outbox, carrier: Carrier, listener: L
     listener.accepted({ ...item, conversation: session }, answered.session_id, answered.message_id);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    // It may have been discarded meanwhile: what is gone stays gone.
+    // It may have been discarded in the meantime: then it stays so.
     const kept = outbox.get(item.client_id);
     if (kept !== null) outbox.put({ ...kept, refused: { code: error.code, message: error.message } });
   }

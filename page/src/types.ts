@@ -138,7 +138,7 @@ export interface Session extends Summary, MessagePage {
 }
 
 export interface Status {
-  /** Several starts in a row died: nothing is resumed by itself. */
+  /** Several starts in a row crashed: no interrupted work is resumed automatically. */
   safe_mode: boolean;
 }
 

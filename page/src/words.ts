@@ -2,10 +2,10 @@
 
 import type { Message, Session, Summary, ToolCall, Turn } from "./types";
 
-const CUTS: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", suspended: "a suspension" };
+const INTERRUPTIONS: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", store_gone: "the loss of the database", suspended: "a suspension", restored: "the restoring of a backup" };
 
-function cutBy(reason: string | null | undefined): string {
-  return CUTS[reason ?? ""] ?? "an interruption";
+function interruptedBy(reason: string | null | undefined): string {
+  return INTERRUPTIONS[reason ?? ""] ?? "an interruption";
 }
 
 /** Stands in a text where characters are missing, in the server's words. */
@@ -15,24 +15,24 @@ export function leftOut(count: number): string {
 
 /** What an interruption row says before anything is decided, in the server's words. */
 export function cutText(reason: string, written: boolean, worked: boolean): string {
-  if (written) return `Interrupted by ${cutBy(reason)}. What had been written is kept.`;
-  return worked ? `Interrupted by ${cutBy(reason)}. The work so far is kept.` : `Interrupted by ${cutBy(reason)} before anything was written.`;
+  if (written) return `Interrupted by ${interruptedBy(reason)}. What had been written is kept.`;
+  return worked ? `Interrupted by ${interruptedBy(reason)}. The work so far is kept.` : `Interrupted by ${interruptedBy(reason)} before anything was written.`;
 }
 
 /** What an interruption row says of the cut. What was decided then stands below it. */
 export function interruption(row: Message): string {
-  const said = row.text || `Interrupted by ${cutBy(row.reason)}.`;
+  const said = row.text || `Interrupted by ${interruptedBy(row.reason)}.`;
   return row.state === "recovering" && !row.rule ? `${said} Recovering…` : said;
 }
 
-/** Why a message would not simply continue this conversation; null where it would. The button beside it resumes the conversation. */
+/** Why a message would not simply continue this conversation; null if it would. The button next to it resumes the conversation. */
 export function standing(session: Session): string | null {
-  if (session.suspended && !session.current) return "This conversation is suspended, and a newer one has taken its place. A message goes there; Resume continues this one.";
+  if (session.suspended && !session.current) return "This conversation is suspended, and a newer one replaced it. Messages go there; Resume continues this one.";
   if (session.suspended) return "This conversation is suspended. Resume continues it; a message starts a new one.";
-  if (!session.current) return "A newer conversation has taken the place of this one. A message goes there.";
+  if (!session.current) return "A newer conversation replaced this one. Messages go there.";
   if (session.state !== "interrupted" || !session.left) return null;
   const nowhere = session.rule === "R8" ? ": there is nowhere to send it now" : " until you resume it";
-  return `The last answer was interrupted by ${cutBy(session.resume_reason)} and waits${nowhere}.`;
+  return `The last answer was interrupted by ${interruptedBy(session.resume_reason)} and waits${nowhere}.`;
 }
 
 /** The gateway's own words: plain, but for the lines in which it quotes. */

@@ -1,4 +1,4 @@
-/** What is to be known before writing: that nothing is resumed by itself now, or that what is written would not simply go on here. */
+/** What people should know before they write: that the gateway is in safe mode, or that a message would not simply continue here. */
 
 import type { VNode } from "preact";
 import { standing } from "../words";
@@ -10,7 +10,7 @@ export function SafeModeBanner(): VNode | null {
   const ending = app.safeMode.ending.value;
   return (
     <section class="safe-mode" role="status" data-testid="safe-mode">
-      <p><strong>Safe mode</strong> after several crashes in a row: nothing is resumed by itself. Messages are answered as always.</p>
+      <p><strong>Safe mode</strong> after several crashes in a row: interrupted work is not resumed automatically. Messages are answered as usual.</p>
       <button type="button" class="small-button" data-testid="resume-all" disabled={ending} onClick={() => void app.safeMode.end()}>{ending ? "Resuming…" : "Resume all"}</button>
     </section>
   );

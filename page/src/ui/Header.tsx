@@ -33,7 +33,7 @@ function Actions(props: { session: Session; rename: () => void }): VNode {
       <div class="head-actions">
         <IconButton label="Rename" testid="rename" onClick={props.rename}><PenIcon /></IconButton>
         <IconButton label={session.pinned ? "Unpin" : "Pin"} testid="pin" pressed={session.pinned} onClick={() => void app.change(session, { pinned: !session.pinned })}><PinIcon filled={session.pinned} /></IconButton>
-        <IconButton label={session.archived ? "Take out of the archive" : "Archive"} testid="archive" onClick={() => void app.change(session, { archived: !session.archived })}>
+        <IconButton label={session.archived ? "Unarchive" : "Archive"} testid="archive" onClick={() => void app.change(session, { archived: !session.archived })}>
           {session.archived ? <UnarchiveIcon /> : <ArchiveIcon />}
         </IconButton>
       </div>

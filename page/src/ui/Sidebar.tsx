@@ -102,7 +102,7 @@ function Entry(props: { session: Summary }): VNode {
       </a>
       <span class="entry-actions">
         <IconButton label={session.pinned ? "Unpin" : "Pin"} pressed={session.pinned} onClick={() => void app.change(session, { pinned: !session.pinned })}><PinIcon filled={session.pinned} /></IconButton>
-        <IconButton label={session.archived ? "Take out of the archive" : "Archive"} onClick={() => void app.change(session, { archived: !session.archived })}>
+        <IconButton label={session.archived ? "Unarchive" : "Archive"} onClick={() => void app.change(session, { archived: !session.archived })}>
           {session.archived ? <UnarchiveIcon /> : <ArchiveIcon />}
         </IconButton>
       </span>

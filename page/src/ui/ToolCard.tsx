@@ -52,7 +52,7 @@ export const ToolCard = memo<{ call: ToolCall; running: boolean }>(({ call, runn
         {output !== "" && result !== "" && <p class="tool-label">Result</p>}
         {result !== "" && <Output text={result} follow={false} />}
         {output === "" && result === "" && <p class="tool-nothing">{call.outcome === null && running ? "No output yet." : "No output."}</p>}
-        {call.outcome === "unknown" && result === "" && <p class="tool-note">It is not known whether this took effect. It was not run again by itself.</p>}
+        {call.outcome === "unknown" && result === "" && <p class="tool-note">It is unknown whether this took effect. It was not run again automatically.</p>}
       </div>
     </section>
   );
