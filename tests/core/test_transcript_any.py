@@ -13,7 +13,17 @@ from tests.core.logs import STEPS, Log, fold, story
 def comparable(message: Message) -> tuple[object, ...]:
     calls = [(call.call_id, call.step, call.outcome, call.content) for call in message.tool_calls]
     decided = (message.state, message.rule, message.decision, message.attempt)
-    return (message.id, message.role, message.content, message.turn_id, message.status, decided, calls, message.parts)
+    return (message.id, message.role, message.content, message.turn_id, message.status, decided, calls, message.parts, message.answer)
+
+
+def said(transcript: Transcript) -> object:
+    """Everything a conversation says, apart from where in the log it was found."""
+    messages = []
+    for message in transcript.messages:
+        calls = [msgspec.structs.replace(call, seq=0) for call in message.tool_calls]
+        messages.append((msgspec.structs.replace(message, seq=0, tool_calls=calls, made_of=None), message.answer))
+    questions = [msgspec.structs.replace(question, call=None) for question in transcript.questions]
+    return messages, transcript.turns, questions, list(transcript.queued)
 
 
 def lasting(turn: Turn) -> Turn:
@@ -44,17 +54,7 @@ def test_parts_keep_their_ids_while_an_answer_grows(steps: list[str]) -> None:
                 what = getattr(part, "call_id", None) or getattr(part, "message_id", None) or "text"
                 assert stands.setdefault(part.id, what) == what
     whole = fold(log)
-    assert found.messages == whole.messages and found.turns == whole.turns and found.questions == whole.questions
-
-
-def in_time(transcript: Transcript) -> object:
-    """Everything a conversation says, apart from where in the log it was found."""
-    messages = [
-        msgspec.structs.replace(message, seq=0, tool_calls=[msgspec.structs.replace(call, seq=0) for call in message.tool_calls])
-        for message in transcript.messages
-    ]
-    questions = [msgspec.structs.replace(question, call=None) for question in transcript.questions]
-    return messages, transcript.turns, questions, list(transcript.queued)
+    assert said(found) == said(whole)
 
 
 def delayed(log: Log, data: st.DataObject) -> list[Logged]:
@@ -78,7 +78,7 @@ def delayed(log: Log, data: st.DataObject) -> list[Logged]:
 def test_what_an_earlier_lease_wrote_and_what_reached_the_log_late_stands_where_it_belongs(steps: list[str], data: st.DataObject) -> None:
     """P2, P7: in its place in its own turn, as if it had come in time."""
     log = story(steps)
-    assert in_time(fold(delayed(log, data))) == in_time(fold(log))
+    assert said(fold(delayed(log, data))) == said(fold(log))
 
 
 @settings(max_examples=120, derandomize=True, database=None, deadline=None)

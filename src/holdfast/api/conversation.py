@@ -125,8 +125,9 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
     if omitted:
         view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
     if message.role == "assistant":
-        view.parts = parts.answer(message.answer[-extent.parts :], extent.message, extent.chars)
-        if omitted := len(message.answer) - len(view.parts):
+        answer = message.answer
+        view.parts = parts.answer(answer[-extent.parts :], extent.message, extent.chars)
+        if omitted := len(answer) - len(view.parts):
             view.parts_omitted = omitted
         view.tool_calls = _calls(message.tool_calls, log, extent)
         if omitted := len(message.tool_calls) - len(view.tool_calls):

@@ -1,6 +1,6 @@
 """A conversation in values: its messages, turns, tool calls and questions, and the parts of an answer."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -47,6 +47,12 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True):
 AnswerPart = Said | Called | Taken | Attached
 
 
+class Answer(Protocol):
+    """What an assistant's message is made of."""
+
+    def parts(self) -> tuple[AnswerPart, ...]: ...
+
+
 class ToolCall(msgspec.Struct, kw_only=True):
     """`content` is its result. `output` is its beginning and its end, where it is long; `output_omitted` says how much of it is missing
     there. `seq`: where in the log the call started.
@@ -72,8 +78,8 @@ class ToolCall(msgspec.Struct, kw_only=True):
 
 class Message(msgspec.Struct, kw_only=True):
     """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
-    says what). `status`: complete, partial, refused, or command (one to the gateway, which no agent sees). `answer`: the parts of an
-    assistant's message, in order. An interruption row also has `reason`, `state` and, once decided, `rule`, `decision` (in words) and
+    says what). `status`: complete, partial, refused, or command (one to the gateway, which no agent sees). `made_of`: what an
+    assistant's message is made of. An interruption row also has `reason`, `state` and, once decided, `rule`, `decision` (in words) and
     `attempt`. `seq`: where in the log its text stands whole.
     """
 
@@ -83,7 +89,7 @@ class Message(msgspec.Struct, kw_only=True):
     turn_id: str | None
     created_at: int
     status: str = "complete"
-    answer: tuple[AnswerPart, ...] = ()
+    made_of: Answer | None = None
     tool_calls: list[ToolCall] = []
     cause: str | None = None
     state: str | None = None
@@ -100,8 +106,14 @@ class Message(msgspec.Struct, kw_only=True):
         return content.text(self.content)
 
     @property
-    def parts(self) -> tuple[Part | AnswerPart, ...]:
-        return self.answer or content.parts(self.content)
+    def parts(self) -> tuple[Part, ...]:
+        """Of its content. Those of an answer have ids and places besides: `answer`."""
+        return content.parts(self.content)
+
+    @property
+    def answer(self) -> tuple[AnswerPart, ...]:
+        """The parts of an assistant's message, in order."""
+        return () if self.made_of is None else self.made_of.parts()
 
 
 class Turn(msgspec.Struct, kw_only=True):

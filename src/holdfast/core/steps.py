@@ -34,10 +34,11 @@ class StepText:
     __slots__ = ("_fixed", "_joined", "_latest", "_pieces", "_text")
 
     def __init__(self) -> None:
+        self._fixed: str | None = None
         self._pieces: list[tuple[Key, int, str]] = []
         self._latest: Key = (-1, -1)
-        self._text, self._joined = Growing(), 0
-        self._fixed: str | None = None
+        self._text: Growing | None = None  # What the first `_joined` pieces make.
+        self._joined = 0
 
     def write(self, at: Key, offset: int, text: str) -> None:
         """The step's first `offset` characters, followed by `text`, are its text as of this place."""
@@ -47,7 +48,7 @@ class StepText:
         if at >= self._latest:
             self._latest = at
         else:
-            self._text, self._joined = Growing(), -1
+            self._text, self._joined = None, -1
 
     def fix(self, text: str) -> None:
         """A record says what the text is, whatever pieces it came in."""
@@ -59,6 +60,8 @@ class StepText:
         if self._joined < 0:
             self._pieces.sort(key=itemgetter(0))
             self._joined = 0
+        if self._text is None:
+            self._text = Growing()
         for _, offset, text in islice(self._pieces, self._joined, None):
             self._text.write(offset, text)
         self._joined = len(self._pieces)
@@ -75,6 +78,8 @@ class _Mark(NamedTuple):
 
 class Step:
     """`response`: the model's, once it is recorded."""
+
+    __slots__ = ("_marks", "attached", "calls", "number", "response", "text")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -109,36 +114,45 @@ class Step:
             yield Attached(id=f"{prefix}.{number}", step=step, part=part)
 
 
+class _Run:
+    """A call, where its last run started and finished, and what that put out."""
+
+    __slots__ = ("call", "finished", "output", "started")
+
+    def __init__(self, call: ToolCall, started: Key) -> None:
+        self.call, self.started = call, started
+        self.finished: Key = started
+        self.output: Ends | None = None
+
+
 class Steps:
-    """Apply a turn's events in the order of the log, late ones included; read `steps`, `text`, `calls`, `parts` at any time."""
+    """Apply a turn's events in the order of the log, late ones included; read `steps`, `content`, `calls`, `parts` at any time. `calls`
+    stays one list; `join` puts into it what calls have put out.
+    """
+
+    __slots__ = ("_content", "_runs", "_steps", "_unjoined", "calls", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
+        self.calls: list[ToolCall] = []
         self._steps: dict[int, Step] = {}
-        self._calls: dict[str, ToolCall] = {}
-        self._started: dict[str, Key] = {}
-        self._finished: dict[str, Key] = {}
-        self._outputs: dict[str, Ends] = {}
-        self._unjoined: set[str] = set()  # The calls that have put out something since their output was joined.
+        self._runs: dict[str, _Run] = {}
+        self._unjoined: list[_Run] = []
         self._content: Content | None = None
 
     @property
     def steps(self) -> list[Step]:
         return [self._steps[number] for number in sorted(self._steps)]
 
-    @property
-    def calls(self) -> list[ToolCall]:
-        for call_id in self._unjoined:
-            self._calls[call_id].output, self._calls[call_id].output_omitted = self._outputs[call_id].read()
+    def join(self) -> None:
+        for run in self._unjoined:
+            if run.output is not None:
+                run.call.output, run.call.output_omitted = run.output.read()
         self._unjoined.clear()
-        return list(self._calls.values())
-
-    @property
-    def called(self) -> bool:
-        return bool(self._calls)
 
     def call(self, call_id: str) -> ToolCall | None:
-        return self._calls.get(call_id)
+        run = self._runs.get(call_id)
+        return None if run is None else run.call
 
     @property
     def content(self) -> Content:
@@ -151,9 +165,10 @@ class Steps:
         return tuple(part for step in self.steps for part in step.parts(self.turn_id))
 
     def _step(self, number: int) -> Step:
-        if number not in self._steps:
-            self._steps[number] = Step(number)
-        return self._steps[number]
+        step = self._steps.get(number)
+        if step is None:
+            step = self._steps[number] = Step(number)
+        return step
 
     def say(self, at: Key, event: e.Text) -> None:
         self._step(event.step).text.write(at, event.offset, event.text)
@@ -173,14 +188,13 @@ class Steps:
             self._step(number).text.fix(text)
         elif number in self._steps:
             self._steps[number].text.fix("")
-        self._step(max(self._steps)).attached = content.attached(written)
+        if not isinstance(written, str):
+            self._step(max(self._steps)).attached = content.attached(written)
 
-    def start(self, item: e.Logged, event: e.ToolStarted) -> None:
+    def start(self, at: Key, item: e.Logged, event: e.ToolStarted) -> None:
         """A call that is run once more stays one call, in its first place, with what its last run put out."""
-        self._started[event.call_id] = key(item)
-        self._outputs.pop(event.call_id, None)
-        self._unjoined.discard(event.call_id)
-        if call := self._calls.get(event.call_id):
+        if run := self._runs.get(event.call_id):
+            call, run.started, run.output = run.call, at, None
             call.attempt, call.seq = item.attempt, item.seq
             call.output, call.output_omitted, call.outcome, call.content = "", 0, None, None
             return
@@ -193,28 +207,30 @@ class Steps:
             step=event.step,
             seq=item.seq,
         )
-        self._calls[event.call_id] = call
+        self._runs[event.call_id] = _Run(call, at)
+        self.calls.append(call)
         step = self._step(event.step)
         step.calls.append(call)
         step.mark(event.offset, call_id=event.call_id)
 
     def put_out(self, at: Key, event: e.ToolOutput) -> None:
-        """What a run puts out that was over before the call ran once more is not shown."""
-        started = self._started.get(event.call_id)
-        if started is None or at < started:
+        """What a run put out that was over before the call was run once more is not shown."""
+        run = self._runs.get(event.call_id)
+        if run is None or at < run.started:
             return
-        if event.call_id not in self._outputs:
-            self._outputs[event.call_id] = Ends(SHOWN_HEAD, SHOWN_TAIL)
-        self._outputs[event.call_id].add(event.text, event.omitted)
-        self._unjoined.add(event.call_id)
+        if run.output is None:
+            run.output = Ends(SHOWN_HEAD, SHOWN_TAIL)
+        run.output.add(event.text, event.omitted)
+        if not self._unjoined or self._unjoined[-1] is not run:
+            self._unjoined.append(run)
 
-    def finish(self, item: e.Logged, call_id: str, outcome: ToolOutcome, result: Content) -> None:
+    def finish(self, at: Key, attempt: int, call_id: str, outcome: ToolOutcome, result: Content) -> None:
         """Unless the call has run once more since, or a later lease has recorded what became of it."""
-        at, call = key(item), self._calls.get(call_id)
-        if call is None or at < max(self._started[call_id], self._finished.get(call_id, at)):
+        run = self._runs.get(call_id)
+        if run is None or at < max(run.started, run.finished):
             return
-        self._finished[call_id] = at
-        call.outcome, call.content, call.finished_in = outcome, result, item.attempt
+        run.finished = at
+        run.call.outcome, run.call.content, run.call.finished_in = outcome, result, attempt
 
     def take(self, event: e.CauseTaken) -> None:
         self._step(event.step).mark(event.offset, message_id=event.cause_id)

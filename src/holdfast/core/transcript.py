@@ -7,35 +7,37 @@ from holdfast.core import events as e
 from holdfast.core import notices
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.messages import Message, Question, ToolCall, Turn, answer_id
+from holdfast.core.rows import Rows
+from holdfast.core.signs import Signs
 from holdfast.core.steps import Key, Step, Steps, key
-from holdfast.core.turns import TABLE, Outcome, TurnState
+from holdfast.core.turns import MOVES, TABLE, Outcome, TurnState
 
 __all__ = ["Message", "Question", "ToolCall", "Transcript", "Turn", "answer_id"]
 
-# What only the turn's own process, or its user, can add to it. Nothing that a recovery writes is a sign of life.
-_SIGNS = frozenset(
-    {e.TurnStarted, e.TurnAlive, e.Text, e.Reasoning, e.ModelResponded, e.ModelFailed, e.ToolStarted, e.ToolOutput}
-    | {e.QuestionAsked, e.QuestionAnswered, e.CauseTaken, e.TurnWaiting}
-)
-_SPEAKS = frozenset({e.Text, e.Reasoning, e.ModelResponded})
-_READS = _SPEAKS | {e.ToolStarted}
-_RESULTS = frozenset({e.ToolFinished, e.QuestionAnswered})
 _DECIDED = {Outcome.CANCELLED: "cancelled", Outcome.SET_ASIDE: "set aside", Outcome.FAILED: "ended"}
 
 
 class _Work:
-    """What is known of one turn while it is folded. `answer` stands in its place among the messages from the start; nobody sees it before
-    it says something. The keys are the places of what they are named after.
-    """
+    """What is known of one turn while it is folded. `at`: the place of the event that is being applied."""
 
-    def __init__(self, turn: Turn, answer: Message, at: Key) -> None:
-        self.turn, self.answer = turn, answer
+    __slots__ = ("answer", "at", "opened", "row", "signs", "steps", "turn")
+
+    def __init__(self, turn: Turn, at: Key, started_at: int) -> None:
+        self.turn, self.at = turn, at
         self.steps = Steps(turn.id)
-        self.row: Message | None = None  # Tells of the interruption over which nothing is decided yet.
+        self.answer = Message(
+            id=answer_id(turn.id),
+            role="assistant",
+            content="",
+            turn_id=turn.id,
+            created_at=started_at,
+            status="partial",
+            made_of=self.steps,
+            tool_calls=self.steps.calls,
+        )
+        self.signs = Signs(at)
         self.opened: Key | None = None
-        self.signed = self.attempt = at
-        self.result: Key = (-1, -1)
-        self.read: Key = (-1, -1)
+        self.row: Message | None = None  # Tells of the interruption over which nothing is decided yet.
 
 
 class Transcript:
@@ -45,15 +47,14 @@ class Transcript:
     """
 
     def __init__(self) -> None:
-        self._messages: list[Message] = []
+        self._rows = Rows()
         self.turns: list[Turn] = []
         self.queued: dict[str, Message] = {}
         self._questions: dict[str, Question] = {}
         self.seq = 0
         self.last_at = 0
         self._works: dict[str, _Work] = {}
-        self._unsaid: set[str] = set()  # Answers that stand among the messages and have not begun.
-        self._unjoined: dict[str, _Work] = {}  # Turns to whose answer something was added since it was read.
+        self._unjoined: set[_Work] = set()  # Turns that have said or put out something since their answer was read.
         self._epoch = -1
         self._holes = False  # Something of the newest turn, or of what came after it, could not be read.
 
@@ -65,9 +66,7 @@ class Transcript:
     @property
     def messages(self) -> list[Message]:
         self._join()
-        if not self._unsaid:
-            return self._messages
-        return [message for message in self._messages if message.id not in self._unsaid]
+        return self._rows.read()
 
     @property
     def questions(self) -> list[Question]:
@@ -77,7 +76,8 @@ class Transcript:
     @property
     def calls(self) -> list[ToolCall]:
         """The tool calls of the newest turn."""
-        return self._newest.steps.calls if self._newest else []
+        self._join()
+        return list(self._newest.steps.calls) if self._newest else []
 
     @property
     def steps(self) -> list[Step]:
@@ -88,7 +88,7 @@ class Transcript:
     def request(self) -> Message | None:
         """The message that began the newest turn."""
         ids = self.turns[-1].causes if self.turns else ()
-        return next((message for message in reversed(self._messages) if message.id in ids), None)
+        return self._rows.newest(ids)
 
     @property
     def anchor(self) -> str | None:
@@ -106,9 +106,9 @@ class Transcript:
         return self._works[self.turns[-1].id] if self.turns else None
 
     def _join(self) -> None:
-        for work in self._unjoined.values():
-            answer = work.answer
-            answer.content, answer.answer, answer.tool_calls = work.steps.content, work.steps.parts(), work.steps.calls
+        for work in self._unjoined:
+            work.answer.content = work.steps.content
+            work.steps.join()
         self._unjoined.clear()
 
     def apply(self, item: e.Logged) -> None:
@@ -118,51 +118,34 @@ class Transcript:
             if free := _FREE.get(type(event)):
                 free(self, item, event)
         elif work := self._meet(item, event):
-            self._move(work.turn, event)
-            self._sign(work, item, event)
+            if item.kind in MOVES:  # Where a damaged record left a hole the table has no entry: the conversation stays readable.
+                work.turn.state = TABLE.get((work.turn.state, event.move), work.turn.state)
+            work.signs.note(work.turn, event, work.at, item.at)
             if in_turn := _IN_TURN.get(type(event)):
                 in_turn(self, work, item, event)
             elif free := _FREE.get(type(event)):
                 free(self, item, event)
 
-    def _move(self, turn: Turn, event: e.Event) -> None:
-        # Where a damaged record left a hole the table has no entry: the conversation stays readable.
-        turn.state = TABLE.get((turn.state, event.move), turn.state)
-
-    def _sign(self, work: _Work, item: e.Logged, event: e.Event) -> None:
-        turn, at, kind = work.turn, key(item), type(event)
-        finished = isinstance(event, e.ToolFinished) and event.outcome is not ToolOutcome.UNKNOWN  # The unknown ones are made up.
-        if (finished or kind in _SIGNS) and at >= work.signed:
-            work.signed, turn.signed_at = at, item.at or None
-        if (finished or kind in _SPEAKS) and at >= work.attempt:
-            turn.spoke = True
-        if kind in _RESULTS:
-            work.result = max(work.result, at)
-        elif kind in _READS:
-            work.read = max(work.read, at)
-        else:
-            return
-        if turn.state is not TurnState.ENDED:
-            turn.unread_results = work.result > work.read
-
     def _meet(self, item: e.Logged, event: e.Event) -> _Work | None:
         """The turn it belongs to, which need not be the newest. A turn whose start is damaged begins with the first of its events that
         reads; a late event of a turn whose beginning is not read at all stands nowhere.
         """
-        epoch, late = key(item)[0], key(item)[0] < self._epoch
-        self._epoch = max(self._epoch, epoch)
-        turn_id = item.turn_id or ""
-        if isinstance(event, e.TurnStarted):
-            self._start(item, event)
-        elif turn_id not in self._works:
-            if late:
-                return None
+        at = key(item)
+        work = None if type(event) is e.TurnStarted else self._works.get(item.turn_id or "")
+        if work is not None:
+            work.at = at
+        elif isinstance(event, e.TurnStarted):
+            work = self._start(item, event)
+        elif at[0] >= self._epoch:
             generation = self.turns[-1].generation + 1 if self.turns else 1
-            self._start(item, e.TurnStarted(generation=generation, attempt=item.attempt, cause="message", causes=(), owner=0, epoch=0))
+            started = e.TurnStarted(generation=generation, attempt=item.attempt, cause="message", causes=(), owner=0, epoch=0)
+            work = self._start(item, started)
             self._holes = True
-        return self._works[turn_id]
+        if at[0] > self._epoch:
+            self._epoch = at[0]
+        return work
 
-    def _start(self, item: e.Logged, event: e.TurnStarted) -> None:
+    def _start(self, item: e.Logged, event: e.TurnStarted) -> _Work:
         self._holes = False
         turn = Turn(
             id=item.turn_id or "",
@@ -178,33 +161,16 @@ class Transcript:
         for cause_id in event.causes:
             if message := self.queued.pop(cause_id, None):
                 message.turn_id = turn.id
-                self._place(message)
-        answer = Message(id=answer_id(turn.id), role="assistant", content="", turn_id=turn.id, created_at=item.at, status="partial")
-        self._works[turn.id] = _Work(turn, answer, key(item))
-        self._messages.append(answer)
-        self._unsaid.add(answer.id)
-
-    def _place(self, message: Message) -> None:
-        """Above what the gateway said and heard while it waited: a notice stands below the message it is about."""
-        place = len(self._messages)
-        while place > 0 and self._is_aside(self._messages[place - 1], message.created_at):
-            place -= 1
-        self._messages.insert(place, message)
-
-    def _is_aside(self, message: Message, since: int) -> bool:
-        return message.id in self._unsaid or (message.turn_id is None and message.created_at >= since)
-
-    def _find(self, message: Message) -> int:
-        """Where it stands. Near the end, for whatever is looked for while it changes."""
-        return next(place for place in range(len(self._messages) - 1, -1, -1) if self._messages[place] is message)
+                self._rows.take(message)
+        work = self._works[turn.id] = _Work(turn, key(item), item.at)
+        self._rows.begin(work.answer)
+        return work
 
     def _open(self, work: _Work, item: e.Logged) -> None:
         """Its answer has something to show from here on."""
-        self._unjoined[work.turn.id] = work
-        at = key(item)
-        if work.opened is None or (at < work.opened and work.answer.status == "partial"):
-            work.opened, work.answer.created_at = at, item.at
-            self._unsaid.discard(work.answer.id)
+        if work.opened is None or (work.at < work.opened and work.answer.status == "partial"):
+            work.opened, work.answer.created_at = work.at, item.at
+            self._rows.show(work.answer)
 
     # messages and causes
 
@@ -229,7 +195,7 @@ class Transcript:
     def _refuse(self, item: e.Logged, event: e.MessageRefused) -> None:
         if refused := self.queued.pop(event.message_id, None):
             refused.status = "refused"
-            self._messages.append(refused)
+            self._rows.append(refused)
 
     def _drop(self, item: e.Logged, event: e.CauseDropped) -> None:
         self.queued.pop(event.cause_id, None)
@@ -238,67 +204,67 @@ class Transcript:
         """Its message stands above the answer, which continues, and the answer says where it took it."""
         if message := self.queued.pop(event.cause_id, None):
             message.turn_id = work.turn.id
-            self._messages.insert(self._find(work.answer), message)
+            self._rows.insert_above(work.answer, message)
             work.steps.take(event)
             self._open(work, item)
 
     def _write(self, item: e.Logged, event: e.MessageWritten) -> None:
         """Outside of any turn: a command, or what the gateway says."""
-        self._append(item, event, "command" if event.role == "user" else "complete")
+        self._rows.append(self._written(item, event, "command" if event.role == "user" else "complete"))
 
-    def _append(self, item: e.Logged, event: e.MessageWritten, status: str = "complete") -> None:
+    def _written(self, item: e.Logged, event: e.MessageWritten, status: str = "complete") -> Message:
         waiting = self.queued.pop(event.message_id, None)
-        self._messages.append(
-            Message(
-                id=event.message_id,
-                role=event.role,
-                content=event.content,
-                turn_id=item.turn_id,
-                created_at=waiting.created_at if waiting else item.at,
-                status=status,
-                seq=item.seq,
-            )
+        return Message(
+            id=event.message_id,
+            role=event.role,
+            content=event.content,
+            turn_id=item.turn_id,
+            created_at=waiting.created_at if waiting else item.at,
+            status=status,
+            seq=item.seq,
         )
 
     def _write_in_turn(self, work: _Work, item: e.Logged, event: e.MessageWritten) -> None:
         if event.role == "assistant":
             work.steps.write(event.content)
             self._open(work, item)
-            work.answer.status, work.answer.created_at, work.answer.seq = "complete", item.at, item.seq
+            answer = work.answer
+            answer.content, answer.status, answer.created_at, answer.seq = event.content, "complete", item.at, item.seq
         elif event.role == "user":
             self._request(work, item, event)
         else:
-            self._append(item, event)
+            self._rows.append(self._written(item, event))
 
     def _request(self, work: _Work, item: e.Logged, event: e.MessageWritten) -> None:
         turn = work.turn
-        if event.message_id in turn.causes and any(message.id == event.message_id for message in reversed(self._messages)):
+        if event.message_id in turn.causes and self._rows.newest((event.message_id,)):
             return  # It stands there since the turn started.
         turn.causes = turn.causes or (event.message_id,)
-        self._append(item, event)
-        self._messages.insert(self._find(work.answer), self._messages.pop())
+        self._rows.insert_above(work.answer, self._written(item, event))
 
     # steps and calls
 
     def _say(self, work: _Work, item: e.Logged, event: e.Text) -> None:
-        work.steps.say(key(item), event)
+        work.steps.say(work.at, event)
+        self._unjoined.add(work)
         self._open(work, item)
 
     def _respond(self, work: _Work, item: e.Logged, event: e.ModelResponded) -> None:
         work.steps.respond(event)
         work.turn.steps = max(work.turn.steps, event.step + 1)
+        self._unjoined.add(work)
         self._open(work, item)
 
     def _call(self, work: _Work, item: e.Logged, event: e.ToolStarted) -> None:
-        work.steps.start(item, event)
+        work.steps.start(work.at, item, event)
         self._open(work, item)
 
     def _put_out(self, work: _Work, item: e.Logged, event: e.ToolOutput) -> None:
-        work.steps.put_out(key(item), event)
-        self._unjoined[work.turn.id] = work
+        work.steps.put_out(work.at, event)
+        self._unjoined.add(work)
 
     def _finish(self, work: _Work, item: e.Logged, event: e.ToolFinished) -> None:
-        work.steps.finish(item, event.call_id, event.outcome, event.content)
+        work.steps.finish(work.at, item.attempt, event.call_id, event.outcome, event.content)
 
     # questions
 
@@ -317,7 +283,7 @@ class Transcript:
 
     def _answer(self, work: _Work, item: e.Logged, event: e.QuestionAnswered) -> None:
         self._questions.pop(event.question_id, None)
-        work.steps.finish(item, event.call_id, ToolOutcome.DONE, event.content)
+        work.steps.finish(work.at, item.attempt, event.call_id, ToolOutcome.DONE, event.content)
         said = self.queued.pop(event.message_id, None) if event.message_id else None
         message = Message(
             id=event.message_id or f"{event.question_id}.answer",
@@ -327,8 +293,10 @@ class Transcript:
             created_at=said.created_at if said else item.at,
             seq=item.seq,
         )
-        running = work.turn.state is TurnState.RUNNING  # Its answer continues below.
-        self._messages.insert(self._find(work.answer) if running else len(self._messages), message)
+        if work.turn.state is TurnState.RUNNING:
+            self._rows.insert_above(work.answer, message)
+        else:
+            self._rows.append(message)
 
     # the turn's own way
 
@@ -339,29 +307,29 @@ class Transcript:
         work.row = Message(
             id=f"{work.turn.id}.cut.{item.attempt}",
             role="interruption",
-            content=notices.interrupted(event.reason, written=event.written > 0, worked=work.steps.called, holes=self._holes),
+            content=notices.interrupted(event.reason, written=event.written > 0, worked=bool(work.steps.calls), holes=self._holes),
             turn_id=work.turn.id,
             created_at=item.at,
-            state="recovered" if event.written > 0 or work.steps.called else "neutral",
+            state="recovered" if event.written > 0 or work.steps.calls else "neutral",
             reason=event.reason,
         )
-        self._messages.append(work.row)
+        self._rows.append(work.row)
 
     def _resume(self, work: _Work, item: e.Logged, event: e.TurnResumed) -> None:
         turn = work.turn
         turn.attempt, turn.attempt_started_at, turn.asked, turn.spoke = event.attempt, item.at, False, False
-        work.attempt = key(item)
+        work.signs.attempt = work.at
         self._decide(work, event.rule, event.why, "resumed", event.attempt)
         work.row = None
-        # The answer continues below whatever came between its attempts.
-        self._messages.append(self._messages.pop(self._find(work.answer)))
+        self._rows.move_down(work.answer)
 
     def _leave(self, work: _Work, item: e.Logged, event: e.TurnLeft) -> None:
         self._decide(work, event.rule, event.why, "left")
 
     def _end(self, work: _Work, item: e.Logged, event: e.TurnEnded) -> None:
         turn = work.turn
-        self._questions = {asked: question for asked, question in self._questions.items() if question.turn_id != turn.id}
+        if self._questions:
+            self._questions = {asked: question for asked, question in self._questions.items() if question.turn_id != turn.id}
         turn.outcome, turn.error, turn.ended_at = event.outcome, event.error, item.at
         turn.unread_results = event.unread_results
         if event.rule:
@@ -391,9 +359,7 @@ class Transcript:
     def _damage(self, item: e.Logged, event: e.Damaged) -> None:
         self._holes = True
         text = f"One record of this conversation could not be read: {event.reason}."
-        self._messages.append(
-            Message(id=f"notice.{item.seq}", role="notice", content=text, turn_id=item.turn_id, created_at=item.at),
-        )
+        self._rows.append(Message(id=f"notice.{item.seq}", role="notice", content=text, turn_id=item.turn_id, created_at=item.at))
 
 
 # What is done with an event of a turn, and with one that belongs to none. Kinds that are not here say nothing to people.
