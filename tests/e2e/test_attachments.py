@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from holdfast.ports.store import Store
+from tests.e2e.command_line import holdfast, is_one_sentence
 from tests.e2e.serving import Serving, complete_a_turn, hand_over, wait_until
 
 KILLS = 20
@@ -119,3 +120,29 @@ def test_a_file_uploaded_before_a_hand_over_is_sent_after_it(tmp_path: Path) -> 
         serving.post(session_id, "look", attachments=[attachment_id])
         with serving.client() as client:
             assert client.get(f"/api/blobs/{digest(b'bytes')}").content == b"bytes"
+
+
+def test_files_are_sent_from_the_command_line_and_listed_there(tmp_path: Path) -> None:
+    """P1"""
+    home = tmp_path / "home"
+    files = [tmp_path / "notes.txt", tmp_path / "grün 1.png"]
+    for number, file in enumerate(files):
+        file.write_bytes(b"x" * (1000 * number + 5))
+    attach = [word for file in files for word in ("--attach", str(file))]
+    with Serving(home, max_upload_mb="1") as serving:
+        sent = holdfast(home, "send", "new", "look", *attach, "--client-id", "k", "--json")
+        assert sent.code == 0, sent.err
+        session_id = sent.json["session_id"]
+        shown = holdfast(home, "show", session_id).out
+        assert "  + notes.txt (text/plain, 5 bytes)" in shown and "  + grün 1.png (image/png, 1.0 KB)" in shown
+        again = holdfast(home, "send", session_id, "look", *attach, "--client-id", "k", "--json")
+        assert again.json["message_id"] == sent.json["message_id"]
+        alone = holdfast(home, "send", session_id, "--attach", str(files[0]), "--no-wait", "--json")
+        assert alone.code == 0 and alone.json["message_id"] != sent.json["message_id"]
+        files[0].write_bytes(bytes(3_000_000))
+        refused = holdfast(home, "send", session_id, "look", "--attach", str(files[0]))
+        assert refused.code == 1 and is_one_sentence(refused.err.replace(". Send", "; send")) and "larger than 1 MB" in refused.err
+        assert holdfast(home, "send", session_id).code in (1, 2)
+        assert "file" in holdfast(home, "send", session_id, "look", "--attach", "nowhere").err.lower()
+        serving.stop()
+        assert "  + notes.txt (text/plain, 5 bytes)" in holdfast(home, "show", session_id).out

@@ -219,7 +219,9 @@ def _apply_session(tx: Tx, head: Head, event: e.Event, at: int, *, in_turn: bool
             what = "steer" if event.mode == "steer" else "message"
             tx.write("INSERT INTO inbox VALUES (?, ?, ?, ?)", head.session, head.seq, event.message_id, what)
             remember(tx, event.dedup_key, digest(event.content), head.session, event.message_id)
-            tx.write("UPDATE session SET title = ? WHERE id = ? AND title IS NULL", title_of(outline(event.content)), head.session)
+            tx.write(
+                "UPDATE session SET title = ? WHERE id = ? AND title IS NULL", title_of(event.text or outline(event.content)), head.session
+            )
         case e.SessionRestored():
             tx.write("UPDATE session SET log = ? WHERE id = ?", event.log, head.session)
         case e.RequestNoted():

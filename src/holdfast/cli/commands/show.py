@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from holdfast.cli.options import home, home_option, json_option
-from holdfast.cli.terminal.layout import ago, clean, cut, moment, one_line, short, table, took, width, wrap
+from holdfast.cli.terminal.layout import ago, clean, cut, moment, one_line, short, size, table, took, width, wrap
 from holdfast.cli.terminal.output import as_typed, print_json
 
 ROLES = {"user": ("you", "cyan"), "assistant": ("agent", "green"), "notice": ("notice", "yellow")}
@@ -72,7 +72,12 @@ def _message(message: dict[str, Any], now: datetime) -> list[str]:
         lines += _call(call)
     if message["text"]:
         lines += wrap(as_typed(message["text"]) if message["role"] == "notice" else message["text"])
-    return lines
+    return lines + [_attachment(part) for part in message["parts"] if "digest" in part]
+
+
+def _attachment(part: dict[str, Any]) -> str:
+    about = f"({part['media_type']}, {size(part['size'])})"
+    return f"  + {cut(one_line(part['name'] or part['type']), 60)} {click.style(about, dim=True)}"
 
 
 def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
