@@ -1,4 +1,4 @@
-"""A session and its conversation as the API shows them. The shapes here are the shapes in docs/http-api.md and in the OpenAPI document."""
+"""A session and its conversation as the API shows them: the shapes in docs/http-api.md and in the OpenAPI document."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from holdfast.core.sessions import Session
 
 
 class SummaryView(msgspec.Struct, kw_only=True):
-    """`rule` and `why` are the last decision over its newest turn; `left`: it was to leave the turn as it is. `current`: its key points
-    at it now.
+    """`rule` and `why` are the last decision about its newest turn; `left`: the decision was not to continue it for now. `current`: it is
+    its key's current session.
     """
 
     session_id: str
@@ -38,7 +38,7 @@ class SummaryView(msgspec.Struct, kw_only=True):
 
 
 class TextPartView(msgspec.Struct, kw_only=True, tag="text", tag_field="type"):
-    """`id` and `step` are there in answers. `text_omitted`, where it is there: how many characters of the middle were left out."""
+    """`id` and `step`: only in answers. `text_omitted`: how many characters of the middle were left out, if any."""
 
     text: str
     id: str | UnsetType = UNSET
@@ -47,7 +47,7 @@ class TextPartView(msgspec.Struct, kw_only=True, tag="text", tag_field="type"):
 
 
 class CallPartView(msgspec.Struct, kw_only=True, tag="call", tag_field="type"):
-    """Here the answer made this call, behind the first `offset` characters of its step; `tool_calls` has it."""
+    """The answer made this call after the first `offset` characters of its step; see `tool_calls`."""
 
     id: str
     step: int
@@ -56,7 +56,7 @@ class CallPartView(msgspec.Struct, kw_only=True, tag="call", tag_field="type"):
 
 
 class MessagePartView(msgspec.Struct, kw_only=True, tag="message", tag_field="type"):
-    """Here the turn took this message, behind the first `offset` characters of its step; `messages` has it."""
+    """The turn took this message after the first `offset` characters of its step; see `messages`."""
 
     id: str
     step: int
@@ -65,7 +65,7 @@ class MessagePartView(msgspec.Struct, kw_only=True, tag="message", tag_field="ty
 
 
 class _BytesPartView(msgspec.Struct, kw_only=True):
-    """`digest` names the bytes. `media_type` is what their sender said they are."""
+    """`digest` names the bytes. `media_type` is what the sender says they are."""
 
     digest: str
     size: int
@@ -90,8 +90,8 @@ PartView = ContentPartView | CallPartView | MessagePartView
 
 
 class ToolCallView(msgspec.Struct, kw_only=True):
-    """`result_parts` is there where the result is more than text. `output_omitted` and `result_omitted`, where they are there: how many
-    characters of it were left out, of the middle. What the log has of them comes with the event stream behind `whole_after`.
+    """`result_parts`: only if the result is more than text. `output_omitted` and `result_omitted`: how many characters of the middle were
+    left out, if any; the event stream after `whole_after` has what the log has of them.
     """
 
     call_id: str
@@ -108,10 +108,10 @@ class ToolCallView(msgspec.Struct, kw_only=True):
 
 
 class MessageView(msgspec.Struct, kw_only=True):
-    """`parts` is what the message says, in order; `text` its words alone, of an answer those of its last step. `tool_calls` is there on
-    assistant messages, `cause` on causes, `state` to `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`, where they are
-    there: how many earlier calls and parts of the turn are not shown. `text_omitted`, where it is there: how many characters of the text
-    were left out, of the middle; the event behind `whole_after` has it whole.
+    """`parts` is the content in order; `text` only its words, for an answer those of its last step. `tool_calls`: only on assistant
+    messages, `cause` on causes, `state` to `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`: how many earlier calls and
+    parts of the turn are not shown, if any. `text_omitted`: how many characters of the middle of the text were left out, if any; the event
+    after `whole_after` has all of it.
     """
 
     id: str
@@ -135,7 +135,7 @@ class MessageView(msgspec.Struct, kw_only=True):
 
 
 class TurnView(msgspec.Struct, kw_only=True):
-    """`steps`: how many responses of a model it has."""
+    """`steps`: how many model responses it has."""
 
     id: str
     generation: int
@@ -156,8 +156,8 @@ class QuestionCallView(msgspec.Struct, kw_only=True):
 
 
 class QuestionView(msgspec.Struct, kw_only=True):
-    """An open question. `kind`: `question`, `approval` or `elicitation`. `call`: the call that asks, or that it is about, once it is
-    recorded.
+    """An open question. `kind`: `question`, `approval` or `elicitation`. `call`: the call that asks, or that the question is about, once
+    it is recorded.
     """
 
     question_id: str
@@ -173,8 +173,8 @@ class QuestionView(msgspec.Struct, kw_only=True):
 
 
 class SessionView(SummaryView, kw_only=True):
-    """A session and the newest page of its conversation. `cursor` is the event id this view is as of. `earlier`: null, or what to give as
-    `before` to get the page before this one. `turns` are those of the messages here, `questions` those that are open.
+    """A session and the newest page of its conversation. `cursor` is the id of the newest event in this view. `earlier`: null, or the value
+    of `before` that gets the previous page. `turns` are the turns of these messages, `questions` the open ones.
     """
 
     cursor: str
@@ -193,7 +193,7 @@ class MessagePageView(msgspec.Struct, kw_only=True):
 
 
 class SnapshotView(SessionView, kw_only=True):
-    """What a reader gets whose cursor leads nowhere. `because`: `unreadable`, `foreign`, `future`, or `pruned` (older pieces are gone)."""
+    """What a reader gets whose cursor cannot be used. `because`: `unreadable`, `foreign`, `future`, or `pruned` (pieces are gone)."""
 
     because: str
 
