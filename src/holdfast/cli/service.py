@@ -14,7 +14,7 @@ from holdfast import config
 from holdfast.cli.access import running
 from holdfast.cli.options import chosen_home, home
 from holdfast.core.errors import Refused
-from holdfast.install import standing, systemctl
+from holdfast.install import systemctl, unit_state
 from holdfast.install.description import Service, describe
 from holdfast.install.installation import Gateway, Installation
 from holdfast.install.systemctl import NoSystemd, Scope, is_there
@@ -65,14 +65,14 @@ def home_in(installation: Installation) -> str:
 
 def stale(text: str, described: Service | None) -> list[str]:
     if described is None:
-        return standing.stale(text, None, None, python_exists=True, home_exists=True)
+        return unit_state.stale(text, None, None, python_exists=True, home_exists=True)
     wanted, findings = None, []
     try:
         wanted = describe_for(described.name, described.user, Path(described.home), path=described.environment.get("PATH", ""))
     except config.BadConfig as error:
         findings = [f"Its settings are wrong, so it cannot start. {error}"]
     python_exists, home_exists = os.access(described.command[0], os.X_OK), os.path.isdir(described.home)
-    return findings + standing.stale(text, described, wanted, python_exists=python_exists, home_exists=home_exists)
+    return findings + unit_state.stale(text, described, wanted, python_exists=python_exists, home_exists=home_exists)
 
 
 # --- what is wanted
@@ -139,7 +139,7 @@ def ask_gateway_to_stop(installation: Installation) -> None:
     if described is None:
         return
     gateway = installation.gateway(described.home)
-    if gateway.lives and gateway.status is not None and gateway.status.pid == installation.shown().main_pid:
+    if gateway.alive and gateway.status is not None and gateway.status.pid == installation.shown().main_pid:
         words = [sys.executable, "-P", "-m", "holdfast", "--home", described.home, "stop"]
         subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
 

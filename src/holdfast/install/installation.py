@@ -9,9 +9,9 @@ from holdfast import files
 from holdfast.api.status import Status
 from holdfast.core.errors import HoldfastError, Refused
 from holdfast.install.description import Service
-from holdfast.install.standing import Shown, not_up
 from holdfast.install.systemctl import Answer, Systemctl
 from holdfast.install.systemd import described_in, unit
+from holdfast.install.unit_state import Shown, not_up
 
 # From the moment systemd calls it started until everything fits together.
 UP_S = 15.0
@@ -25,7 +25,7 @@ class Gateway(NamedTuple):
     """What is known about the gateway of a home folder: its status file, whether its process is alive, whether it answers over HTTP."""
 
     status: Status | None
-    lives: bool
+    alive: bool
     answers: bool
 
 
@@ -103,7 +103,7 @@ class Installation:
             raise Taken(self.name, found.home)
         before = self.shown()
         gateway = self.gateway(service.home)
-        if gateway.lives and gateway.status is not None and gateway.status.pid != before.main_pid:
+        if gateway.alive and gateway.status is not None and gateway.status.pid != before.main_pid:
             raise ServedByHand(service.home, gateway.status.pid)
         changed = self._write(unit(service))
         self._must("daemon-reload")
@@ -159,7 +159,7 @@ class Installation:
 
     def _missing(self, home: str) -> str | None:
         gateway = self.gateway(home)
-        return not_up(self.shown(), gateway.status, lives=gateway.lives, answers=gateway.answers)
+        return not_up(self.shown(), gateway.status, alive=gateway.alive, answers=gateway.answers)
 
     def _put_to_rest(self) -> str:
         """A service that never came up must not keep trying unseen, nor start with the machine."""

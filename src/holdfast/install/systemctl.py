@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.core.errors import Refused
 from holdfast.install.description import checked
-from holdfast.install.standing import Shown
+from holdfast.install.unit_state import Shown
 
 # A start lasts until the service says that it is ready, a stop until it is gone; both have limits of their own in the unit.
 PATIENCE_S = 600.0

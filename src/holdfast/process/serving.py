@@ -166,7 +166,7 @@ class ServingProcess:
         stops, reader = self._stops, self._place.exit_pipe.reader
         self._place.exit_pipe.tell(stops.ending.code)
         if stops.ending.succeeded and reader is not None:
-            name = f"front-{self._this.name}"
+            name = f"foreground-{self._this.name}"
             return Foreground(self._this.home, self._this.id, name, reader, stops.signals, stops.ending.shutdown)
         return stops.ending.code
 

@@ -17,7 +17,7 @@ from holdfast.core.errors import Refused
 
 if TYPE_CHECKING:
     from holdfast.install.installation import Installation
-    from holdfast.install.standing import Shown
+    from holdfast.install.unit_state import Shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 COMES_UP_S = 30.0
@@ -167,7 +167,7 @@ def status(scope: str | None, name: str, as_json: bool) -> int:
     Exit code 0 if it is up, 1 if not.
     """
     from holdfast.cli import service
-    from holdfast.install import standing
+    from holdfast.install import unit_state
 
     installation = service.existing(scope, name)
     text, described, shown = installation.require(), installation.described, installation.shown()
@@ -175,7 +175,7 @@ def status(scope: str | None, name: str, as_json: bool) -> int:
     missing: str | None = f"the service is {shown.active}"
     if described is not None:
         gateway = installation.gateway(described.home)
-        missing = standing.not_up(shown, gateway.status, lives=gateway.lives, answers=gateway.answers)
+        missing = unit_state.not_up(shown, gateway.status, alive=gateway.alive, answers=gateway.answers)
     elif shown.is_up:
         missing = None
     if as_json:

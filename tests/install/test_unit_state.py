@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.api import status as statuses
 from holdfast.install import systemd
-from holdfast.install.standing import Shown, explained, not_up, stale
+from holdfast.install.unit_state import Shown, explained, not_up, stale
 from tests.install.texts import own
 
 UP = Shown(active="active", sub="running", main_pid=7, enabled="enabled")
@@ -65,10 +65,10 @@ def test_a_service_is_up_only_when_everything_fits_together() -> None:
         [True, False],
         [True, False],
     )
-    for active, main_pid, status, lives, answers in choices:
+    for active, main_pid, status, alive, answers in choices:
         shown = msgspec.structs.replace(UP, active=active, main_pid=main_pid)
-        fits = active in ("active", "reloading") and main_pid == 7 and status is not None and lives and answers
-        assert (not_up(shown, status, lives=lives, answers=answers) is None) == fits
+        fits = active in ("active", "reloading") and main_pid == 7 and status is not None and alive and answers
+        assert (not_up(shown, status, alive=alive, answers=answers) is None) == fits
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def stale(text: str, described: Service | None, wanted: Service | None, *, pytho
     return found
 
 
-def not_up(shown: Shown, status: Status | None, *, lives: bool, answers: bool) -> str | None:
+def not_up(shown: Shown, status: Status | None, *, alive: bool, answers: bool) -> str | None:
     """What is missing until the service is up; None if it is."""
     if not shown.is_up:
         return f"the service is {shown.active} ({explained(shown)})"
@@ -65,7 +65,7 @@ def not_up(shown: Shown, status: Status | None, *, lives: bool, answers: bool) -
         return "it has no main process"
     if status is None:
         return f"its process {shown.main_pid} has written no status.json"
-    if status.pid != shown.main_pid or not lives:
+    if status.pid != shown.main_pid or not alive:
         return f"status.json names process {status.pid}, but the main process is {shown.main_pid}"
     if not answers:
         return f"its process {shown.main_pid} does not answer at {status.url}"
