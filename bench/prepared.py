@@ -12,11 +12,13 @@ from typing import TypeVar
 import msgspec
 import uvloop
 
-from holdfast.core.events import MessageWritten, Text, TurnEnded, TurnResumed
+from holdfast.core.events import Logged, MessageWritten, Text, TurnEnded, TurnResumed
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.owners import Owner
 from holdfast.store import SqliteStore, open_store
+from holdfast.store.sqlite.connection import connect, fetch
+from holdfast.store.sqlite.store import DATABASE
 
 T = TypeVar("T")
 NO_LIMIT = 10**9
@@ -131,10 +133,10 @@ def make_big(home: Path, *, sessions: int, messages: int) -> None:
 
 
 class CutTurns(msgspec.Struct, frozen=True):
-    """Their sessions, by the age of the message that began each turn, oldest first; and the last event there was."""
+    """Their sessions, by the age of the message that began each turn, oldest first; and how many events there were."""
 
     sessions: list[str]
-    last_id: int
+    events: int = 0
 
 
 def cut_turns(home: Path, *, turns: int, text: str) -> CutTurns:
@@ -168,24 +170,27 @@ def cut_turns(home: Path, *, turns: int, text: str) -> CutTurns:
                 )
 
             await each(_random.sample(cut, len(cut)), one)
-            return CutTurns(cut, await store.last_id())
+            return CutTurns(cut)
 
-    return uvloop.run(make())
+    cut = uvloop.run(make())
+    return CutTurns(cut.sessions, len(log(home)))
 
 
-def resumed(home: Path, after_id: int) -> list[str]:
-    """The sessions whose turns were resumed since an event, in that order."""
+def resumed(home: Path, since: int) -> list[str]:
+    """The sessions whose turns were resumed after so many events, in that order."""
+    return [item.session_id for item in log(home)[since:] if item.kind == TurnResumed.kind]
 
-    async def read() -> list[str]:
-        found: list[str] = []
-        async with opened(home) as store:
-            last_id = after_id
-            while page := await store.tail(after_id=last_id, limit=1000):
-                found += [item.session_id for item in page if item.kind == TurnResumed.kind]
-                last_id = page[-1].id
-        return found
 
-    return uvloop.run(read())
+def log(home: Path) -> list[Logged]:
+    """Everything that is stored, in the order of commits."""
+    db = connect(home / DATABASE)
+    rows = fetch(
+        db,
+        "SELECT s.session_id, e.seq, e.turn, e.attempt, e.position, e.kind, e.at, e.body, e.epoch, e.stream"
+        " FROM event e JOIN session s ON s.id = e.session ORDER BY e.id",
+    )
+    db.close()
+    return [Logged(*row) for row in rows]
 
 
 def left_pending(home: Path) -> int:

@@ -77,7 +77,7 @@ def start(setting: Setting) -> list[Figure]:
             while uvloop.run(_resumed(server.address)) < len(turns.sessions) and time.monotonic() < deadline:
                 time.sleep(0.1)
             all_s = server.age_s
-        out_of_turn = _out_of_turn(turns.sessions, prepared.resumed(home, turns.last_id))
+        out_of_turn = _out_of_turn(turns.sessions, prepared.resumed(home, turns.events))
         setting.drop(home)
         return _Start(1000 * server.imported_s, 1000 * server.healthy_s, took, running, all_s, out_of_turn)
 

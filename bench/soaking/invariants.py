@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import uvloop
 
 from bench import prepared
 from bench.soaking.clients import seen
@@ -19,7 +18,6 @@ from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import rebuild
 from holdfast.web import frames
 
-PAGE = 1000
 SKEW_MS = 1000
 # By which a turn may be given up on, and why that is no loss: its user was told, and can go on.
 GIVEN_UP = ("R2", "R7")
@@ -65,14 +63,7 @@ class Record(msgspec.Struct):
 
 
 def read(home: Path) -> Record:
-    async def all_of_it() -> list[e.Logged]:
-        log: list[e.Logged] = []
-        async with prepared.opened(home) as store:
-            while page := await store.tail(after_id=log[-1].id if log else 0, limit=PAGE):
-                log += page
-        return log
-
-    log = uvloop.run(all_of_it())
+    log = prepared.log(home)
     turns: dict[str, Turn] = {}
     for item in log:
         event = item.event

@@ -17,6 +17,7 @@ from unittest import SkipTest  # Other processes import this module too, and pyt
 
 import apsw
 
+from holdfast.ports.log import Cursor
 from holdfast.ports.store import Store
 from holdfast.store.catalog import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch, migrate, reader, set_up
@@ -26,6 +27,8 @@ from holdfast.store.sqlite.threads import Threads
 from holdfast.store.sqlite.tx import rebuild
 
 NOW = 1_700_000_000_000
+# The cursor before everything.
+BEGINNING = Cursor("0")
 # Everything that is stored of an event.
 COLUMNS = ("id", "session", "seq", "turn", "epoch", "attempt", "position", "kind", "stream", "at", "body", "checksum")
 # The ways to run out of room.
@@ -65,8 +68,8 @@ class Backend(Protocol):
     def spoil_time(self, session_id: str) -> None:
         """Puts nonsense into the stored time of the resume mark."""
 
-    def kinds(self) -> set[str]:
-        """Of all events in the log, also those that nobody can read any more."""
+    def log(self) -> list[tuple[str, bytes]]:
+        """(kind, body) of everything that is in the log, also of what nobody can read any more, in the order in which it was written."""
 
     def catalog(self) -> dict[str, list[Any]]:
         """Everything that is derived from the log, for comparing."""
@@ -272,9 +275,9 @@ class SqliteBackend:
         with self.raw() as db:
             db.execute("UPDATE session SET last_resume_marked_at = 'yesterday, at noon' WHERE session_id = ?", (session_id,))
 
-    def kinds(self) -> set[str]:
+    def log(self) -> list[tuple[str, bytes]]:
         with self.raw() as db:
-            return {row[0] for row in fetch(db, "SELECT DISTINCT kind FROM event")}
+            return fetch(db, "SELECT kind, body FROM event ORDER BY id")
 
     def catalog(self) -> dict[str, list[Any]]:
         with self.raw() as db:

@@ -14,6 +14,7 @@ from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome
+from holdfast.ports.log import Cursor
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
@@ -118,6 +119,11 @@ async def notices(store: Store, session_id: str = "s1") -> list[e.MessageWritten
 
 async def owed(store: Store) -> list[Delivery]:
     return await store.deliveries(states=DUE, now=2**50, limit=100)
+
+
+async def so_far(store: Store) -> Cursor:
+    """Two that are alike mean that nothing was written between them."""
+    return (await store.changes(None)).cursor
 
 
 def kinds(logged: Sequence[Logged]) -> list[str]:

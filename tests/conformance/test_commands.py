@@ -26,6 +26,7 @@ from tests.conformance.steps import (
     rested,
     running,
     say,
+    so_far,
     whole_log,
 )
 
@@ -79,12 +80,12 @@ async def test_a_command_that_comes_twice_is_done_once(backend: Backend, store: 
     await rested(store)
     first = await order(store, "/new", Reset(("s2", "l2"), "ann"), key="k1")
     assert first == Accepted("m1", "s2")
-    before = await store.last_id()
+    before = await so_far(store)
     async with backend.opened() as again:
         for session_id in ("s1", "s2"):
             found = await order(again, "/new", Reset(("s3", "l3"), "ann"), session_id, message_id="m2", key="k1")
             assert found == Accepted("m1", "s2", duplicate=True)
-    assert await store.last_id() == before
+    assert await so_far(store) == before
 
 
 async def test_the_key_of_a_command_with_other_words_is_refused(store: Store) -> None:
@@ -98,9 +99,10 @@ async def test_the_key_of_a_command_with_other_words_is_refused(store: Store) ->
 
 
 async def test_a_command_to_nobody_is_refused(store: Store) -> None:
+    before = await so_far(store)
     with pytest.raises(NotFound):
         await order(store, "/help", Say("x"), "nowhere")
-    assert await store.last_id() == 0
+    assert await so_far(store) == before
 
 
 async def test_a_stop_names_the_turn_and_says_how_many_wait(store: Store) -> None:

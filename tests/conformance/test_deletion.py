@@ -264,7 +264,7 @@ async def test_a_waiting_turn_ends_with_its_session_and_its_question_takes_no_an
     assert await store.unsettled() == [] and await store.open_turns(apart_from=0) == []
 
 
-async def test_of_a_purged_session_nothing_can_be_read_and_its_id_still_says_that_it_was_deleted(store: Store) -> None:
+async def test_of_a_purged_session_nothing_can_be_read_and_its_id_still_says_that_it_was_deleted(backend: Backend, store: Store) -> None:
     """A28"""
     await rested(store, "s1", key=CHAT)
     await delete(store)
@@ -282,7 +282,7 @@ async def test_of_a_purged_session_nothing_can_be_read_and_its_id_still_says_tha
         with pytest.raises(Deleted, match="Its content is gone"):
             await read
     assert await listed(store, state="deleted") == []
-    assert kinds(await store.tail(after_id=0, limit=100)) == ["session.purged", "session.forgotten"]
+    assert [kind for kind, _ in backend.log()] == ["session.purged", "session.forgotten"]
     assert (await say(store, "s1", "next", fresh=("s2", "l2"))).session_id == "s2"
     assert [number for number, _ in await store.conversations(CHAT, limit=9)] == [2]  # It keeps its number.
 
@@ -386,7 +386,7 @@ async def test_a_purge_that_stops_after_any_step_goes_on_and_the_catalog_is_the_
     assert len(pages) >= 3 and max(pages) <= PAGE_ROWS
 
 
-async def test_retention_removes_the_oldest_first_and_only_what_nobody_needs(store: Store) -> None:
+async def test_retention_removes_the_oldest_first_and_only_what_nobody_needs(backend: Backend, store: Store) -> None:
     """Never one that is pinned, pending, queued, running or waiting, or that owes a reply."""
     owner = await new_owner(store)
     for number in range(3):
@@ -416,7 +416,7 @@ async def test_retention_removes_the_oldest_first_and_only_what_nobody_needs(sto
     assert deleted == e.SessionDeleted(by="retention", purge_at=UNTIL, why="it is old")
     assert (await store.usage()).removing == 5
     await purge(store)
-    [purged] = [item.event for item in await store.tail(after_id=0, limit=1000) if item.kind == "session.purged"][:1]
+    [purged] = [e.decode(kind, body) for kind, body in backend.log() if kind == "session.purged"][:1]
     assert isinstance(purged, e.SessionPurged) and (purged.by, purged.why) == ("retention", "it is old")
     assert (await store.usage()).removing == 0
     assert await store.undelete_session("new", by="ann", at=NOW) is False
@@ -446,9 +446,9 @@ async def test_two_processes_that_purge_at_once_purge_once(tmp_path: Path) -> No
         await asyncio.gather(purge(store), purge(other))
         await purge(store)
         assert words.left_in(tmp_path) == []
-        log = await store.tail(after_id=0, limit=1000)
-        assert sorted(kinds(log)) == ["session.forgotten"] * (len(log) - 3) + ["session.purged"] * 3
-        assert sum(item.event.done for item in log if isinstance(item.event, e.SessionForgotten)) == 3
+        log = [e.decode(kind, body) for kind, body in backend.log()]
+        assert sorted(event.kind for event in log) == ["session.forgotten"] * (len(log) - 3) + ["session.purged"] * 3
+        assert sum(event.done for event in log if isinstance(event, e.SessionForgotten)) == 3
     catalog = backend.catalog()
     backend.rebuild()
     assert backend.catalog() == catalog

@@ -6,7 +6,7 @@ from holdfast.core import events as e
 from holdfast.core.turns import Outcome
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
-from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, new_owner, new_session, rested, running, say, start, whole_log
+from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, new_owner, new_session, rested, running, say, so_far, start, whole_log
 
 pytestmark = pytest.mark.anyio
 
@@ -42,10 +42,10 @@ async def test_a_mark_is_seen_by_whoever_opens_the_place_next(backend: Backend) 
 async def test_an_unknown_key_is_neither_marked_nor_cleared_nor_made(store: Store, unknown: str) -> None:
     """A7, A12"""
     await new_session(store)
-    before = await store.last_id()
+    before = await so_far(store)
     assert not await store.mark_pending(unknown, at=NOW)
     assert not await store.clear_pending(unknown, at=NOW)
-    assert await store.last_id() == before
+    assert await so_far(store) == before
     assert await store.current_session(unknown) is None
 
 

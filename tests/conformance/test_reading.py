@@ -7,7 +7,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Damaged, Logged
 from holdfast.core.turns import Outcome
 from holdfast.ports.store import Store
-from tests.conformance.backends import COLUMNS, Backend
+from tests.conformance.backends import BEGINNING, COLUMNS, Backend
 from tests.conformance.steps import ENDED, NOW, append, kinds, new_owner, new_session, running, say, start, text, whole_log
 
 pytestmark = pytest.mark.anyio
@@ -45,16 +45,59 @@ async def test_records_are_the_log_without_its_pieces(store: Store) -> None:
     assert await store.records("s1", after=FIRST, limit=1) == [whole[WRITTEN - 1]]
 
 
-async def test_the_tail_gives_every_session_in_the_order_of_commits(store: Store) -> None:
-    one, two = await conversation(store, "s1"), await conversation(store, "s2")
+async def test_changes_name_every_session_that_changed_since_a_cursor(backend: Backend, store: Store) -> None:
+    """Whoever wrote, and however often: also a process that opened the store later."""
+    await conversation(store, "s1")
+    cursor = (await store.changes(None)).cursor
+    assert (await store.changes(cursor)).newest == {}
+    await conversation(store, "s2")
+    async with backend.opened() as other:
+        await say(other, "s1")
+    found = await store.changes(cursor)
+    assert found.newest == {"s1": 9, "s2": 8} and not found.page and not found.more
+    await say(store, "s2")
+    again = await store.changes(found.cursor)
+    assert again.newest == {"s2": 9}
+    assert (await store.changes(again.cursor)).newest == {} and (await store.changes(again.cursor)).cursor == again.cursor
+
+
+async def test_changes_bring_the_events_of_the_sessions_asked_for_behind_what_is_known_of_them(store: Store) -> None:
+    one = await conversation(store, "s1")
+    cursor = (await store.changes(None)).cursor
+    two = await conversation(store, "s2")
+    await conversation(store, "s3")
     await say(store, "s1")
-    tail = await store.tail(after_id=0, limit=1000)
-    assert tail == [*one, *two, (await whole_log(store, "s1"))[-1]]
-    assert [item.id for item in tail] == sorted({item.id for item in tail})
-    assert await store.last_id() == tail[-1].id
-    assert await store.tail(after_id=tail[10].id, limit=3) == tail[11:14]
-    assert await store.tail(after_id=2**80, limit=3) == []
-    assert await store.tail(after_id=-(2**80), limit=1) == tail[:1]
+    found = await store.changes(cursor, behind={"s1": len(one), "s2": 3, "s4": 0})
+    assert [item for item in found.page if item.session_id == "s2"] == two[3:]
+    assert [item for item in found.page if item.session_id == "s1"] == (await whole_log(store, "s1"))[len(one) :]
+    assert len(found.page) == len(two[3:]) + 1
+    assert found.newest == {"s1": 9, "s2": 8, "s3": 8}
+    assert not (await store.changes(found.cursor, behind={"s1": 9, "s2": 8})).page
+
+
+async def test_changes_come_in_pages_and_none_is_missed_or_comes_twice(store: Store) -> None:
+    cursor = (await store.changes(None)).cursor
+    turns = [await running(store, f"s{number}", f"t{number}") for number in range(3)]
+    for turn in turns:
+        await append(store, turn, *(text("x", piece) for piece in range(900)))
+    behind = {f"s{number}": 0 for number in range(3)}
+    seen: dict[str, list[int]] = {name: [] for name in behind}
+    more = True
+    while more:
+        found = await store.changes(cursor, behind=behind)
+        assert len(found.page) <= 1000
+        for item in found.page:
+            seen[item.session_id].append(item.seq)
+            behind[item.session_id] = item.seq
+        cursor, more = found.cursor, found.more
+    assert seen == {name: list(range(1, 905)) for name in behind}
+    counted: set[str] = set()
+    cursor, more = BEGINNING, True
+    while more:
+        found = await store.changes(cursor)
+        counted |= found.newest.keys()
+        cursor, more = found.cursor, found.more
+    assert counted == behind.keys()
 
 
 @pytest.mark.parametrize("seq", [CREATED, ACCEPTED, FIRST, WRITTEN, ENDED_AT])
@@ -77,12 +120,13 @@ async def test_a_changed_byte_is_reported_in_its_place_and_takes_nothing_else_do
             if seq not in (FIRST, SECOND) and column not in ("session", "seq", "stream"):
                 assert any(item.seq == seq and isinstance(item.event, Damaged) for item in await store.records("s1", after=0, limit=10))
         assert await whole_log(store, "s2") == other
-        tail = await store.tail(after_id=0, limit=100)
-        assert [item for item in tail if item.session_id == "s2"] == other
-        assert all((item.session_id in ("s1", "s2") and item.seq <= 8) or (item.session_id, item.kind) == ("", "damaged") for item in tail)
+        changed = await store.changes(BEGINNING, behind={"s1": 0, "s2": 0})
+        assert [item for item in changed.page if item.session_id == "s2"] == other
+        assert all(item.seq <= 8 for item in changed.page) and set(changed.newest.values()) <= set(range(9))
+        assert set((await store.changes(BEGINNING)).newest.items()) <= {("s1", 8), ("s2", 8)}
         for _ in range(3):
             await whole_log(store, "s1")
-            await store.tail(after_id=0, limit=100)
+            await store.changes(BEGINNING, behind={"s1": 0})
         quarantined = backend.quarantine()
         if column != "id":
             assert quarantined.count(("s1", seq)) == 1
@@ -234,24 +278,21 @@ async def test_a_page_ends_once_it_is_large_and_the_next_one_continues_behind_it
         seen += page
         page = await store.events("s1", after=page[-1].seq, limit=1000)
     assert [item.seq for item in (*seen, *page)] == list(range(1, last + 1))
-    assert [item.id for item in await whole_tail(store)] == [item.id for item in (*seen, *page)]
-
-
-async def whole_tail(store: Store) -> list[Logged]:
-    found = await store.tail(after_id=0, limit=1000)
-    seen = list(found)
+    changed: list[Logged] = []
+    found = await store.changes(BEGINNING, behind={"s1": 0})
     while found.more:
-        found = await store.tail(after_id=seen[-1].id, limit=1000)
-        seen += found
-    return seen
+        changed += found.page
+        found = await store.changes(found.cursor, behind={"s1": changed[-1].seq})
+    assert [*changed, *found.page] == [*seen, *page]
 
 
 async def test_large_events_are_made_ready_where_they_are_read_and_small_ones_are_not(store: Store) -> None:
     turn = await running(store)
     await append(store, turn, e.Text(offset=0, text="x" * 100_000), e.Text(offset=100_000, text="y"))
-    for page in (await store.events("s1", after=0, limit=100, make=_made), await store.tail(after_id=0, limit=100, make=_made)):
+    changed = await store.changes(BEGINNING, behind={"s1": 0}, make=_made)
+    for page in (await store.events("s1", after=0, limit=100, make=_made), changed.page):
         [large] = [item for item in page if len(item.body) > 100_000]
-        assert page.made == {large.id: b"made of %d" % large.seq}
+        assert page.made == {("s1", large.seq): b"made of %d" % large.seq}
 
 
 def _made(item: Logged) -> bytes:

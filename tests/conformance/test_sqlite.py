@@ -21,9 +21,11 @@ from holdfast.core.delivery import DUE, DeliveryState
 from holdfast.core.errors import BadInput, HoldfastError, Refused, StoreClosed, Unavailable
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
+from holdfast.ports.log import Cursor
 from holdfast.ports.turns import StreamItem
 from holdfast.store import open_store, reads, upkeep
 from holdfast.store.log import RECORDS
+from holdfast.store.sqlite import changes
 from holdfast.store.sqlite import threads as writer
 from holdfast.store.sqlite.connection import (
     SCHEMA_VERSION,
@@ -43,7 +45,7 @@ from holdfast.store.sqlite.threads import Threads
 from holdfast.store.sqlite.tx import SqliteTx, in_tx
 from holdfast.store.work import inbox, streams, turns
 from holdfast.store.work import sessions as writes
-from tests.conformance.backends import CommitFaults, FailingConnection, SqliteBackend, quick_place
+from tests.conformance.backends import BEGINNING, CommitFaults, FailingConnection, SqliteBackend, quick_place
 from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text
 
 pytestmark = pytest.mark.anyio
@@ -429,7 +431,7 @@ async def test_the_wal_stays_short_under_writes_with_readers_that_never_pause(ho
 
         async def read() -> None:
             while not done:
-                await store.tail(after_id=max(0, await store.last_id() - 1000), limit=1000)
+                await store.changes(BEGINNING, behind={f"s{n}": 0 for n in range(20)})
 
         async def write(turn: StartedTurn) -> None:
             nonlocal largest
@@ -476,7 +478,7 @@ async def all_that_can_be_read(home: Path) -> list[str]:
         async with SqliteBackend(home).opened() as store:
             looks: dict[str, Any] = {f"s{n}": store.events(f"s{n}", after=0, limit=100) for n in range(30)}
             looks |= {
-                "tail": store.tail(after_id=0, limit=1000),
+                "changes": store.changes(BEGINNING, behind={"s1": 0}),
                 "list": store.sessions(limit=100),
                 "open": store.open_turns(apart_from=0),
                 "lanes": store.waiting_lanes(limit=100),
@@ -537,6 +539,11 @@ def stream_item(number: int, position: int) -> StreamItem:
 
 
 # What happens all the time: name, operation, arguments.
+def lately(tx: SqliteTx, behind: dict[str, int]) -> Any:
+    """The last ten events."""
+    return changes.changes(tx, Cursor(str(changes.last_id(tx) - 10)), behind, {}, None)
+
+
 HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("a piece of a turn", turns.append_turn, (Lease("s3", 1, 1), "t3", 1, 2, (text("x" * 200),), NOW)),
     ("pieces of many turns", streams.append_streams, (tuple(stream_item(n, 2) for n in range(4, 8)), NOW)),
@@ -557,8 +564,9 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("the next page of sessions", reads.sessions, (20, f"{NOW - 1}.5", "", False, None)),
     ("a session's newest events", reads.events, ("s3", 3, 1000, False)),
     ("a session's records", reads.events, ("s3", 0, 1000, True)),
-    ("the tail", reads.tail, (0, 10, {})),
-    ("the last id", reads.last_id, ()),
+    ("what changed, and its events", lately, ({"s3": 0},)),
+    ("what changed", lately, ({},)),
+    ("the newest cursor", changes.changes, (None, {}, {}, None)),
     ("open turns", reads.open_turns, (1,)),
     ("what is unsettled", reads.unsettled, ()),
     ("suspended sessions", reads.sessions, (20, None, "", False, "suspended")),
@@ -692,7 +700,7 @@ async def test_no_read_leaves_a_transaction_open() -> None:
         await fill(home, 30)
         db = reader(home / "holdfast.db")()
         for name, run, arguments in HOT:
-            if run.__module__ == reads.__name__:
+            if run.__module__ in (reads.__name__, changes.__name__, __name__):
                 run(SqliteTx(db), *arguments)
                 assert not db.in_transaction and not db.txn_state(), name
         with pytest.raises(BadInput):

@@ -9,7 +9,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.errors import BadInput
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
-from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, start, text, whole_log
+from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, so_far, start, text, whole_log
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +59,7 @@ async def test_odd_text_comes_back_unchanged_from_every_place_it_can_stand(backe
 @settings(max_examples=50, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pieces=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=8))
 async def test_any_pieces_come_back_as_they_were(store: Store, pieces: list[str]) -> None:
-    session_id = f"s{await store.last_id()}"
+    session_id = f"s{await so_far(store)}"
     turn = await running(store, session_id, f"t{session_id}")
     await append(store, turn, *(text(piece) for piece in pieces))
     assert [event.text for event in await bodies(store, session_id) if isinstance(event, e.Text)] == pieces

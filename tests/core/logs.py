@@ -40,7 +40,6 @@ class Log:
     def _write(self, event: Event, turn: str | None) -> None:
         seq = len(self.items) + 1
         logged = Logged(
-            id=seq,
             session_id="s",
             seq=seq,
             turn_id=turn,

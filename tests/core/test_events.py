@@ -61,7 +61,7 @@ def test_an_event_comes_back_as_it_was_written(event: type[Event]) -> None:
         stored = encode(body)
         assert decode(event.kind, stored) == body
         assert b"\n" not in stored
-        assert Logged(1, "s", 1, None, 0, 0, event.kind, 0, stored).event == body
+        assert Logged("s", 1, None, 0, 0, event.kind, 0, stored).event == body
 
     round_trip()
 

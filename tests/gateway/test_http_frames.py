@@ -46,7 +46,7 @@ EVENTS = st.one_of([bodies(kind) for kind in KINDS.values()])
 
 @given(EVENTS, st.integers(0, 2**62), st.none() | ANY_TEXT, st.integers(-(2**62), 2**62))
 def test_every_event_becomes_one_frame_with_its_place_and_its_content(event: Event, seq: int, turn_id: str | None, at: int) -> None:
-    logged = Logged(1, "s", seq, turn_id, 3, 7, event.kind, at, encode(event))
+    logged = Logged("s", seq, turn_id, 3, 7, event.kind, at, encode(event))
     data = frames.join("l_og", [frames.encode(logged)])
     assert data.endswith(b"\n\n") and b"\r" not in data
     assert len(data.decode().splitlines()) == 4  # By the most eager notion of a line.
@@ -70,11 +70,11 @@ def test_every_event_becomes_one_frame_with_its_place_and_its_content(event: Eve
     st.binary() | st.sampled_from([b"{}", b"", b"{", b"null", b'{ "text":"a",\n"offset":0}', b'{"text":"\xff"}']),
 )
 def test_bytes_that_should_never_have_been_stored_still_make_one_frame(kind: str, body: bytes) -> None:
-    data = frames.join("l", [frames.encode(Logged(1, "s", 5, "t", 1, 0, kind, 1, body))])
+    data = frames.join("l", [frames.encode(Logged("s", 5, "t", 1, 0, kind, 1, body))])
     assert data.count(b"\n") == 4 and data.endswith(b"\n\n") and b"\r" not in data
 
 
 def test_an_empty_body_is_well_formed() -> None:
     for turn_id in (None, "t"):
-        data = frames.encode(Logged(1, "s", 5, turn_id, 1, 0, "reasoning", 1, b"{}"))
+        data = frames.encode(Logged("s", 5, turn_id, 1, 0, "reasoning", 1, b"{}"))
         assert isinstance(json.loads(data.split(b"data: ")[1]), dict)

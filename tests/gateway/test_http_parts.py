@@ -148,7 +148,7 @@ def test_pieces_say_which_step_they_belong_to() -> None:
         (e.Reasoning(text="x"), 0),
         (e.TurnAlive(), None),
     ):
-        logged = Logged(id=1, session_id="s", seq=1, turn_id="t", attempt=2, position=3, kind=event.kind, at=1, body=encode(event))
+        logged = Logged(session_id="s", seq=1, turn_id="t", attempt=2, position=3, kind=event.kind, at=1, body=encode(event))
         sent = json.loads(frames.encode(logged).split(b"data: ")[1])
         assert (sent.get("step"), sent["attempt"]) == (step, 2)
         assert sent == api_events.data(logged)

@@ -544,7 +544,7 @@ def test_the_old_turn_ends_in_the_transaction_that_starts_the_new_one(home: Home
     events = life.events()
     ended = next(place for place, item in enumerate(events) if item.kind == "turn.ended")
     assert [item.kind for item in events[ended : ended + 2]] == ["turn.ended", "turn.started"]
-    assert events[ended].at == events[ended + 1].at and events[ended].id + 1 == events[ended + 1].id
+    assert events[ended].at == events[ended + 1].at and events[ended].seq + 1 == events[ended + 1].seq
     assert life.session().resume_pending
 
 

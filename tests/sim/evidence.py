@@ -16,22 +16,28 @@ from tests.sim.world import Span, World
 E = TypeVar("E", bound=e.Event)
 
 
+class Row(e.Logged, frozen=True):
+    """`id` is its place in the order of commits over all sessions."""
+
+    id: int = 0
+
+
 class Entry(NamedTuple):
     """An event of the log, in its place and decoded."""
 
-    item: e.Logged
+    item: Row
     event: e.Event
 
 
 class Entries(list[Entry]):
-    def of(self, kind: type[E]) -> list[tuple[e.Logged, E]]:
+    def of(self, kind: type[E]) -> list[tuple[Row, E]]:
         return [(item, event) for item, event in self if isinstance(event, kind)]
 
 
 class TurnRecord:
     """One turn as the log has it."""
 
-    def __init__(self, session: "SessionRecord", first: e.Logged, started: e.TurnStarted) -> None:
+    def __init__(self, session: "SessionRecord", first: Row, started: e.TurnStarted) -> None:
         self.session, self.id, self.started = session, first.turn_id or "", started
         self.log = Entries()
         self.text = ""
@@ -67,13 +73,13 @@ class Evidence:
         self.world, self.db = world, db
         self.sessions: dict[int, SessionRecord] = {}
         self.log = Entries()
-        rows = fetch(db, "SELECT id, session, seq, turn, attempt, position, kind, at, body FROM event ORDER BY id")
-        for id_, session, seq, turn, attempt, position, kind, at, body in rows:
+        rows = fetch(db, "SELECT id, session, seq, turn, epoch, attempt, position, kind, at, body FROM event ORDER BY id")
+        for id_, session, seq, turn, epoch, attempt, position, kind, at, body in rows:
             event = e.decode(kind, body)
             if isinstance(event, e.SessionCreated):
                 self.sessions[session] = SessionRecord(event)
             record = self.sessions[session]
-            item = e.Logged(id_, record.session_id, seq, turn, attempt, position, kind, at, body)
+            item = Row(record.session_id, seq, turn, attempt, position, kind, at, body, epoch, id=id_)
             record.log.append(Entry(item, event))
             self.log.append(Entry(item, event))
         for record in self.sessions.values():

@@ -156,7 +156,7 @@ class Reader:
 
     async def _connect(self, session_id: str, life: "Life") -> None:
         feed, store = life.gateway.feed, life.gateway.store
-        watcher = await feed.watch(session_id)
+        watcher = await feed.watch(session_id, after=self.cursor)
         try:
             while page := await store.events(session_id, after=self.cursor, limit=life.page_size()):
                 for item in page:

@@ -517,11 +517,10 @@ def attached(event: Event) -> tuple[BytesPart, ...]:
 
 
 class Logged(msgspec.Struct, frozen=True):
-    """An event in its place in the log. `id` is its global place, in the order of commits. `epoch`: of the lease it was written under,
+    """An event in its place in the log: the session's, without gaps. `epoch`: of the lease it was written under,
     None in what version 0.1 wrote; positions count within it.
     """
 
-    id: int
     session_id: str
     seq: int
     turn_id: str | None
@@ -558,12 +557,14 @@ LARGE_BYTES = 32 * 1024
 
 
 class Page(list[Logged]):
-    """Events in the order of the log. `more`: others may follow. `made`: what was made of the large ones, by their ids."""
+    """Events in the order of the log. `more`: others may follow. `made`: what was made of the large ones, by session and
+    sequence.
+    """
 
     def __init__(self, logged: Iterable[Logged] = (), *, more: bool = False) -> None:
         super().__init__(logged)
         self.more = more
-        self.made: dict[int, bytes] = {}
+        self.made: dict[tuple[str, int], bytes] = {}
 
 
 def checksum(

@@ -1,4 +1,4 @@
-"""Live readers: one tail of the whole log per process, handed out by session. What it hands out is durable (P7)."""
+"""Live readers: one reader of all changes per process, handed out by session. What it hands out is durable (P7)."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,9 +8,9 @@ import structlog
 from holdfast.core.errors import Unavailable
 from holdfast.core.events import Logged, SessionDeleted
 from holdfast.gateway.tasks import heard
+from holdfast.ports.log import Cursor
 from holdfast.ports.store import Store
 
-PAGE = 1000
 POLL_S = 1.0
 DELETED = "deleted"
 MAX_BEHIND_BYTES = 4 * 1024 * 1024
@@ -68,7 +68,8 @@ class Feed:
         self._watchers: dict[str, list[Watcher]] = {}
         self._news = asyncio.Event()
         self._joining = asyncio.Lock()
-        self._last_id = 0
+        self._cursor: Cursor | None = None
+        self._behind: dict[str, int] = {}  # By session that is watched: the last event that was handed out.
         self._closed: str | None = None
         self._unsubscribe = store.subscribe(self.hint)
 
@@ -80,16 +81,19 @@ class Feed:
     def readers(self) -> int:
         return sum(len(watchers) for watchers in self._watchers.values())
 
-    async def watch(self, session_id: str) -> Watcher:
-        """Gives every event of the session that is stored after this returns, and some from before. Leave it with `leave`."""
+    async def watch(self, session_id: str, *, after: int) -> Watcher:
+        """Gives every event of the session that is stored after this returns, and some from before, but none up to `after`. Leave it with
+        `leave`.
+        """
         watcher = Watcher(session_id)
         if self._closed:
             watcher.end(self._closed)
             return watcher
-        async with self._joining:  # Only the first of several that come at once may set where the tail begins.
+        async with self._joining:  # Only the first of several that come at once may set where the watch begins.
             if not self._watchers:
-                self._last_id = await self._store.last_id()
+                self._cursor = (await self._store.changes(None)).cursor
             self._watchers.setdefault(session_id, []).append(watcher)
+            self._behind.setdefault(session_id, after)
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
@@ -97,7 +101,7 @@ class Feed:
         if watcher in watchers:
             watchers.remove(watcher)
             if not watchers:
-                del self._watchers[watcher.session_id]
+                del self._watchers[watcher.session_id], self._behind[watcher.session_id]
 
     def end(self, reason: str) -> None:
         """Every reader is told that the server closes on purpose."""
@@ -117,27 +121,26 @@ class Feed:
             except Unavailable as error:
                 log.warning("the log cannot be followed", error=str(error))
 
-    def _make(self, item: Logged) -> bytes:
-        return self._encode(item) if item.session_id in self._watchers else b""
-
     async def _hand_out(self) -> bool:
         """One page of the log; true when there may be more."""
-        page = await self._store.tail(after_id=self._last_id, limit=PAGE, make=self._make)
+        changes = await self._store.changes(self._cursor, behind=dict(self._behind), make=self._encode)
+        self._cursor, made = changes.cursor, changes.page.made
         frames: dict[str, list[Frame]] = {}
         deleted: set[str] = set()
-        for item in page:
-            self._last_id = max(self._last_id, item.id)
+        for item in changes.page:
             if item.session_id in self._watchers:
                 if item.kind == SessionDeleted.kind:
                     deleted.add(item.session_id)
-                frames.setdefault(item.session_id, []).append(Frame(item.seq, page.made.get(item.id) or self._encode(item)))
+                self._behind[item.session_id] = item.seq
+                data = made.get((item.session_id, item.seq)) or self._encode(item)
+                frames.setdefault(item.session_id, []).append(Frame(item.seq, data))
         for session_id, new in frames.items():
             size = sum(len(frame.data) for frame in new)
             for watcher in self._watchers.get(session_id, ()):
                 watcher.give(new, size)
                 if session_id in deleted:
                     watcher.end(DELETED)
-        return page.more
+        return changes.more
 
     def close(self) -> None:
         self._unsubscribe()

@@ -1,7 +1,9 @@
 """Reading the log: events, conversations, and what changed."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import NewType, Protocol
+
+import msgspec
 
 from holdfast.core.events import Logged, Page
 from holdfast.core.sessions import Session
@@ -9,6 +11,20 @@ from holdfast.core.transcript import Transcript
 
 # An event made ready to be sent.
 Make = Callable[[Logged], bytes]
+# A place in all that was stored, as its store names it. It says nothing to anybody else, and outlives no process.
+Cursor = NewType("Cursor", str)
+NOTHING: Mapping[str, int] = {}
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """`newest`: by session, the newest sequence that was found. `page`: the events that were asked for, in order within each session.
+    `more`: others may follow at once.
+    """
+
+    cursor: Cursor
+    newest: dict[str, int] = {}
+    page: Page = msgspec.field(default_factory=Page)
+    more: bool = False
 
 
 class Log(Protocol):
@@ -29,13 +45,11 @@ class Log(Protocol):
         `session`. Neither the event loop nor another reader waits for it, however long it is.
         """
 
-    async def tail(self, *, after_id: int, limit: int, make: Make | None = None) -> Page:
-        """Events of all sessions, of every process, in the order of commits, above a global id; as many as `events` gives. One that is
-        too damaged to tell whose it is belongs to the session "".
+    async def changes(self, cursor: Cursor | None, *, behind: Mapping[str, int] = NOTHING, make: Make | None = None) -> Changes:
+        """Which sessions changed since the cursor, by any process; without a cursor nothing, and the cursor of this moment. In the same
+        read: the events of the sessions in `behind` with a sequence above the one named there, as many and as made ready as `events`
+        gives them. Reading on behind the cursor gives the rest: no event that is stored after a cursor was given is missed.
         """
-
-    async def last_id(self) -> int:
-        """The global id of the newest event; 0 in an empty store."""
 
     def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
         """`heard` is called on the event loop after commits of this process. Gives the way to unsubscribe."""

@@ -97,7 +97,6 @@ def _remove_page(tx: Tx, head: Head, at: int) -> bool:
     rows = _page(tx, head)
     keys = []
     for item in read(tx, rows, {head.session: ""}, []):
-        tx.execute("DELETE FROM search WHERE rowid = ?", item.id)
         match event := item.event:
             case e.MessageWritten(delivery_id=str(delivery_id)):
                 tx.execute("DELETE FROM outbox WHERE delivery_id = ?", delivery_id)
@@ -109,6 +108,7 @@ def _remove_page(tx: Tx, head: Head, at: int) -> bool:
             keys.append(digest(key).hex())
     last = len(rows) == 0
     if rows:
+        tx.unindex(head.session, rows[-1][2], head.deleted - 1)
         tx.execute("DELETE FROM event WHERE session = ? AND seq >= ? AND seq < ?", head.session, rows[-1][2], head.deleted)
     else:
         tx.execute("DELETE FROM event WHERE session = ? AND seq > ?", head.session, head.seq)  # Moved there by damage.

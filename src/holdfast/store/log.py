@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from holdfast.core.errors import BadInput, Bug, NotFound
-from holdfast.core.events import KINDS, Damaged, Logged, checksum, encode
+from holdfast.core.events import KINDS, LARGE_BYTES, Damaged, Logged, Page, checksum, encode
+from holdfast.ports.log import Make
 from holdfast.store.tx import Tx
 
 INSERT = (
@@ -69,7 +70,7 @@ def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: 
     belongs to the session ""."""
     logged = []
     for row in rows:
-        id_, session, seq, raw_turn, epoch, attempt, position, raw_kind, stream, at, body, stored = row
+        _, session, seq, raw_turn, epoch, attempt, position, raw_kind, stream, at, body, stored = row
         kind = _KIND_NAMES.get(raw_kind)
         reason, turn = None, None
         try:
@@ -86,14 +87,21 @@ def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: 
             name = names.get(session)
             if name is None:
                 name = names[session] = _session_name(tx, session)
-            logged.append(Logged(id_, name, seq, turn, attempt, position, kind or "", at, body, epoch, stream == 1))
+            logged.append(Logged(name, seq, turn, attempt, position, kind or "", at, body, epoch, stream == 1))
         else:
             found.append(_finding(row, reason))
             if _has_place(tx, session, seq):
-                logged.append(damaged(id_, names.get(session) or _session_name(tx, session), seq, reason))
+                logged.append(damaged(names.get(session) or _session_name(tx, session), seq, reason))
             else:
-                logged.append(damaged(id_, "", 0, reason))
+                logged.append(damaged("", 0, reason))
     return logged
+
+
+def made(page: Page, make: Make | None) -> Page:
+    """What is made of large events is made here, where it holds up no event loop."""
+    if make is not None:
+        page.made = {(item.session_id, item.seq): make(item) for item in page if len(item.body) >= LARGE_BYTES}
+    return page
 
 
 def body_size(row: tuple[Any, ...]) -> int:
@@ -112,8 +120,8 @@ def salvage(tx: Tx, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, .
     return rows
 
 
-def damaged(id_: int, session_id: str, seq: int, reason: str) -> Logged:
-    return Logged(id_, session_id, seq, None, 0, 0, Damaged.kind, 0, encode(Damaged(reason=reason)))
+def damaged(session_id: str, seq: int, reason: str) -> Logged:
+    return Logged(session_id, seq, None, 0, 0, Damaged.kind, 0, encode(Damaged(reason=reason)))
 
 
 def fill_gaps(
@@ -126,7 +134,7 @@ def fill_gaps(
         item = by_seq.get(seq)
         if item is None:
             found.append(Finding(0, session, seq, MISSING, b""))
-            item = damaged(0, session_id, seq, MISSING)
+            item = damaged(session_id, seq, MISSING)
         whole.append(item)
     return whole
 

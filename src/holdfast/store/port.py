@@ -136,12 +136,6 @@ class TxStore:
         """A page of it, where reading is done: a conversation that is long keeps neither the event loop nor other readers waiting."""
         return await self._checked(*await self._lines.read(reads.fold, transcript, session_id, after, until, records))
 
-    async def tail(self, *, after_id: int, limit: int, make: Make | None = None) -> e.Page:
-        return await self._checked(*await self._lines.read(reads.tail, after_id, limit, self._names, make))
-
-    async def last_id(self) -> int:
-        return await self._lines.read(reads.last_id)
-
     async def _checked(self, given: T, found: list[Finding]) -> T:
         """What a read gives, once the damage that it found is in quarantine."""
         new = {(item.session, item.seq, item.event_id): item for item in found}

@@ -21,7 +21,7 @@ from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.upkeep import Counts
 from holdfast.store.heads import Head
-from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, body_size, fill_gaps, read, salvage
+from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, body_size, fill_gaps, made, read, salvage
 from holdfast.store.tx import Tx
 
 E = TypeVar("E", bound=StrEnum)
@@ -128,7 +128,9 @@ def sessions(tx: Tx, limit: int, before: str | None, query: str, archived: bool,
             raise BadInput(f"state={state!r} is not one of {', '.join(_IN_STATE)}.")
         where += f" AND {_IN_STATE[state]}"
     if query.strip():
-        found = _found(tx, query)
+        found = tx.search(query)
+        if not found:
+            return SessionPage([], None)
         where += f" AND h.session IN ({','.join('?' * len(found))})"
         bindings += found
     by_time = "+h.updated_at" if state else "h.updated_at"  # The few in a state are found by their own index, and sorted after.
@@ -145,20 +147,6 @@ def _place(before: str) -> tuple[int, int]:
     if not (-(2**63) <= updated_at < 2**63 and -(2**63) <= id_ < 2**63):
         raise BadInput(f"before={before!r} is not a place in the list. Use the `next` of the page before.")
     return updated_at, id_
-
-
-def _found(tx: Tx, query: str) -> list[int]:
-    """Sessions whose titles or messages hold all the words, the newest finds first. The last word may still be growing."""
-    plain = query.encode("utf-8", "replace").decode().replace("\0", " ")
-    words = " ".join('"' + word.replace('"', '""') + '"' for word in plain.split()[:12])
-    if not words:
-        return []
-    rows = tx.query(
-        "SELECT e.session FROM (SELECT rowid AS id FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT 500) f"
-        " JOIN event e ON e.id = f.id",
-        words + "*",
-    )
-    return list(dict.fromkeys(row[0] for row in rows))
 
 
 def _session(row: tuple[Any, ...]) -> Session:
@@ -218,35 +206,10 @@ def _is_full(rows: Sequence[tuple[Any, ...]], limit: int) -> bool:
     return len(rows) >= limit or sum(body_size(row) for row in rows) >= e.PAGE_BYTES
 
 
-def made(page: e.Page, make: Make | None) -> e.Page:
-    """What is made of large events is made here, where it holds up no event loop."""
-    if make is not None:
-        page.made = {item.id: make(item) for item in page if len(item.body) >= e.LARGE_BYTES}
-    return page
-
-
 def event_at(tx: Tx, session: int, seq: int) -> e.Event:
     rows = tx.query(f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", session, seq)
     logged = read(tx, rows, {session: ""}, [])
     return logged[0].event if logged else e.Damaged(reason=MISSING)
-
-
-def tail(tx: Tx, after_id: int, limit: int, names: dict[int, str], make: Make | None = None) -> tuple[e.Page, list[Finding]]:
-    after_id, limit = _bounded(after_id), _page(limit)
-    try:
-        rows = tx.page(f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", after_id, limit)
-    except tx.unreadable:
-        newest = last_id(tx)
-        rows = []
-        while not rows and after_id < newest:
-            rows = salvage(tx, [(id_, 0, 0) for id_ in range(after_id + 1, min(newest, after_id + limit) + 1)])
-            after_id += limit
-    found: list[Finding] = []
-    return made(e.Page(read(tx, rows, names, found), more=_is_full(rows, limit)), make), found
-
-
-def last_id(tx: Tx) -> int:
-    return int(tx.query("SELECT coalesce(max(id), 0) FROM event")[0][0])
 
 
 def open_turns(tx: Tx, apart_from: int) -> list[Session]:

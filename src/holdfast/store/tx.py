@@ -55,5 +55,17 @@ class Tx(Protocol):
     def changed(self, head: Head) -> None:
         """The head is to be written."""
 
+    def sessions_since(self, mark: int, limit: int) -> tuple[int, list[int]]:
+        """Sessions that changed since a mark, going by at most `limit` events, and the next mark. 0 is the mark of the beginning."""
+
+    def index(self, session: int, seq: int, text: str) -> None:
+        """Makes the words of an event searchable."""
+
+    def search(self, query: str) -> list[int]:
+        """Sessions with all the words of a query, the last of which may still be growing."""
+
+    def unindex(self, session: int, first: int, last: int) -> None:
+        """The events of these sequences are no longer found."""
+
     def size(self) -> int:
         """How many bytes the store takes up, without what is free in it."""

@@ -1,6 +1,6 @@
 """The writes that keep the store itself: who lives, how lives ended, the search index, pruning."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -10,7 +10,7 @@ from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner, Pause
 from holdfast.store import reads
-from holdfast.store.log import STREAMS, number
+from holdfast.store.log import RECORDS, STREAMS, number, read, salvage
 from holdfast.store.tx import Tx
 
 PRUNED_AT_ONCE = 10_000
@@ -86,29 +86,55 @@ def forget_owner(tx: Tx, owner: int) -> None:
 
 
 def index_search(tx: Tx, limit: int) -> bool:
-    """Off the write path: messages become searchable a moment after they are stored, a long one by its beginning."""
-    last = tx.query("SELECT value FROM meta WHERE name = 'searchable_id'")[0][0]
-    try:
-        [(newest,)] = tx.query("SELECT max(id) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)", last, max(0, limit))
-        rows = tx.query(f"SELECT id, kind, body FROM event WHERE id > ? AND id <= ? AND {SEARCHED}", last, newest)
-    except tx.unreadable:
-        logged, _ = reads.tail(tx, last, limit, {})
-        newest = max((item.id for item in logged), default=None)
-        rows = [(item.id, item.kind, item.body) for item in logged]
-    if newest is None:
-        return False
-    indexed = 0
-    for id_, kind, body in rows:
-        if indexed >= INDEXED_AT_ONCE:
-            newest = id_ - 1  # The rest comes next time.
+    """Off the write path: messages become searchable a moment after they are stored, a long one by its beginning. How far the index has
+    come is known for each session; the mark only says which of them to look at.
+    """
+    mark = tx.query("SELECT value FROM meta WHERE name = 'searchable_id'")[0][0]
+    newest, sessions = tx.sessions_since(mark, limit)
+    room = INDEXED_AT_ONCE
+    for session in sessions:
+        room -= _index_session(tx, session, room)
+        if room <= 0:
+            return True  # The rest comes next time.
+    tx.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", newest)
+    return bool(sessions)
+
+
+def _index_session(tx: Tx, session: int, room: int) -> int:
+    """At least one text, if there is one, and no more than there is room for. Gives how many characters went into the index."""
+    rows = tx.query(
+        "SELECT h.seq, coalesce(i.seq, 0) FROM head h LEFT JOIN indexed i ON i.session = h.session WHERE h.session = ?", session
+    )
+    if not rows:
+        return 0  # Damage has changed whose event it is.
+    last, after = rows[0]
+    came, used = last, 0
+    for seq, text in _texts(tx, session, after, last):
+        if used >= room:
+            came = seq - 1
             break
+        tx.index(session, seq, text[:SEARCHABLE_CHARS])
+        used += len(text[:SEARCHABLE_CHARS])
+    tx.execute(
+        "INSERT INTO indexed (session, seq) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seq = excluded.seq",
+        session,
+        came,
+    )
+    return used
+
+
+def _texts(tx: Tx, session: int, after: int, last: int) -> Iterator[tuple[int, str]]:
+    where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS}"
+    try:
+        rows = tx.query(f"SELECT seq, kind, body {where} AND {SEARCHED} ORDER BY seq", session, after, last)
+    except tx.unreadable:  # The index alone may still be whole.
+        places = tx.query(f"SELECT id, session, seq {where} ORDER BY seq", session, after, last)
+        rows = [(item.seq, item.kind, item.body) for item in read(tx, salvage(tx, places), {session: ""}, [])]
+    for seq, kind, body in rows:
         event = e.decode(kind, body) if isinstance(body, bytes) else None
         text = outline(event.content) if isinstance(event, e.MessageWritten) else getattr(event, "title", None)
         if isinstance(text, str) and text:
-            tx.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", id_, text[:SEARCHABLE_CHARS])
-            indexed += len(text[:SEARCHABLE_CHARS])
-    tx.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", newest)
-    return True
+            yield seq, text
 
 
 def prune_session(tx: Tx, session_id: str, at: int) -> tuple[int, bool]:

@@ -101,7 +101,7 @@ class Reader:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         feed = self._gateway.feed
-        watcher = await feed.watch(self._session.session_id)
+        watcher = await feed.watch(self._session.session_id, after=self._session.seq)
         forget = self._access.watch(self._grant, lambda: watcher.end(_SIGNED_OUT))
         leaving = self._tasks.spawn(_hear_of_leaving(receive, watcher), name=f"reader of {self._session.session_id}")
         try:
@@ -175,7 +175,9 @@ class Reader:
             if len(found) < len(page):
                 self._lost = "pruned"
             if found:
-                await self._put(frames.join(self._session.log, (page.made.get(item.id) or frames.encode(item) for item in found)))
+                await self._put(
+                    frames.join(self._session.log, (page.made.get((item.session_id, item.seq)) or frames.encode(item) for item in found))
+                )
                 self._seq = found[-1].seq
             if not page.more and self._lost is None:
                 return

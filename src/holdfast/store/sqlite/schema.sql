@@ -211,6 +211,12 @@ CREATE INDEX upload_digest ON upload (digest);
 CREATE INDEX upload_unused ON upload (at) WHERE session IS NULL;
 CREATE INDEX upload_session ON upload (session) WHERE session IS NOT NULL;
 
+-- How far the search index has come.
+CREATE TABLE indexed (
+    session INTEGER PRIMARY KEY,
+    seq     INTEGER NOT NULL
+);
+
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ from holdfast import files
 from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.shutdowns import Shutdown
+from holdfast.ports.log import NOTHING, Changes, Cursor, Make
 from holdfast.store import upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.port import TxStore
-from holdfast.store.sqlite import packing, reserve, scrub
+from holdfast.store.sqlite import changes, packing, reserve, scrub
 from holdfast.store.sqlite.connection import check_place, connect, migrate, reader
 from holdfast.store.sqlite.ground import Ground, Identity, token_of
 from holdfast.store.sqlite.threads import Threads
@@ -33,6 +34,9 @@ class SqliteStore(TxStore):
     def __init__(self, lines: Lines, *, now: Callable[[], int], ground: Ground | None = None) -> None:
         super().__init__(lines, now=now)
         self._ground = ground
+
+    async def changes(self, cursor: Cursor | None, *, behind: Mapping[str, int] = NOTHING, make: Make | None = None) -> Changes:
+        return await self._checked(*await self._lines.read(changes.changes, cursor, behind, self._names, make))
 
     async def backup(self, path: str) -> int:
         return await self._lines.read(_copy, path)

@@ -11,6 +11,7 @@ from holdfast.core.sessions import Session
 from holdfast.store import catalog, heads, reads
 from holdfast.store.heads import Head
 from holdfast.store.log import INSERT, body_size
+from holdfast.store.sqlite import search
 
 T = TypeVar("T")
 
@@ -90,6 +91,21 @@ class SqliteTx:
     def forget(self) -> None:
         """The operation failed: what it did to heads is not to be written."""
         self._heads = {}
+
+    def sessions_since(self, mark: int, limit: int) -> tuple[int, list[int]]:
+        last = self.query("SELECT max(id) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)", mark, max(0, limit))[0][0]
+        if last is None:
+            return mark, []
+        return last, [row[0] for row in self.query("SELECT DISTINCT session FROM event WHERE id > ? AND id <= ?", mark, last)]
+
+    def index(self, session: int, seq: int, text: str) -> None:
+        search.index(self.db, session, seq, text)
+
+    def search(self, query: str) -> list[int]:
+        return search.find(self.db, query)
+
+    def unindex(self, session: int, first: int, last: int) -> None:
+        search.forget(self.db, session, first, last)
 
     def size(self) -> int:
         pragma = self.db.pragma

@@ -64,3 +64,9 @@ CREATE TABLE upload (
 CREATE INDEX upload_digest ON upload (digest);
 CREATE INDEX upload_unused ON upload (at) WHERE session IS NULL;
 CREATE INDEX upload_session ON upload (session) WHERE session IS NOT NULL;
+
+CREATE TABLE indexed (
+    session INTEGER PRIMARY KEY,
+    seq     INTEGER NOT NULL
+);
+INSERT INTO indexed SELECT session, max(seq) FROM event WHERE id <= (SELECT value FROM meta WHERE name = 'searchable_id') GROUP BY session;
