@@ -11,8 +11,9 @@ import apsw
 import pytest
 
 from holdfast.core.errors import StoreGone, Unavailable
-from holdfast.core.shutdowns import Shutdown
-from holdfast.store import open_store, tell_owners
+from holdfast.core.shutdowns import RESTARTED, STOPPED, Shutdown
+from holdfast.ports.owners import Owner
+from holdfast.store import open_store, record_stop, tell_owners
 from holdfast.store.sqlite import threads
 from holdfast.store.sqlite.connection import connect, fetch, reader, set_up
 from holdfast.store.sqlite.ground import Ground, StrangeDatabase
@@ -200,6 +201,21 @@ async def test_a_stop_that_is_passed_on_without_a_database_is_refused_and_leaves
     with pytest.raises(Unavailable):
         tell_owners(home, Shutdown(why="a test", planned=True))
     assert os.listdir(home) == []
+
+
+async def test_a_stop_that_had_to_be_forced_is_on_record_for_the_owners_that_it_killed(home: Path) -> None:
+    """C27, C29, B14: their deaths are no crashes. One that was stopping already keeps its reason."""
+    store = await opened(home)
+    first, second, third = [
+        await store.register_owner(Owner(name=f"o_{number}", pid=number, started_at=NOW, boot_id="b")) for number in range(3)
+    ]
+    for owner in (first, second, third):
+        await store.record_start(owner, at=NOW)
+    await store.record_drain(second, reason=RESTARTED)
+    record_stop(home, [first, second], reason=STOPPED)
+    assert [owner.draining for owner in await store.owners()] == [STOPPED, RESTARTED, None]
+    assert await store.deaths(before=third, since=NOW) == 0
+    await store.aclose()
 
 
 @pytest.mark.parametrize("blow", [unlinked, replaced, replaced_by_its_copy, wal_replaced], ids=lambda blow: blow.__name__)

@@ -23,7 +23,7 @@ FORMAT = "%(asctime)s %(name)s %(levelname)s: %(message)s"
 
 
 class LogFile:
-    """Lines appended by a thread of its own, so that a disk that hangs holds up nobody who has something to say. Several processes may
+    """Lines appended by a thread of its own, so that a disk that hangs delays nobody who logs. Several processes may
     append: each writes whole lines at the end, the one that fills the file renames it, and the others follow.
     """
 
@@ -47,7 +47,7 @@ class LogFile:
         """For `logging`, which asks for it. Lines are written as soon as the disk takes them."""
 
     def close(self) -> None:
-        """Waits a moment for the lines that are still on their way."""
+        """Waits a moment for lines that are not written yet."""
         with contextlib.suppress(queue.Full):
             self._lines.put_nowait(None)
         self._thread.join(CLOSE_S)
@@ -133,7 +133,7 @@ class _ToFile:
 
 
 def set_up(path: Path, *, level: str, shown: str, form: str) -> LogFile:
-    """`level`: from which on it is written to the file. `shown`: the same for standard error."""
+    """`level`: the least important level that is written to the file. `shown`: the same for standard error."""
     file = LogFile(path)
     structlog.configure(
         processors=[
