@@ -15,6 +15,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Bug, Deleted, HoldfastError
 from holdfast.core.events import KINDS
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.plans.delete import LAST_WORDS_MS
 from holdfast.core.plans.start import StartedTurn
@@ -167,13 +168,9 @@ class History:
     async def answer(self, which: int, how: int) -> None:
         if self.questions:
             open_ = self.questions[which % len(self.questions)]
-            question, last, key = open_.pop(0), not open_, f"k{next(self._ids)}"
+            question, key = open_.pop(0), f"k{next(self._ids)}"
             self.questions = [others for others in self.questions if others]
-            await self.store.answer(
-                question,
-                lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="a", last=last, dedup_key=key),
-                at=self._now,
-            )
+            await self.store.answer(question, Answer(content="a", by="owner", dedup_key=key), at=self._now)
 
     async def stop(self, which: int, how: int) -> None:
         key = f"k{next(self._ids)}" if how % 2 else None

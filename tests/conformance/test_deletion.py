@@ -11,6 +11,7 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Deleted, NotFound, QuestionClosed, StaleEpoch
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import Aside, Say
 from holdfast.core.plans.delete import LAST_WORDS_MS
 from holdfast.core.turns import Outcome, TurnState
@@ -260,7 +261,7 @@ async def test_a_waiting_turn_ends_with_its_session_and_its_question_takes_no_an
     session = await store.session("s1")
     assert session.turn_state is TurnState.ENDED
     with pytest.raises(QuestionClosed):
-        await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="a"), at=NOW)
+        await store.answer("q1", Answer(content="a", by="owner"), at=NOW)
     assert await store.unsettled() == [] and await store.open_turns(apart_from=0) == []
 
 

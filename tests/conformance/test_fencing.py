@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import BadInput, Bug, NotFound, PositionGap, StaleEpoch, StalePosition
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import Outcome, TurnState
@@ -242,7 +243,7 @@ async def test_no_turn_starts_where_nothing_waits_or_one_is_open(store: Store) -
     resumed = await append(store, cut, e.TurnResumed(attempt=2, rule="R9", reason="crash"))
     await append(store, resumed, question())
     assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW) is None
-    await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="yes"), at=NOW)
+    await store.answer("q1", Answer(content="yes", by="owner"), at=NOW)
     assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW) is None
     with pytest.raises(NotFound):
         await store.start_turn("nowhere", owner=owner, turn_id="t2", at=NOW)
@@ -269,7 +270,7 @@ async def test_a_turn_that_waits_or_ended_cannot_be_taken(store: Store) -> None:
     await append(store, turn, question())
     with pytest.raises(StaleEpoch):
         await store.take_turn("s1", owner=9, turn_id="t1", epoch=1, events=[], at=NOW)
-    await store.answer("q1", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="yes"), at=NOW)
+    await store.answer("q1", Answer(content="yes", by="owner"), at=NOW)
     resumed = e.TurnResumed(attempt=2, rule="answer", reason="answered")
     taken = await store.take_turn("s1", owner=9, turn_id="t1", epoch=1, events=[resumed], at=NOW)
     await append(store, taken, ENDED)
@@ -315,7 +316,7 @@ async def test_open_turns_are_those_somebody_must_look_after(store: Store) -> No
     await append(store, turns[1], ENDED)
     await append(store, turns[2], question("q2"))
     await append(store, turns[3], question("q3"))
-    await store.answer("q3", lambda q, c: e.QuestionAnswered(question_id=q, call_id=c, content="yes"), at=NOW)
+    await store.answer("q3", Answer(content="yes", by="owner"), at=NOW)
     await append(store, turns[4], e.TurnInterrupted(reason="crash", restarts=1))
     await store.request_stop("s5", by="owner", dedup_key=None, at=NOW)
     await new_session(store, "s8")

@@ -7,6 +7,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import BadInput, DuplicateOtherContent, LaneFull, NotFound, QuestionClosed, StaleEpoch
 from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.turns import Outcome, TurnState
@@ -40,8 +41,8 @@ async def ask(store: Store, question_id: str = "q1", *, session_id: str = "s1", 
     await append(store, turn, call, question(question_id, expires_at))
 
 
-def answered(text: str) -> "type":
-    return lambda question_id, call_id: e.QuestionAnswered(question_id=question_id, call_id=call_id, content=text)  # type: ignore[return-value]
+def answered(text: str) -> Answer:
+    return Answer(content=text, by="owner")
 
 
 async def test_a_second_delivery_of_a_message_is_a_no_op_that_gives_the_first_answer(backend: Backend, store: Store) -> None:

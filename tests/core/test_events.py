@@ -45,6 +45,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.lists(values(get_args(kind)[0]), max_size=3).map(tuple)
     if arguments := get_args(kind):
         return st.one_of([values(argument) for argument in arguments])
+    if kind is e.ProposedCall:
+        return st.builds(e.ProposedCall, name=TEXT, arguments=values(dict[str, Any]), problem=st.none() | TEXT)
     return st.from_type(kind)
 
 

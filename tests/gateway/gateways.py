@@ -32,6 +32,7 @@ from holdfast.store.sqlite.tx import SqliteTx
 from holdfast.web.frames import encode
 from tests.conformance.backends import empty_database
 from tests.fakes.agents_sim import Failure, steps
+from tests.fakes.agents_steps import StepAgent
 from tests.fakes.clock import SimClock
 from tests.fakes.loop import SimLoop
 from tests.fakes.platform import NAME, Chat, ChatServer, Sent, session_key
@@ -39,6 +40,7 @@ from tests.sim.lines import SimLines
 
 T = TypeVar("T")
 ANN = "ann"
+STEPS = "steps:"
 PATIENCE_S = 120.0
 STEP_S = 0.05
 
@@ -69,13 +71,15 @@ class Edge:
 
 class ScriptAgent:
     """Does what its message says, step by step: `say:hello|call:deed 3|ask:name|fail|hang|nothing`. Attempts are parted by ` / `: the
-    first does the first part, and so on; the last part is for all that come after. Other words it says back.
+    first does the first part, and so on; the last part is for all that come after. Other words it says back. What begins with `steps:` is
+    the script of a `StepAgent`.
     """
 
     name = "script"
 
     def __init__(self, heard: list[AgentRequest], edge: Edge | None = None) -> None:
         self._heard, self._edge = heard, edge or Edge()
+        self._steps = StepAgent()
 
     async def aclose(self) -> None:
         await self._edge.at("agent closed")
@@ -89,6 +93,8 @@ class ScriptAgent:
             raise
 
     async def _follow(self, request: AgentRequest, turn: TurnFace) -> None:
+        if request.text.startswith(STEPS):
+            return await self._steps.run(request, turn)
         attempts = request.text.split(" / ")
         for number, (word, rest) in enumerate(steps(attempts[min(request.attempt, len(attempts)) - 1]), 1):
             call_id = f"{request.turn_id}.{number}"
@@ -141,6 +147,21 @@ class Deed:
 
     async def stop(self, turn_id: str) -> int:
         return 0
+
+
+class Look(Deed):
+    """A pure tool. It never ends when it is told to look `slow` for the first time."""
+
+    name = "look"
+    effect: Effect = Effect.PURE
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        word = arguments["word"]
+        self._edge.saw(f"look {word} begins")
+        if word == "slow" and self._edge.count("look slow begins") == 1:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0.001)
+        return ToolResult(ToolOutcome.DONE, f"saw {word}")
 
 
 class Stubborn(Deed):
@@ -311,13 +332,17 @@ class Life:
         self.clock = _Clock(elapsed=lambda: self._born + self.loop.time(), monotonic=self.loop.time, jumps=jumps, offset_s=offset_s)
         # Each time it told of its state: what it was, and how many turns ran.
         self.states: list[tuple[GatewayState, int]] = []
+        self.commits = 0
         self.steps: list[str] = []  # Those of its stop, as they began.
         self._db = _connect(home.path)
         asked = itertools.count()  # The store answers in the order in which it is asked: no two answers fall into the same moment.
         lines = SimLines(
-            self._db, loop=self.loop, delay=lambda: 0.0005 + 1e-9 * next(asked), fails=lambda full: None, committed=lambda: None
+            self._db, loop=self.loop, delay=lambda: 0.0005 + 1e-9 * next(asked), fails=lambda full: None, committed=self._committed
         )
         self.store = SqliteStore(lines, now=self.clock.now)
+
+    def _committed(self) -> None:
+        self.commits += 1
 
     def begin(self) -> None:
         self.home.alive.add(self.name)
@@ -326,7 +351,7 @@ class Life:
     async def _begin(self) -> None:
         owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id=self._boot))
         edge = self.home.edge
-        tools: list[Tool] = [Deed(self.home.done, edge), Stubborn(self.home.done, edge)]
+        tools: list[Tool] = [tool(self.home.done, edge) for tool in (Deed, Look, Stubborn)]
         platforms: dict[str, Platform] = {NAME: Line(self.home.server, edge)} if self._chats else {}
         self.gateway = Gateway(
             store=self.store,
@@ -407,6 +432,10 @@ class Life:
     def post(self, session_id: str, text: str, *, client_id: str | None = None) -> str:
         """Words on a page; gives the session they went to."""
         return self.do(self.gateway.post(session_id, text, client_id=client_id)).session_id
+
+    def steer(self, session_id: str, text: str) -> str:
+        """Words on a page that are meant for the turn that runs."""
+        return self.do(self.gateway.post(session_id, text, client_id=None, mode="steer")).session_id
 
     def resume_all(self) -> None:
         """The operator's word."""

@@ -11,6 +11,7 @@ import pytest
 from holdfast.core.commands import COMMANDS
 from holdfast.core.errors import LaneFull, NothingToStop
 from holdfast.core.events import StopRequested
+from holdfast.core.history import User
 from holdfast.core.sessions import Session
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports.agents import AgentRequest
@@ -88,7 +89,7 @@ def test_a_command_is_kept_as_one_and_never_shown_to_the_agent(home: Home, talk:
     talk.say("/status")
     talk.say("again")
     assert home.texts == ["hello", "again"]
-    assert [message.text for message in home.heard[-1].messages] == ["hello", "re: hello", "again"]
+    assert [item.text for item in home.heard[-1].history] == ["hello", "re: hello", "again"]
     [command] = [message for message in talk.life.transcript(talk.session_id).messages if message.status == "command"]
     assert (command.role, command.text, command.turn_id) == ("user", "/status", None)
 
@@ -135,7 +136,7 @@ def test_new_begins_a_conversation_and_keeps_the_old_one(home: Home, talk: Talk)
     assert (talk.session.current, talk.life.session(first).current) == (True, False)
     assert (talk.session.was_auto_reset, talk.session.auto_reset_reason) == (False, None)
     talk.say("again")
-    assert [message.text for message in home.heard[-1].messages] == ["again"]
+    assert [item.text for item in home.heard[-1].history] == ["again"]
     assert talk.life.answers(first) == ["re: hello"]
 
 
@@ -163,7 +164,7 @@ def test_resume_goes_back_to_an_earlier_conversation(home: Home, talk: Talk, by:
     assert talk.say({"number": "/resume 1", "id": f"/resume {first}", "nothing": "/resume"}[by]).session_id == first
     assert talk.replies == ["Back in the conversation “hello”."]
     talk.say("again")
-    assert [message.text for message in home.heard[-1].messages if message.role == "user"] == ["hello", "again"]
+    assert [item.text for item in home.heard[-1].history if isinstance(item, User)] == ["hello", "again"]
 
 
 def test_resume_continues_work_that_was_cut_in_a_conversation_left_since(home: Home, talk: Talk) -> None:

@@ -211,7 +211,7 @@ class Provocations:
         return answer
 
     async def get_501(self, method: str, path: str) -> httpx.Response:
-        return await self.ask(method, path, json={"text": "hello", "mode": "steer"})
+        return await self.ask(method, path, json={"text": "hello", "mode": "interrupt"})
 
     async def _in(self, fault: Exception, method: str, path: str) -> httpx.Response:
         session_id = await self.world.new_session()

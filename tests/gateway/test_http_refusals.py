@@ -172,7 +172,6 @@ async def test_what_is_not_possible_yet_is_told_so(world: World) -> None:
     session_id = await world.new_session()
     for method, path, body in (
         ("POST", "/api/approvals/a_1", {}),
-        ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "steer"}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "interrupt"}),
         ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "reject"}),
     ):  # fmt: skip

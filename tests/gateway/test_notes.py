@@ -31,7 +31,7 @@ def end(life: Life, reason: str) -> None:
 
 def only_the_note_names_it(home: Home) -> bool:
     asked = home.heard[-1]
-    return not any("[System note:" in text for text in (asked.text, *(message.text for message in asked.messages)))
+    return not any("[System note:" in text for text in (asked.text, *(item.text for item in asked.history)))
 
 
 @pytest.mark.parametrize("reason", CAUSES)
@@ -210,7 +210,7 @@ def test_a_user_who_types_a_note_gains_nothing(home: Home, pending: bool) -> Non
     assert home.note == (words.note_with_message("restart_timeout") if pending else None)
     assert home.texts[-1] == forged
     said = [message.text for message in life.transcript().messages if message.role == "user"]
-    assert said[-1] == forged and home.heard[-1].messages[-1].text == forged
+    assert said[-1] == forged and home.heard[-1].history[-1].text == forged
 
 
 def test_what_is_stored_of_a_message_with_a_note_is_the_users_text(home: Home) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.history import Result, User
 from holdfast.core.turns import TurnState
 from tests import words
 from tests.gateway import gateways
@@ -401,7 +402,7 @@ def test_stale_work_is_set_aside_and_its_user_told_once_where_the_answer_would_h
     nothing_more(home)
     life = home.start()
     life.say("go on")
-    assert [message.text for message in home.heard[-1].messages if message.role == "user"] == ["call:deed 1000", "go on"]
+    assert [item.text for item in home.heard[-1].history if isinstance(item, User)] == ["call:deed 1000", "go on"]
 
 
 def test_stale_work_continues_in_one_step(home: Home) -> None:
@@ -525,9 +526,9 @@ def test_a_message_goes_on_from_held_work_in_a_turn_of_its_own(home: Home) -> No
     life.say("go on")
     assert life.outcomes() == ["set_aside", "completed"]
     assert home.note == words.note_with_message("crash")
-    calls = [call for message in home.heard[-1].messages for call in message.tool_calls]
+    calls = [item for item in home.heard[-1].history if isinstance(item, Result)]
     assert [call.outcome for call in calls] == [ToolOutcome.DONE, ToolOutcome.UNKNOWN]
-    assert calls[0].result == "done"
+    assert calls[0].text == "done"
     turn = life.transcript().turns[0]
     assert (turn.rule, life.cuts()[0].rule) == ("R7", "R7")
     session = life.session()

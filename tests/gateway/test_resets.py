@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.history import User
 from holdfast.core.plans.leave import Moved
 from holdfast.core.resets import Policy
 from tests import words
@@ -54,13 +55,13 @@ def test_a_conversation_that_rested_too_long_is_left_and_the_user_told_once(home
     fresh = life.say("again")
     assert (fresh.was_auto_reset, fresh.auto_reset_reason) == (True, "idle")
     assert fresh.session_id != before.session_id
-    assert [message.text for message in home.heard[-1].messages] == ["again"]
+    assert [item.text for item in home.heard[-1].history] == ["again"]
     assert life.say("and again").session_id == fresh.session_id
     assert home.told() == ["re: hello", words.BEGUN["idle"], "re: again", "re: and again"]
     life.say("/resume 1")
     back = life.say("as I said")
     assert back.session_id == before.session_id
-    assert [message.text for message in home.heard[-1].messages if message.role == "user"] == ["hello", "as I said"]
+    assert [item.text for item in home.heard[-1].history if isinstance(item, User)] == ["hello", "as I said"]
 
 
 def test_a_conversation_that_did_not_rest_long_enough_stays(home: Home) -> None:

@@ -5,6 +5,7 @@ import asyncio
 from holdfast.core import keys
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import HoldfastError
+from holdfast.core.history import User
 from holdfast.ports.agents import AgentRequest, TurnFace
 
 HINT = "Try: count 60 0.1 · run date · ask What is your name? · fail · hang"
@@ -49,13 +50,21 @@ class DemoAgent:
         except ValueError:
             await turn.say(f"`count N [DELAY_S]` counts to N, at most {MAX_COUNT}, with up to {MAX_DELAY_S:.0f} s between numbers.")
             return
-        done = _numbers_in(request.kept, last)
+        done = _numbers_in(request.kept, MAX_COUNT)
+        steered = list(request.causes[1:])
         if done:
             await turn.keep(len(request.kept))
-        for number in range(done + 1, last + 1):
-            await turn.say(str(number) if number == 1 else f" {number}")
-            if number < last:
+        while True:
+            last, more = _steered(last, steered)
+            if done >= last:
+                break
+            done += 1
+            await turn.say(str(done) if done == 1 else f" {done}")
+            if done < last:
                 await asyncio.sleep(delay_s)
+            steered += await turn.taken()
+        for text in more:
+            await turn.say(f"\n\nYou also said: {text}")
 
     async def _run(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
         if not rest:
@@ -87,6 +96,18 @@ def _count_arguments(rest: str) -> tuple[int, float]:
     if not (1 <= last <= MAX_COUNT and 0 <= delay_s <= MAX_DELAY_S):
         raise ValueError
     return last, delay_s
+
+
+def _steered(last: int, steered: list[User]) -> tuple[int, list[str]]:
+    """A number that is said while it counts is where it ends from then on; everything else is said back at the end."""
+    more = []
+    for cause in steered:
+        text = cause.text.strip()
+        if text.isdecimal() and 1 <= int(text) <= MAX_COUNT:
+            last = int(text)
+        else:
+            more.append(text)
+    return last, more
 
 
 def _numbers_in(kept: str, last: int) -> int:

@@ -15,7 +15,7 @@ from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks"})
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls"})
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -244,14 +244,24 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached: int = 0
 
 
+class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call as a model proposes it. `problem`: why it cannot be run, where its arguments do not read."""
+
+    name: str
+    arguments: dict[str, Any]
+    problem: str | None = None
+
+
 class ModelResponded(Event, frozen=True):
     """A step: one whole response of a model, as its provider sent it (`blocks`). It stands before everything its calls do. `cost`: in
-    millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people.
+    millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people; `calls`: what of them is
+    to be run, in order, so that a step can be continued by whoever reads the log.
     """
 
     kind = "model.responded"
     step: int
     text: str = ""
+    calls: tuple[ProposedCall, ...] = ()
     blocks: tuple[dict[str, Any], ...] = ()
     finish: str = "end"
     usage: Usage = Usage()

@@ -20,6 +20,8 @@ from holdfast.core.texts import Growing
 
 # A place in a turn: epoch and position. Events of version 0.1 stored no epoch and stand before all others.
 Key = tuple[int, int]
+# Behind every place.
+LAST: Key = (2**62, 0)
 
 
 def key(item: e.Logged) -> Key:

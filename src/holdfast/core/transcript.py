@@ -9,7 +9,7 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.messages import Message, Question, ToolCall, Turn, answer_id
 from holdfast.core.rows import Rows
 from holdfast.core.signs import Signs
-from holdfast.core.steps import Key, Step, Steps, key
+from holdfast.core.steps import LAST, Key, Step, Steps, key
 from holdfast.core.turns import MOVES, TABLE, Outcome, TurnState
 
 __all__ = ["Message", "Question", "ToolCall", "Transcript", "Turn", "answer_id"]
@@ -83,6 +83,9 @@ class Transcript:
     def steps(self) -> list[Step]:
         """The steps of the newest turn."""
         return self._newest.steps.steps if self._newest else []
+
+    def steps_of(self, turn_id: str) -> list[Step]:
+        return self._works[turn_id].steps.steps
 
     @property
     def request(self) -> Message | None:
@@ -282,8 +285,19 @@ class Transcript:
         )
 
     def _answer(self, work: _Work, item: e.Logged, event: e.QuestionAnswered) -> None:
-        self._questions.pop(event.question_id, None)
         work.steps.finish(work.at, item.attempt, event.call_id, ToolOutcome.DONE, event.content)
+        self._answered(work, item, event)
+
+    def _answer_held(self, item: e.Logged, event: e.QuestionAnswered) -> None:
+        """An answer that came while a process held the turn: the places in the turn are that process's, and nothing undoes the answer."""
+        question = self._questions.get(event.question_id)
+        if question is not None and (work := self._works.get(question.turn_id)):
+            work.steps.finish(LAST, work.turn.attempt, event.call_id, ToolOutcome.DONE, event.content)
+            work.signs.note(work.turn, event, work.at, item.at)
+            self._answered(work, item, event)
+
+    def _answered(self, work: _Work, item: e.Logged, event: e.QuestionAnswered) -> None:
+        self._questions.pop(event.question_id, None)
         said = self.queued.pop(event.message_id, None) if event.message_id else None
         message = Message(
             id=event.message_id or f"{event.question_id}.answer",
@@ -384,6 +398,7 @@ _FREE: dict[type[e.Event], Callable[[Transcript, e.Logged, Any], None]] = {
     e.CauseRecorded: Transcript._record_cause,
     e.CauseDropped: Transcript._drop,
     e.MessageWritten: Transcript._write,
+    e.QuestionAnswered: Transcript._answer_held,
     e.SessionResumed: Transcript._wish,
     e.StopRequested: Transcript._stop,
     e.TrialAwaited: Transcript._await_trial,

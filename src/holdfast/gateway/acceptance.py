@@ -31,6 +31,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     dedup_key: str | None
     anchor: str | None = None
     on_page: bool = False
+    mode: str = "queue"
 
 
 class Acceptance:
@@ -113,6 +114,7 @@ class Acceptance:
             anchor=said.anchor,
             answers=answers,
             on_page=said.on_page,
+            mode=said.mode,
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
 

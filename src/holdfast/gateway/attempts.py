@@ -6,23 +6,26 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import structlog
 
-from holdfast.core import blame, notes
+from holdfast.core import blame, history, notes
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Conflict, HoldfastError, Unavailable
+from holdfast.core.history import History
 from holdfast.core.plans import ending
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.sessions import Session
 from holdfast.core.texts import storable
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome
-from holdfast.gateway.face import Asked, Face
+from holdfast.gateway.face import Face
 from holdfast.gateway.host import Host
 from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.news import Halt, Halted, News
+from holdfast.gateway.questions import Questions
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent, AgentRequest
+from holdfast.ports.log import Log
 
 CANCEL_S = 3.0
 STOP_TOOLS_S = 1.0
@@ -35,6 +38,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """With what every attempt of this process is run."""
 
     agent: Agent
+    log: Log
     tools: Toolbox
     host: Host
     tally: Tally
@@ -48,16 +52,22 @@ def request_for(session: Session, transcript: Transcript, resumed: str | None) -
         generation=turn.generation,
         turn_id=turn.id,
         attempt=turn.attempt,
-        messages=[message for message in transcript.messages if message.turn_id is not None and message.role != "notice"],
-        text=transcript.request.text if transcript.request else "",
+        history=History(transcript),
+        causes=history.causes(transcript),
+        unfinished=history.unfinished(transcript),
         calls=transcript.calls,
-        kept=transcript.answer_text,
+        kept=_kept(transcript),
         note=notes.choose(
             resumed=resumed,
             pending=session.resume_reason if session.resume_pending and turn.attempt == 1 else None,
             unread_results=turn.attempt == 1 and len(transcript.turns) > 1 and transcript.turns[-2].unread_results,
         ),
     )
+
+
+def _kept(transcript: Transcript) -> str:
+    """What the newest turn has said in the step that no response ended."""
+    return transcript.steps[-1].text.read() if transcript.steps and transcript.steps[-1].response is None else ""
 
 
 class Attempt:
@@ -73,9 +83,11 @@ class Attempt:
         # It was interrupted before, whichever process resumed it, and however often it asked since.
         self._recovers = turn.reason is not None
         self.outcome: Outcome | None = None
-        self._over = False  # Its end, or its question, is on record.
+        self._over = False  # Its end is on record.
         self._request = request_for(session, transcript, resumed)
-        self._face = Face(written, self._request, anchor=self.anchor, tools=means.tools, host=means.host)
+        self._answered_before = transcript.answer_text
+        questions = Questions(means.log, session.session_id, after=session.seq, open=transcript.questions)
+        self._face = Face(written, self._request, news=news, questions=questions, anchor=self.anchor, tools=means.tools, host=means.host)
         written.unread_results = turn.unread_results
 
     @property
@@ -111,7 +123,7 @@ class Attempt:
     @property
     def _so_far(self) -> str:
         """The answer as it is shown. Until this attempt has said something, it is what the earlier ones had written."""
-        return self._log.text or self._request.kept
+        return self._log.text or self._answered_before
 
     def _interruption(self, reason: str, end: End) -> Interruption:
         lived_ms = int(1000 * (self._clock.monotonic() - self._began))
@@ -150,9 +162,6 @@ class Attempt:
         outcome, said = Outcome.COMPLETED, None
         try:
             await self._means.agent.run(self._request, self._face)
-        except Asked:
-            self._over = True
-            return
         except Exception as error:  # The agent's boundary: whatever it is, the turn ends and says so (P3).
             if self.news.halted is None and not isinstance(error, Conflict):
                 expected = isinstance(error, HoldfastError)
@@ -175,6 +184,8 @@ class Attempt:
                 await self._insist(lambda: self._end(Outcome.FAILED, "Nothing happened for too long, so the turn was ended."))
             case Halt.UNSTORABLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, halted.words))
+            case Halt.EXPIRED:
+                await self._insist(lambda: self._record_end(ending.expired(self._unfinished())))
             case Halt.STORE | Halt.SUSPENDED if not self._log.interrupted:  # No restart is to blame.
                 interrupted = self._interruption("suspended" if halted.why is Halt.SUSPENDED else halted.reason, End.HARMLESS)
                 await self._insist(lambda: self._log.record(interrupted))
@@ -201,17 +212,20 @@ class Attempt:
 
     async def _end(self, outcome: Outcome, error: str | None = None) -> None:
         """Answer, end, and what is owed to a chat: one transaction."""
-        unfinished = Unfinished(
+        events = ending.by_agent(self._unfinished(), outcome, error=error, recovers=self._recovers, said_now=bool(self._log.text))
+        await self._means.host.tasks.finish(self._record_end(events), name=f"end of {self.turn_id}")
+
+    def _unfinished(self) -> Unfinished:
+        return Unfinished(
             session_key=self.session.session_key,
             turn_id=self.turn_id,
             said=self._so_far,
             anchor=self.anchor,
             calls=list(self._face.calls.values()),
+            asking=self._face.questions.asking,
             unread_results=self._log.unread_results,
             resume_pending=self.session.resume_pending,
         )
-        events = ending.by_agent(unfinished, outcome, error=error, recovers=self._recovers, said_now=bool(self._log.text))
-        await self._means.host.tasks.finish(self._record_end(events), name=f"end of {self.turn_id}")
 
     async def _record_end(self, events: Sequence[e.Event]) -> None:
         """Also if its caller was cancelled: what is on record has happened."""

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 
 from holdfast.core import keys
 from holdfast.core.errors import BadInput, Deleted, NothingToStop
-from holdfast.core.events import Logged, QuestionAnswered, SessionChanged
+from holdfast.core.events import Logged, SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
@@ -136,15 +137,24 @@ class Gateway:
         return await self.store.change_session(session_id, change, at=self._clock.now())
 
     async def post(
-        self, session_id: str, text: str, *, client_id: str | None, attachments: Sequence[str] = (), sender: str = "owner"
+        self,
+        session_id: str,
+        text: str,
+        *,
+        client_id: str | None,
+        attachments: Sequence[str] = (),
+        sender: str = "owner",
+        mode: str = "queue",
     ) -> Accepted:
-        """On disk once this returns (P1). `attachments` are ids of uploads. Raises `AttachmentGone`."""
+        """On disk once this returns (P1). `attachments` are ids of uploads. `mode` "steer": for the turn that runs, if it still takes it.
+        Raises `AttachmentGone`.
+        """
         if text or not attachments:
             _check_text(text)
         session = await self.session(session_id)
         dedup_key = f"message|{session.session_key}|{client_id}" if client_id else None
         attached = tuple(each.part for each in await self.store.uploads(attachments)) if attachments else ()
-        said = Said(text=text, attached=attached, sender=sender, dedup_key=dedup_key, on_page=True)
+        said = Said(text=text, attached=attached, sender=sender, dedup_key=dedup_key, on_page=True, mode=mode)
         return await self._acceptance.take(session, said)
 
     async def reset(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
@@ -193,13 +203,9 @@ class Gateway:
         self.lanes.look(session_id)
         return stopped
 
-    async def answer(self, question_id: str, text: str) -> str:
+    async def answer(self, question_id: str, text: str, *, by: str = "owner") -> str:
         _check_text(text)
-        session_id = await self.store.answer(
-            question_id,
-            lambda question, call: QuestionAnswered(question_id=question, call_id=call, content=text),
-            at=self._clock.now(),
-        )
+        session_id = await self.store.answer(question_id, Answer(content=text, by=by), at=self._clock.now())
         self.lanes.look(session_id)
         await self._acceptance.tell_that_it_waits(session_id)
         return session_id

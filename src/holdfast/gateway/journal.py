@@ -4,7 +4,8 @@ Nothing is shown before it is here and durable (P7): readers read the log, never
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import msgspec
 import structlog
@@ -13,6 +14,7 @@ from holdfast.core.blame import Interruption
 from holdfast.core.errors import Bug, HoldfastError, Refused, StaleEpoch
 from holdfast.core.events import (
     Event,
+    ModelResponded,
     Reasoning,
     Text,
     ToolFinished,
@@ -24,7 +26,9 @@ from holdfast.core.events import (
     TurnResumed,
 )
 from holdfast.core.output import Course, Piece
+from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.start import StartedTurn
+from holdfast.core.plans.wait import Waiting
 from holdfast.core.texts import Growing, storable
 from holdfast.gateway.news import News
 from holdfast.gateway.tasks import Tasks, heard
@@ -47,7 +51,8 @@ log = structlog.get_logger()
 class TurnLog:
     """Where one attempt is written down. Keeps the turn's position; writes in order, one at a time."""
 
-    def __init__(self, journal: "Journal", started: StartedTurn, news: News) -> None:
+    def __init__(self, journal: "Journal", started: StartedTurn, news: News, *, step: int = 0, said: str = "") -> None:
+        """`step`: the first one that is not on record. `said`: the last text of those that are."""
         self.lease, self.turn_id = started.lease, started.turn_id
         self.attempt, self.position = started.attempt, started.position
         self.spoke = False  # This attempt has something of its own to show.
@@ -56,7 +61,7 @@ class TurnLog:
         self._lock = asyncio.Lock()
         self._pending: list[Event] = []
         self._pending_size = 0
-        self._text = Growing()
+        self.step, self._earlier, self._text = step, said, Growing()
         # What was said last and is not among the pending events yet, and where in the text it begins.
         self._said: list[str] = []
         self._said_from = 0
@@ -72,8 +77,13 @@ class TurnLog:
 
     @property
     def text(self) -> str:
-        """The answer, as far as this attempt has it."""
-        return self._text.read()
+        """The answer, as far as this attempt has it: the text of its step or, before that says something, the last one that was said."""
+        return self._text.read() or self._earlier
+
+    @property
+    def offset(self) -> int:
+        """How long the step's text is."""
+        return self._text.length
 
     @property
     def length(self) -> int:
@@ -101,7 +111,7 @@ class TurnLog:
         self.spoke, self.unread_results = True, False
         text = storable(text)
         for start in range(0, len(text), PIECE):
-            await self._add(Reasoning(text=text[start : start + PIECE]), min(PIECE, len(text) - start))
+            await self._add(Reasoning(text=text[start : start + PIECE], step=self.step), min(PIECE, len(text) - start))
 
     async def output(self, call_id: str, text: str) -> None:
         """Records as much of a tool's output as is kept of it. Output is a sign of life whether it is recorded or not (P3)."""
@@ -173,6 +183,64 @@ class TurnLog:
                 self._close()
             self.interrupted = self.interrupted or any(isinstance(event, Interruption) for event in events)
 
+    async def respond(self, responded: ModelResponded, *events: Event) -> None:
+        """Ends the step: its response, with what must be in the same transaction. The next one begins."""
+        await self._journal.tasks.finish(self._respond(responded, events), name=f"step of {self.turn_id}")
+
+    async def _respond(self, responded: ModelResponded, events: tuple[Event, ...]) -> None:
+        await self._record((responded, *events))
+        self._earlier = responded.text or self._earlier
+        self.step, self._text = self.step + 1, Growing()
+
+    async def wait(self) -> Waiting:
+        """Ends the attempt if questions of its turn are still open: nothing is written after that."""
+        return await self._journal.tasks.finish(self._wait(), name=f"wait of {self.turn_id}")
+
+    async def _wait(self) -> Waiting:
+        async with self._writing() as journal:
+            waiting, self.position = await journal.store.wait_turn(
+                self.lease, turn_id=self.turn_id, attempt=self.attempt, position=self.position, at=journal.clock.now()
+            )
+            if waiting.open:
+                self._close()
+            return waiting
+
+    async def take(self) -> tuple[Cause, ...]:
+        """Takes the waiting messages that are meant to steer the turn."""
+        return await self._journal.tasks.finish(self._take_causes(), name=f"causes of {self.turn_id}")
+
+    async def _take_causes(self) -> tuple[Cause, ...]:
+        async with self._writing() as journal:
+            taken, self.position = await journal.store.take_causes(
+                self.lease,
+                turn_id=self.turn_id,
+                attempt=self.attempt,
+                position=self.position,
+                step=self.step,
+                offset=self.offset,
+                at=journal.clock.now(),
+            )
+            if taken:
+                self._sign()
+            return taken
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator["Journal"]:
+        """For a write that the store decides: what is pending is written before it."""
+        async with self._lock:
+            if self._closed:
+                raise StaleEpoch(self.lease.session_id, self.lease.epoch)
+            pieces = self._take()
+            try:
+                if pieces:
+                    await self._append(list(pieces))
+                    pieces = []
+                yield self._journal
+            except HoldfastError as error:
+                self._give_back(pieces)
+                self.lose(error)
+                raise
+
     def _judged(self, event: Event | Interruption) -> Event | Interruption:
         """What an attempt has to show counts up to the moment in which its interruption is written (A17)."""
         if isinstance(event, Interruption) and self.spoke:
@@ -194,13 +262,15 @@ class TurnLog:
                 self.attempt = event.attempt
             elif isinstance(event, ToolFinished):
                 self.spoke = self.unread_results = True
+            elif isinstance(event, ModelResponded):
+                self.spoke, self.unread_results = True, False
             elif isinstance(event, ToolStarted):
                 self.unread_results = False
         self._sign()
 
     def _gather(self) -> None:
         if self._said:
-            self._pending.append(Text(offset=self._said_from, text="".join(self._said)))
+            self._pending.append(Text(offset=self._said_from, text="".join(self._said), step=self.step))
             self._said = []
 
     def _take(self) -> list[Event]:

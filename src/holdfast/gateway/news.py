@@ -23,6 +23,8 @@ class Halt(StrEnum):
     STORE = "store"
     SUSPENDED = "suspended"
     UNSTORABLE = "unstorable"
+    WAITING = "waiting"
+    EXPIRED = "expired"
 
 
 class Halted(msgspec.Struct, frozen=True):
@@ -34,10 +36,13 @@ class Halted(msgspec.Struct, frozen=True):
 
 
 class News:
-    """The queue of one attempt. `halted`: the first reason to end it, which counts."""
+    """What one attempt has to hear. `halted`: the first reason to end it, which counts. `queued`: something waits in the inbox that it may
+    take.
+    """
 
     def __init__(self) -> None:
         self.halted: Halted | None = None
+        self.queued = False
         self._ends = asyncio.Event()
 
     def halt(self, why: Halt, words: str | None = None, *, reason: str = "store_failed") -> None:
@@ -59,7 +64,8 @@ class News:
         await self._ends.wait()
 
     def tell(self, session: Session) -> None:
-        """What the session's row says of a stop or a suspension."""
+        """What the session's row says of a stop, a suspension or its inbox."""
+        self.queued = self.queued or session.queued > 0
         if session.stop_requested or session.suspended:
             self.halt(Halt.STOP if session.stop_requested else Halt.SUSPENDED)
 

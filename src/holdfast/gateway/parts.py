@@ -78,7 +78,7 @@ class Parts:
         )
         self.runner = Runner(
             store=store,
-            means=Means(agent=edges.agent, tools=edges.tools, host=host, tally=self.tally),
+            means=Means(agent=edges.agent, log=store, tools=edges.tools, host=host, tally=self.tally),
             journal=self.journal,
             newsroom=self.newsroom,
             admissions=self.admissions,
@@ -103,6 +103,8 @@ class Parts:
             recovery=self.recovery,
             admissions=self.admissions,
             neighbours=self.neighbours,
+            newsroom=self.newsroom,
+            stage=self.stage,
             idle_timeout_s=settings.turn_idle_timeout_s,
         )
 

@@ -48,7 +48,7 @@ class Runner:
         session_id = started.lease.session_id
         session, transcript = await self._read(session_id)
         news = News()
-        written = TurnLog(self._journal, started, news)
+        written = TurnLog(self._journal, started, news, step=_next_step(transcript), said=_said(transcript))
         attempt = Attempt(session=session, transcript=transcript, written=written, news=news, means=self._means, resumed=resumed)
         self._newsroom.follow(session, attempt.turn_id, news)
         self.attempts[session_id] = attempt
@@ -123,3 +123,14 @@ class Runner:
         while not holds():
             self._changed.clear()
             await self._changed.wait()
+
+
+def _next_step(transcript: Transcript) -> int:
+    """The first step of the newest turn that is not on record. Steps count over attempts."""
+    return 1 + max((step.number for step in transcript.steps if step.response is not None), default=-1)
+
+
+def _said(transcript: Transcript) -> str:
+    """The last text among its recorded steps."""
+    texts = [step.response.text for step in transcript.steps if step.response is not None and step.response.text]
+    return texts[-1] if texts else ""

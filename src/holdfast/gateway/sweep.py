@@ -5,20 +5,23 @@ import asyncio
 import structlog
 
 from holdfast.core.errors import Conflict, Unavailable
+from holdfast.core.lifecycle import Work
 from holdfast.core.resume import Decision
 from holdfast.core.turns import TurnState
 from holdfast.gateway.admission import Admissions
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lane, Lanes
 from holdfast.gateway.neighbours import Neighbours
-from holdfast.gateway.news import Halt
+from holdfast.gateway.news import Halt, Newsroom
 from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.runner import Runner
+from holdfast.gateway.stage import Stage
 from holdfast.gateway.tasks import heard
 from holdfast.ports.turns import Turns
 
 SWEEP_S = 1.0
 SWEEP_LIMIT = 1000
+NEWS_S = 0.5
 
 log = structlog.get_logger()
 
@@ -36,11 +39,14 @@ class Sweep:
         recovery: Recovery,
         admissions: Admissions,
         neighbours: Neighbours,
+        newsroom: Newsroom,
+        stage: Stage,
         idle_timeout_s: float,
     ) -> None:
         self._store, self._host, self._lanes, self._runner = store, host, lanes, runner
         self._recovery, self._admissions, self._neighbours = recovery, admissions, neighbours
-        self._idle_timeout_s = idle_timeout_s
+        self._newsroom, self._stage, self._idle_timeout_s = newsroom, stage, idle_timeout_s
+        self._looked_at = 0.0
         self._hinted = asyncio.Event()
 
     def hint(self) -> None:
@@ -72,10 +78,20 @@ class Sweep:
         for session_id in await self._store.waiting_lanes(limit=SWEEP_LIMIT):
             if session_id not in self._lanes:
                 self._lanes.look(session_id)
+        self._look_for_news()
         for attempt in list(self._runner.attempts.values()):
             attempt.beat_if_quiet()
             if attempt.idle_s > self._idle_timeout_s:
                 attempt.news.halt(Halt.IDLE)
+
+    def _look_for_news(self) -> None:
+        """What people say to turns that run here is stored by the process that serves: while this one does not, it looks for itself."""
+        now = self._host.clock.monotonic()
+        if self._stage.work is Work.ALL or now < self._looked_at + NEWS_S:
+            return
+        self._looked_at = now
+        for session_id in self._runner.attempts:
+            self._newsroom.hint(session_id)
 
     async def convict(self) -> None:
         """Suspends sessions that were on trial when their process died, before anything else is decided: their deaths are explained, and

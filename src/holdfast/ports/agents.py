@@ -1,49 +1,93 @@
 """The seam between a turn and the agent that answers it."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.core.transcript import Message, ToolCall
+from holdfast.core import content
+from holdfast.core.events import ProposedCall, Usage
+from holdfast.core.history import Call, Item, User
+from holdfast.core.transcript import ToolCall
 from holdfast.ports.tools import ToolResult
 
 
 class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is given. `calls` are this turn's calls of earlier attempts, `kept` the text they had written,
-    `note` ours to it.
+    """What an agent is given. `history` is everything that was said and done before this attempt, folded from the log, this turn
+    included; every call of an earlier turn has its result. `causes` are what this turn answers. `unfinished`: the calls of the last
+    recorded step that have no result yet; an agent that works in steps runs them first. `calls` are this turn's calls of earlier
+    attempts, `kept` the text they had written and no step has on record. `note` is ours to the agent, never inside the user's words.
     """
 
     session_key: str
     generation: int
     turn_id: str
     attempt: int
-    messages: list[Message]
-    text: str
+    history: Sequence[Item]
+    causes: tuple[User, ...]
+    unfinished: tuple[Call, ...]
     calls: list[ToolCall]
     kept: str
     note: str | None
 
+    @property
+    def text(self) -> str:
+        """The words this turn answers."""
+        return "\n\n".join(text for cause in self.causes if (text := content.text(cause.content)))
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    """One whole response of a model. `blocks` is what its provider sent, to be sent back unchanged; `text` and `calls` are what of it is
+    said to people and what is to be run. `cost`: in millionths of a US dollar, None where the price is not known.
+    """
+
+    text: str = ""
+    calls: tuple[ProposedCall, ...] = ()
+    blocks: tuple[dict[str, Any], ...] = ()
+    finish: str = "end"
+    usage: Usage = Usage()
+    cost: int | None = None
+    wire: str = ""
+    provider: str = ""
+    model: str = ""
+    response_id: str | None = None
+
 
 class TurnFace(Protocol):
-    """What an agent may do with its turn. Everything is recorded before it counts; every method may be cancelled."""
+    """What an agent may do with its turn. Everything is recorded before it counts; every method may be cancelled. A simple agent uses only
+    `say`, `call` and `ask`; one that works in steps says a step's text as it comes and ends the step with `responded`.
+    """
 
     async def say(self, text: str) -> None:
-        """More of the answer. Shown once it is durable."""
+        """More of the step's text. Shown once it is durable."""
 
     async def think(self, text: str) -> None:
         """More of the reasoning."""
 
     async def keep(self, chars: int) -> None:
-        """The first `chars` characters earlier attempts wrote stay part of the answer. Otherwise the answer starts over."""
+        """The first `chars` characters of what earlier attempts wrote (`kept`) stay. Otherwise the step's text starts over."""
 
-    async def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Runs a tool. Recorded before it starts, its result before this returns. A call of this id that has a result
-        gives that result and runs nothing (P5).
+    async def responded(self, response: Response) -> tuple[Call, ...]:
+        """Records a step, whole, and the questions that its calls ask, before any of its calls starts. Gives the calls under their own
+        ids. The response's text is the step's, whatever pieces of it were said.
         """
 
+    async def run(self, calls: Sequence[Call]) -> list[ToolResult]:
+        """Runs the calls of a step and gives their results, in the same order. Each is recorded before it starts and its result before
+        this returns; one that has a result gives that and runs nothing (P5). Pure ones run in parallel and go ahead; the others run one
+        by one, in order, and what stands behind a call that waits for a person waits with it. Where questions are still open when
+        nothing more can run, the attempt ends here and the turn waits; the next attempt gets the answers.
+        """
+
+    async def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """As `run`, for one call of an agent that does not work in steps."""
+
     async def ask(self, call_id: str, question: str) -> str:
-        """The user's answer. Where there is none yet the attempt ends here and the turn waits; the next attempt gets the
-        answer.
+        """The user's answer. Where there is none yet the attempt ends here and the turn waits, as with `run`."""
+
+    async def taken(self) -> tuple[User, ...]:
+        """Steering messages that came since the last call. Each is recorded as taken before it is given, and starts no turn of its own;
+        one that is not taken before the turn ends does. Call it between steps, where there is nothing half done.
         """
 
 
@@ -52,7 +96,7 @@ class Agent(Protocol):
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         """One attempt at one answer. Returning ends the turn as completed; raising ends it as failed. It is cancelled with a word of
-        why: `stop`, `gateway shutting down`, `gateway restarting` ...
+        why: `stop`, `waiting`, `gateway shutting down`, `gateway restarting` ...
         """
 
     async def aclose(self) -> None:

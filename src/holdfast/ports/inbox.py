@@ -1,11 +1,10 @@
 """What anyone may add at any time, without a lease: messages, commands, stops, answers."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from holdfast.core.content import Content
-from holdfast.core.events import QuestionAnswered
 from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside
 from holdfast.core.plans.stop import Stopped
@@ -82,9 +81,9 @@ class Inbox(Protocol):
         key changes nothing and returns the first answer.
         """
 
-    async def answer(self, question_id: str, answer: Callable[[str, str], QuestionAnswered], *, at: int) -> str:
-        """Records the answer to an open question, made by `answer(question_id, call_id)`; gives the session's id. Raises
-        `NotFound`, `QuestionClosed`.
+    async def answer(self, question_id: str, answer: Answer, *, at: int) -> str:
+        """Records the answer to an open question, also while its turn still runs; gives the session's id. The turn continues after the last
+        one it waits for. Repeating a dedup key changes nothing. Raises `NotFound`, `QuestionClosed`.
         """
 
     async def expire_questions(self, *, now: int) -> list[str]:

@@ -5,12 +5,18 @@ from typing import Any, Protocol
 
 import msgspec
 
+from holdfast.core import content
+from holdfast.core.content import Content
 from holdfast.core.effects import Effect, ToolOutcome
 
 
 class ToolResult(msgspec.Struct, frozen=True):
     outcome: ToolOutcome
-    text: str
+    content: Content
+
+    @property
+    def text(self) -> str:
+        return content.text(self.content)
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,9 @@ import msgspec
 
 from holdfast.core.blame import Interruption
 from holdfast.core.events import Event, TurnLeft
+from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.start import StartedTurn
+from holdfast.core.plans.wait import Waiting
 from holdfast.core.sessions import Lease, Session
 
 
@@ -45,8 +47,8 @@ class Turns(Protocol):
     ) -> int:
         """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
         `TurnResumed` among the events begins the next attempt. Once a stop is on record it is refused with `StaleEpoch`, and so is every
-        end of an interrupted turn but `cancelled`; a running turn that ends by itself then ends as cancelled. `TurnEnded`, `TurnLeft`
-        and `QuestionAsked` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has in this
+        end of an interrupted turn but `cancelled`; a running turn that ends by itself then ends as cancelled. `TurnEnded` and
+        `TurnLeft` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has in this
         transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
         wait in it, and their senders are told once.
         """
@@ -62,6 +64,19 @@ class Turns(Protocol):
     async def leave_turn(self, session_id: str, *, turn_id: str, left: TurnLeft, at: int) -> bool:
         """Records that a turn which no process holds, waiting or already left, stays so. False when it is no longer there. A question
         whose delivery was given up is owed to its chat again.
+        """
+
+    async def wait_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, at: int) -> tuple[Waiting, int]:
+        """Ends an attempt that can do nothing more until people answer: records `turn.waiting` with the questions of its turn that are
+        open in this transaction, which releases the lease. Writes nothing where none is open, one has expired, or a stop is on record.
+        Gives what it found, and the position. Refuses as `append_turn`.
+        """
+
+    async def take_causes(
+        self, lease: Lease, *, turn_id: str, attempt: int, position: int, step: int, offset: int, at: int
+    ) -> tuple[tuple[Cause, ...], int]:
+        """Takes the waiting messages that are meant to steer into a running turn: each is recorded as taken, and waits no more. Gives
+        them, oldest first, and the position. Refuses as `append_turn`.
         """
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:

@@ -9,12 +9,14 @@ from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Unavailable
 from holdfast.core.plans.accept import Accepted
-from holdfast.core.plans.causes import Recorded
+from holdfast.core.plans.answer import Answer
+from holdfast.core.plans.causes import Cause, Recorded
 from holdfast.core.plans.command import Action, Aside, Stop
 from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.stop import Stopped
+from holdfast.core.plans.wait import Waiting
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
@@ -29,7 +31,7 @@ from holdfast.ports.upkeep import Counts, Usage
 from holdfast.store import blobs, deletion, reads, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
-from holdfast.store.work import inbox, sessions, streams, turns
+from holdfast.store.work import inbox, questions, sessions, streams, turns
 
 T = TypeVar("T")
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
@@ -203,8 +205,8 @@ class TxStore:
     ) -> Stopped:
         return await self._lines.write(inbox.request_stop, session_id, by, turn_id, saw, dedup_key, at, when_full=True)
 
-    async def answer(self, question_id: str, answer: Callable[[str, str], e.QuestionAnswered], *, at: int) -> str:
-        return await self._lines.write(inbox.answer, question_id, answer, at)
+    async def answer(self, question_id: str, answer: Answer, *, at: int) -> str:
+        return await self._lines.write(questions.answer_question, question_id, answer, at)
 
     async def expire_questions(self, *, now: int) -> list[str]:
         expired = page = await self._lines.write(inbox.expire_questions, now, when_full=True)
@@ -229,6 +231,14 @@ class TxStore:
             if isinstance(event, ENDINGS):
                 ends = True
         return await self._lines.write(turns.append_turn, lease, turn_id, attempt, position, tuple(events), at, when_full=ends)
+
+    async def wait_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, at: int) -> tuple[Waiting, int]:
+        return await self._lines.write(questions.wait_turn, lease, turn_id, attempt, position, at)
+
+    async def take_causes(
+        self, lease: Lease, *, turn_id: str, attempt: int, position: int, step: int, offset: int, at: int
+    ) -> tuple[tuple[Cause, ...], int]:
+        return await self._lines.write(questions.take_causes, lease, turn_id, attempt, position, step, offset, at)
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
         return await self._lines.write(streams.append_streams, tuple(items), at)

@@ -47,9 +47,9 @@ class Messages:
 
     async def post(self, request: Request) -> ASGIApp:
         message: NewMessage = request.body
-        if message.mode != "queue":
+        if message.mode not in ("queue", "steer"):
             raise NotYet(f"The mode {message.mode!r}")
         accepted = await self._gateway.post(
-            request.params["id"], message.text, client_id=message.client_id, attachments=message.attachments
+            request.params["id"], message.text, client_id=message.client_id, attachments=message.attachments, mode=message.mode
         )
         return json_response(200 if accepted.duplicate else 202, AcceptedMessage(accepted.message_id, accepted.session_id))

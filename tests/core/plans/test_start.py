@@ -105,7 +105,7 @@ def test_a_cause_that_will_start_no_turn_is_dropped_where_it_is_recorded(current
 def test_a_cause_is_read_from_its_record_whatever_kind_it_is() -> None:
     """P1: a damaged message still starts its turn; somebody waits for it."""
     said = e.MessageAccepted(message_id="w1", content="hi", sender="ann", anchor="a1", mode="steer")
-    assert causes.read("w1", said) == Cause(cause_id="w1", content="hi", sender="ann", anchor="a1")
+    assert causes.read("w1", said) == Cause(cause_id="w1", content="hi", sender="ann", anchor="a1", steers=True)
     ended = e.CauseRecorded(cause_id="w2", what="process", content="It ended.", sender="ann", anchor="a2", generation=5)
     expected = Cause(cause_id="w2", content="It ended.", what="process", sender="ann", anchor="a2", generation=5)
     assert causes.read("w2", ended) == expected

@@ -5,6 +5,7 @@ import msgspec
 from holdfast.core.errors import LaneFull
 from holdfast.core.events import MessageAccepted, QuestionAnswered
 from holdfast.core.plans import Plan, Write, ending
+from holdfast.core.plans.causes import STEER
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.leave import DELETED, SUSPENDED, Fresh, beginning
 from holdfast.core.plans.owe import Asked, Question, asked, question_again
@@ -13,7 +14,7 @@ from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
 
 MAX_WAITING = 100
-STEER, TEXT_QUESTION = "steer", "question"
+TEXT_QUESTION = "question"
 
 
 class Accepted(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from holdfast.core.events import CauseDropped, CauseRecorded, Event, MessageAcce
 from holdfast.core.plans import Plan, to_session
 from holdfast.core.sessions import Session
 
-MESSAGE = "message"
+MESSAGE, STEER = "message", "steer"
 UNREADABLE = "(this message was damaged on disk and cannot be read)"
 SUSPENDED_FIRST = "the conversation was suspended first"
 LEFT_FIRST = "the conversation was left first"
@@ -18,7 +18,9 @@ OUTDATED = "another turn has started since"
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """One of them, as it was recorded. `generation`: the turn it belongs to, where it belongs to one."""
+    """One of them, as it was recorded. `generation`: the turn it belongs to, where it belongs to one. `steers`: a turn that runs may take
+    it.
+    """
 
     cause_id: str
     content: Content
@@ -26,6 +28,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     sender: str | None = None
     anchor: str | None = None
     generation: int | None = None
+    steers: bool = False
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -41,7 +44,13 @@ def read(cause_id: str, recorded: Event) -> Cause:
     """The cause that waits under this id, from its record. One that was damaged still starts its turn: somebody waits for it."""
     match recorded:
         case MessageAccepted():
-            return Cause(cause_id=cause_id, content=recorded.content, sender=recorded.sender, anchor=recorded.anchor)
+            return Cause(
+                cause_id=cause_id,
+                content=recorded.content,
+                sender=recorded.sender,
+                anchor=recorded.anchor,
+                steers=recorded.mode == STEER,
+            )
         case CauseRecorded():
             return Cause(
                 cause_id=cause_id,

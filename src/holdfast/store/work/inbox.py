@@ -1,11 +1,8 @@
 """Writes that need no lease: what people say, and other causes; stops, commands and answers; what is owed to chats."""
 
-from collections.abc import Callable
-
 from holdfast.core import events as e
 from holdfast.core.content import Content, digest
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.errors import NotFound, QuestionClosed
 from holdfast.core.plans import Plan, accept, causes, command, ending, owe, resume, stop, to_turn
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Recorded
@@ -94,19 +91,6 @@ def request_stop(tx: Tx, session_id: str, by: str, turn_id: str | None, saw: str
         return stop.again(repeated, session)
     found = snapshots.stopping(tx, session)
     return run(tx, stop.plan(found, by=by, turn_id=turn_id, saw=saw, dedup_key=dedup_key, at=at), at)
-
-
-def answer(tx: Tx, question_id: str, make: Callable[[str, str], e.QuestionAnswered], at: int) -> str:
-    rows = tx.query("SELECT session, call_id, state, expires_at FROM question WHERE question_id = ?", question_id)
-    if not rows:
-        raise NotFound("question", question_id)
-    session, call_id, state, expires_at = rows[0]
-    if state != "open" or expires_at <= at:
-        raise QuestionClosed(question_id, "expired" if state == "open" else state)
-    if tx.session(reads.name(tx, session)).suspended:
-        raise QuestionClosed(question_id, "suspended")
-    tx.append(tx.head(session), make(question_id, call_id), at, in_turn=True)
-    return reads.name(tx, session)
 
 
 def expire_questions(tx: Tx, now: int) -> list[str]:

@@ -8,7 +8,8 @@ from holdfast.core.plans import causes, resume, start, stop
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.leave import Fresh, Underway
-from holdfast.core.plans.owe import Asked, Question, asked
+from holdfast.core.plans.owe import Asked, Question
+from holdfast.core.plans.owe import asked as how_far
 from holdfast.core.plans.resume import Request
 from holdfast.core.plans.start import Lane
 from holdfast.core.replies import asked_delivery
@@ -71,14 +72,22 @@ def unfinished(tx: Tx, head: Head, session_key: str) -> Unfinished:
 
 def _asking(tx: Tx, session: int) -> tuple[str, ...]:
     """The calls that wait for an answer."""
-    rows = tx.query("SELECT call_id FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id", session)
-    return tuple(call_id for (call_id,) in rows)
+    return tuple(question.call_id for question in asked(tx, session))
 
 
 def _anchor(tx: Tx, head: Head) -> str | None:
     """What a reply of the open turn hangs on."""
     recorded = tx.event_at(head.session, head.asked_seq)
     return recorded.anchor if isinstance(recorded, e.MessageAccepted | e.CauseRecorded) else None
+
+
+def asked(tx: Tx, session: int) -> tuple[Question, ...]:
+    """The open questions of a session, oldest first, without how far each has come on its way."""
+    rows = tx.query(
+        "SELECT question_id, call_id, expires_at FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id",
+        session,
+    )
+    return tuple(Question(question_id=question_id, call_id=call_id, expires_at=expires_at) for question_id, call_id, expires_at in rows)
 
 
 def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
@@ -102,7 +111,7 @@ def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: 
         f"{first}/",
     )
     deliveries = tuple(DeliveryState(state) for state, _ in rows)
-    told = tx.event_at(session, rows[0][1]) if asked(deliveries) is Asked.LOST else None
+    told = tx.event_at(session, rows[0][1]) if how_far(deliveries) is Asked.LOST else None
     return Question(
         question_id=question_id,
         call_id=call_id,

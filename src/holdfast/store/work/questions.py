@@ -1,0 +1,58 @@
+"""Writes about the questions of a turn, and what steers it: waiting for answers, giving them, and taking messages into a turn that runs."""
+
+from holdfast.core.content import digest
+from holdfast.core.errors import NotFound, StaleEpoch
+from holdfast.core.plans import answer, take, wait
+from holdfast.core.plans.answer import Answer
+from holdfast.core.plans.causes import Cause
+from holdfast.core.plans.wait import Waiting
+from holdfast.core.sessions import Lease
+from holdfast.core.turns import TurnState
+from holdfast.store.heads import Head
+from holdfast.store.log import number
+from holdfast.store.tx import Tx
+from holdfast.store.work import run, snapshots
+from holdfast.store.work.repeats import known
+from holdfast.store.work.streams import check_position
+
+
+def wait_turn(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, at: int) -> tuple[Waiting, int]:
+    head = _held(tx, lease, turn_id, attempt, position)
+    plan = wait.plan(lease.session_id, snapshots.asked(tx, head.session), stop_requested=bool(head.stop), at=at)
+    return run(tx, plan, at, {lease.session_id: head}), head.position
+
+
+def take_causes(
+    tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, step: int, offset: int, at: int
+) -> tuple[tuple[Cause, ...], int]:
+    head = _held(tx, lease, turn_id, attempt, position)
+    plan = take.plan(lease.session_id, snapshots.waiting(tx, head.session), step=step, offset=offset)
+    return run(tx, plan, at, {lease.session_id: head}), head.position
+
+
+def answer_question(tx: Tx, question_id: str, given: Answer, at: int) -> str:
+    repeated = known(tx, given.dedup_key, digest(given.content))
+    if repeated is not None:
+        return repeated.session_id
+    rows = tx.query(
+        "SELECT s.session_id, q.call_id, q.state, q.expires_at,"
+        " (SELECT count(*) FROM question o WHERE o.session = q.session AND o.state = 'open' AND o.question_id <> q.question_id)"
+        " FROM question q JOIN session s ON s.id = q.session WHERE q.question_id = ?",
+        question_id,
+    )
+    if not rows:
+        raise NotFound("question", question_id)
+    session_id, call_id, state, expires_at, others = rows[0]
+    found = answer.Snapshot(
+        session=tx.session(session_id), question_id=question_id, call_id=call_id, state=state, expires_at=expires_at, others=others
+    )
+    return run(tx, answer.plan(found, given, at=at), at)
+
+
+def _held(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int) -> Head:
+    """The head of a turn that runs under this lease, at this position."""
+    head = tx.head(number(tx, lease.session_id))
+    if (head.epoch, head.owner, head.turn, head.state) != (lease.epoch, lease.owner, turn_id, TurnState.RUNNING):
+        raise StaleEpoch(lease.session_id, lease.epoch)
+    check_position(head, turn_id, attempt, position)
+    return head

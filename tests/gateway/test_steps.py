@@ -1,0 +1,272 @@
+"""An agent that works in steps: what is on record when, what runs in parallel, what waits, and that no death makes it repeat anything."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core.history import Result, Step, User
+from tests.fakes.agents_steps import whole_answer
+from tests.gateway import gateways
+from tests.gateway.gateways import Home, Life
+
+COMMITS = 400
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with gateways.home(tmp_path) as made:
+        yield made
+
+
+def kinds(life: Life, name: str) -> list[str]:
+    """The records of a conversation that say what its turns did, in order."""
+    shown = ("model.responded", "tool.started", "tool.finished", "question.asked", "question.answered", "turn.waiting", "cause.taken")
+    return [item.kind for item in life.events(name) if item.kind in shown]
+
+
+def results(life: Life, name: str) -> dict[str, tuple[str | None, str]]:
+    return {call.call_id: (call.outcome, call.result or "") for message in life.transcript(name).messages for call in message.tool_calls}
+
+
+def test_a_step_is_on_record_before_any_of_its_calls_starts(home: Home) -> None:
+    """P5"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: look > look a > deed 0 | done")
+    life.rest(page)
+    found = kinds(life, page)
+    assert found[0] == "model.responded" and found[-1] == "model.responded"
+    assert sorted(found[1:-1]) == ["tool.finished", "tool.finished", "tool.started", "tool.started"]
+    responded = [item.event for item in life.events(page) if item.kind == "model.responded"]
+    assert [step.step for step in responded if isinstance(step, e.ModelResponded)] == [0, 1]
+    assert life.answers(page) == ["done [done saw a] [done done]"]
+
+
+def test_pure_calls_run_at_the_same_time_and_ahead_of_the_others_which_keep_their_order(home: Home) -> None:
+    """P5"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > deed 5 > look a > deed 1 > look b | done")
+    life.until(lambda: {"look a begins", "look b begins"} <= set(home.edge.seen))
+    turn = life.turn(page).id
+    assert home.done == []
+    life.rest(page)
+    assert home.done == [f"{turn}.0.1", f"{turn}.0.3"]
+    assert life.answers(page) == ["done [done done] [done saw a] [done done] [done saw b]"]
+
+
+def test_what_stands_behind_a_question_waits_with_it_and_what_may_run_ends_first(home: Home) -> None:
+    """A27, R5: asking ends the attempt once the other calls are done, and the turn has neither a task nor a lease then."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > deed 3 > ask colour > deed 0 > look a | done")
+    life.until(lambda: life.session(page).state == "waiting")
+    turn = life.turn(page).id
+    assert home.done == [f"{turn}.0.1"] and home.edge.count("look a begins") == 1
+    assert (life.session(page).owner, life.gateway.runner.running) == (None, 0)
+    assert home.edge.count("interrupted: waiting") == 1
+    found = kinds(life, page)
+    assert found[:3] == ["model.responded", "tool.started", "question.asked"] and found[-1] == "turn.waiting"
+    life.post(page, "blue")
+    life.rest(page)
+    assert home.done == [f"{turn}.0.1", f"{turn}.0.3"] and life.turn(page).attempt == 2
+    assert life.answers(page) == ["done [done done] [done blue] [done done] [done saw a]"]
+
+
+def test_a_turn_with_two_questions_continues_after_the_last_answer(home: Home) -> None:
+    """A27, P5: a plain message answers the oldest one first."""
+    life = home.start()
+    life.write("steps: go > ask colour > deed 0 > ask size | done")
+    life.until(lambda: home.told() == ["colour", "size"])
+    life.until(lambda: life.session().state == "waiting")
+    life.write("blue")
+    life.pass_s(5)
+    assert life.session().state == "waiting" and home.done == [] and len(life.transcript().questions) == 1
+    life.say("large")
+    assert home.replies() == ["done [done blue] [done done] [done large]"]
+    assert life.turn().attempt == 2 and len(home.done) == 1
+
+
+def test_an_answer_that_comes_while_the_other_calls_still_run_ends_no_attempt(home: Home) -> None:
+    """A27, P2: nothing is open any more, so the turn never waits."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > deed 5 > ask colour > deed 0 | done")
+    life.until(lambda: life.transcript(page).questions)
+    life.post(page, "blue")
+    life.rest(page)
+    assert life.answers(page) == ["done [done done] [done blue] [done done]"]
+    assert life.turn(page).attempt == 1 and "turn.waiting" not in kinds(life, page)
+
+
+def test_the_first_question_that_expires_ends_the_turn_and_closes_the_others(home: Home) -> None:
+    """R5: nothing of it is unfinished work."""
+    life = home.start()
+    life.write("steps: go > ask colour > ask size | done")
+    life.until(lambda: life.session().state == "waiting")
+    life.stop()
+    home.later(25 * 3600)
+    life = home.start()
+    life.until(lambda: life.outcomes() == ["failed"])
+    assert life.transcript().questions == []
+    life.say("hello")
+    assert life.outcomes() == ["failed", "completed"] and home.note is None
+
+
+def test_a_stop_while_a_question_is_open_and_another_call_runs_ends_the_turn(home: Home) -> None:
+    """A21"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > ask colour > look slow | done")
+    life.until(lambda: home.edge.count("look slow begins"))
+    life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+    life.rest(page)
+    assert life.outcomes(page) == ["cancelled"] and life.transcript(page).questions == []
+
+
+def test_an_agent_sees_what_was_said_and_done_with_one_result_for_each_call(home: Home) -> None:
+    """P5: also for calls that a stop kept from running."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > look slow > deed 0 > deed 0 | done")
+    life.until(lambda: home.edge.count("look slow begins") and home.done)
+    life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+    life.rest(page)
+    life.post(page, "steps: again")
+    life.rest(page)
+    history = list(home.heard[-1].history)
+    assert [type(item) for item in history] == [User, Step, Result, Result, Result, User]
+    step = history[1]
+    assert isinstance(step, Step)
+    assert [item.call_id for item in history[2:5] if isinstance(item, Result)] == [call.call_id for call in step.calls]
+
+
+# steering
+
+
+def test_a_steering_message_is_taken_between_two_steps_and_starts_no_turn_of_its_own(home: Home) -> None:
+    """P6: recorded before the agent sees it."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > deed 3 | more > deed 0 | done")
+    life.until(lambda: life.session(page).state == "running")
+    life.steer(page, "faster")
+    life.rest(page)
+    assert life.answers(page) == ["done [done done] [done done] <faster>"]
+    assert life.outcomes(page) == ["completed"] and kinds(life, page).count("cause.taken") == 1
+
+
+def test_a_steering_message_that_comes_too_late_is_the_next_turn(home: Home) -> None:
+    """P1"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > deed 3")
+    life.until(lambda: life.session(page).state == "running")
+    life.steer(page, "late")
+    life.rest(page)
+    assert life.outcomes(page) == ["completed", "completed"] and life.answers(page)[-1] == "re: late"
+
+
+def test_a_steering_message_that_was_not_taken_goes_to_the_resumed_attempt(home: Home) -> None:
+    """P1, P6"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > look slow | done")
+    life.until(lambda: home.edge.count("look slow begins"))
+    life.steer(page, "faster")
+    life.die()
+    life = home.start()
+    life.rest(page)
+    assert life.answers(page) == ["done [done saw slow] <faster>"] and life.outcomes(page) == ["completed"]
+
+
+def test_a_steering_message_without_a_running_turn_is_a_message(home: Home) -> None:
+    """P1"""
+    life = home.start()
+    page = life.open_page()
+    life.steer(page, "hello")
+    life.rest(page)
+    assert life.answers(page) == ["re: hello"]
+
+
+def test_steering_through_the_successor_reaches_a_turn_in_the_retiring_process(home: Home) -> None:
+    """C24: within a second or so."""
+    old = home.start()
+    page = old.open_page()
+    old.post(page, "steps: go > deed 9 | done")
+    old.until(lambda: old.session(page).state == "running")
+    old.gateway.hand_over.begin()
+    old.do(old.gateway.hand_over.give_way())
+    new = home.start(beside=old)
+    retiring = old.loop.create_task(old.gateway.hand_over.retire())
+    new.steer(page, "faster")
+    new.until(retiring.done)
+    new.rest(page)
+    assert new.answers(page) == ["done [done done] <faster>"] and new.turn(page).attempt == 1
+
+
+# deaths
+
+SCRIPT = "look > look a > deed 0.001 > look b | act > ask colour > deed 0.001 > ask size > look c | done"
+
+
+def test_a_death_at_any_write_repeats_nothing_asks_nothing_twice_and_loses_no_answer(tmp_path: Path) -> None:
+    """P5, R5, A27: with parallel calls, two questions and a steering message."""
+    for commits in range(1, COMMITS):
+        folder = tmp_path / str(commits)
+        folder.mkdir()
+        with gateways.home(folder) as home:
+            if not _tell(home, commits):
+                assert commits > 20
+                return
+    raise AssertionError("the story never came to its end")
+
+
+def _tell(home: Home, commits: int) -> bool:
+    """Whether the process died, after so many commits since the message was accepted."""
+    story = Story(home, commits)
+    story.until(lambda: len(story.life.transcript(story.page).questions) == 2)
+    if not any(item.event.mode == "steer" for item in story.life.events(story.page) if isinstance(item.event, e.MessageAccepted)):
+        story.life.steer(story.page, "faster")
+    story.until(lambda: story.life.session(story.page).state == "waiting")
+    for answer in ("blue", "large"):
+        story.life.post(story.page, answer)
+    story.until(lambda: story.life.outcomes(story.page)[0] is not None)
+    story.life.rest(story.page)
+    _check(home, story.life, story.page)
+    story.life.stop()
+    return story.died
+
+
+class Story:
+    """One conversation, over the death of its process after so many commits."""
+
+    def __init__(self, home: Home, commits: int) -> None:
+        self._home, self._commits, self.died = home, commits, False
+        self.life = home.start()
+        self.page = self.life.open_page()
+        self.life.commits = 0
+        self.life.post(self.page, f"steps: {SCRIPT}")
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            self.life.pass_s(0.0003)
+            if not self.died and self.life.commits >= self._commits:
+                self.life.die()
+                self.life, self.died = self._home.start(), True
+
+
+def _check(home: Home, life: Life, page: str) -> None:
+    turn = life.turn(page)
+    assert turn.outcome == "completed"
+    found, events = results(life, page), life.events(page)
+    asked = [item.event.call_id for item in events if isinstance(item.event, e.QuestionAsked)]
+    assert sorted(asked) == [f"{turn.id}.1.1", f"{turn.id}.1.3"], "a question was asked twice"
+    unsafe = [call_id for call_id in home.done if call_id.startswith(turn.id)]
+    assert len(unsafe) == len(set(unsafe)), f"an unsafe call ran twice: {unsafe}"
+    steps = [item.event.step for item in events if isinstance(item.event, e.ModelResponded)]
+    assert steps == sorted(set(steps)), f"a step was recorded twice: {steps}"
+    taken = [message.text for message in life.transcript(page).messages if message.text == "faster"]
+    assert life.answers(page)[0] == whole_answer(turn.id, SCRIPT, found, taken if len(life.outcomes(page)) == 1 else [])  # type: ignore[arg-type]
