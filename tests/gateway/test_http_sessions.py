@@ -129,6 +129,24 @@ async def test_a_question_is_shown_and_answered_and_a_second_answer_is_too_late(
     assert code(late) == (409, "question_answered")
 
 
+async def test_an_answer_that_is_sent_again_under_its_name_is_the_same_answer(world: World) -> None:
+    """P1: a client that got no response repeats its answer; it is recorded once, and not told that it is late."""
+    session_id = await world.new_session()
+    await world.post(session_id, "ask Which one?")
+    question_id = (await world.until_state(session_id, "waiting"))["questions"][0]["question_id"]
+    path, mine = f"/api/questions/{question_id}", {"text": "that one", "client_id": "a1"}
+    first = await world.client.post(path, json=mine)
+    at_once = await world.client.post(path, json=mine)
+    view = await world.until_state(session_id, "idle")
+    later = await world.client.post(path, json=mine)
+    for response in (first, at_once, later):
+        assert (response.status_code, response.json()) == (202, {"question_id": question_id, "session_id": session_id})
+    assert view["messages"][-1]["text"] == "told: that one"
+    assert [message["text"] for message in view["messages"] if message["role"] == "user"] == ["ask Which one?", "that one"]
+    assert code(await world.client.post(path, json={**mine, "text": "no, this"})) == (409, "client_id_reused")
+    assert code(await world.client.post(path, json={**mine, "client_id": "a2"})) == (409, "question_answered")
+
+
 async def test_the_next_message_answers_the_open_question(world: World) -> None:
     session_id = await world.new_session()
     await world.post(session_id, "ask Which one?")

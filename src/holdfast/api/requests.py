@@ -110,9 +110,10 @@ class EventsQuery(Query, frozen=True):
 
 
 class Answer(Body, frozen=True):
-    """To a question."""
+    """To a question. The same `client_id` with the same text again is the same answer."""
 
     text: str
+    client_id: ClientId | None = None
 
 
 # the gateway

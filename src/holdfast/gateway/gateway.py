@@ -203,9 +203,10 @@ class Gateway:
         self.lanes.look(session_id)
         return stopped
 
-    async def answer(self, question_id: str, text: str, *, by: str = "owner") -> str:
+    async def answer(self, question_id: str, text: str, *, by: str = "owner", client_id: str | None = None) -> str:
         _check_text(text)
-        session_id = await self.store.answer(question_id, Answer(content=text, by=by), at=self._clock.now())
+        dedup_key = f"answer|{question_id}|{client_id}" if client_id else None
+        session_id = await self.store.answer(question_id, Answer(content=text, by=by, dedup_key=dedup_key), at=self._clock.now())
         self.lanes.look(session_id)
         await self._acceptance.tell_that_it_waits(session_id)
         return session_id

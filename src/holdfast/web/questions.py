@@ -6,7 +6,7 @@ from starlette.types import ASGIApp
 
 from holdfast.api.requests import Answer
 from holdfast.api.results import AcceptedAnswer
-from holdfast.core.errors import NotFound, QuestionClosed
+from holdfast.core.errors import DuplicateOtherContent, NotFound, QuestionClosed
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request
 from holdfast.web.errors import NotYet
@@ -25,7 +25,7 @@ class Questions:
             summary="Answer a question",
             body=Answer,
             responses={202: AcceptedAnswer},
-            refusals=(NotFound, QuestionClosed),
+            refusals=(NotFound, QuestionClosed, DuplicateOtherContent),
         )
         yield Endpoint(
             method="POST",
@@ -40,7 +40,7 @@ class Questions:
     async def answer(self, request: Request) -> ASGIApp:
         given: Answer = request.body
         question_id = request.params["id"]
-        session_id = await self._gateway.answer(question_id, given.text)
+        session_id = await self._gateway.answer(question_id, given.text, client_id=given.client_id)
         return json_response(202, AcceptedAnswer(question_id, session_id))
 
     async def approve(self, request: Request) -> ASGIApp:
