@@ -12,7 +12,7 @@ from bench.soaking.notebook import Notebook, Sent
 from holdfast.core import events as e
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.turns import Outcome
-from holdfast.store.catalog import DERIVED
+from holdfast.store.projection import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import rebuild

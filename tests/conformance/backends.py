@@ -19,7 +19,7 @@ import apsw
 
 from holdfast.ports.log import Cursor
 from holdfast.ports.store import Store
-from holdfast.store.catalog import DERIVED
+from holdfast.store.projection import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch, migrate, reader, set_up
 from holdfast.store.sqlite.reserve import Reserve
 from holdfast.store.sqlite.store import DATABASE, SqliteStore, open_store

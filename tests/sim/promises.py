@@ -13,7 +13,7 @@ from holdfast.core.delivery import MAX_TRIES, REPEAT_LABEL, DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
-from holdfast.store.catalog import DERIVED
+from holdfast.store.projection import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import rebuild
 from tests.fakes.agents_sim import whole_answer

@@ -66,15 +66,6 @@ def hold(tx: Tx, session: int, event: Event) -> None:
             )  # fmt: skip
 
 
-def use(tx: Tx, session: int, event: Event) -> None:
-    for part in attached(event):
-        tx.write("INSERT INTO blob_use VALUES (?, ?) ON CONFLICT DO NOTHING", part.blob, session)
-
-
-def unuse(tx: Tx, session: int) -> None:
-    tx.write("DELETE FROM blob_use WHERE session = ?", session)
-
-
 def _require(tx: Tx, digest: str) -> None:
     if not tx.write("SELECT 1 FROM blob WHERE digest = ?", digest):
         raise BlobMissing(digest)

@@ -6,8 +6,11 @@ from typing import Any
 import msgspec
 
 from holdfast.core.errors import BadInput, Bug, NotFound
-from holdfast.core.events import KINDS, LARGE_BYTES, Damaged, Logged, Page, checksum, encode
+from holdfast.core.events import KINDS, LARGE_BYTES, Damaged, Event, Logged, Page, TurnResumed, TurnStarted, TurnTaken, checksum, encode
 from holdfast.ports.log import Make
+from holdfast.store import blobs
+from holdfast.store.heads import Head
+from holdfast.store.projection import project
 from holdfast.store.tx import Tx
 
 INSERT = (
@@ -53,6 +56,25 @@ def insert(tx: Tx, session: int, seq: int, place: tuple[str | None, int, int, in
     # The head says that the place is free. Only a row whose own session or sequence was changed on disk can stand there.
     if not _clear_stray(tx, session, seq, at) or not tx.insert(row):
         raise Bug(f"The place {seq} of session {session} is taken in the log.")
+
+
+# The place of an event outside any turn: no turn, epoch, attempt or position.
+OUTSIDE = (None, 0, 0, 0)
+
+
+def append(tx: Tx, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
+    """Writes one event behind the head, and everything that follows from it. Positions count within a lease, from its first event."""
+    if isinstance(event, TurnStarted | TurnTaken):
+        head.epoch, head.position = event.epoch, 0
+        if isinstance(event, TurnStarted):
+            head.turn_seq = head.seq + 1
+    attempt = event.attempt if isinstance(event, TurnStarted | TurnResumed) else head.attempt
+    if event.says:
+        blobs.hold(tx, head.session, event)
+    head.seq += 1
+    place = (head.turn, head.epoch, attempt, head.position) if in_turn else OUTSIDE
+    insert(tx, head.session, head.seq, place, event.kind, int(event.stream), encode(event), at)
+    tx.apply(head, project(head, event, at, in_turn=in_turn))
 
 
 class Finding(msgspec.Struct, frozen=True):

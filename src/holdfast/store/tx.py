@@ -7,6 +7,7 @@ from holdfast.core.events import Event
 from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
 from holdfast.store.heads import Head
+from holdfast.store.rows import Change
 
 
 class Tx(Protocol):
@@ -52,8 +53,8 @@ class Tx(Protocol):
     def append(self, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
         """Writes an event behind the head, and everything that follows from it."""
 
-    def changed(self, head: Head) -> None:
-        """The head is to be written."""
+    def apply(self, head: Head, changes: Iterable[Change]) -> None:
+        """Changes rows, and has the head written."""
 
     def sessions_since(self, mark: int, limit: int) -> tuple[int, list[int]]:
         """Sessions that changed since a mark, going by at most `limit` events, and the next mark. 0 is the mark of the beginning."""

@@ -8,9 +8,11 @@ import apsw
 from holdfast.core.events import PAGE_BYTES, Event
 from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
-from holdfast.store import catalog, heads, reads
+from holdfast.store import heads, log, reads
+from holdfast.store import rebuild as replay
 from holdfast.store.heads import Head
 from holdfast.store.log import INSERT, body_size
+from holdfast.store.rows import Change
 from holdfast.store.sqlite import search
 
 T = TypeVar("T")
@@ -75,10 +77,15 @@ class SqliteTx:
         return reads.event_at(self, session, seq)
 
     def append(self, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
-        catalog.append(self, head, event, at, in_turn=in_turn)
-        self._heads[head.session] = head
+        log.append(self, head, event, at, in_turn=in_turn)
 
-    def changed(self, head: Head) -> None:
+    def apply(self, head: Head, changes: Iterable[Change]) -> None:
+        execute = self._execute
+        for form, values in changes:
+            if form.into is None:
+                execute(form.sql, values)
+            elif rows := execute(form.sql, values).fetchall():
+                setattr(head, form.into, rows[0][0])
         self._heads[head.session] = head
 
     def flush(self) -> None:
@@ -122,4 +129,4 @@ def in_tx(db: apsw.Connection, operation: Callable[..., T], *arguments: Any) -> 
 
 def rebuild(db: apsw.Connection) -> None:
     """Rebuilds the catalog from the log alone. Runs inside the caller's transaction."""
-    in_tx(db, catalog.rebuild)
+    in_tx(db, replay.rebuild)
