@@ -37,7 +37,7 @@ async def test_an_answer_for_a_chat_is_owed_from_the_moment_its_turn_ended(backe
                 session_id="s1",
                 session_key="agent:main:web:page:s1",
                 state=DeliveryState.PENDING,
-                text="answer 1",
+                content="answer 1",
                 tries=0,
                 retry_at=0,
             )

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.core import delivery, lifecycle, recovery, turns
+from holdfast.core.content import Content, TextPart, bytes_part
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
 from holdfast.core.errors import Bug
@@ -121,6 +122,25 @@ def test_a_title_is_one_line_of_first_words(text: str, title: str) -> None:
 
 
 # --- deliveries
+
+PICTURE = bytes_part(blob="a" * 64, size=5, media_type="image/png", name="cat.png")
+LABEL = delivery.REPEAT_LABEL
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("", LABEL.strip()),
+        ("hi", f"{LABEL}hi"),
+        ((TextPart("hi"), PICTURE), (TextPart(f"{LABEL}hi"), PICTURE)),
+        ((PICTURE, TextPart("hi")), (TextPart(LABEL.strip()), PICTURE, TextPart("hi"))),
+        ((PICTURE,), (TextPart(LABEL.strip()), PICTURE)),
+    ],
+)
+def test_what_is_sent_once_more_says_first_that_it_may_be_a_repeat(given: Content, sent: Content) -> None:
+    """P4"""
+    assert delivery.repeated(given) == sent
+
 
 MOVES = {
     (D.PENDING, "send"): D.SENDING, (D.SENDING, "receipt"): D.SENT, (D.SENDING, "failed"): D.PENDING, (D.SENDING, "lost"): D.UNKNOWN,

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+from holdfast.core import content
+from holdfast.core.content import Content
 from holdfast.core.errors import Unavailable
 from holdfast.core.keys import SessionKey, parse
 from holdfast.ports.platforms import Receipt, Update
@@ -17,11 +19,15 @@ class Sent(NamedTuple):
 
     delivery_id: str
     session_key: str
-    text: str
+    content: Content
     anchor: str | None = None
     thread: str | None = None
     topic: str | None = None
     reply_to: str | None = None
+
+    @property
+    def text(self) -> str:
+        return content.text(self.content)
 
 
 class ChatServer:
@@ -46,14 +52,14 @@ class ChatServer:
         self._gone: set[str] = set()
         self.disconnected = 0
 
-    def write(self, chat: str, sender: str, text: str, *, thread: str | None = None, topic: str | None = None) -> Update:
+    def write(self, chat: str, sender: str, text: Content, *, thread: str | None = None, topic: str | None = None) -> Update:
         """A person writes."""
         message = f"anchor-{len(self.updates) + 1}"
         update = Update(
             dedup_key=f"{NAME}|account|{chat}|{len(self.updates) + 1}|0",
             session_key=session_key(chat, thread=thread),
             sender=sender,
-            text=text,
+            content=text,
             anchor=message if thread is None else f"{message}@{thread}@{topic or ''}",
         )
         self.updates.append(update)
@@ -63,12 +69,12 @@ class ChatServer:
         """A person takes back what they wrote: nothing can reply to it any more."""
         self._gone.add(_anchor(update.anchor)[0])
 
-    def put(self, delivery_id: str, session_key: str, text: str, anchor: str | None) -> None:
+    def put(self, delivery_id: str, session_key: str, content: Content, anchor: str | None) -> None:
         """What was sent stands in the chat: where its anchor says, and as a reply to that unless it is gone."""
         message, thread, topic = _anchor(anchor)
         reply_to = message if message and message not in self._gone else None
         where = thread or parse(session_key).thread_id
-        self.sent.append(Sent(delivery_id, session_key, text, anchor, where, topic or None, reply_to))
+        self.sent.append(Sent(delivery_id, session_key, content, anchor, where, topic or None, reply_to))
 
 
 def _anchor(anchor: str | None) -> tuple[str, str, str]:
@@ -95,7 +101,7 @@ class Chat:
     def may_operate(self, session_key: str, sender: str) -> bool:
         return sender in self._server.operators
 
-    async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
+    async def send(self, delivery_id: str, session_key: str, content: Content, *, anchor: str | None) -> Receipt:
         mood = self._server.moods()
         if self._server.takes_s:
             await asyncio.sleep(self._server.takes_s)
@@ -105,7 +111,7 @@ class Chat:
             raise Unavailable("The platform asks to wait.")
         if mood == "lost":
             raise ConnectionResetError("the connection broke on the way out")
-        self._server.put(delivery_id, session_key, text, anchor)
+        self._server.put(delivery_id, session_key, content, anchor)
         await self._faults.at("after a send")
         if mood == "cut":
             raise ConnectionResetError("the connection broke on the way back")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import apsw
 from structlog.testing import capture_logs
 
+from holdfast.core.content import Content, text
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
@@ -184,10 +185,10 @@ class Line(Chat):
         super().__init__(server, faults=Wire())
         self._edge = edge
 
-    async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
+    async def send(self, delivery_id: str, session_key: str, content: Content, *, anchor: str | None) -> Receipt:
         await self._edge.at("sending")
-        receipt = await super().send(delivery_id, session_key, text, anchor=anchor)
-        self._edge.saw(f"sent {text}")
+        receipt = await super().send(delivery_id, session_key, content, anchor=anchor)
+        self._edge.saw(f"sent {text(content)}")
         return receipt
 
     async def confirm(self, update: Update) -> None:

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from holdfast.core import content
+from holdfast.core.content import Content, TextPart
 from holdfast.core.errors import Bug
 
 REPEAT_LABEL = "(may be a repeat) "
@@ -51,6 +53,14 @@ def after(state: DeliveryState, happened: str) -> DeliveryState:
         return TABLE[state, happened]
     except KeyError:
         raise Bug(f"A delivery that is {state} cannot see {happened!r}.") from None
+
+
+def repeated(given: Content) -> Content:
+    """What is sent once more although it may have arrived, with a visible label."""
+    parts = content.parts(given)
+    if parts and isinstance(parts[0], TextPart):
+        return content.of([TextPart(REPEAT_LABEL + parts[0].text), *parts[1:]])
+    return content.of([TextPart(REPEAT_LABEL.strip()), *parts])
 
 
 def retry_delay_ms(tries: int) -> int:

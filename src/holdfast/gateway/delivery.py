@@ -5,7 +5,8 @@ import asyncio
 import structlog
 
 from holdfast.core import delivery, keys
-from holdfast.core.delivery import DUE, IN_FLIGHT, MAX_TRIES, REPEAT_LABEL, DeliveryState
+from holdfast.core.content import Content
+from holdfast.core.delivery import DUE, IN_FLIGHT, MAX_TRIES, DeliveryState
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.events import DeliveryChanged
 from holdfast.gateway.host import Host
@@ -116,7 +117,7 @@ class Deliveries:
             if owed.state is DeliveryState.UNKNOWN:
                 await self._deliver_unknown(owed, platform)
             else:
-                await self._send(owed, platform, "send", owed.text)
+                await self._send(owed, platform, "send", owed.content)
         except Unavailable as error:
             log.warning("delivery waits for the store", delivery=owed.delivery_id, error=str(error))
             self._wait(owed, error.retry_after_s)
@@ -133,7 +134,7 @@ class Deliveries:
             if owed.tries >= MAX_TRIES:
                 await self._record(owed, owed.state, delivery.after(owed.state, "give up"), error="its outcome is unknown, again and again")
             else:
-                await self._send(owed, platform, "repeat", REPEAT_LABEL + owed.text)
+                await self._send(owed, platform, "repeat", delivery.repeated(owed.content))
             return
         try:
             found = await platform.find(owed.delivery_id, owed.session_key)
@@ -143,14 +144,14 @@ class Deliveries:
             return
         await self._record(owed, owed.state, delivery.after(owed.state, "found" if found else "not found"), receipt=found)
 
-    async def _send(self, owed: Delivery, platform: Platform, happened: str, text: str) -> None:
+    async def _send(self, owed: Delivery, platform: Platform, happened: str, content: Content) -> None:
         sending, tries = delivery.after(owed.state, happened), owed.tries + 1
         if not await self._record(owed, owed.state, sending, tries=tries):
             return
         receipt, problem = None, None
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
-                receipt = await platform.send(owed.delivery_id, owed.session_key, text, anchor=owed.anchor)
+                receipt = await platform.send(owed.delivery_id, owed.session_key, content, anchor=owed.anchor)
             after = delivery.after(sending, "receipt")
         except Unavailable as error:
             after, problem = delivery.after(sending, "give up" if tries >= MAX_TRIES else "failed"), str(error)

@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from holdfast.core import notices
+from holdfast.core import content, notices
 from holdfast.core.errors import Deleted, LaneFull, Refused, Unavailable
 from holdfast.core.plans.command import Say
 from holdfast.core.sessions import Session
@@ -49,7 +49,13 @@ class Intake:
                 return
 
     async def _accept(self, update: Update) -> None:
-        said = Said(text=update.text, sender=update.sender, dedup_key=f"update|{update.dedup_key}", anchor=update.anchor)
+        said = Said(
+            text=update.text,
+            attached=content.attached(update.content),
+            sender=update.sender,
+            dedup_key=f"update|{update.dedup_key}",
+            anchor=update.anchor,
+        )
         try:
             await self._take(await self._session(update.session_key), said)
         except Deleted:  # Either the session in this moment, or, long ago, the one in which this was already said.

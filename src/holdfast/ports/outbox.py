@@ -5,6 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.core import content
+from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.events import DeliveryChanged
 
@@ -16,11 +18,15 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str
     session_key: str
     state: DeliveryState
-    text: str
+    content: Content
     tries: int
     retry_at: int
     anchor: str | None = None
     owner: int | None = None
+
+    @property
+    def text(self) -> str:
+        return content.text(self.content)
 
 
 class Outbox(Protocol):

@@ -5,6 +5,9 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.core import content
+from holdfast.core.content import Content
+
 
 class Receipt(msgspec.Struct, frozen=True):
     message: str
@@ -16,8 +19,12 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     dedup_key: str
     session_key: str
     sender: str
-    text: str
+    content: Content
     anchor: str | None = None
+
+    @property
+    def text(self) -> str:
+        return content.text(self.content)
 
 
 class Platform(Protocol):
@@ -32,7 +39,7 @@ class Platform(Protocol):
     def may_operate(self, session_key: str, sender: str) -> bool:
         """Whether this person may also restart Holdfast from there."""
 
-    async def send(self, delivery_id: str, session_key: str, text: str, *, anchor: str | None) -> Receipt:
+    async def send(self, delivery_id: str, session_key: str, content: Content, *, anchor: str | None) -> Receipt:
         """`anchor` is the update it replies to, as that update named it: the platform's own word, in which it keeps whatever it needs to
         reply in the same place (message, thread, topic). Where the message is gone, it is sent to that place as no reply to anything: a
         lost anchor is no reason to fail. Raises `Unavailable` when it surely was not sent and may

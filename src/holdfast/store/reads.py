@@ -10,6 +10,7 @@ from holdfast.core import events as e
 from holdfast.core.content import digest
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import BadInput, Deleted, NotFound, Unavailable
+from holdfast.core.plans import owe
 from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
 from holdfast.core.shutdowns import Shutdown
@@ -321,7 +322,7 @@ def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int) ->
                 session_id=session_id,
                 session_key=session_key,
                 state=_member(DeliveryState, state),
-                text=written.text if isinstance(written, e.MessageWritten) else "(this answer was damaged on disk and cannot be read)",
+                content=owe.written(written),
                 tries=tries,
                 retry_at=retry_at,
                 anchor=written.anchor if isinstance(written, e.MessageWritten) else None,

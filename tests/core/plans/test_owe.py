@@ -41,6 +41,12 @@ def test_only_a_lost_question_that_can_still_be_answered_is_asked_again(
         assert (event.message_id, event.delivery_id, event.text, event.anchor) == ("q1.asked.2", "q1.asked.2", "Which?", "a1")
 
 
+def test_a_delivery_carries_what_was_written_or_says_that_it_was_damaged() -> None:
+    """P4"""
+    assert owe.written(TOLD) == "Which?"
+    assert "damaged" in str(owe.written(e.Damaged(reason="gone")))
+
+
 @pytest.mark.parametrize("key", [PAGE, CHAT])
 def test_a_notice_is_written_under_its_own_key_and_owed_to_a_chat_only(key: str) -> None:
     """C22, P4"""

@@ -8,9 +8,11 @@ import msgspec
 from holdfast.core import replies
 from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.events import DeliveryChanged, MessageWritten
+from holdfast.core.events import DeliveryChanged, Event, MessageWritten
 from holdfast.core.plans import Plan, Write
 from holdfast.core.sessions import Session
+
+UNREADABLE = "(this answer was damaged on disk and cannot be read)"
 
 
 class Asked(StrEnum):
@@ -48,6 +50,11 @@ def question_again(question: Question, *, at: int) -> list[MessageWritten]:
         return []
     name = f"{told.delivery_id}.{len(question.deliveries) + 1}"
     return [msgspec.structs.replace(told, message_id=name, delivery_id=name)]
+
+
+def written(recorded: Event) -> Content:
+    """What a delivery carries, from the record of its message. Of one that was damaged its chat is told at least that it was there."""
+    return recorded.content if isinstance(recorded, MessageWritten) else UNREADABLE
 
 
 def notice_key(session_id: str, notice_id: str) -> str:

@@ -1,0 +1,44 @@
+"""Content that is more than text, between a chat and its conversation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import content
+from holdfast.core import events as e
+from holdfast.core.content import TextPart, bytes_part
+from holdfast.ports.blobs import Blob
+from tests.fakes.platform import session_key
+from tests.gateway import gateways
+from tests.gateway.gateways import ANN, Home
+
+PICTURE = bytes_part(blob="a" * 64, size=5, media_type="image/png", name="cat.png")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with gateways.home(tmp_path) as made:
+        yield made
+
+
+def test_what_a_chat_attaches_is_in_the_message_and_its_words_are_answered(home: Home) -> None:
+    """P1"""
+    life = home.start()
+    life.do(life.store.put_blob(Blob(digest=PICTURE.blob, size=5, media_type="image/png", file=f"{PICTURE.blob}-1"), at=1))
+    home.server.write(ANN, ANN, content.of([TextPart("look"), PICTURE]))
+    life.until(lambda: home.told() == ["re: look"])
+    (said,) = [item.event for item in life.events() if isinstance(item.event, e.MessageAccepted)]
+    assert said.parts == (TextPart("look"), PICTURE)
+
+
+def test_a_chat_is_sent_every_part_of_what_it_is_owed(home: Home) -> None:
+    """P4"""
+    life = home.start()
+    life.do(life.store.put_blob(Blob(digest=PICTURE.blob, size=5, media_type="image/png", file=f"{PICTURE.blob}-1"), at=1))
+    life.say("hello")
+    notice = content.of([TextPart("A cat."), PICTURE])
+    life.do(life.store.tell_once(life.session().session_id, notice_id="n", content=notice, anchor=None, at=1))
+    life.until(lambda: home.told()[-1] == "A cat.")
+    sent = home.server.sent[-1]
+    assert (sent.session_key, sent.content) == (session_key(ANN), (TextPart("A cat."), PICTURE))
