@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.options import chosen_home, home, home_option
+from holdfast.cli.options import chosen_home, home, home_option, keep_files_private
 from holdfast.cli.terminal import program
-from holdfast.core import exits, sentences
+from holdfast.core import sentences
 
 if TYPE_CHECKING:
     from holdfast.locks import OwnerLock
@@ -38,8 +38,8 @@ class Port(click.ParamType[int]):
 def command(port: int | None, host: str | None, log_format: str | None, log_level: str | None) -> int:
     """Run the gateway in the foreground until it is stopped.
 
-    Prints the address of the web page and the process id. Ctrl-C, SIGTERM and `holdfast stop` stop it. Turns that this
-    interrupts continue at the next start.
+    Prints the address of the web page and the process id. Ctrl-C, SIGTERM and `holdfast stop` stop it. Turns that this interrupts
+    continue at the next start.
 
     The log goes to holdfast.log in the home folder (`holdfast logs` shows it) and to standard error. At a terminal, standard error gets
     only warnings, unless a log level is set.
@@ -49,7 +49,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
     overrides = {"port": port, "host": host, "log_format": log_format, "log_level": log_level}
     try:
         settings, sources = config.explain(os.environ, home=chosen_home(), overrides=overrides)
-        os.umask(0o077)
+        keep_files_private()
         config.prepare_home(settings.home)
     except config.BadConfig as error:
         if SUCCESSION in os.environ:  # The process that started this one to take over waits for its word.
@@ -59,6 +59,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
         raise
     lock = None if SUCCESSION in os.environ else _be_seen(settings.home)
     from holdfast import main  # Last: it loads the whole gateway, and neither a wrong setting nor a stop should wait for that.
+    from holdfast.core import exits
 
     shows_log = sources["log_level"] != config.DEFAULT
     named, chosen = program.typed(), chosen_home()
