@@ -133,6 +133,7 @@ def test_files_are_sent_from_the_command_line_and_listed_there(tmp_path: Path) -
         sent = holdfast(home, "send", "new", "look", *attach, "--client-id", "k", "--json")
         assert sent.code == 0, sent.err
         session_id = sent.json["session_id"]
+        assert sent.json["text"].startswith("You said: look\n- notes.txt (text/plain, 5 bytes)\n- grün 1.png (image/png, 1005 bytes)\n")
         shown = holdfast(home, "show", session_id).out
         assert "  + notes.txt (text/plain, 5 bytes)" in shown and "  + grün 1.png (image/png, 1.0 KB)" in shown
         again = holdfast(home, "send", session_id, "look", *attach, "--client-id", "k", "--json")

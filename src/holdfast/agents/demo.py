@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.core import keys
+from holdfast.core import content, keys
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import HoldfastError
 from holdfast.core.history import User
@@ -39,7 +39,7 @@ class DemoAgent:
         elif word in self._words:
             await self._words[word](request, turn, rest.strip())
         else:
-            await turn.say(f"You said: {request.text}\n\n{HINT}")
+            await turn.say(f"You said: {request.text}{_attached(request)}\n\n{HINT}")
 
     async def aclose(self) -> None:
         """It holds nothing open."""
@@ -86,6 +86,12 @@ class DemoAgent:
     async def _hang(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
         await turn.say("Hanging until I am stopped. Press stop, or kill me.")
         await asyncio.Event().wait()
+
+
+def _attached(request: AgentRequest) -> str:
+    """A line for each file that came with the message."""
+    parts = [part for cause in request.causes for part in content.attached(cause.content)]
+    return "".join(f"\n- {part.name or 'unnamed'} ({part.media_type}, {part.size} bytes)" for part in parts)
 
 
 def _count_arguments(rest: str) -> tuple[int, float]:
