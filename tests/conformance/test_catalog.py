@@ -292,7 +292,7 @@ async def views(store: Store, sessions: list[str]) -> Any:
         await store.sessions(limit=100),
         [await store.sessions(limit=100, state=state) for state in ("suspended", "pending", "running", "waiting", "deleted")],
         await store.open_turns(apart_from=1),
-        await store.unsettled(),
+        await store.undecided(),
         await store.waiting_lanes(limit=100),
         await store.deliveries(states=list(DeliveryState), now=2**60, limit=100),
         await store.counts(),

@@ -262,7 +262,7 @@ async def test_a_waiting_turn_ends_with_its_session_and_its_question_takes_no_an
     assert session.turn_state is TurnState.ENDED
     with pytest.raises(QuestionClosed):
         await store.answer("q1", Answer(content="a", by="owner"), at=NOW)
-    assert await store.unsettled() == [] and await store.open_turns(apart_from=0) == []
+    assert await store.undecided() == [] and await store.open_turns(apart_from=0) == []
 
 
 async def test_of_a_purged_session_nothing_can_be_read_and_its_id_still_says_that_it_was_deleted(backend: Backend, store: Store) -> None:

@@ -251,7 +251,7 @@ async def test_unsettled_is_what_a_start_decides_upon_beside_open_turns(store: S
     await store.leave_turn("waits, decided", turn_id="waits, decided.t", left=e.TurnLeft(rule="R5"), at=NOW)
     for name in ("marked", "marked and unused"):
         await store.change_session(name, e.SessionChanged(resume_pending=True), at=NOW)
-    found = names(await store.unsettled())
+    found = names(await store.undecided())
     assert sorted(found) == sorted(listed)
     assert [name for name in found if name != "marked and unused"] == ["left", "waits", "marked"]  # The oldest message first.
 
@@ -261,11 +261,11 @@ async def test_what_is_settled_is_unsettled_no_more(store: Store) -> None:
     await append(store, await running(store, "s2", "t2"), question())
     await new_session(store, "s3")
     await store.mark_pending("agent:main:web:page:s3", at=NOW)
-    assert len(await store.unsettled()) == 3
+    assert len(await store.undecided()) == 3
     await store.resume_session("s1", by="ann", dedup_key=None, at=NOW)
     await store.leave_turn("s2", turn_id="t2", left=e.TurnLeft(rule="R5"), at=NOW)
     await store.clear_pending("agent:main:web:page:s3", at=NOW)
-    assert await store.unsettled() == []
+    assert await store.undecided() == []
 
 
 # --- what is owed for it

@@ -568,7 +568,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("what changed", lately, ({},)),
     ("the newest cursor", changes.changes, (None, {}, {}, None)),
     ("open turns", reads.open_turns, (1,)),
-    ("what is unsettled", reads.unsettled, ()),
+    ("what is undecided", reads.undecided, ()),
     ("suspended sessions", reads.sessions, (20, None, "", False, "suspended")),
     ("pending sessions", reads.sessions, (20, None, "", False, "pending")),
     ("running sessions", reads.sessions, (20, None, "", False, "running")),
@@ -638,7 +638,7 @@ async def test_a_turns_writes_do_not_depend_on_the_length_of_the_history() -> No
 
 # Few rows, found by an index of their own and sorted after.
 SORTED = {
-    *("lanes that wait", "deliveries that are due", "open turns", "what is unsettled"),
+    *("lanes that wait", "deliveries that are due", "open turns", "what is undecided"),
     *("suspended sessions", "pending sessions", "running sessions", "waiting sessions"),
 }
 
@@ -653,7 +653,7 @@ async def test_the_hot_queries_use_their_indexes() -> None:
         "pending sessions": ["INDEX session_pending"],
         "running sessions": ["INDEX head_open"],
         "waiting sessions": ["question_session"],
-        "what is unsettled": ["INDEX head_open", "question_session", "INDEX session_pending"],
+        "what is undecided": ["INDEX head_open", "question_session", "INDEX session_pending"],
         "lanes that wait": ["sqlite_autoindex_event_1"],
         "deliveries that are due": ["INDEX outbox_due"],
         "the newest sessions": ["INDEX head_newest"],

@@ -115,7 +115,7 @@ async def test_nothing_is_lost_when_an_earlier_database_is_opened_and_what_is_ne
 async def goes_on(store: Store) -> None:
     """What an earlier version left is found and can be worked with."""
     assert {session.session_id for session in await store.open_turns(apart_from=0)} == {"runs", "cut"}
-    assert [session.session_id for session in await store.unsettled()] == ["waits"]
+    assert [session.session_id for session in await store.undecided()] == ["waits"]
     assert [session.session_id for session in (await store.sessions(limit=9, state="suspended")).sessions] == ["suspended"]
     assert [delivery.delivery_id for delivery in await owed(store)] == ["d1"]
     assert (await say(store, "queued", "still waits", key="k1")).duplicate

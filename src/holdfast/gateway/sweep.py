@@ -117,7 +117,7 @@ class Sweep:
 
     async def _decide_left(self) -> None:
         """What was left, or only marked, is decided again: at a start, and when nothing is held any more."""
-        for session in await self._store.unsettled():
+        for session in await self._store.undecided():
             if session.turn_state is TurnState.INTERRUPTED:
                 self._lanes.look(session.session_id, seen=session)
             else:

@@ -89,9 +89,9 @@ class Turns(Protocol):
         that simply run under the owner `apart_from`, neither stopped nor suspended, and those that were left and have no news.
         """
 
-    async def unsettled(self) -> list[Session]:
-        """Further sessions to settle at start-up: turns that were left, waiting turns about which nothing was decided yet, and sessions
-        marked resume-pending that have no open turn. The oldest message first.
+    async def undecided(self) -> list[Session]:
+        """Further sessions to decide about at start-up: turns that were left, waiting turns about which nothing was decided yet, and
+        sessions marked resume-pending that have no open turn. The oldest message first.
         """
 
     async def waiting_lanes(self, *, limit: int) -> list[str]:

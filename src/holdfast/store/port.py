@@ -252,8 +252,8 @@ class TxStore:
     async def leave_turn(self, session_id: str, *, turn_id: str, left: e.TurnLeft, at: int) -> bool:
         return await self._lines.write(turns.leave_turn, session_id, turn_id, left, at)
 
-    async def unsettled(self) -> list[Session]:
-        return await self._lines.read(reads.unsettled)
+    async def undecided(self) -> list[Session]:
+        return await self._lines.read(reads.undecided)
 
     async def open_turns(self, *, apart_from: int) -> list[Session]:
         return await self._lines.read(reads.open_turns, apart_from)

@@ -62,10 +62,15 @@ def session(tx: Tx, session_id: str) -> Session:
 
 def any_session(tx: Tx, session_id: str) -> Session:
     """Of one that is purged, no more than its tombstone says."""
+    return numbered(tx, session_id)[1]
+
+
+def numbered(tx: Tx, session_id: str) -> tuple[int, Session]:
+    """As `any_session`, with the store's own number of it."""
     rows = tx.query(f"{_SESSION} WHERE s.session_id = ?", session_id)
     if not rows:
         raise NotFound("session", session_id)
-    return _session(rows[0])
+    return rows[0][-1], _session(rows[0])
 
 
 def living(tx: Tx, session_id: str) -> Session:
@@ -223,7 +228,7 @@ def open_turns(tx: Tx, apart_from: int) -> list[Session]:
     return [_session(row) for row in rows]
 
 
-def unsettled(tx: Tx) -> list[Session]:
+def undecided(tx: Tx) -> list[Session]:
     rows = tx.query(
         f"{_SESSION} WHERE h.session IN ("
         "SELECT l.session FROM head l JOIN session s ON s.id = l.session WHERE l.state IN ('running', 'answered', 'interrupted')"

@@ -34,7 +34,7 @@ def accept_message(
     repeated = known(tx, message.dedup_key, digest(message.content))
     if repeated is not None:
         return accept.again(repeated)
-    session = snapshots.addressed(tx, session_id)
+    named, session = snapshots.addressed(tx, session_id)
     reason = accept.leaves(session, resets)
     questions = snapshots.questions(tx, session) if reason is None else ()
     found = accept.Snapshot(
@@ -44,7 +44,7 @@ def accept_message(
         unfinished=snapshots.unattended(tx, session) if any(asked.expires_at <= at for asked in questions) else None,
     )
     plan = accept.plan(found, message, reason=reason, answers=answers, on_page=on_page, max_waiting=max_waiting, at=at)
-    return run(tx, plan, at)
+    return run(tx, plan, at, None if named is None else {session.session_id: tx.head(named)})
 
 
 def record_cause(tx: Tx, session_id: str, cause: e.CauseRecorded, at: int) -> Recorded:

@@ -22,15 +22,19 @@ from holdfast.store.log import number
 from holdfast.store.tx import Tx
 
 
-def addressed(tx: Tx, session_id: str) -> Session:
-    """The session that a message to this one is for: its key's current one. Where that is deleted, this one, which is not current."""
-    session = reads.any_session(tx, session_id)
-    return session if session.current else reads.current_session(tx, session.session_key) or session
+def addressed(tx: Tx, session_id: str) -> tuple[int | None, Session]:
+    """The session that a message to this one is for, and its number where that is known: its key's current one. Where that is deleted,
+    this one, which is not current.
+    """
+    found, session = reads.numbered(tx, session_id)
+    if session.current:
+        return found, session
+    return None, reads.current_session(tx, session.session_key) or session
 
 
 def current(tx: Tx, session_id: str) -> Session:
     """As `addressed`, for what no deleted session can be asked."""
-    session = addressed(tx, session_id)
+    session = addressed(tx, session_id)[1]
     return session if session.current else reads.living(tx, session_id)
 
 
