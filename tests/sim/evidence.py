@@ -107,6 +107,8 @@ def _read_turns(session: SessionRecord) -> None:
         if isinstance(event, e.StopRequested) and turn is not None and turn.stopped_at is None:
             if event.turn_id == turn.id and turn.end is None:  # One that comes after the end stops nothing.
                 turn.stopped_at = item.seq
+        if isinstance(event, e.QuestionAnswered) and turn is not None:  # Also one that came while a process held the turn.
+            turn.results[event.call_id] = (ToolOutcome.DONE, event.text)
         if item.turn_id is None or turn is None:
             continue
         turn.log.append(Entry(item, event))
@@ -119,7 +121,5 @@ def _read_turns(session: SessionRecord) -> None:
                 turn.calls[event.call_id] = event
             case e.ToolFinished():
                 turn.results[event.call_id] = (event.outcome, event.result)
-            case e.QuestionAnswered():
-                turn.results[event.call_id] = (ToolOutcome.DONE, event.text)
             case e.TurnEnded():
                 turn.end = event

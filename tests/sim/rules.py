@@ -28,7 +28,18 @@ BEAT_MS = 30_000
 NO_RESTART = ("store_full", "store_failed", "suspended")
 CAUSES = {"restart_timeout": "gateway restart", "shutdown_timeout": "gateway shutdown"}
 OPENING = "[System note:"
-SIGNS = (e.TurnStarted, e.TurnAlive, e.Text, e.Reasoning, e.ToolStarted, e.ToolOutput, e.ToolFinished, e.QuestionAsked, e.QuestionAnswered)
+SIGNS = (
+    e.TurnStarted,
+    e.TurnAlive,
+    e.Text,
+    e.Reasoning,
+    e.ToolStarted,
+    e.ToolOutput,
+    e.ToolFinished,
+    e.QuestionAsked,
+    e.QuestionAnswered,
+    e.TurnWaiting,
+)
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +81,10 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
                     changes["resumed"] = event.reason
             case e.TurnInterrupted():
                 changes |= {"asked": False, "restarts": event.restarts, "deaths": event.deaths, "on_trial": False}
-            case e.QuestionAsked():
+            case e.TurnWaiting():
                 changes["on_trial"] = False
+            case e.QuestionAnswered():  # Also one that came while a process held the turn.
+                changes["signed_at"] = item.at
             case e.TrialPassed():
                 changes |= {"restarts": 0, "on_trial": False}
             case e.TrialAwaited():
@@ -161,7 +174,7 @@ def _possible(found: Evidence, session: SessionRecord, known: list[Known], place
 
 def _may_be_unknown(found: Evidence, session: SessionRecord, place: int, span: Span, when: float) -> bool:
     item, event = session.log[place]
-    if isinstance(event, e.TurnInterrupted | e.TurnStarted | e.QuestionAsked):
+    if isinstance(event, e.TurnInterrupted | e.TurnStarted | e.TurnWaiting):
         return False  # What is decided upon begins here.
     return item.id > span.after_id and when - found.world.when(item.id) <= LATE_S
 
@@ -344,7 +357,7 @@ def a_running_turn_shows_signs_of_life(found: Evidence) -> None:
         return
     for turn in found.turns:
         for (item, event), (following, _) in zip(turn.log, turn.log[1:], strict=False):
-            state = isinstance(event, e.QuestionAsked | e.TurnInterrupted | e.TurnLeft | e.QuestionAnswered)
+            state = isinstance(event, e.TurnWaiting | e.TurnInterrupted | e.TurnLeft | e.QuestionAnswered)
             if state or found.span(item.id) is not found.span(following.id) or isinstance(event, e.TurnTaken):
                 continue
             silent_s = found.world.when(following.id) - found.world.when(item.id)

@@ -439,12 +439,12 @@ class Life:
             self.db,
             "SELECT (SELECT count(*) FROM inbox i JOIN head h ON h.session = i.session WHERE h.state <> 'waiting'),"
             " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE h.state IN ('running', 'answered', 'interrupted')"
-            f"  AND NOT (h.left = 1 AND h.state = 'interrupted' AND s.rule IN ({self._lasting}))),"
+            f"  AND NOT (h.stays = 1 AND h.state = 'interrupted' AND s.rule IN ({self._lasting}))),"
             " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')),"
             " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE"
             "  (SELECT max(id) FROM event e WHERE e.session = h.session"
-            "   AND kind IN ('question.asked', 'turn.ended', 'session.resumed')) <= ?"
-            "  AND (h.state = 'waiting' AND h.left = 0 OR s.resume_pending AND h.state IN ('none', 'ended')))",
+            "   AND kind IN ('question.asked', 'turn.waiting', 'turn.ended', 'session.resumed')) <= ?"
+            "  AND (h.state = 'waiting' AND h.stays = 0 OR s.resume_pending AND h.state IN ('none', 'ended')))",
             (self.span.after_id,),
         )[0]
         heads = dict(fetch(self.db, "SELECT s.session_id, h.seq FROM head h JOIN session s ON s.id = h.session"))
