@@ -1,6 +1,6 @@
 """Killed at every step of an upload, of a message with an attachment, of a purge and of a collection: what is named is there and whole, and
 nothing else stays beyond its time (P1, P7, A28). `tests/blobs/killing.py` dies; here its homes are looked at."""
-# ruff: noqa: ASYNC240 - nothing else runs beside these tests.
+# ruff: noqa: ASYNC240 - nothing else runs during these tests.
 
 import asyncio
 import contextlib
@@ -87,7 +87,7 @@ async def read(blobs: Blobs, data: bytes) -> bytes:
 
 
 async def again(home: Path, store: Store, blobs: Blobs, clock: Hands, done: set[tuple[str, ...]]) -> None:
-    """Whoever got no answer asks again, and what was not finished is: then only what conversations name is left."""
+    """Requests without an answer are sent again, and what was not finished is finished: then only what conversations name is left."""
     upload, _ = await blobs.upload(pieces(SENT), name="sent", media_type="text/plain", client_id="sent")
     sent = await say(store, "kept", (upload.part,), message_id="m.second", key="sent")
     assert sent.message_id in ("m.sent", "m.second") and (("said", "sent") not in done or sent.duplicate)

@@ -1,5 +1,5 @@
 """Blobs in backups: in one file with the conversations, checked, and back as files of the home that is restored (P1, P7)."""
-# ruff: noqa: ASYNC240 - nothing else runs beside these tests.
+# ruff: noqa: ASYNC240 - nothing else runs during these tests.
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.blobs import FOLDER, Blobs, Folder
-from holdfast.core.content import bytes_part
 from holdfast.core.errors import NotFound
 from holdfast.ports.store import Store
 from holdfast.process.system import RandomIds, SystemClock
@@ -39,9 +38,8 @@ async def attach(home: Path, session_id: str, *contents: bytes) -> None:
             async def chunks(data: bytes = data) -> AsyncIterator[bytes]:
                 yield data
 
-            blob = await blobs_of(home, store).put(chunks(), media_type="text/plain")
-            part = bytes_part(blob=blob.digest, size=blob.size, media_type="text/plain", name="x")
-            await say(store, session_id, (part,))
+            upload, _ = await blobs_of(home, store).upload(chunks(), name="x", media_type="text/plain", client_id=digest(data))
+            await say(store, session_id, (upload.part,))
 
 
 async def back_up(home: Path, backup: Path) -> int:
@@ -115,6 +113,8 @@ async def test_an_attachment_that_is_damaged_is_not_copied_and_said_to_be_lost(h
     with pytest.raises(NotFound):
         await read(home, SMALL)
     assert await read(home, LARGE) == LARGE
+    await attach(home, "s2", SMALL)
+    assert await read(home, SMALL) == SMALL, "sent again, it is there again"
 
 
 async def test_a_restore_that_fails_leaves_no_files(home: Path, backup: Path) -> None:

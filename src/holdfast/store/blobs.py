@@ -19,8 +19,8 @@ def put_blob(tx: Tx, blob: Blob, at: int, instead_of: str | None) -> Blob:
     """Of two types that the same bytes were sent under, the one that says more counts."""
     tx.write(
         "INSERT INTO blob (digest, size, media_type, file, touched_at) VALUES (?1, ?2, ?3, ?4, ?5)"
-        " ON CONFLICT (digest) DO UPDATE SET touched_at = ?5, file = CASE WHEN file = ?6 THEN ?4 ELSE file END,"
-        " media_type = CASE WHEN media_type = 'application/octet-stream' THEN ?3 ELSE media_type END",
+        " ON CONFLICT (digest) DO UPDATE SET touched_at = ?5, file = CASE WHEN blob.file = ?6 THEN ?4 ELSE blob.file END,"
+        " media_type = CASE WHEN blob.media_type = 'application/octet-stream' THEN ?3 ELSE blob.media_type END",
         blob.digest, blob.size, blob.media_type, blob.file, at, instead_of,
     )  # fmt: skip
     rows = tx.query("SELECT digest, size, media_type, file FROM blob WHERE digest = ?", blob.digest)

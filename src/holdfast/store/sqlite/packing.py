@@ -61,17 +61,18 @@ class Unpacking:
         self._folder = folder
         self._made: list[Path] = []
 
-    def unpack(self, db: apsw.Connection, beside: Path) -> int:
-        """Makes a file of each blob that the database has a row of: from its own table or, where it has none, from the folder `beside`
-        it. Rows without their bytes go. Gives how many of those are named by conversations. Raises `StoreFull`.
+    def unpack(self, db: apsw.Connection, folder: Path) -> int:
+        """Makes a file of each blob that the database has a row of: from its own table or, where it has none, from `folder`. Rows without
+        their bytes are removed. Gives how many of those are named by conversations. Raises `StoreFull`.
         """
         packed = bool(fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'blob_bytes'"))
         lost = 0
         for digest, file, used in fetch(db, "SELECT digest, file, EXISTS (SELECT 1 FROM blob_use u WHERE u.digest = b.digest) FROM blob b"):
-            made = self._make(digest, _packed(db, digest) if packed else _pieces(beside / file))
+            made = self._make(digest, _packed(db, digest) if packed else _pieces(folder / file))
             if made is None:
                 lost += used
                 db.execute("DELETE FROM blob WHERE digest = ?", (digest,))
+                db.execute("DELETE FROM upload WHERE digest = ?", (digest,))
             else:
                 db.execute("UPDATE blob SET file = ? WHERE digest = ?", (made, digest))
         if self._made:
@@ -106,7 +107,7 @@ class Unpacking:
 
 
 def drop(db: apsw.Connection) -> None:
-    """The bytes are files now: the database is made small again. It must be at rest, and nobody's yet."""
+    """The bytes are files now: the database is made small again. It must be closed cleanly, and in use by nobody."""
     if fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'blob_bytes'"):
         db.execute(UNSAFE)
         db.execute("DROP TABLE blob_bytes")
