@@ -65,7 +65,7 @@ def signed_in(browser: Browser, lasting: Serving) -> StorageState:
 
 @pytest.fixture
 def page(browser: Browser, lasting: Serving, signed_in: StorageState) -> Iterator[Page]:
-    with _tab(browser, signed_in) as page:
+    with tab(browser, signed_in) as page:
         page.goto(lasting.url)
         page.get_by_test_id("composer").wait_for()
         yield page
@@ -74,14 +74,14 @@ def page(browser: Browser, lasting: Serving, signed_in: StorageState) -> Iterato
 @pytest.fixture
 def own_page(browser: Browser, serving: Serving) -> Iterator[Page]:
     """Signed in by the address that `serve` printed, as a person would."""
-    with _tab(browser) as page:
+    with tab(browser) as page:
         page.goto(printed_address(serving))
         page.get_by_test_id("composer").wait_for()
         yield page
 
 
 @contextmanager
-def _tab(browser: Browser, state: StorageState | None = None) -> Iterator[Page]:
+def tab(browser: Browser, state: StorageState | None = None) -> Iterator[Page]:
     """A page that may neither throw nor break the server's policy."""
     context = browser.new_context(viewport={"width": 1200, "height": 800}, storage_state=state)
     page = context.new_page()

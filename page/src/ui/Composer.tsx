@@ -30,7 +30,7 @@ export function Composer(): VNode {
     const view = app.conversation.view.value;
     const open = view && liveTurn(view.session);
     if (!view || !open) return null;
-    return { asks: view.session.questions.length > 0, stopping: view.stopping === open.id || app.conversation.stopAsked.value === open.id };
+    return { asks: view.session.questions.length, stopping: view.stopping === open.id || app.conversation.stopAsked.value === open.id };
   });
   const type = (value: string): void => {
     setText(value);
@@ -65,7 +65,7 @@ export function Composer(): VNode {
     field.current?.focus();
   };
 
-  const placeholder = turn.value === null ? "Write a message" : turn.value.asks ? "Or answer here" : "Queue another message";
+  const placeholder = turn.value === null ? "Write a message" : turn.value.asks > 1 ? "Or answer the first question here" : turn.value.asks > 0 ? "Or answer here" : "Queue another message";
   return (
     <form class="composer" onSubmit={(event) => { event.preventDefault(); send(); }}>
       {commands.length > 0 && <Offer commands={commands} chosen={at} choose={setChosen} take={take} />}

@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { answerText, withMark, withText, write, writing } from "../src/answers";
+import { apply, type LogEvent, viewOf } from "../src/log";
+import type { Part, Session } from "../src/types";
+
+const ids = (parts: Part[]) => parts.map((part) => `${part.id} ${part.type === "text" ? part.text : part.type === "call" ? part.call_id : part.type}`);
+
+describe("the parts of an answer", () => {
+  test("a call stands behind the text that was said before it, and keeps its number whatever becomes of the texts", () => {
+    let parts = withText([], "t", 0, "🪸 one ");
+    parts = withMark(parts, "t", 0, 6, { call_id: "a" });
+    parts = withMark(parts, "t", 0, 6, { call_id: "b" });
+    parts = withText(parts, "t", 0, "🪸 one two");
+    expect(ids(parts)).toEqual(["t.0.0 🪸 one ", "t.0.1 a", "t.0.3 b", "t.0.4 two"]);
+    expect(ids(withText(parts, "t", 0, "x"))).toEqual(["t.0.0 x", "t.0.1 a", "t.0.3 b"]);
+  });
+
+  test("the text of an answer is the last that was said", () => {
+    const parts = withMark(withText(withText([], "t", 0, "one"), "t", 1, "two"), "t", 2, 0, { call_id: "a" });
+    expect(answerText(parts)).toBe("two");
+  });
+
+  test("a piece at the end grows the last text, one before a call rewrites what stood there", () => {
+    const parts = withMark(withText([], "t", 0, "one "), "t", 0, 4, { call_id: "a" });
+    const grown = write(writing(parts, "t", 0, 1), parts, 4, "two");
+    expect(ids(grown.parts)).toEqual(["t.0.0 one ", "t.0.1 a", "t.0.2 two"]);
+    expect(ids(write(grown.writing, grown.parts, 7, "!").parts)).toEqual(["t.0.0 one ", "t.0.1 a", "t.0.2 two!"]);
+    expect(ids(write(grown.writing, grown.parts, 0, "other").parts)).toEqual(["t.0.0 othe", "t.0.1 a", "t.0.2 r"]);
+  });
+});
+
+describe("pieces that come late", () => {
+  const session = { session_id: "s", cursor: "L.1", messages: [], turns: [], questions: [], earlier: null } as unknown as Session;
+  const log = (...events: [string, Record<string, unknown>][]): LogEvent[] => events.map(([name, data], index) => ({ id: `L.${index + 2}`, name, data: { at: "t", turn_id: "t", ...data } }));
+  const said = (events: LogEvent[]) => events.reduce(apply, viewOf(session)).session.messages.filter((m) => m.role === "assistant").map((m) => m.text);
+  const begun: [string, Record<string, unknown>][] = [
+    ["turn.started", { attempt: 1, generation: 1, cause: "message", causes: [] }], ["text", { attempt: 1, step: 0, offset: 0, text: "1 2 " }],
+    ["turn.interrupted", { attempt: 1, reason: "crash", restarts: 1, written: 4 }], ["turn.resumed", { attempt: 2, rule: "R9", reason: "crash" }],
+  ];
+
+  test("change nothing that a later attempt has said, and are kept until it says something", () => {
+    const late: [string, Record<string, unknown>] = ["text", { attempt: 1, step: 0, offset: 4, text: "3 " }];
+    expect(said(log(...begun, late))).toEqual(["1 2 3 "]);
+    const next: [string, Record<string, unknown>] = ["text", { attempt: 2, step: 0, offset: 4, text: "three" }];
+    expect(said(log(...begun, next, late))).toEqual(["1 2 three"]);
+  });
+
+  test("change nothing that is on record", () => {
+    expect(said(log(...begun, ["model.responded", { attempt: 2, step: 0, text: "whole" }], ["text", { attempt: 1, step: 0, offset: 0, text: "old" }]))).toEqual(["whole"]);
+  });
+});

@@ -1,0 +1,152 @@
+"""An answer in its parts, questions side by side, and attachments: what a person sees of them, loaded and while it happens."""
+
+import asyncio
+import struct
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from holdfast.core import events as e
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.store import open_store
+from tests.browser.acting import WAIT_MS, answers, send
+from tests.browser.conftest import printed_address, tab
+from tests.conformance.steps import ENDED, append, new_owner, new_session, say, start
+from tests.e2e.serving import Serving
+
+
+def picture() -> bytes:
+    """A PNG of 60 by 40 points, green."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    rows = zlib.compress((b"\0" + b"\x2a\x9d\x6f" * 60) * 40)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 60, 40, 8, 2, 0, 0, 0)) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
+
+
+def call(call_id: str, command: str, step: int) -> e.ToolStarted:
+    return e.ToolStarted(call_id=call_id, name="terminal", arguments={"command": command}, effect=Effect.UNSAFE, step=step)
+
+
+def done(call_id: str, result: str) -> e.ToolFinished:
+    return e.ToolFinished(call_id=call_id, outcome=ToolOutcome.DONE, content=result)
+
+
+async def seed(home: Path) -> None:
+    """A conversation of several steps, with a message taken on the way; and one that waits for two answers."""
+    now = int(time.time() * 1000)
+    store = await open_store(home, now=lambda: now)
+    owner = await new_owner(store)
+    await new_session(store, "s_steps", title="Steps", at=now)
+    await say(store, "s_steps", "How large is the log?", message_id="m1", at=now)
+    turn = await start(store, "s_steps", "t1", owner=owner)
+    await say(store, "s_steps", "And in lines?", message_id="m2", at=now, mode="steer")
+    turn = await append(
+        store, turn, e.ModelResponded(step=0, text="Let me **measure** it."), call("a", "du -h log", 0), done("a", "4.0K log")
+    )
+    turn = await append(store, turn, e.CauseTaken(cause_id="m2", step=0))
+    turn = await append(store, turn, e.ModelResponded(step=1, text="Now the lines."), call("b", "wc -l log", 1), done("b", "120 log"))
+    final = "It is 4 kB, in 120 lines."
+    answer = e.MessageWritten(message_id="t1.answer", role="assistant", content=final)
+    await append(store, turn, e.ModelResponded(step=2, text=final), answer, ENDED)
+    await new_session(store, "s_asks", title="Two questions", at=now)
+    await say(store, "s_asks", "Plan a trip.", message_id="m3", at=now)
+    turn = await start(store, "s_asks", "t2", owner=owner)
+    asking: list[e.Event] = []
+    for name, text, choices in (("q1", "By train or by boat?", ("train", "boat")), ("q2", "For how many people?", ())):
+        asking.append(e.ToolStarted(call_id=f"c{name}", name="ask", arguments={"question": text}, effect=Effect.PURE))
+        expires_at = now + 3_600_000
+        asked = e.QuestionAsked(
+            question_id=name, call_id=f"c{name}", content=text, expires_at=expires_at, choices=choices, ends_attempt=False
+        )
+        asking.append(asked)
+    await append(store, turn, *asking, e.TurnWaiting(question_ids=("q1", "q2")))
+    await store.aclose()
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    home = tmp_path_factory.mktemp("parts") / "home"
+    home.mkdir(mode=0o700)
+    asyncio.run(seed(home))
+    with Serving(home) as serving:
+        yield serving
+
+
+@pytest.fixture
+def seeded_page(browser: Browser, seeded: Serving) -> Iterator[Page]:
+    with tab(browser) as page:
+        page.goto(printed_address(seeded))
+        page.get_by_test_id("composer").wait_for()
+        yield page
+
+
+def test_calls_and_taken_messages_stand_where_they_came_in_the_answer(seeded_page: Page, seeded: Serving) -> None:
+    seeded_page.goto(f"{seeded.url}/s/s_steps")
+    answer = answers(seeded_page).first
+    expect(answer).to_contain_text("120 lines", timeout=WAIT_MS)
+    words = answer.inner_text()
+    order = ["Let me measure it.", "du -h log", "And in lines?", "Now the lines.", "wc -l log", "It is 4 kB, in 120 lines."]
+    places = [words.index(part) for part in order]
+    assert places == sorted(places), words
+    expect(seeded_page.get_by_text("And in lines?")).to_have_count(1)
+    expect(answer.locator("strong")).to_have_text("measure")
+
+
+def test_every_open_question_has_a_card_and_each_is_answered_for_itself(seeded_page: Page, seeded: Serving) -> None:
+    """R5: the turn waits until the last is answered."""
+    seeded_page.goto(f"{seeded.url}/s/s_asks")
+    cards = seeded_page.get_by_test_id("question")
+    expect(cards).to_have_count(2, timeout=WAIT_MS)
+    cards.first.get_by_role("button", name="boat").click()
+    expect(cards).to_have_count(1, timeout=WAIT_MS)
+    expect(cards.first).to_contain_text("For how many people?")
+    expect(seeded_page.get_by_text("boat", exact=True)).to_be_visible()
+    cards.first.get_by_test_id("question-answer").fill("two")
+    cards.first.get_by_test_id("question-send").click()
+    expect(cards).to_have_count(0, timeout=WAIT_MS)
+
+
+def test_a_call_stands_below_what_was_said_before_it_while_it_happens_and_after_loading(page: Page) -> None:
+    """P7"""
+    send(page, "run echo ahoy")
+    answer = answers(page).first
+    expect(answer).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    live = answer.inner_text()
+    page.reload()
+    expect(answers(page).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    assert answers(page).first.inner_text().splitlines()[0] == live.splitlines()[0]
+
+
+def test_a_picture_is_drawn_and_a_file_is_a_link_to_save(page: Page, lasting: Serving) -> None:
+    """What a browser might run is never more than a link."""
+    with lasting.client() as client:
+        session = client.post("/api/sessions", json={"title": "Files"}).json()["session_id"]
+        sent = []
+        for name, kind, body in (
+            ("sea.png", "image/png", picture()),
+            ("evil.svg", "image/svg+xml", b"<svg onload='x()'/>"),
+            ("a.csv", "text/csv", b"1,2"),
+        ):
+            made = client.post("/api/uploads", params={"name": name}, headers={"content-type": kind}, content=body)
+            assert made.status_code == 201, made.text
+            sent.append(made.json()["attachment_id"])
+        answer = client.post(f"/api/sessions/{session}/messages", json={"text": "What is this?", "attachments": sent})
+        assert answer.status_code == 202, answer.text
+    page.goto(f"{lasting.url}/s/{session}")
+    attached = page.get_by_test_id("attachment")
+    expect(attached).to_have_count(3, timeout=WAIT_MS)
+    image = page.locator(".picture img")
+    expect(image).to_have_count(1)
+    expect(image).to_have_js_property("naturalWidth", 60, timeout=WAIT_MS)
+    expect(attached.nth(1)).to_contain_text("evil.svg")
+    expect(attached.nth(2)).to_have_attribute("download", "a.csv")
+    page.reload()
+    expect(attached).to_have_count(3, timeout=WAIT_MS)
