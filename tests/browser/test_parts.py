@@ -5,6 +5,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.store import open_store
-from tests.browser.acting import WAIT_MS, answers, send
+from tests.browser.acting import WAIT_MS, answers, said, send
 from tests.browser.conftest import printed_address, tab
 from tests.conformance.steps import ENDED, append, new_owner, new_session, say, start
 from tests.e2e.serving import Serving
@@ -75,12 +76,13 @@ async def seed(home: Path) -> None:
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     home = tmp_path_factory.mktemp("parts") / "home"
     home.mkdir(mode=0o700)
-    asyncio.run(seed(home))
+    with ThreadPoolExecutor(1) as apart:  # The browser's loop runs in this thread.
+        apart.submit(lambda: asyncio.run(seed(home))).result()
     with Serving(home) as serving:
         yield serving
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")  # The printed code is good once.
 def seeded_page(browser: Browser, seeded: Serving) -> Iterator[Page]:
     with tab(browser) as page:
         page.goto(printed_address(seeded))
@@ -108,7 +110,7 @@ def test_every_open_question_has_a_card_and_each_is_answered_for_itself(seeded_p
     cards.first.get_by_role("button", name="boat").click()
     expect(cards).to_have_count(1, timeout=WAIT_MS)
     expect(cards.first).to_contain_text("For how many people?")
-    expect(seeded_page.get_by_text("boat", exact=True)).to_be_visible()
+    expect(said(seeded_page, "complete").last).to_contain_text("boat")
     cards.first.get_by_test_id("question-answer").fill("two")
     cards.first.get_by_test_id("question-send").click()
     expect(cards).to_have_count(0, timeout=WAIT_MS)
