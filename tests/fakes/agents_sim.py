@@ -2,15 +2,18 @@
 
 say:hello|call:unsafe|call:pure 200|ask:name|say:bye|sleep:0.5|fail|hang|crash
 
-A number behind a call's tool is how many seconds it takes.
+A number behind a call's tool is how many seconds it takes. A message that begins with `steps:` goes to the agent that works in steps.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from holdfast.agents.demo import DemoAgent
 from holdfast.core.effects import ToolOutcome
 from holdfast.ports.agents import AgentRequest, TurnFace
+from tests.fakes import agents_steps
+
+STEPS = "steps:"
 
 
 class Failure(Exception):
@@ -35,7 +38,7 @@ class ScriptedAgent:
         crash: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._keeps, self._think, self._given, self._crash = keeps, think, given, crash
-        self._demo = DemoAgent()
+        self._demo, self._steps = DemoAgent(), agents_steps.StepAgent(think=think)
 
     async def aclose(self) -> None:
         pass
@@ -44,6 +47,9 @@ class ScriptedAgent:
         self._given(request)
         if request.text.startswith("count "):
             await self._demo.run(request, turn)
+            return
+        if request.causes[0].text.startswith(STEPS):
+            await self._steps.run(request, turn)
             return
         writer = _Writer(request.kept if self._keeps() else "", turn)
         for number, (word, rest) in enumerate(steps(request.text), 1):
@@ -104,10 +110,13 @@ def answered(text: str) -> str:
     return f"<{text}> "
 
 
-def whole_answer(turn_id: str, text: str, results: Mapping[str, tuple[ToolOutcome | None, str]]) -> str:
-    """What a completed turn must have answered, given the results on record. (A failed one has not come so far.)"""
+def whole_answer(turn_id: str, text: str, results: Mapping[str, tuple[ToolOutcome | None, str]], steered: Sequence[str] = ()) -> str:
+    """What a completed turn must have answered, given the results on record and the words it took. (A failed one has not come so far.)"""
+    if text.startswith(STEPS):
+        return agents_steps.whole_answer(turn_id, text.removeprefix(STEPS), results, list(steered))
     if text.startswith("count "):
-        return " ".join(str(number) for number in range(1, int(text.split()[1]) + 1))
+        counted = " ".join(str(number) for number in range(1, int(text.split()[1]) + 1))
+        return counted + "".join(f"\n\nYou also said: {words.strip()}" for words in steered)
     answer = ""
     for number, (word, rest) in enumerate(steps(text), 1):
         outcome, result = results.get(f"{turn_id}.{number}", (None, ""))

@@ -5,6 +5,7 @@ is reported as a deadlock. Threads, sockets, processes and name look-ups raise, 
 """
 
 import asyncio
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 
 # Which process a task belongs to, where a loop has more than one.
 PROCESS: ContextVar[str | None] = ContextVar("process", default=None)
+CLOSINGS = 9
 
 
 class Crash(SystemExit):
@@ -91,13 +93,17 @@ class SimLoop(asyncio.BaseEventLoop):
     def bury(self) -> None:
         """Ends what the dead left behind, in silence. To be called when nothing can be confused by it any more."""
         self.dead = True
-        for task in self._tasks:
-            if task.done():
-                continue
-            task._log_destroy_pending = False
-            work = task.get_coro()
-            if work is not None:
-                work.close()
+        asyncio._set_running_loop(self)  # For what a `finally` may ask for on its way.
+        try:
+            for task in self._tasks:
+                if task.done():
+                    continue
+                task._log_destroy_pending = False
+                work = task.get_coro()
+                if work is not None:
+                    _close(work)
+        finally:
+            asyncio._set_running_loop(None)
         self._tasks.clear()
         self._ready.clear()
         self._scheduled.clear()
@@ -144,6 +150,14 @@ def _create_task(loop: Any, work: Any, **named: Any) -> Any:
     task = SimTask(work, loop=loop, **named)
     loop._tasks.append(task)
     return task
+
+
+def _close(work: Any) -> None:
+    """One that waits for something on its way out is closed there once more."""
+    for _ in range(CLOSINGS):
+        with contextlib.suppress(RuntimeError):
+            work.close()
+            return
 
 
 def _crash() -> NoReturn:

@@ -45,6 +45,8 @@ class TurnRecord:
         self.end: e.TurnEnded | None = None
         self.calls: dict[str, e.ToolStarted] = {}
         self.results: dict[str, tuple[ToolOutcome, str]] = {}
+        self.responses: list[e.ModelResponded] = []
+        self.steered: list[str] = []  # The messages it took while it ran.
         self.stopped_at: int | None = None
 
 
@@ -107,8 +109,11 @@ def _read_turns(session: SessionRecord) -> None:
         if isinstance(event, e.StopRequested) and turn is not None and turn.stopped_at is None:
             if event.turn_id == turn.id and turn.end is None:  # One that comes after the end stops nothing.
                 turn.stopped_at = item.seq
-        if isinstance(event, e.QuestionAnswered) and turn is not None:  # Also one that came while a process held the turn.
-            turn.results[event.call_id] = (ToolOutcome.DONE, event.text)
+        if isinstance(event, e.QuestionAnswered) and turn is not None and item.turn_id is None:
+            # While the attempt still runs, or after it was interrupted, an answer is nobody's but its question's.
+            asked = next(each for each in session.turns if any(of.call_id == event.call_id for _, of in each.log.of(e.QuestionAsked)))
+            asked.log.append(Entry(item, event))
+            asked.results[event.call_id] = (ToolOutcome.DONE, event.text)
         if item.turn_id is None or turn is None:
             continue
         turn.log.append(Entry(item, event))
@@ -121,5 +126,11 @@ def _read_turns(session: SessionRecord) -> None:
                 turn.calls[event.call_id] = event
             case e.ToolFinished():
                 turn.results[event.call_id] = (event.outcome, event.result)
+            case e.QuestionAnswered():
+                turn.results[event.call_id] = (ToolOutcome.DONE, event.text)
+            case e.ModelResponded():
+                turn.responses.append(event)
+            case e.CauseTaken():
+                turn.steered.append(event.cause_id)
             case e.TurnEnded():
                 turn.end = event

@@ -34,6 +34,7 @@ class Say(NamedTuple):
     once: tuple[str, int] | None = None
     client_id: bool = True
     again: int = 0
+    mode: str = "queue"
 
 
 class Stop(NamedTuple):
@@ -42,11 +43,12 @@ class Stop(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Answers the last question seen, by its own address and not by a message."""
+    """Answers the last question seen, or the one of that number, by its own address and not by a message."""
 
     text: str
     after_s: float = 0.0
     once: tuple[str, int] | None = ("question.asked", 1)
+    which: int = -1
 
 
 class Restart(NamedTuple):
@@ -318,7 +320,7 @@ class Person:
             self._tried.add(self.next)
         self.posted.setdefault(self.next, Posted(deed.text, client_id, None))
         for _ in range(1 + deed.again):
-            accepted = await life.gateway.post(self.session_id, deed.text, client_id=client_id)
+            accepted = await life.gateway.post(self.session_id, deed.text, client_id=client_id, mode=deed.mode)
             before = self.posted[self.next].accepted
             assert before is None or (before.message_id, before.session_id) == (accepted.message_id, accepted.session_id), (
                 f"P1: the same client_id was answered with {before} and with {accepted}"
@@ -337,7 +339,8 @@ class Person:
 
     async def _answer(self, deed: Answer, gateway: Gateway) -> None:
         if self.questions:
+            question = self.questions[deed.which] if deed.which < len(self.questions) else self.questions[-1]
             try:
-                await gateway.answer(self.questions[-1], deed.text)
+                await gateway.answer(question, deed.text)
             except Refused:
                 return

@@ -16,7 +16,7 @@ from holdfast.core.turns import Outcome, TurnState
 from holdfast.store.projection import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import rebuild
-from tests.fakes.agents_sim import whole_answer
+from tests.fakes.agents_sim import STEPS, whole_answer
 from tests.fakes.power import Disk
 from tests.sim.disk import DATABASE
 from tests.sim.evidence import Evidence, SessionRecord, TurnRecord
@@ -87,6 +87,8 @@ def _taken(found: Evidence) -> Iterator[str]:
         match event:
             case e.TurnStarted(causes=message_ids):
                 yield from message_ids
+            case e.CauseTaken(cause_id=message_id):
+                yield message_id
             case e.QuestionAnswered(message_id=str(message_id)) | e.MessageRefused(message_id=message_id):
                 yield message_id
 
@@ -145,7 +147,7 @@ def _check_updates(found: Evidence, kept: Sequence[e.MessageAccepted | e.Message
 
 
 def p2_one_turn_at_a_time(found: Evidence) -> None:
-    """P2: no turn begins while another is open; epochs and generations only grow; only the living write; positions have no gap."""
+    """P2: no turn begins while another is open; epochs and generations only grow; only the living write; a lease leaves no gap."""
     generations: dict[str, list[int]] = defaultdict(list)
     key_of = {session.session_id: session.session_key for session in found.sessions.values()}
     for item, started in found.log.of(e.TurnStarted):
@@ -160,15 +162,15 @@ def p2_one_turn_at_a_time(found: Evidence) -> None:
             if isinstance(event, e.TurnStarted):
                 turn_id, attempt = item.turn_id, 0
             if isinstance(event, e.TurnStarted | e.TurnTaken):
-                position = 0  # Positions count within a lease.
                 assert event.epoch == epoch + 1, f"P2: epoch {event.epoch} after {epoch} in {session.session_id}"
-                epoch = event.epoch
+                epoch, position = event.epoch, 0  # Each lease counts from 0.
                 alive = found.alive(item.id)
                 assert event.owner in alive, f"P2: owner {event.owner} took {item.turn_id} while {alive} were alive"
             if isinstance(event, e.TurnStarted | e.TurnResumed):
                 assert event.attempt == attempt + 1, f"P2: attempt {event.attempt} of {turn_id} after {attempt}"
                 attempt = event.attempt
-            assert (item.turn_id, item.position) == (turn_id, position), f"P2: {item} where {turn_id} stood at {position}"
+            place = (item.turn_id, item.epoch, item.position)
+            assert place == (turn_id, epoch, position), f"P2: {item} where {turn_id} stood at {position} of lease {epoch}"
             assert item.attempt == attempt, f"P2: {item} in attempt {attempt}"
             position += 1
             state = turns.after(state, event)
@@ -186,7 +188,8 @@ def p3_every_turn_ends_visibly(found: Evidence) -> None:
         last = turn.log[-1].event
         lasting = ("R1", "R5", "R8") if found.world.settings.auto_resume else ("R1", "R5", "R7", "R8")
         left = isinstance(last, e.TurnLeft) and last.rule in lasting
-        assert left or isinstance(last, e.TurnWaiting | e.QuestionAnswered), f"P3: {turn.id} neither ended nor waits: {turn.log[-1]}"
+        waits = isinstance(last, e.TurnWaiting) or (isinstance(last, e.QuestionAnswered) and not last.last)
+        assert left or waits, f"P3: {turn.id} neither ended nor waits: {turn.log[-1]}"
         if isinstance(last, e.TurnLeft) and last.rule == "R1":
             assert turn.session.suspended, f"P3: {turn.id} was left for a suspension that is over"
     waiting = {turn.session.session_id for turn in found.turns if turn.end is None}
@@ -324,6 +327,60 @@ def p5_finished_work_is_not_redone(found: Evidence) -> None:
                 assert outcome is not ToolOutcome.DONE or effects[call_id], f"P5: {call_id} is said to be done and never was"
 
 
+def p5_a_step_is_done_once(found: Evidence) -> None:
+    """P5: the steps of a turn are on record once each, in order, each before any of its calls starts. A completed turn has a result for
+    every call that was proposed, and no call ran that nobody proposed.
+    """
+    for turn in found.turns:
+        if not turn.text.startswith(STEPS):
+            assert not turn.responses, f"P5: {turn.id} has steps, and its agent knows none"
+            continue
+        assert [response.step for response in turn.responses] == list(range(len(turn.responses))), f"P5: the steps of {turn.id}"
+        responded: set[int] = set()
+        for item, event in turn.log:
+            if isinstance(event, e.ModelResponded):
+                responded.add(event.step)
+            elif isinstance(event, e.ToolStarted):
+                assert event.step in responded, f"P5: {item} before its step was on record"
+        proposed = {
+            f"{turn.id}.{response.step}.{number}": call for response in turn.responses for number, call in enumerate(response.calls, 1)
+        }
+        assert turn.calls.keys() <= proposed.keys(), f"P5: {turn.id} ran {turn.calls.keys() - proposed.keys()}, which nobody proposed"
+        for call_id, started in turn.calls.items():
+            assert started.name == proposed[call_id].name, f"P5: {call_id} was proposed as {proposed[call_id]} and ran as {started}"
+        if turn.end is not None and turn.end.outcome is Outcome.COMPLETED:
+            assert turn.results.keys() == proposed.keys(), f"P5: {turn.id} completed without {proposed.keys() - turn.results.keys()}"
+
+
+def questions_are_asked_and_answered_once(found: Evidence) -> None:
+    """A27, R5: one question for a call, and one answer; `last` says truly that no other is open. A turn that waits names its open
+    questions, runs nothing, and continues after the last answer.
+    """
+    for turn in found.turns:
+        asked: dict[str, str] = {}
+        open_now: set[str] = set()
+        waiting = False
+        for item, event in turn.log:
+            match event:
+                case e.QuestionAsked():
+                    assert event.call_id not in asked.values(), f"A27: {item} asks again"
+                    asked[event.question_id] = event.call_id
+                    open_now.add(event.question_id)
+                case e.QuestionAnswered():
+                    assert event.question_id in open_now, f"A27: {item} answers what is not open"
+                    open_now.remove(event.question_id)
+                    assert event.last is (not open_now), f"A27: {item} while {open_now} are open"
+                case e.TurnWaiting():
+                    assert set(event.question_ids) == open_now != set(), f"R5: {item} while {open_now} are open"
+                    waiting = True
+                case e.TurnResumed():
+                    assert not waiting or not open_now, f"R5: {item} while {open_now} are open"
+                    waiting = False
+                case e.ToolStarted() | e.ToolOutput() | e.Text() | e.ModelResponded():
+                    assert not waiting, f"R5: {item} of a turn that waits"
+        assert turn.end is None or turn.end.outcome is not Outcome.COMPLETED or not open_now, f"R5: {turn.id} completed, {open_now} open"
+
+
 def p6_no_phantom_turns(found: Evidence) -> None:
     """P6, E5: as many turns as messages that were taken, each for a message somebody wrote, at most one for each. In a conversation that
     rests nothing happens but what people do and what is still owed to them, however often the gateway starts.
@@ -381,9 +438,10 @@ def a_page_that_loads_late_shows_the_same(found: Evidence) -> None:
 
 def answers_are_whole(found: Evidence) -> None:
     """A completed turn's answer is the one an uninterrupted run would have given, with the results that are on record."""
+    written = {event.message_id: event.text for _, event in found.log.of(e.MessageAccepted)}
     for turn in found.turns:
         if turn.end is not None and turn.end.outcome is Outcome.COMPLETED:
-            whole = whole_answer(turn.id, turn.text, turn.results)
+            whole = whole_answer(turn.id, turn.text, turn.results, [written[message_id] for message_id in turn.steered])
             said = turn.answer.text if turn.answer else ""
             assert said == whole, f"P7: {turn.id} answered {said!r}; the whole answer is {whole!r}"
 
@@ -412,6 +470,8 @@ PROMISES = (
     p3_every_turn_ends_visibly,
     p4_a_finished_answer_is_delivered,
     p5_finished_work_is_not_redone,
+    p5_a_step_is_done_once,
+    questions_are_asked_and_answered_once,
     p6_no_phantom_turns,
     p7_what_you_saw_is_what_is_stored,
     p8_a_stop_wins,

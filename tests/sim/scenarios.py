@@ -65,6 +65,43 @@ ANYWHERE: dict[str, Tale] = {
     "a queue of three": (_ann(Say("say:one"), Say("say:two|call:unsafe"), Say("say:three")), (COMPLETED,) * 3),
     "a stop that is typed": (_ann(Say("say:one|hang"), Say("/stop", once=("text", 1)), Say("/status")), (CANCELLED,)),
 }
+# An agent that works in steps: calls in parallel, several questions, answers before it waits, and words that steer it.
+STEPS: dict[str, Tale] = {
+    "steps with calls in parallel": (
+        _ann(Say("steps: look > pure a > pure b > unsafe c | act > idempotent d > unsafe e | done")),
+        (COMPLETED,),
+    ),
+    "two questions in one step": (
+        _ann(
+            Say("steps: go > unsafe a > ask colour > ask size > unsafe b > pure c | done"),
+            Answer("blue", which=0),
+            Answer("big", which=1, once=("question.asked", 2)),
+        ),
+        (COMPLETED,),
+    ),
+    "two questions answered by messages": (
+        _ann(
+            Say("steps: go > ask colour > ask size | done"),
+            Say("blue", once=("turn.waiting", 1)),
+            Say("big", once=("question.answered", 1)),
+        ),
+        _ways((COMPLETED,), (COMPLETED, COMPLETED)),
+    ),
+    "a stop while a step's calls run": (
+        _ann(Say("steps: go > pure a > unsafe b > unsafe c | done"), Stop(once=("tool.started", 1))),
+        _ways((CANCELLED,), (COMPLETED,)),
+    ),
+}
+STEERED: dict[str, Tale] = {
+    "words that steer": (
+        _ann(Say("steps: go > unsafe a | more > unsafe b | done"), Say("this way", once=("tool.started", 1), mode="steer")),
+        _ways((COMPLETED,), (COMPLETED, COMPLETED)),
+    ),
+    "the demo agent counts and is steered": (
+        _ann(Say("count 12 0.05"), Say("say:faster", once=("text", 1), mode="steer")),
+        _ways((COMPLETED,), (COMPLETED, COMPLETED)),
+    ),
+}
 RESTARTED: Tale = (_ann(Say(_work("unsafe") + "|sleep:1|say:three"), Restart(once=("tool.started", 1))), (COMPLETED,))
 PAGE: dict[str, Tale] = {
     "a question answered at its own address": (_ann(Say("ask:why?|call:unsafe|say:two"), Answer("because")), (COMPLETED,)),
@@ -116,6 +153,8 @@ def _step(jump_ms: int) -> Mapping[str, Any]:
 STORIES = (
     *(Story(f"page, {name}", tell, ends) for name, (tell, ends) in (ANYWHERE | PAGE).items()),
     *(Story(f"chat, {name}", tell, ends, chats=True) for name, (tell, ends) in ANYWHERE.items()),
+    *(Story(f"page, {name}", tell, ends) for name, (tell, ends) in (STEPS | STEERED).items()),
+    *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in STEPS.items()),
     *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in CHAT.items()),
     *(Story(f"unsure chat, {name}", *ANYWHERE[name], chats=True, reconciles=False) for name in UNSURE),
     *(Story(f"{where}, a restart in mid-turn", *RESTARTED, chats=where == "chat", lives=2) for where in ("page", "chat")),

@@ -12,7 +12,7 @@ from tests.fakes.power import MODES
 from tests.sim.people import Answer, Deed, Pause, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
-KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked")
+KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked", "model.responded", "turn.waiting")
 TOOLS = ("unsafe", "idempotent", "pure")
 COMMANDS = ("/stop", "/new", "/resume", "/resume 1", "/queue say:queued", "/status", "/sessions", "/help", "/nonsense")
 HOUR_MS, DAY_MS = 3_600_000, 24 * 3_600_000
@@ -90,13 +90,14 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
         if kind < 0.57:
             client_id = chance.random() < 0.9
             again = chance.choice((0, 0, 0, 2)) if client_id else 0
-            yield Say(_script(chance, chats), after_s=after_s, once=once, client_id=client_id, again=again)
+            mode = "steer" if not chats and chance.random() < 0.15 else "queue"
+            yield Say(_script(chance, chats), after_s=after_s, once=once, client_id=client_id, again=again, mode=mode)
         elif kind < 0.67:
             yield Say(chance.choice(COMMANDS), after_s=after_s, once=once, again=chance.choice((0, 0, 1)))
         elif kind < 0.76:
             yield Stop(after_s=after_s, once=once)
         elif kind < 0.83:
-            yield Answer("because", after_s=after_s)
+            yield Answer("because", after_s=after_s, once=("question.asked", chance.choice((1, 1, 2))), which=chance.choice((-1, -1, 0, 1)))
         elif kind < 0.86:
             yield Restart(after_s=after_s, once=once)
         elif kind < 0.90:
@@ -110,6 +111,8 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
 def _script(chance: random.Random, chats: bool) -> str:
     if not chats and chance.random() < 0.2:
         return f"count {chance.randint(1, 30)} {chance.choice((0, 0.01, 0.1))}"
+    if chance.random() < 0.3:
+        return _steps(chance)
     steps = []
     for _ in range(chance.randint(1, 6)):
         step = chance.choice(("say", "say", "say", "call", "call", "sleep", "ask", "rare"))
@@ -124,3 +127,12 @@ def _script(chance: random.Random, chats: bool) -> str:
         else:
             steps.append(chance.choice(("fail", "hang", "say:rare", "crash", "call:pure 40")))
     return "|".join(steps)
+
+
+def _steps(chance: random.Random) -> str:
+    """For the agent that works in steps: calls in parallel and in order, several questions."""
+    steps = []
+    for _ in range(chance.randint(0, 3)):
+        calls = [chance.choice((*TOOLS, "pure", "unsafe", "ask")) for _ in range(chance.randint(0, 4))]
+        steps.append(" > ".join((chance.choice(("go", "well", "ä ö")), *(f"{tool} {number}" for number, tool in enumerate(calls)))))
+    return "steps: " + " | ".join((*steps, "done"))

@@ -33,7 +33,8 @@ class DemoAgent:
         if not keys.parse(request.session_key).on_page:
             await turn.say("No agent is set up yet. The person who runs this Holdfast can name a model in its configuration.")
             return
-        word, _, rest = request.text.strip().partition(" ")
+        asked = request.causes[0].text  # What was said to steer the turn comes behind it.
+        word, _, rest = asked.strip().partition(" ")
         if word in ("background", "approve"):
             await turn.say(f"`{word}` comes in a later version. {HINT}")
         elif word in self._words:

@@ -123,7 +123,10 @@ class Feed:
 
     async def _hand_out(self) -> bool:
         """One page of the log; true when there may be more."""
-        changes = await self._store.changes(self._cursor, behind=dict(self._behind), make=self._encode)
+        behind = dict(self._behind)
+        changes = await self._store.changes(self._cursor, behind=behind, make=self._encode)
+        if any(session_id in self._watchers and session_id not in behind for session_id in changes.newest):
+            return True  # Somebody began to watch it while this was read: it is read once more, for them too.
         self._cursor, made = changes.cursor, changes.page.made
         frames: dict[str, list[Frame]] = {}
         deleted: set[str] = set()

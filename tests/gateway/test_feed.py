@@ -1,0 +1,65 @@
+"""Live readers that come and go while the log is read."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.core.events import Logged
+from holdfast.gateway.feed import Feed
+from holdfast.ports.log import Changes, Cursor
+from holdfast.store import SqliteStore, open_store
+from tests.conformance.steps import NOW, new_session, say
+
+pytestmark = pytest.mark.anyio
+
+
+class SlowStore:
+    """A store whose look at what changed takes as long as a test wants. `asked`: one has begun."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self.asked, self.may = asyncio.Event(), asyncio.Event()
+
+    async def changes(self, cursor: Cursor | None, *, behind: Mapping[str, int], make: Any) -> Changes:
+        self.asked.set()
+        await self.may.wait()
+        return await self._store.changes(cursor, behind=behind, make=make)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def encode(item: Logged) -> bytes:
+    return b"%d" % item.seq
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    yield store
+    await store.aclose()
+
+
+async def test_a_reader_that_comes_while_the_log_is_read_misses_nothing(store: SqliteStore) -> None:
+    """P7: what is stored after its watch began is handed to it, also by a look that had begun before."""
+    for name in ("first", "second"):
+        await new_session(store, name)
+    slow: Any = SlowStore(store)
+    feed = Feed(slow, encode)
+    slow.changes = store.changes
+    await feed.watch("first", after=1)
+    del slow.changes
+    following = asyncio.ensure_future(feed.run())
+    try:
+        await say(store, "first", "a")
+        await asyncio.wait_for(slow.asked.wait(), 20)
+        watcher = await feed.watch("second", after=1)
+        await say(store, "second", "b")
+        slow.may.set()
+        assert [frame.seq for frame in await watcher.next(20.0)] == [2]
+    finally:
+        following.cancel()
+        feed.close()
