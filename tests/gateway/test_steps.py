@@ -115,6 +115,24 @@ def test_the_first_question_that_expires_ends_the_turn_and_closes_the_others(hom
     assert life.outcomes() == ["failed", "completed"] and home.note is None
 
 
+def test_a_turn_that_died_with_a_question_open_and_is_set_aside_says_that_no_answer_came(home: Home) -> None:
+    """R6, P5: only of the call that ran nobody knows what it did."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > deed 5000 > ask colour | done")
+    life.until(lambda: life.transcript(page).questions)
+    life.until(lambda: "tool.started" in kinds(life, page))
+    turn = life.turn(page).id
+    life.die()
+    home.later(2 * 3600)
+    life = home.start()
+    life.until(lambda: life.outcomes(page) == ["set_aside"])
+    found = results(life, page)
+    assert found[f"{turn}.0.2"] == ("failed", "The turn ended before an answer came.")
+    assert found[f"{turn}.0.1"][0] == "unknown"
+    assert life.transcript(page).questions == []
+
+
 def test_a_stop_while_a_question_is_open_and_another_call_runs_ends_the_turn(home: Home) -> None:
     """A21"""
     life = home.start()

@@ -202,6 +202,7 @@ def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, 
         said=transcript.answer_text,
         anchor=transcript.anchor,
         calls=transcript.calls,
+        asking=tuple(question.call_id for question in transcript.questions),
         unread_results=turn.unread_results,
     )
     blamed_for = turn.died if judged.rule.decision is Decision.SUSPEND else None
