@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -201,6 +202,30 @@ async def test_a_stop_that_is_passed_on_without_a_database_is_refused_and_leaves
     with pytest.raises(Unavailable):
         tell_owners(home, Shutdown(why="a test", planned=True))
     assert os.listdir(home) == []
+
+
+async def test_a_stop_is_passed_on_while_another_process_writes(home: Path) -> None:
+    """C28: it reads before it writes, and a commit in between must not refuse it."""
+    store = await opened(home)
+    owner = await store.register_owner(Owner(name="o_1", pid=1, started_at=NOW, boot_id="b"))
+    over = threading.Event()
+
+    def write_all_the_time() -> None:
+        db = connect(home / "holdfast.db")
+        while not over.is_set():
+            db.execute("UPDATE owner SET draining = draining")
+        db.close()
+
+    writing = threading.Thread(target=write_all_the_time)
+    writing.start()
+    try:
+        for number in range(50):
+            await asyncio.to_thread(tell_owners, home, Shutdown(why=f"test {number}", planned=True))
+    finally:
+        over.set()
+        writing.join()
+    assert [each.told is not None for each in await store.owners() if each.id == owner] == [True]
+    await store.aclose()
 
 
 async def test_a_stop_that_had_to_be_forced_is_on_record_for_the_owners_that_it_killed(home: Path) -> None:

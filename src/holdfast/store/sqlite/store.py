@@ -140,8 +140,9 @@ def _write_once(home: Path, work: Callable[..., None], *arguments: Any) -> None:
     try:
         db = connect(home / DATABASE, create=False)
         try:
-            with db:
-                in_tx(db, work, *arguments)
+            db.execute("BEGIN IMMEDIATE")  # What reads first and writes then must wait for others at its beginning, or is refused.
+            in_tx(db, work, *arguments)
+            db.execute("COMMIT")
         finally:
             db.close()
     except apsw.Error as error:
