@@ -186,8 +186,13 @@ def test_under_a_supervisor_a_terminal_changes_nothing(tmp_path: Path) -> None:
         (2, 0, True, "Stopped. 2 answers continue at the next start."),
         (0, 3, True, "Stopped. 3 messages are answered at the next start."),
         (2, 1, True, "Stopped. 2 answers continue and 1 message is answered at the next start."),
-        (1, 0, False, "Stopped. 1 answer was interrupted; a message or a resume continues it."),
-        (1, 1, False, "Stopped. 1 answer was interrupted; a message or a resume continues it. 1 message is answered at the next start."),
+        (1, 0, False, "Stopped. 1 answer was interrupted; a message or `holdfast resume` continues it."),
+        (
+            1,
+            1,
+            False,
+            "Stopped. 1 answer was interrupted; a message or `holdfast resume` continues it. 1 message is answered at the next start.",
+        ),
     ],
 )
 def test_the_last_sentence_counts_what_is_left_to_do(answers: int, messages: int, resumes: bool, told: str) -> None:

@@ -172,10 +172,11 @@ class ServingProcess:
 
     def _last_words(self) -> None:
         """At the deadline: commands of tools must not outlive this process, and an operator's stop stays one (C18)."""
-        tool_processes.kill(self._this.home, lambda owner: owner == self._this.name)
-        self._stops.take_in_pending()
         if self._stops.signals.forced:
             end_by_force(self._this.home, self._this.id)
+        else:
+            tool_processes.kill(self._this.home, lambda owner: owner == self._this.name)
+        self._stops.take_in_pending()
         self._status.show(GatewayState.STOPPED)
 
 
