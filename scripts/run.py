@@ -39,8 +39,8 @@ BROWSERS = (
 
 
 class Group(NamedTuple):
-    """Test folders that run together, and the seconds they should stay within on two cores. `by_file`: its files run two at a time; they
-    wait for processes more than they compute. Otherwise the folders do, where there are several.
+    """Test folders that run together, and the seconds they should stay within on two cores. `by_file`: its files run several at a time;
+    they wait for processes more than they compute. Otherwise the folders run two at a time, where there are several.
     """
 
     folders: tuple[str, ...]
@@ -51,6 +51,16 @@ class Group(NamedTuple):
 FIRST = Group(("gateway", "conformance", "core"), 90)
 GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "install", "platforms"), 480, by_file=True), Group(("browser",), 120))
 AT_ONCE = 2
+# Together they use about a quarter of a core each; with four at a time the kills and deadlines would come too late on two cores.
+FILES_AT_ONCE = 3
+# The files that take longest, in that order: one of them left for the end would run alone.
+LONGEST = tuple(
+    f"tests/e2e/test_{name}.py"
+    for name in (
+        *("one_stop", "handover", "cli_running", "kill", "cli_recovery", "service", "descriptors", "logs", "cli_words", "oracle"),
+        *("deadline", "windows", "ten_shapes", "start_and_stop", "delete", "cli_offline", "version_0_1", "tour", "terminal", "cli"),
+    )
+)
 # A group that takes this many times its budget hangs, and is ended.
 PATIENCE = 5
 
@@ -231,7 +241,8 @@ def test(words: Sequence[str]) -> int:
             continue
         say(f"{name} ...")
         began = time.monotonic()
-        status = run_parts(parts_of(group, places), browser, limit_s=group.budget_s * PATIENCE)
+        at_once = FILES_AT_ONCE if group.by_file else AT_ONCE
+        status = run_parts(parts_of(group, places), browser, limit_s=group.budget_s * PATIENCE, at_once=at_once)
         took_s = time.monotonic() - began
         if status != 0:
             failed.append(name)
@@ -284,18 +295,19 @@ def places_of(group: Group) -> list[str]:
 
 
 def parts_of(group: Group, places: list[str]) -> list[list[str]]:
-    """What of a group runs side by side. The largest files come first, so that no long one is left for the end."""
+    """What of a group runs at the same time. The longest files come first, then the largest."""
     if group.by_file:
         files = [path for place in places for path in (ROOT / place).rglob("test_*.py")]
-        return [[str(path.relative_to(ROOT))] for path in sorted(files, key=lambda path: -path.stat().st_size)]
+        names = [str(path.relative_to(ROOT)) for path in sorted(files, key=lambda path: -path.stat().st_size)]
+        return [[name] for name in sorted(names, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))]
     return [places] if len(places) < AT_ONCE else [places[:1], places[1:]]
 
 
-def run_parts(parts: list[list[str]], browser: str | None, limit_s: float) -> int:
-    """Each part in a pytest of its own, two at a time; what one has to say is shown in one piece. The worst of their exit codes."""
+def run_parts(parts: list[list[str]], browser: str | None, limit_s: float, *, at_once: int) -> int:
+    """Each part in a pytest of its own; what one has to say is shown in one piece. The worst of their exit codes."""
     if len(parts) == 1:
         return pytest(["-q", *parts[0]], browser, limit_s=limit_s)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         return max(pool.map(lambda part: pytest(["-q", "--no-header", *part], browser, limit_s=limit_s, quiet=True), parts))
 
 

@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 
 from holdfast.core import events as e
@@ -9,6 +10,7 @@ from holdfast.core.content import ImagePart, TextPart
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.messages import Attached, Called, Message, Said, Taken
+from holdfast.core.steps import StepText, key
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from tests.core.logs import Log, asked, begun, fold, shown, simple, text
@@ -356,3 +358,24 @@ def test_a_question_that_expired_is_open_no_more() -> None:
     found = fold(asked().in_turn(late, e.TurnEnded(outcome=Outcome.FAILED, error="late")))
     assert (found.questions, found.turns[0].outcome, found.turns[0].error) == ([], Outcome.FAILED, "late")
     assert found.calls[0].outcome is ToolOutcome.FAILED
+
+
+@pytest.mark.parametrize("read_in_between", [False, True])
+def test_a_late_piece_of_an_earlier_lease_changes_no_text_that_was_written_since(read_in_between: bool) -> None:
+    """P7: also where somebody has read the text before the piece came."""
+    said = StepText()
+    said.write((2, 1), 0, "xyz")
+    assert not read_in_between or said.read() == "xyz"
+    said.write((1, 5), 0, "ab")
+    assert said.read() == "xyz"
+    said.write((2, 2), 3, "!")
+    assert said.read() == "xyz!"
+
+
+def test_what_version_0_1_wrote_of_a_turn_stands_before_what_any_lease_since_wrote() -> None:
+    """A3: its rows name no lease."""
+    log = begun()
+    old = [msgspec.structs.replace(item, epoch=None) for item in log.in_turn(text("half", 0)).items]
+    new = log.in_turn(e.TurnResumed(attempt=2, rule="R9", reason="crash"), text("whole", 0)).items[len(old) :]
+    ordered = sorted([*new, *old], key=key)
+    assert [item.seq for item in ordered if item.turn_id] == [item.seq for item in [*old, *new] if item.turn_id]
