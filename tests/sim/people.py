@@ -4,6 +4,7 @@ What they did and saw is remembered while the process is dead."""
 
 import asyncio
 import contextlib
+import hashlib
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +15,7 @@ from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
 from holdfast.gateway.gateway import Gateway
+from holdfast.ports.blobs import Blob, Upload
 from holdfast.ports.platforms import Update
 from tests.fakes.platform import ChatServer, session_key
 
@@ -26,7 +28,7 @@ LOOKS_EVERY_S = 0.5
 
 class Say(NamedTuple):
     """Writes a message. On a page: again with the same `client_id` until it is acknowledged, and `again` times after that.
-    Without one: once, whatever comes of it.
+    Without one: once, whatever comes of it. `attach`: with a file of these bytes.
     """
 
     text: str
@@ -35,6 +37,7 @@ class Say(NamedTuple):
     client_id: bool = True
     again: int = 0
     mode: str = "queue"
+    attach: str | None = None
 
 
 class Stop(NamedTuple):
@@ -122,6 +125,7 @@ class Posted(NamedTuple):
     text: str
     client_id: str | None
     accepted: Accepted | None
+    attach: str | None = None
 
 
 class Reader:
@@ -318,15 +322,23 @@ class Person:
             if self.next in self._tried:
                 return
             self._tried.add(self.next)
-        self.posted.setdefault(self.next, Posted(deed.text, client_id, None))
+        self.posted.setdefault(self.next, Posted(deed.text, client_id, None, deed.attach))
         for _ in range(1 + deed.again):
-            accepted = await life.gateway.post(self.session_id, deed.text, client_id=client_id, mode=deed.mode)
+            attachments = [await self._upload(deed.attach, life)] if deed.attach is not None else []
+            accepted = await life.gateway.post(self.session_id, deed.text, client_id=client_id, attachments=attachments, mode=deed.mode)
             before = self.posted[self.next].accepted
             assert before is None or (before.message_id, before.session_id) == (accepted.message_id, accepted.session_id), (
                 f"P1: the same client_id was answered with {before} and with {accepted}"
             )
-            self.posted[self.next] = Posted(deed.text, client_id, accepted)
+            self.posted[self.next] = Posted(deed.text, client_id, accepted, deed.attach)
             self._go(accepted.session_id, life)
+
+    async def _upload(self, attach: str, life: "Life") -> str:
+        """Only its rows: files have deaths of their own (`tests/blobs`)."""
+        store, name, digest = life.gateway.store, f"{self.name}-{self.next}", hashlib.sha256(attach.encode()).hexdigest()
+        await store.put_blob(Blob(digest=digest, size=len(attach), media_type="text/plain", file=f"{digest}-{name}"), at=1)
+        upload = Upload(attachment_id=f"a-{name}", digest=digest, size=len(attach), media_type="text/plain", name=attach)
+        return (await store.put_upload(upload, dedup_key=name, at=1)).attachment_id
 
     async def _stop(self, gateway: Gateway) -> None:
         if self.session_id is None:

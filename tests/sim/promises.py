@@ -134,6 +134,8 @@ def _check_page_posts(found: Evidence, accepted: dict[str, e.MessageAccepted], s
         stored = accepted.get(message_id) or said.get(message_id)
         assert stored is not None, f"P1: {posted} was acknowledged and is gone"
         assert stored.text == posted.text.removeprefix("/queue "), f"P1: {posted} was stored as {stored.text!r}"
+        names = [part.name for part in e.attached(stored)]
+        assert names == ([] if posted.attach is None else [posted.attach]), f"P1: {posted} was stored with {names}"
 
 
 def _check_updates(found: Evidence, kept: Sequence[e.MessageAccepted | e.MessageWritten]) -> None:
@@ -464,6 +466,16 @@ def the_catalog_follows_from_the_log(found: Evidence) -> None:
         assert before[table] == after[table], f"the catalog's {table} is {before[table]}; the log says {after[table]}"
 
 
+def what_content_names_is_there(found: Evidence) -> None:
+    """P1: a blob that any record names has its row, and is held by its session."""
+    blobs = {row[0] for row in fetch(found.db, "SELECT digest FROM blob")}
+    held = set(fetch(found.db, "SELECT u.digest, s.session_id FROM blob_use u JOIN session s ON s.id = u.session"))
+    for item, event in found.log:
+        for part in e.attached(event):
+            assert part.blob in blobs, f"P1: {event} names a blob that is not there"
+            assert (part.blob, item.session_id) in held, f"P1: {event} names a blob that its session does not hold"
+
+
 PROMISES = (
     p1_accepted_means_kept,
     p2_one_turn_at_a_time,
@@ -479,6 +491,7 @@ PROMISES = (
     one_request_is_one_change,
     a_page_that_loads_late_shows_the_same,
     answers_are_whole,
+    what_content_names_is_there,
     the_catalog_follows_from_the_log,
     *RULES,
     no_error_was_logged,

@@ -106,6 +106,10 @@ RESTARTED: Tale = (_ann(Say(_work("unsafe") + "|sleep:1|say:three"), Restart(onc
 PAGE: dict[str, Tale] = {
     "a question answered at its own address": (_ann(Say("ask:why?|call:unsafe|say:two"), Answer("because")), (COMPLETED,)),
     "the demo agent counts": (_ann(Say("count 9 0.05")), (COMPLETED,)),
+    "a message with a file, and the same file again": (
+        _ann(Say("say:one", attach="x", again=1), Say("say:two", attach="x")),
+        (COMPLETED,) * 2,
+    ),
     # What waits when a new conversation begins is refused, or was already on its way.
     "a reset while a turn runs and a message waits": (
         _ann(Say("say:one|hang"), Say("say:two"), Reset(once=("text", 1), again=1), Say("say:three")),

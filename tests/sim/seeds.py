@@ -91,7 +91,9 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
             client_id = chance.random() < 0.9
             again = chance.choice((0, 0, 0, 2)) if client_id else 0
             mode = "steer" if not chats and chance.random() < 0.15 else "queue"
-            yield Say(_script(chance, chats), after_s=after_s, once=once, client_id=client_id, again=again, mode=mode)
+            attach = chance.choice((None, None, None, "x", "y")) if not chats else None
+            script = _script(chance, chats)
+            yield Say(script, after_s=after_s, once=once, client_id=client_id, again=again, mode=mode, attach=attach)
         elif kind < 0.67:
             yield Say(chance.choice(COMMANDS), after_s=after_s, once=once, again=chance.choice((0, 0, 1)))
         elif kind < 0.76:
