@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.api import events
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import KINDS, Event, Logged, encode
 from holdfast.core.turns import Outcome
@@ -63,6 +64,14 @@ def test_every_event_becomes_one_frame_with_its_place_and_its_content(event: Eve
         assert (parsed.data["turn_id"], parsed.data["attempt"], parsed.data["position"]) == (turn_id, 3, 7)
     for name in ("text", "message_id", "question_id", "reason", "result", "call_id"):
         assert parsed.data.get(name) == stored.get(name)
+
+
+@given(EVENTS, st.none() | ANY_TEXT, st.integers(-(2**62), 2**62))
+def test_the_command_line_shows_an_event_as_the_stream_does(event: Event, turn_id: str | None, at: int) -> None:
+    """P7: `holdfast show --events` reads the store when no gateway runs, and says the same."""
+    logged = Logged("s", 1, turn_id, 3, 7, event.kind, at, encode(event))
+    parsed = sse.parse(frames.join("l_og", [frames.encode(logged)])[:-2])
+    assert parsed is not None and parsed.data == json.loads(json.dumps(events.data(logged)))
 
 
 @given(
