@@ -11,7 +11,7 @@ def close_open_calls(calls: list[ToolCall]) -> list[ToolFinished]:
 
 
 def close_every_call(calls: list[ToolCall], *, stopped: bool = False) -> list[ToolFinished]:
-    """For a turn that will not go on: nothing stays open."""
+    """For a turn that will not continue: nothing stays open."""
     return [
         ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, content=unknown_result(call.name, call.output, stopped=stopped))
         for call in calls

@@ -11,7 +11,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.stops import LastStop
 from holdfast.core.turns import TurnState
 
-# Turns that belong to no process: whoever stops one ends it.
+# Turns that belong to no process: a stop ends one at once.
 UNATTENDED = (TurnState.WAITING, TurnState.ANSWERED)
 
 
