@@ -71,7 +71,7 @@ def _changes(tree: ast.Module, node: ast.AST, where: str) -> Iterator[tuple[str,
 
 def _in_list(tree: ast.Module, node: ast.AST, field: str, items: list[ast.AST], where: str) -> Iterator[tuple[str, int, str, str]]:
     for index, item in enumerate(items):
-        if not isinstance(item, ast.AST) or _is_docstring(item):
+        if not isinstance(item, ast.AST) or _is_docstring(item) or (isinstance(item, ast.Assign) and _is_type(item.value)):
             continue
         for other in _instead(item):
             items[index] = other
@@ -164,6 +164,18 @@ def _means_nothing(node: ast.AST, field: str) -> bool:
 def _is_docstring(item: ast.AST) -> bool:
     """Or the three dots of a body that is none."""
     return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
+
+
+def _is_type(value: ast.AST) -> bool:
+    """A name for a type: `Key = tuple[int, int]`, `Action = Say | Stop`."""
+    match value:
+        case ast.Subscript(
+            value=ast.Name(id="tuple" | "list" | "dict" | "set" | "frozenset" | "type" | "Callable" | "Mapping" | "Sequence")
+        ):
+            return True
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return all((isinstance(side, ast.Name) and side.id[0].isupper()) or _is_type(side) for side in (left, right))
+    return False
 
 
 def _line(node: ast.AST, parent: ast.AST) -> int:

@@ -22,6 +22,8 @@ def changes(source: str) -> list[str]:
         ("x = (a, b)", ["`a` -> `(removed)`", "`b` -> `(removed)`"]),
         ("x = [a for a in b if c]", ["`c` -> `(removed)`"]),
         ("x = f(a=b)", ["`a=b` -> `(removed)`"]),
+        ("X = A | B | tuple[int, str]", []),
+        ("x = a | b", ["`a | b` -> `a`"]),
         ("x = max(a)", ["`max(a)` -> `min(a)`"]),
         ("x = a if b else c", ["`a if b else c` -> `a`", "`a if b else c` -> `c`"]),
         ("def f():\n    g()\n    return a", ["`g()` -> `(removed)`", "`return a` -> `return None`"]),
