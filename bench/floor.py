@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from bench.figures import Summary, quantile, summary
 from holdfast.core.plans.start import StartedTurn
-from holdfast.store.log import INSERT
+from holdfast.store.queries import FENCED, INSERT
 from holdfast.store.sqlite.connection import connect
-from holdfast.store.work.streams import FENCED
 
 T = TypeVar("T")
 BLOCK = b"x" * 256
@@ -80,8 +79,8 @@ def bare_appends_per_s(path: Path, turns: Sequence[StartedTurn], *, seconds: flo
     while time.perf_counter() - began < seconds:
         db.execute("BEGIN IMMEDIATE")
         for fence in fences:
-            session, seq = db.execute(FENCED, (1, *fence, position)).fetchall()[0]
-            db.execute(INSERT, (session, seq, fence[3], fence[4], position, "text", 1_700_000_000_000, body, 123456789))
+            session, seq = db.execute(FENCED, (1, 1, *fence, position)).fetchall()[0]
+            db.execute(INSERT, (session, seq, fence[3], fence[1], fence[4], position, "text", 1, 1_700_000_000_000, body, 123456789))
         db.execute("COMMIT")
         position += 1
         done += len(fences)

@@ -200,7 +200,9 @@ def install_packages(packages: Sequence[str], purpose: str) -> None:
 
 
 def check(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./run check", description="Format, lint, types, imports and the built page.")
+    parser = argparse.ArgumentParser(
+        prog="./run check", description="Format, lint, types, imports, SQL that every engine takes, and the built page."
+    )
     parser.add_argument("--fix", action="store_true", help="format, and fix what the linter can fix")
     fix = parser.parse_args(words).fix
     python = str(PYTHON)
@@ -210,6 +212,7 @@ def check(words: Sequence[str]) -> int:
         "lint": [python, "-m", "ruff", "check", *(["--fix"] if fix else []), "."],
         "types": [python, "-m", "mypy", *typed],
         "imports": [python, "-c", "import importlinter.cli as cli; cli.lint_imports_command()"],
+        "engines": [python, "-m", "scripts.engines", "--check"],
     }
     if (ROOT / "page").is_dir():
         steps["page"] = [python, "scripts/page_check.py"]

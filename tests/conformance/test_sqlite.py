@@ -24,7 +24,7 @@ from holdfast.core.sessions import Lease
 from holdfast.ports.log import Cursor
 from holdfast.ports.turns import StreamItem
 from holdfast.store import open_store, reads, upkeep
-from holdfast.store.log import RECORDS
+from holdfast.store.queries import RECORDS
 from holdfast.store.sqlite import changes
 from holdfast.store.sqlite import threads as writer
 from holdfast.store.sqlite.connection import (

@@ -13,8 +13,8 @@ from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.store import Store
 from holdfast.store import open_store
-from holdfast.store.log import RECORDS
 from holdfast.store.projection import DERIVED
+from holdfast.store.queries import RECORDS
 from holdfast.store.sqlite.connection import OLDEST_PREDECESSOR, SCHEMA_VERSION, check_predecessor, connect, fetch, migrate
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import rebuild

@@ -13,8 +13,9 @@ from holdfast.core.plans import delete
 from holdfast.core.plans.delete import Deleted
 from holdfast.ports.upkeep import Usage
 from holdfast.store import blobs, reads
+from holdfast.store import queries as q
 from holdfast.store.heads import Head
-from holdfast.store.log import COLUMNS, read
+from holdfast.store.log import read
 from holdfast.store.tx import Tx
 from holdfast.store.work import run
 from holdfast.store.work.sessions import delete_session
@@ -29,16 +30,7 @@ RETENTION = "retention"
 def remove_oldest(tx: Tx, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
     found: list[tuple[int, str]] = []
     for archived in (0, 1):  # Each is a walk along the index; together they would be sorted.
-        found += tx.query(
-            "SELECT h.updated_at, s.session_id FROM head h JOIN session s ON s.id = h.session"
-            " WHERE h.deleted = 0 AND h.archived = ? AND h.updated_at < ? AND h.state IN ('none', 'ended') AND s.pinned = 0"
-            " AND s.resume_pending = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session)"
-            " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state NOT IN ('sent', 'dead') AND o.session = h.session)"
-            " ORDER BY h.updated_at LIMIT ?",
-            archived,
-            before,
-            limit,
-        )
+        found += tx.query(q.OLDEST_AT_REST, archived, before, limit)
     removed = [session_id for _, session_id in sorted(found)[:limit]]
     for session_id in removed:
         delete_session(tx, session_id, RETENTION, until, at, why)
@@ -47,20 +39,18 @@ def remove_oldest(tx: Tx, before: int, limit: int, why: str, until: int, at: int
 
 def usage(tx: Tx) -> Usage:
     used = tx.size() + blobs.held_bytes(tx)
-    sessions, removing = tx.query(
-        "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM session WHERE purge_at IS NOT NULL)"
-    )[0]
+    sessions, removing = tx.query(q.SIZES)[0]
     return Usage(used, sessions, removing)
 
 
 def due(tx: Tx, now: int, limit: int) -> list[int]:
     """Sessions whose content may be removed, or is being removed."""
-    return [row[0] for row in tx.query("SELECT id FROM session WHERE purge_at <= ? ORDER BY purge_at, id LIMIT ?", now, limit)]
+    return [row[0] for row in tx.query(q.PURGE_DUE, now, limit)]
 
 
 def purge_step(tx: Tx, session: int, now: int) -> bool:
     """One step of a purge; whether another one is to follow at once."""
-    rows = tx.query("SELECT purge_at, purged FROM session WHERE id = ?", session)
+    rows = tx.query(q.PURGE_STATE, session)
     if not rows or rows[0][0] is None or rows[0][0] > now:
         return False  # It was brought back, or another process was faster.
     head = tx.head(session)
@@ -73,12 +63,8 @@ def purge_step(tx: Tx, session: int, now: int) -> bool:
 
 def _begin(tx: Tx, head: Head, waited_ms: int, at: int) -> bool:
     deleted = tx.event_at(head.session, head.deleted)
-    by, lane = tx.query("SELECT s.deleted_by, l.session FROM session s JOIN lane l USING (session_key) WHERE s.id = ?", head.session)[0]
-    untold = tx.query(
-        "SELECT 1 FROM outbox WHERE state NOT IN ('sent', 'dead') AND state <> 'sending' AND session = ? AND seq > ? LIMIT 1",
-        head.session,
-        head.deleted,
-    )
+    by, lane = tx.query(q.DELETED_BY, head.session)[0]
+    untold = tx.query(q.UNTOLD, head.session, head.deleted)
     found = Deleted(
         session=tx.session(reads.name(tx, head.session)),
         by=by,
@@ -99,21 +85,21 @@ def _remove_page(tx: Tx, head: Head, at: int) -> bool:
     for item in read(tx, rows, {head.session: ""}, []):
         match event := item.event:
             case e.MessageWritten(delivery_id=str(delivery_id)):
-                tx.execute("DELETE FROM outbox WHERE delivery_id = ?", delivery_id)
+                tx.execute(q.OUTBOX_FORGET, delivery_id)
             case e.QuestionAsked(question_id=question_id):
-                tx.execute("DELETE FROM question WHERE question_id = ?", question_id)
+                tx.execute(q.QUESTION_FORGET, question_id)
         key = getattr(event, "dedup_key", None)
         if key is not None:
-            tx.execute("DELETE FROM dedup WHERE dedup_key = ?", key)
+            tx.execute(q.DEDUP_FORGET, key)
             keys.append(digest(key).hex())
     last = len(rows) == 0
     if rows:
         tx.unindex(head.session, rows[-1][2], head.deleted - 1)
-        tx.execute("DELETE FROM event WHERE session = ? AND seq >= ? AND seq < ?", head.session, rows[-1][2], head.deleted)
+        tx.execute(q.EVENTS_REMOVE, head.session, rows[-1][2], head.deleted)
     else:
-        tx.execute("DELETE FROM event WHERE session = ? AND seq > ?", head.session, head.seq)  # Moved there by damage.
-        tx.execute("DELETE FROM quarantine WHERE session = ?", head.session)
-        tx.execute("UPDATE meta SET value = ? WHERE name = 'scrub'", TO_SCRUB)
+        tx.execute(q.EVENTS_REMOVE_BEHIND, head.session, head.seq)  # Moved there by damage.
+        tx.execute(q.QUARANTINE_CLEAR, head.session)
+        tx.execute(q.SCRUB_STAGE, TO_SCRUB)
     if keys or last:
         tx.append(head, e.SessionForgotten(keys=tuple(keys), done=last), at, in_turn=False)
     return not last
@@ -121,14 +107,10 @@ def _remove_page(tx: Tx, head: Head, at: int) -> bool:
 
 def _page(tx: Tx, head: Head) -> list[tuple[Any, ...]]:
     """At least one row, if there are any, and no more than a transaction should carry."""
-    sizes = tx.query(
-        "SELECT seq, length(body) FROM event WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?", head.session, head.deleted, PAGE_ROWS
-    )
+    sizes = tx.query(q.EVENT_SIZES, head.session, head.deleted, PAGE_ROWS)
     first, carried = head.deleted, 0
     for seq, size in sizes:
         if carried and carried + size > PAGE_BYTES:
             break
         first, carried = seq, carried + size
-    return tx.query(
-        f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq >= ? AND seq < ? ORDER BY seq DESC", head.session, first, head.deleted
-    )
+    return tx.query(q.EVENTS_BACKWARDS, head.session, first, head.deleted)

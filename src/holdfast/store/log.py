@@ -9,19 +9,11 @@ from holdfast.core.errors import BadInput, Bug, NotFound
 from holdfast.core.events import KINDS, LARGE_BYTES, Damaged, Event, Logged, Page, TurnResumed, TurnStarted, TurnTaken, checksum, encode
 from holdfast.ports.log import Make
 from holdfast.store import blobs
+from holdfast.store import queries as q
 from holdfast.store.heads import Head
 from holdfast.store.projection import project
 from holdfast.store.tx import Tx
 
-INSERT = (
-    "INSERT INTO event (session, seq, turn, epoch, attempt, position, kind, stream, at, body, checksum)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-# Text is read as bytes: one that is no longer UTF-8 is damage to report, not an error of the whole read.
-COLUMNS = "id, session, seq, CAST(turn AS BLOB), epoch, attempt, position, CAST(kind AS BLOB), stream, at, body, checksum"
-# Word for word the condition of the index `event_record`.
-RECORDS = "stream = 0"
-STREAMS = "stream = 1"
 MISSING = "it is missing from the log"
 
 _KIND_NAMES = {kind.encode(): kind for kind in KINDS}
@@ -40,7 +32,7 @@ def not_storable(error: Exception) -> BadInput:
 
 def number(tx: Tx, session_id: str) -> int:
     """The store's own number of a session."""
-    rows = tx.query("SELECT id FROM session WHERE session_id = ?", session_id)
+    rows = tx.query(q.SESSION_NUMBER, session_id)
     if not rows:
         raise NotFound("session", session_id)
     return int(rows[0][0])
@@ -136,7 +128,7 @@ def salvage(tx: Tx, places: Iterable[tuple[int, int, int]]) -> list[tuple[Any, .
     rows: list[tuple[Any, ...]] = []
     for id_, session, seq in places:
         try:
-            rows += tx.query(f"SELECT {COLUMNS} FROM event WHERE id = ?", id_)
+            rows += tx.query(q.EVENT_BY_ID, id_)
         except tx.unreadable:
             rows.append((id_, session, seq, None, 0, 0, 0, None, 0, 0, None, 0))
     return rows
@@ -162,7 +154,7 @@ def fill_gaps(
 
 
 def _session_name(tx: Tx, session: int) -> str:
-    rows = tx.query("SELECT session_id FROM session WHERE id = ?", session)
+    rows = tx.query(q.SESSION_NAME, session)
     return str(rows[0][0]) if rows else f"?{session}"
 
 
@@ -170,23 +162,23 @@ def _has_place(tx: Tx, session: Any, seq: Any) -> bool:
     """Whether a damaged row stands where its session's log has an event at all. Otherwise it may belong anywhere."""
     if type(session) is not int or type(seq) is not int:
         return False
-    return bool(tx.query("SELECT 1 FROM head WHERE session = ? AND ? BETWEEN 1 AND seq", session, seq))
+    return bool(tx.query(q.IN_LOG, session, seq))
 
 
 def _clear_stray(tx: Tx, session: int, seq: int, at: int) -> bool:
-    rows = tx.query(f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", session, seq)
+    rows = tx.query(q.EVENT_AT, session, seq)
     found: list[Finding] = []
     read(tx, rows, {}, found)
     if not found:
         return False
     quarantine(tx, found, at)
-    tx.execute("DELETE FROM event WHERE session = ? AND seq = ?", session, seq)
+    tx.execute(q.EVENT_REMOVE, session, seq)
     return True
 
 
 def quarantine(tx: Tx, found: Iterable[Finding], at: int) -> None:
     tx.write_many(
-        "INSERT OR IGNORE INTO quarantine (session, seq, event_id, reason, row, found_at) VALUES (?, ?, ?, ?, ?, ?)",
+        q.QUARANTINE,
         [(item.session, item.seq, item.event_id, item.reason, item.row, at) for item in found],
     )
 

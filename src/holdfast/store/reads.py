@@ -21,27 +21,15 @@ from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.upkeep import Counts
+from holdfast.store import queries as q
 from holdfast.store.heads import Head
-from holdfast.store.log import COLUMNS, MISSING, RECORDS, Finding, body_size, fill_gaps, made, read, salvage
+from holdfast.store.log import MISSING, Finding, body_size, fill_gaps, made, read, salvage
 from holdfast.store.tx import Tx
 
 E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
 MAX_INTEGER = 2**62
-# A deleted session owes only what was written about its deletion; the rest waits for an undo.
-OWED = "o.seq > h.deleted"
 
-_SESSION = """
-    SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, h.updated_at, s.generation, s.pinned, h.archived, s.suspended,
-           s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
-           (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
-           h.stop, s.pruned_seq, h.stays, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
-           s.deleted_at, s.purge_at, s.purged,
-           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.id
-    FROM session s JOIN head h ON h.session = s.id
-"""
-# The order in which recovery looks at sessions: by the time of the message that started the turn.
-_OLDEST = " ORDER BY (SELECT e.at FROM event e WHERE e.session = h.session AND e.seq = h.asked_seq), s.id"
 DELETED = "deleted"
 _IN_STATE = {
     "suspended": "h.session IN (SELECT id FROM session WHERE suspended = 1)",
@@ -67,7 +55,7 @@ def any_session(tx: Tx, session_id: str) -> Session:
 
 def numbered(tx: Tx, session_id: str) -> tuple[int, Session]:
     """As `any_session`, with the store's own number of it."""
-    rows = tx.query(f"{_SESSION} WHERE s.session_id = ?", session_id)
+    rows = tx.query(q.SESSION, session_id)
     if not rows:
         raise NotFound("session", session_id)
     return rows[0][-1], _session(rows[0])
@@ -82,44 +70,43 @@ def living(tx: Tx, session_id: str) -> Session:
 
 
 def current_session(tx: Tx, session_key: str) -> Session | None:
-    rows = tx.query(f"{_SESSION} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?) AND h.deleted = 0", session_key)
+    rows = tx.query(q.SESSION_CURRENT, session_key)
     return _session(rows[0]) if rows else None
 
 
 def known(tx: Tx, dedup_key: str) -> Known | None:
-    rows = tx.query("SELECT d.digest, s.session_id, d.ref FROM dedup d JOIN session s ON s.id = d.session WHERE dedup_key = ?", dedup_key)
+    rows = tx.query(q.KNOWN, dedup_key)
     if rows:
         return Known(*rows[0])
-    gone = tx.query("SELECT s.session_id FROM forgotten f JOIN session s ON s.id = f.session WHERE key = ?", digest(dedup_key))
+    gone = tx.query(q.FORGOTTEN, digest(dedup_key))
     return Known(None, gone[0][0], "") if gone else None
 
 
 def named(tx: Tx, prefix: str, limit: int) -> list[Session]:
     after_all = prefix + "\U0010ffff"
     where = "s.session_id >= ? AND s.session_id < ? AND s.purged = 0"
-    rows = tx.query(f"{_SESSION} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", prefix, after_all, _page(limit))
+    rows = tx.query(f"{q.SESSIONS} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", prefix, after_all, _page(limit))
     return [_session(row) for row in rows]
 
 
 def name(tx: Tx, session: int) -> str:
-    return str(tx.query("SELECT session_id FROM session WHERE id = ?", session)[0][0])
+    return str(tx.query(q.SESSION_NAME, session)[0][0])
 
 
 def conversations(tx: Tx, session_key: str, limit: int) -> list[tuple[int, Session]]:
-    rows = tx.query(f"{_SESSION} WHERE s.session_key = ? ORDER BY s.id DESC", session_key)
+    rows = tx.query(q.CONVERSATIONS, session_key)
     numbered = [(len(rows) - place, _session(row)) for place, row in enumerate(rows)]
     return [(number, found) for number, found in numbered if not found.deleted][: _page(limit)]
 
 
 def conversation_number(tx: Tx, session: int) -> int:
     """The number a session has among those of its key."""
-    own_key = "SELECT session_key FROM session WHERE id = ?1"
-    return int(tx.query(f"SELECT count(*) FROM session WHERE session_key = ({own_key}) AND id <= ?1", session)[0][0])
+    return int(tx.query(q.CONVERSATION_NUMBER, session, session)[0][0])
 
 
 def conversations_of(tx: Tx, session_key: str) -> int:
     """How many sessions a key has had."""
-    return int(tx.query("SELECT count(*) FROM session WHERE session_key = ?", session_key)[0][0])
+    return int(tx.query(q.CONVERSATIONS_COUNT, session_key)[0][0])
 
 
 def sessions(tx: Tx, limit: int, before: str | None, query: str, archived: bool, state: str | None) -> SessionPage:
@@ -140,7 +127,7 @@ def sessions(tx: Tx, limit: int, before: str | None, query: str, archived: bool,
         where += f" AND h.session IN ({','.join('?' * len(found))})"
         bindings += found
     by_time = "+h.updated_at" if state else "h.updated_at"  # The few in a state are found by their own index, and sorted after.
-    rows = tx.query(f"{_SESSION} WHERE {where} ORDER BY {by_time} DESC, h.session DESC LIMIT ?", *bindings, limit + 1)
+    rows = tx.query(f"{q.SESSIONS} WHERE {where} ORDER BY {by_time} DESC, h.session DESC LIMIT ?", *bindings, limit + 1)
     more = f"{rows[limit - 1][6]}.{rows[limit - 1][-1]}" if len(rows) > limit else None
     return SessionPage([_session(row) for row in rows[:limit]], more)
 
@@ -175,17 +162,17 @@ def _session(row: tuple[Any, ...]) -> Session:
 
 def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make: Make | None = None) -> tuple[e.Page, list[Finding]]:
     after, limit = _bounded(after), _page(limit)
-    rows = tx.query("SELECT s.id, h.seq, s.purged FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?", session_id)
+    rows = tx.query(q.LOG_BOUNDS, session_id)
     if not rows:
         raise NotFound("session", session_id)
     session, last, purged = rows[0]
     if purged:
         raise Deleted(session_id, undoable=False)
     # The head's bound keeps out a row whose sequence was changed on disk: it would carry a reader's cursor past everything to come.
-    only = f" AND {RECORDS}" if records else ""
+    only = f" AND {q.RECORDS}" if records else ""
     where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?"
     try:
-        rows = tx.page(f"SELECT {COLUMNS} {where}", session, after, last, limit)
+        rows = tx.page(f"SELECT {q.EVENT} {where}", session, after, last, limit)
     except tx.unreadable:  # The index alone may still be whole.
         rows = salvage(tx, tx.query(f"SELECT id, session, seq {where}", session, after, last, limit))
     found: list[Finding] = []
@@ -194,7 +181,7 @@ def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make:
     until = logged[-1].seq if more else last
     if not records and until - after > len(logged):
         # Read after the events: whatever was pruned before they were read is known here.
-        pruned = tx.query("SELECT pruned_seq FROM session WHERE id = ?", session)[0][0]
+        pruned = tx.query(q.PRUNED_SEQ, session)[0][0]
         kept = [item for item in logged if item.seq <= pruned]
         logged = kept + fill_gaps(session_id, session, max(after, pruned), logged[len(kept) :], until, limit - len(kept), found)
         more = bool(logged) and logged[-1].seq < last
@@ -213,38 +200,25 @@ def _is_full(rows: Sequence[tuple[Any, ...]], limit: int) -> bool:
 
 
 def event_at(tx: Tx, session: int, seq: int) -> e.Event:
-    rows = tx.query(f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq = ?", session, seq)
+    rows = tx.query(q.EVENT_AT, session, seq)
     logged = read(tx, rows, {session: ""}, [])
     return logged[0].event if logged else e.Damaged(reason=MISSING)
 
 
 def open_turns(tx: Tx, apart_from: int) -> list[Session]:
-    rows = tx.query(
-        f"{_SESSION} WHERE h.state IN ('running', 'answered', 'interrupted')"
-        " AND NOT (h.state = 'running' AND h.owner = ? AND h.stop = 0 AND s.suspended = 0)"
-        " AND NOT (h.stays = 1 AND h.stop = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))" + _OLDEST,
-        apart_from,
-    )
+    rows = tx.query(q.OPEN_TURNS, apart_from)
     return [_session(row) for row in rows]
 
 
 def undecided(tx: Tx) -> list[Session]:
-    rows = tx.query(
-        f"{_SESSION} WHERE h.session IN ("
-        "SELECT l.session FROM head l JOIN session s ON s.id = l.session WHERE l.state IN ('running', 'answered', 'interrupted')"
-        " AND l.state = 'interrupted' AND l.stays = 1 AND s.suspended = 0"
-        " UNION SELECT q.session FROM question q JOIN head w ON w.session = q.session"
-        " WHERE q.state = 'open' AND w.state = 'waiting' AND w.stays = 0"
-        " UNION SELECT m.id FROM session m JOIN head n ON n.session = m.id WHERE m.resume_pending = 1 AND n.state IN ('none', 'ended'))"
-        " AND h.deleted = 0" + _OLDEST
-    )
+    rows = tx.query(q.UNDECIDED)
     return [_session(row) for row in rows]
 
 
 def open_turn(tx: Tx, head: Head) -> Transcript:
     """The newest turn, from its own events."""
     transcript, after = Transcript(), head.turn_seq - 1
-    while rows := tx.page(f"SELECT {COLUMNS} FROM event WHERE session = ? AND seq > ? ORDER BY seq", head.session, after):
+    while rows := tx.page(q.EVENTS_BEHIND, head.session, after):
         transcript.extend(read(tx, rows, {head.session: ""}, []))
         after = rows[-1][2]
     return transcript
@@ -252,11 +226,7 @@ def open_turn(tx: Tx, head: Head) -> Transcript:
 
 def last_reason(tx: Tx, head: Head) -> str:
     """What interrupted the newest turn last."""
-    for (body,) in tx.query(
-        f"SELECT body FROM event WHERE session = ? AND seq >= ? AND {RECORDS} AND kind = 'turn.interrupted' ORDER BY seq DESC LIMIT 1",
-        head.session,
-        head.turn_seq,
-    ):
+    for (body,) in tx.query(q.LAST_INTERRUPTION, head.session, head.turn_seq):
         if isinstance(cut := e.decode("turn.interrupted", body), e.TurnInterrupted):
             return cut.reason
     return "crash"
@@ -267,7 +237,7 @@ def unclean_starts(tx: Tx, owner: int) -> int:
     explains neither counts nor breaks the row.
     """
     count = 0
-    for ended, sound, explained in tx.query("SELECT ended, sound, explained FROM start WHERE owner < ? ORDER BY owner DESC", owner):
+    for ended, sound, explained in tx.query(q.STARTS_BEFORE, owner):
         if ended or sound:
             break
         count += not explained
@@ -275,20 +245,17 @@ def unclean_starts(tx: Tx, owner: int) -> int:
 
 
 def deaths(tx: Tx, before: int, since: int) -> int:
-    return int(tx.query("SELECT count(*) FROM start WHERE owner < ? AND at >= ? AND ended = 0", before, since)[0][0])
+    return int(tx.query(q.DEATHS, before, since)[0][0])
 
 
 def last_end(tx: Tx, apart_from: int) -> bool:
-    rows = tx.query("SELECT ended FROM start WHERE owner <> ? ORDER BY owner DESC LIMIT 1", apart_from)
+    rows = tx.query(q.LAST_END, apart_from)
     return bool(rows[0][0]) if rows else True
 
 
 def waiting_lanes(tx: Tx, limit: int) -> list[str]:
     rows = tx.query(
-        "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox GROUP BY session) i"
-        " JOIN head h ON h.session = i.session JOIN session s ON s.id = i.session"
-        " LEFT JOIN event e ON e.session = i.session AND e.seq = i.seq"
-        " WHERE h.state IN ('none', 'ended') ORDER BY e.at, i.session LIMIT ?",
+        q.WAITING_LANES,
         _page(limit),
     )
     return [row[0] for row in rows]
@@ -297,8 +264,7 @@ def waiting_lanes(tx: Tx, limit: int) -> list[str]:
 def prunable(tx: Tx, before: int, limit: int) -> list[str]:
     """Sessions at rest whose last turn ended before a time and whose stream events are still there, longest first."""
     rows = tx.query(
-        "SELECT s.session_id FROM session s JOIN head h ON h.session = s.id"
-        " WHERE s.journal_since IS NOT NULL AND s.journal_since < ? AND h.state IN ('none', 'ended') ORDER BY s.journal_since LIMIT ?",
+        q.PRUNABLE,
         _bounded(before),
         _page(limit),
     )
@@ -312,7 +278,7 @@ def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int) ->
     rows = tx.query(
         "SELECT o.delivery_id, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.owner, o.session, o.seq"
         " FROM outbox o JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session"
-        f" WHERE o.state IN ({', '.join('?' * len(states))}) AND o.state NOT IN ('sent', 'dead') AND {OWED}"
+        f" WHERE o.state IN ({', '.join('?' * len(states))}) AND o.state NOT IN ('sent', 'dead') AND {q.OWED}"
         " AND o.retry_at <= ? ORDER BY max(o.at) OVER (PARTITION BY o.session ORDER BY o.seq), o.session, o.seq LIMIT ?",
         *(str(state) for state in states),
         _bounded(now),
@@ -338,20 +304,17 @@ def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int) ->
 
 
 def running_by_owner(tx: Tx) -> dict[int, int]:
-    rows = tx.query(
-        "SELECT owner, count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'"
-        " AND owner IS NOT NULL GROUP BY owner"
-    )
+    rows = tx.query(q.RUNNING_BY_OWNER)
     return dict(rows)
 
 
 def pause(tx: Tx, now: int) -> Pause | None:
-    rows = tx.query("SELECT holder, since, until FROM pause WHERE until > ?", now)
+    rows = tx.query(q.PAUSE, now)
     return Pause(*rows[0]) if rows else None
 
 
 def told_to_stop(tx: Tx, owner: int) -> bool:
-    return bool(tx.query("SELECT 1 FROM owner WHERE id = ? AND told IS NOT NULL", owner))
+    return bool(tx.query(q.TOLD_TO_STOP, owner))
 
 
 def stop_in(told: str | None) -> Shutdown | None:
@@ -359,7 +322,7 @@ def stop_in(told: str | None) -> Shutdown | None:
 
 
 def owners(tx: Tx) -> list[Owner]:
-    rows = tx.query("SELECT id, name, pid, started_at, boot_id, socket, draining, told FROM owner ORDER BY id")
+    rows = tx.query(q.OWNERS)
     return [
         Owner(id=id_, name=name_, pid=pid, started_at=started_at, boot_id=boot_id, socket=socket, draining=draining, told=stop_in(told))
         for id_, name_, pid, started_at, boot_id, socket, draining, told in rows
@@ -367,13 +330,7 @@ def owners(tx: Tx) -> list[Owner]:
 
 
 def counts(tx: Tx) -> Counts:
-    row = tx.query(
-        "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM inbox),"
-        f" (SELECT count(*) FROM outbox o JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead') AND {OWED}), "
-        " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'),"
-        " (SELECT count(*) FROM session WHERE suspended = 1 AND deleted_at IS NULL),"
-        " (SELECT count(*) FROM session WHERE resume_pending = 1 AND deleted_at IS NULL)"
-    )[0]
+    row = tx.query(q.COUNTS)[0]
     return Counts(*row)
 
 
@@ -394,4 +351,4 @@ def _member(kind: type[E], value: str) -> E:
 
 
 def signed_out(tx: Tx, now: int) -> list[str]:
-    return [row[0] for row in tx.query("SELECT sign_in FROM signed_out WHERE until > ?", now)]
+    return [row[0] for row in tx.query(q.SIGNED_OUT, now)]

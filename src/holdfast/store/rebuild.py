@@ -4,8 +4,9 @@ from typing import Any
 
 from holdfast.core import events as e
 from holdfast.core import turns
+from holdfast.store import queries as q
 from holdfast.store.heads import Head
-from holdfast.store.log import COLUMNS, Finding, read
+from holdfast.store.log import Finding, read
 from holdfast.store.projection import DERIVED, project
 from holdfast.store.tx import Tx
 
@@ -17,7 +18,7 @@ def rebuild(tx: Tx) -> None:
     for table in DERIVED:
         tx.write(f"DELETE FROM {table}")
     after = 0
-    while rows := tx.query(f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", after, ROWS_AT_ONCE):
+    while rows := tx.query(q.LOG_IN_ORDER, after, ROWS_AT_ONCE):
         for row in rows:
             _replay(tx, row)
         after = rows[-1][0]
@@ -29,12 +30,12 @@ def _replay(tx: Tx, row: tuple[Any, ...]) -> None:
     logged = read(tx, [row], {session: ""}, found)
     if found or isinstance(logged[0].event, e.Damaged):
         # Its place stays taken; nothing follows from it.
-        tx.execute("UPDATE head SET seq = ? WHERE session = ? AND seq = ?", row[2], session, row[2] - 1 if type(row[2]) is int else None)
+        tx.execute(q.HEAD_SKIP, row[2], session, row[2] - 1 if type(row[2]) is int else None)
         return
     item, event = logged[0], logged[0].event
     if isinstance(event, e.SessionCreated | e.SessionPurged):
         head = Head(session)
-    elif tx.query("SELECT 1 FROM head WHERE session = ?", session):
+    elif tx.query(q.HEAD_THERE, session):
         head = tx.head(session)
     else:
         return  # The record that made the session is damaged.

@@ -33,10 +33,10 @@ class Tx(Protocol):
         """As `write`, once for each row."""
 
     def page(self, sql: str, *values: Any) -> list[Any]:
-        """Rows of the log (`log.COLUMNS`), until their bodies make up a page."""
+        """Rows of the log (`queries.EVENT`), until their bodies make up a page."""
 
     def insert(self, row: tuple[Any, ...]) -> bool:
-        """Adds a row to the log (`log.INSERT`). False, and nothing added, where its place is taken."""
+        """Adds a row to the log (`queries.INSERT`). False, and nothing added, where its place is taken."""
 
     def session(self, session_id: str) -> Session:
         """Raises `NotFound`; `Deleted` if it is purged."""
@@ -46,6 +46,9 @@ class Tx(Protocol):
 
     def head(self, session: int) -> Head:
         """Where a session's log stands, with what this operation has appended to it."""
+
+    def new_session(self) -> int:
+        """A number that no session has or had."""
 
     def event_at(self, session: int, seq: int) -> Event:
         """`Damaged` where there is none that reads."""

@@ -9,8 +9,9 @@ from holdfast.core.content import outline
 from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner, Pause
+from holdfast.store import queries as q
 from holdfast.store import reads
-from holdfast.store.log import RECORDS, STREAMS, number, read, salvage
+from holdfast.store.log import number, read, salvage
 from holdfast.store.tx import Tx
 
 PRUNED_AT_ONCE = 10_000
@@ -18,93 +19,77 @@ STARTS_KEPT = 20
 # Indexing a megabyte takes a fifth of a second, in which nothing else can be written.
 SEARCHABLE_CHARS = 64 * 1024
 INDEXED_AT_ONCE = 128 * 1024
-SEARCHED = "kind IN ('message.written', 'session.created', 'session.changed')"
 
 
 def register_owner(tx: Tx, owner: Owner) -> int:
-    rows = tx.query(
-        "INSERT INTO owner (name, pid, started_at, boot_id, socket) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, boot_id = excluded.boot_id,"
-        " socket = excluded.socket RETURNING id",
-        owner.name,
-        owner.pid,
-        owner.started_at,
-        owner.boot_id,
-        owner.socket,
-    )
+    rows = tx.query(q.OWNER_REGISTER, owner.name, owner.pid, owner.started_at, owner.boot_id, owner.socket)
     return int(rows[0][0])
 
 
 def record_start(tx: Tx, owner: int, at: int) -> int:
-    tx.execute("INSERT OR IGNORE INTO start (owner, at) VALUES (?, ?)", owner, at)
-    tx.execute("DELETE FROM start WHERE owner NOT IN (SELECT owner FROM start ORDER BY owner DESC LIMIT ?)", STARTS_KEPT)
+    tx.execute(q.START_ADD, owner, at)
+    tx.execute(q.STARTS_KEEP, STARTS_KEPT)
     return reads.unclean_starts(tx, owner)
 
 
 def record_sound(tx: Tx, owner: int) -> None:
-    tx.execute("UPDATE start SET sound = 1 WHERE owner = ?", owner)
+    tx.execute(q.START_SOUND, owner)
 
 
 def record_drain(tx: Tx, owner: int, reason: str) -> None:
-    tx.execute("UPDATE owner SET draining = ? WHERE id = ?", reason, owner)
+    tx.execute(q.OWNER_DRAINS, reason, owner)
 
 
 def tell_owners(tx: Tx, stop: Shutdown, by: int | None) -> None:
-    for id_, told in tx.query("SELECT id, told FROM owner WHERE id IS NOT ?", by):
+    for id_, told in tx.query(q.OWNERS_TOLD, by):
         whole = msgspec.json.encode(joined(reads.stop_in(told), stop)).decode()
-        tx.execute("UPDATE owner SET told = ? WHERE id = ?", whole, id_)
+        tx.execute(q.OWNER_TELL, whole, id_)
 
 
 def record_end(tx: Tx, owner: int, ended: bool) -> None:
-    tx.execute("UPDATE start SET ended = ? WHERE owner = ?", ended, owner)
+    tx.execute(q.START_ENDED, int(ended), owner)
 
 
 def record_stop(tx: Tx, owners: Sequence[int], reason: str) -> None:
     for owner in owners:
-        tx.execute("UPDATE owner SET draining = ? WHERE id = ? AND draining IS NULL", reason, owner)
+        tx.execute(q.OWNER_STOPPED, reason, owner)
         record_end(tx, owner, True)
 
 
 def set_pause(tx: Tx, pause: Pause | None) -> None:
-    tx.execute("DELETE FROM pause")
+    tx.execute(q.PAUSE_END)
     if pause is not None:
-        tx.execute("INSERT INTO pause VALUES (1, ?, ?, ?)", pause.holder, pause.since, pause.until)
+        tx.execute(q.PAUSE_BEGIN, pause.holder, pause.since, pause.until)
 
 
 def sign_out(tx: Tx, sign_in: str, until: int, now: int) -> None:
-    tx.execute("DELETE FROM signed_out WHERE until <= ?", now)
-    tx.execute("INSERT OR REPLACE INTO signed_out VALUES (?, ?)", sign_in, until)
+    tx.execute(q.SIGN_INS_FORGET, now)
+    tx.execute(q.SIGN_OUT, sign_in, until)
 
 
 def forget_owner(tx: Tx, owner: int) -> None:
     # A lease is held by open turns alone, and those have an index.
-    tx.execute(
-        "DELETE FROM owner WHERE id = ?1"
-        " AND NOT EXISTS (SELECT 1 FROM head WHERE state IN ('running', 'answered', 'interrupted') AND owner = ?1)",
-        owner,
-    )
+    tx.execute(q.OWNER_FORGET, owner, owner)
 
 
 def index_search(tx: Tx, limit: int) -> bool:
     """Off the write path: messages become searchable a moment after they are stored, a long one by its beginning. How far the index has
     come is known for each session; the mark only says which of them to look at.
     """
-    mark = tx.query("SELECT value FROM meta WHERE name = 'searchable_id'")[0][0]
+    mark = tx.query(q.SEARCH_MARK)[0][0]
     newest, sessions = tx.sessions_since(mark, limit)
     room = INDEXED_AT_ONCE
     for session in sessions:
         room -= _index_session(tx, session, room)
         if room <= 0:
             return True  # The rest comes next time.
-    tx.execute("UPDATE meta SET value = ? WHERE name = 'searchable_id'", newest)
+    tx.execute(q.SEARCH_MARK_SET, newest)
     return bool(sessions)
 
 
 def _index_session(tx: Tx, session: int, room: int) -> int:
     """At least one text, if there is one, and no more than there is room for. Gives how many characters went into the index."""
-    rows = tx.query(
-        "SELECT h.seq, coalesce(i.seq, 0) FROM head h LEFT JOIN indexed i ON i.session = h.session WHERE h.session = ?", session
-    )
+    rows = tx.query(q.INDEXED, session)
     if not rows:
         return 0  # Damage has changed whose event it is.
     last, after = rows[0]
@@ -115,20 +100,15 @@ def _index_session(tx: Tx, session: int, room: int) -> int:
             break
         tx.index(session, seq, text[:SEARCHABLE_CHARS])
         used += len(text[:SEARCHABLE_CHARS])
-    tx.execute(
-        "INSERT INTO indexed (session, seq) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seq = excluded.seq",
-        session,
-        came,
-    )
+    tx.execute(q.INDEXED_SET, session, came)
     return used
 
 
 def _texts(tx: Tx, session: int, after: int, last: int) -> Iterator[tuple[int, str]]:
-    where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS}"
     try:
-        rows = tx.query(f"SELECT seq, kind, body {where} AND {SEARCHED} ORDER BY seq", session, after, last)
+        rows = tx.query(q.SEARCHED, session, after, last)
     except tx.unreadable:  # The index alone may still be whole.
-        places = tx.query(f"SELECT id, session, seq {where} ORDER BY seq", session, after, last)
+        places = tx.query(q.RECORD_PLACES, session, after, last)
         rows = [(item.seq, item.kind, item.body) for item in read(tx, salvage(tx, places), {session: ""}, [])]
     for seq, kind, body in rows:
         event = e.decode(kind, body) if isinstance(body, bytes) else None
@@ -143,15 +123,9 @@ def prune_session(tx: Tx, session_id: str, at: int) -> tuple[int, bool]:
     head = tx.head(number(tx, session_id))
     if head.state not in (TurnState.NONE, TurnState.ENDED):
         return 0, False
-    pruned = tx.query("SELECT pruned_seq FROM session WHERE id = ?", head.session)[0][0]
-    first_kept = tx.query(
-        f"SELECT seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS} ORDER BY seq LIMIT 1 OFFSET ?",
-        head.session,
-        pruned,
-        head.seq,
-        PRUNED_AT_ONCE,
-    )
+    pruned = tx.query(q.PRUNED_SEQ, head.session)[0][0]
+    first_kept = tx.query(q.FIRST_PIECE_KEPT, head.session, pruned, head.seq, PRUNED_AT_ONCE)
     through = first_kept[0][0] - 1 if first_kept else head.seq
-    gone = tx.execute(f"DELETE FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS}", head.session, pruned, through)
+    gone = tx.execute(q.PIECES_REMOVE, head.session, pruned, through)
     tx.append(head, e.JournalPruned(through=through), at, in_turn=False)
     return gone, bool(first_kept)

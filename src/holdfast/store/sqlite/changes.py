@@ -7,7 +7,8 @@ from typing import Any
 
 from holdfast.core.events import PAGE_BYTES, Page
 from holdfast.ports.log import Changes, Cursor, Make
-from holdfast.store.log import COLUMNS, Finding, body_size, made, read, salvage
+from holdfast.store import queries as q
+from holdfast.store.log import Finding, body_size, made, read, salvage
 from holdfast.store.sqlite.tx import SqliteTx
 
 MAX_ROWS = 1000
@@ -53,7 +54,7 @@ def _events(tx: SqliteTx, after: int, behind: Mapping[str, int], names: dict[int
 
 def _page(tx: SqliteTx, after: int) -> list[tuple[Any, ...]]:
     try:
-        return tx.page(f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", after, MAX_ROWS)
+        return tx.page(q.LOG_IN_ORDER, after, MAX_ROWS)
     except tx.unreadable:
         newest = last_id(tx)
         rows: list[tuple[Any, ...]] = []

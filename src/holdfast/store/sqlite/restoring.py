@@ -20,8 +20,9 @@ from holdfast.core.errors import Refused, StoreFull
 from holdfast.core.resume import FRESH_FOR_S
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner
+from holdfast.store import queries as q
 from holdfast.store import reads
-from holdfast.store.log import COLUMNS, Finding, number, read
+from holdfast.store.log import Finding, number, read
 from holdfast.store.sqlite import packing
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
 from holdfast.store.sqlite.packing import Unpacking
@@ -131,7 +132,7 @@ def _check(db: apsw.Connection, backup: Path) -> None:
 def _count_damaged(tx: SqliteTx) -> int:
     found: list[Finding] = []
     after = 0
-    while rows := tx.query(f"SELECT {COLUMNS} FROM event WHERE id > ? ORDER BY id LIMIT ?", after, PAGE):
+    while rows := tx.query(q.LOG_IN_ORDER, after, PAGE):
         read(tx, rows, {}, found)
         after = rows[-1][0]
     return len(found)

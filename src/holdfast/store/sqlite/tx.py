@@ -11,7 +11,8 @@ from holdfast.core.sessions import Session
 from holdfast.store import heads, log, reads
 from holdfast.store import rebuild as replay
 from holdfast.store.heads import Head
-from holdfast.store.log import INSERT, body_size
+from holdfast.store.log import body_size
+from holdfast.store.queries import INSERT
 from holdfast.store.rows import Change
 from holdfast.store.sqlite import search
 
@@ -72,6 +73,9 @@ class SqliteTx:
 
     def head(self, session: int) -> Head:
         return self._heads.get(session) or heads.of(self._execute(heads.SELECT, (session,)).fetchall()[0])
+
+    def new_session(self) -> int:
+        return int(self.query("SELECT coalesce(max(id), 0) + 1 FROM session")[0][0])
 
     def event_at(self, session: int, seq: int) -> Event:
         return reads.event_at(self, session, seq)

@@ -30,4 +30,4 @@ def run(tx: Tx, plan: Plan[R], at: int, loaded: dict[str, Head] | None = None) -
 
 
 def _new_head(tx: Tx) -> Head:
-    return Head(tx.query("SELECT coalesce(max(id), 0) + 1 FROM session")[0][0])
+    return Head(tx.new_session())

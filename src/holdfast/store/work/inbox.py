@@ -11,6 +11,7 @@ from holdfast.core.plans.repeats import STOP
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
+from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import number
 from holdfast.store.tx import Tx
@@ -95,12 +96,7 @@ def request_stop(tx: Tx, session_id: str, by: str, turn_id: str | None, saw: str
 
 def expire_questions(tx: Tx, now: int) -> list[str]:
     """The first question of a waiting turn to expire ends the turn, and with it the others."""
-    rows = tx.query(
-        "SELECT s.session_id FROM question q JOIN session s ON s.id = q.session JOIN head h ON h.session = q.session"
-        " WHERE q.state = 'open' AND q.expires_at <= ? AND h.state = 'waiting' ORDER BY q.expires_at LIMIT ?",
-        now,
-        EXPIRED_AT_ONCE,
-    )
+    rows = tx.query(q.QUESTIONS_EXPIRED, now, EXPIRED_AT_ONCE)
     expired = []
     for (session_id,) in rows:
         unfinished = snapshots.unattended(tx, tx.session(session_id))

@@ -8,6 +8,7 @@ from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.wait import Waiting
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import TurnState
+from holdfast.store import queries as q
 from holdfast.store.heads import Head
 from holdfast.store.log import number
 from holdfast.store.tx import Tx
@@ -34,12 +35,7 @@ def answer_question(tx: Tx, question_id: str, given: Answer, at: int) -> str:
     repeated = known(tx, given.dedup_key, digest(given.content))
     if repeated is not None:
         return repeated.session_id
-    rows = tx.query(
-        "SELECT s.session_id, q.call_id, q.state, q.expires_at,"
-        " (SELECT count(*) FROM question o WHERE o.session = q.session AND o.state = 'open' AND o.question_id <> q.question_id)"
-        " FROM question q JOIN session s ON s.id = q.session WHERE q.question_id = ?",
-        question_id,
-    )
+    rows = tx.query(q.QUESTION, question_id)
     if not rows:
         raise NotFound("question", question_id)
     session_id, call_id, state, expires_at, others = rows[0]

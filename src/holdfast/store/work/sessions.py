@@ -6,6 +6,7 @@ from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.repeats import RESET, RESUME
 from holdfast.core.sessions import Session
+from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.tx import Tx
 from holdfast.store.work import run, snapshots
@@ -35,12 +36,7 @@ def clear_pending(tx: Tx, session_key: str, at: int) -> bool:
 
 
 def suspend_active(tx: Tx, window_ms: int, at: int) -> int:
-    rows = tx.query(
-        "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.deleted = 0 AND h.archived IN (0, 1)"
-        " AND h.updated_at >= (SELECT max(updated_at) FROM head WHERE deleted = 0) - ? AND s.suspended = 0 AND s.resume_pending = 0"
-        " AND (h.state <> 'none' OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))",
-        window_ms,
-    )
+    rows = tx.query(q.ACTIVE, window_ms)
     for (session_id,) in rows:
         change_session(tx, session_id, e.SessionChanged(suspended=True), at)
     return len(rows)

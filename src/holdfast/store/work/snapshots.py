@@ -16,6 +16,7 @@ from holdfast.core.replies import asked_delivery
 from holdfast.core.sessions import Session
 from holdfast.core.stops import LastStop
 from holdfast.core.turns import OPEN
+from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.heads import Head
 from holdfast.store.log import number
@@ -50,7 +51,7 @@ def underway(tx: Tx, session: Session) -> Underway:
 
 def waiting(tx: Tx, session: int) -> tuple[Cause, ...]:
     """What waits, oldest first."""
-    rows = tx.query("SELECT seq, cause_id FROM inbox WHERE session = ? ORDER BY seq", session)
+    rows = tx.query(q.INBOX, session)
     return tuple(causes.read(cause_id, tx.event_at(session, seq)) for seq, cause_id in rows)
 
 
@@ -87,10 +88,7 @@ def _anchor(tx: Tx, head: Head) -> str | None:
 
 def asked(tx: Tx, session: int) -> tuple[Question, ...]:
     """The open questions of a session, oldest first, without how far each has come on its way."""
-    rows = tx.query(
-        "SELECT question_id, call_id, expires_at FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id",
-        session,
-    )
+    rows = tx.query(q.QUESTIONS_OPEN, session)
     return tuple(Question(question_id=question_id, call_id=call_id, expires_at=expires_at) for question_id, call_id, expires_at in rows)
 
 
@@ -98,22 +96,13 @@ def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
     """The open ones of an open turn, oldest first."""
     if session.turn_state not in OPEN:
         return ()
-    rows = tx.query(
-        "SELECT q.session, q.question_id, q.call_id, q.expires_at FROM question q JOIN session s ON s.id = q.session"
-        " WHERE s.session_id = ? AND q.state = 'open' ORDER BY q.expires_at, q.question_id",
-        session.session_id,
-    )
+    rows = tx.query(q.QUESTIONS_OPEN_OF, session.session_id)
     return tuple(_question(tx, *row) for row in rows)
 
 
 def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int) -> Question:
     first = asked_delivery(question_id)
-    rows = tx.query(
-        "SELECT state, seq FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY seq",
-        session,
-        first,
-        f"{first}/",
-    )
+    rows = tx.query(q.TELLINGS, session, first, f"{first}/")
     deliveries = tuple(DeliveryState(state) for state, _ in rows)
     told = tx.event_at(session, rows[0][1]) if how_far(deliveries) is Asked.LOST else None
     return Question(
@@ -130,12 +119,7 @@ def stopping(tx: Tx, session: Session) -> stop.Snapshot:
 
 
 def _last_stop(tx: Tx, session: Session) -> LastStop | None:
-    turn_id, stopped_at, waited, reply = tx.query(
-        "SELECT s.stop_turn, (SELECT e.at FROM event e WHERE e.session = s.id AND e.seq = s.stop_seq), h.asked_seq < s.stop_seq,"
-        " (SELECT o.state FROM outbox o WHERE o.delivery_id = s.stop_reply)"
-        " FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?",
-        session.session_id,
-    )[0]
+    turn_id, stopped_at, waited, reply = tx.query(q.LAST_STOP, session.session_id)[0]
     if not turn_id or stopped_at is None:
         return None
     return LastStop(turn_id, stopped_at, waited=bool(waited), reply=DeliveryState(reply) if reply else None)
@@ -158,26 +142,13 @@ def _request(tx: Tx, head: Head) -> Request | None:
 
 def previous(tx: Tx, session: Session) -> str | None:
     """The conversation before this one."""
-    rows = tx.query(
-        "SELECT session_id FROM session WHERE session_key = ? AND session_id <> ? AND deleted_at IS NULL ORDER BY id DESC LIMIT 1",
-        session.session_key,
-        session.session_id,
-    )
+    rows = tx.query(q.PREVIOUS, session.session_key, session.session_id)
     return str(rows[0][0]) if rows else None
 
 
 def lane(tx: Tx, head: Head, owner: int) -> Lane:
     """One statement: this is asked before every turn."""
-    session_id, key, suspended, rule, why, current, generation, newest, told, waits, another = tx.query(
-        "SELECT s.session_id, s.session_key, s.suspended, s.rule, s.why, l.session = s.id, l.generation, s.generation,"
-        " EXISTS (SELECT 1 FROM owner o WHERE o.id = ? AND o.told IS NOT NULL),"
-        " EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id),"
-        " EXISTS (SELECT 1 FROM session n JOIN head h ON h.session = n.id WHERE n.session_key = s.session_key AND n.id <> s.id"
-        " AND h.stop = 1 AND h.state IN ('running', 'interrupted'))"
-        " FROM session s JOIN lane l USING (session_key) WHERE s.id = ?",
-        owner,
-        head.session,
-    )[0]
+    session_id, key, suspended, rule, why, current, generation, newest, told, waits, another = tx.query(q.LANE, owner, head.session)[0]
     return Lane(
         session_id=session_id,
         session_key=key,
@@ -201,7 +172,7 @@ def next_cause(tx: Tx, session: int, generation: int) -> tuple[Cause | None, tup
     """The oldest cause that is still current, where its session's newest turn is of this generation, and those before it that are not."""
     outdated: list[Cause] = []
     after = 0
-    while rows := tx.query("SELECT seq, cause_id FROM inbox WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1", session, after):
+    while rows := tx.query(q.NEXT_CAUSE, session, after):
         after, cause_id = rows[0]
         cause = causes.read(cause_id, tx.event_at(session, after))
         if not causes.outdated(cause, generation):
@@ -215,10 +186,10 @@ def to_set_aside(tx: Tx, head: Head, found: Lane) -> Unfinished | None:
 
 
 def standing(tx: Tx, head: Head) -> Standing:
-    restarts, on_trial, deaths = tx.query("SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id = ?", head.session)[0]
+    restarts, on_trial, deaths = tx.query(q.STANDING, head.session)[0]
     return Standing(restarts, bool(on_trial), deaths)
 
 
 def delivery_state(tx: Tx, session: int, delivery_id: str) -> DeliveryState | None:
-    rows = tx.query("SELECT state FROM outbox WHERE delivery_id = ? AND session = ?", delivery_id, session)
+    rows = tx.query(q.DELIVERY_STATE, delivery_id, session)
     return DeliveryState(rows[0][0]) if rows else None

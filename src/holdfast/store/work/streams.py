@@ -7,22 +7,17 @@ from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoc
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import TurnState
 from holdfast.ports.turns import StreamItem
+from holdfast.store import queries as q
 from holdfast.store.heads import Head
 from holdfast.store.log import NOT_STORABLE, insert, not_storable, number
 from holdfast.store.tx import Tx
-
-FENCED = (
-    "UPDATE head SET seq = seq + ?1, position = position + ?1"
-    " WHERE session = (SELECT id FROM session WHERE session_id = ?2) AND epoch = ?3 AND owner = ?4 AND turn = ?5 AND attempt = ?6"
-    " AND position = ?7 AND state = 'running' RETURNING session, seq"
-)
 
 
 def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
     """One fenced UPDATE answers for lease and position; only a refusal is looked into."""
     pieces = [(event.kind, e.encode(event)) for event in events]  # Before anything is written: it may be no text at all.
     count = len(pieces)
-    rows = tx.query(FENCED, count, lease.session_id, lease.epoch, lease.owner, turn_id, attempt, position)
+    rows = tx.query(q.FENCED, count, count, lease.session_id, lease.epoch, lease.owner, turn_id, attempt, position)
     if not rows:
         raise _why_refused(tx, lease, turn_id, attempt, position)
     session, seq = rows[0]

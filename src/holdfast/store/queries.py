@@ -1,0 +1,255 @@
+"""SQL by name, in words that every engine takes: ON CONFLICT instead of OR IGNORE, CASE instead of iif and max of two, no numbered marks.
+What only one of them understands lies in its own folder. Bools are bound as numbers.
+"""
+
+INSERT = (
+    "INSERT INTO event (session, seq, turn, epoch, attempt, position, kind, stream, at, body, checksum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+# Text is read as bytes: one that is no longer UTF-8 is damage to report, not an error of the whole read.
+EVENT = "id, session, seq, CAST(turn AS BLOB), epoch, attempt, position, CAST(kind AS BLOB), stream, at, body, checksum"
+# Word for word the condition of the index `event_record`.
+RECORDS = "stream = 0"
+STREAMS = "stream = 1"
+
+# Which session, and everything that is known of it.
+SESSIONS = """
+    SELECT s.session_id, s.session_key, s.log, h.seq, s.title, s.created_at, h.updated_at, s.generation, s.pinned, h.archived, s.suspended,
+           s.resume_pending, s.resume_reason, s.last_resume_marked_at, s.auto_reset_reason, s.interrupted_restarts,
+           (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
+           h.stop, s.pruned_seq, h.stays, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
+           s.deleted_at, s.purge_at, s.purged,
+           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.id
+    FROM session s JOIN head h ON h.session = s.id
+"""
+# The order in which recovery looks at sessions: by the time of the message that started the turn.
+_OLDEST = " ORDER BY (SELECT e.at FROM event e WHERE e.session = h.session AND e.seq = h.asked_seq), s.id"
+# A deleted session owes only what was written about its deletion; the rest waits for an undo.
+OWED = "o.seq > h.deleted"
+_UPLOAD = "SELECT u.attachment_id, u.digest, b.size, u.media_type, u.name FROM upload u JOIN blob b ON b.digest = u.digest"
+
+# removing
+
+OLDEST_AT_REST = (
+    "SELECT h.updated_at, s.session_id FROM head h JOIN session s ON s.id = h.session"
+    " WHERE h.deleted = 0 AND h.archived = ? AND h.updated_at < ? AND h.state IN ('none', 'ended') AND s.pinned = 0"
+    " AND s.resume_pending = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session)"
+    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state NOT IN ('sent', 'dead') AND o.session = h.session)"
+    " ORDER BY h.updated_at LIMIT ?"
+)
+SIZES = "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM session WHERE purge_at IS NOT NULL)"
+PURGE_DUE = "SELECT id FROM session WHERE purge_at <= ? ORDER BY purge_at, id LIMIT ?"
+PURGE_STATE = "SELECT purge_at, purged FROM session WHERE id = ?"
+DELETED_BY = "SELECT s.deleted_by, l.session FROM session s JOIN lane l USING (session_key) WHERE s.id = ?"
+UNTOLD = "SELECT 1 FROM outbox WHERE state NOT IN ('sent', 'dead') AND state <> 'sending' AND session = ? AND seq > ? LIMIT 1"
+OUTBOX_FORGET = "DELETE FROM outbox WHERE delivery_id = ?"
+QUESTION_FORGET = "DELETE FROM question WHERE question_id = ?"
+DEDUP_FORGET = "DELETE FROM dedup WHERE dedup_key = ?"
+EVENTS_REMOVE = "DELETE FROM event WHERE session = ? AND seq >= ? AND seq < ?"
+EVENTS_REMOVE_BEHIND = "DELETE FROM event WHERE session = ? AND seq > ?"
+QUARANTINE_CLEAR = "DELETE FROM quarantine WHERE session = ?"
+SCRUB_STAGE = "UPDATE meta SET value = ? WHERE name = 'scrub'"
+EVENT_SIZES = "SELECT seq, length(body) FROM event WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+EVENTS_BACKWARDS = f"SELECT {EVENT} FROM event WHERE session = ? AND seq >= ? AND seq < ? ORDER BY seq DESC"
+
+# rows of the log
+
+SESSION_NUMBER = "SELECT id FROM session WHERE session_id = ?"
+EVENT_BY_ID = f"SELECT {EVENT} FROM event WHERE id = ?"
+SESSION_NAME = "SELECT session_id FROM session WHERE id = ?"
+IN_LOG = "SELECT 1 FROM head WHERE session = ? AND ? BETWEEN 1 AND seq"
+EVENT_AT = f"SELECT {EVENT} FROM event WHERE session = ? AND seq = ?"
+EVENT_REMOVE = "DELETE FROM event WHERE session = ? AND seq = ?"
+QUARANTINE = "INSERT INTO quarantine (session, seq, event_id, reason, row, found_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+# reading
+
+SESSION = f"{SESSIONS} WHERE s.session_id = ?"
+SESSION_CURRENT = f"{SESSIONS} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?) AND h.deleted = 0"
+KNOWN = "SELECT d.digest, s.session_id, d.ref FROM dedup d JOIN session s ON s.id = d.session WHERE dedup_key = ?"
+FORGOTTEN = "SELECT s.session_id FROM forgotten f JOIN session s ON s.id = f.session WHERE key = ?"
+CONVERSATIONS = f"{SESSIONS} WHERE s.session_key = ? ORDER BY s.id DESC"
+CONVERSATION_NUMBER = "SELECT count(*) FROM session WHERE session_key = (SELECT session_key FROM session WHERE id = ?) AND id <= ?"
+CONVERSATIONS_COUNT = "SELECT count(*) FROM session WHERE session_key = ?"
+LOG_BOUNDS = "SELECT s.id, h.seq, s.purged FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?"
+PRUNED_SEQ = "SELECT pruned_seq FROM session WHERE id = ?"
+OPEN_TURNS = (
+    f"{SESSIONS} WHERE h.state IN ('running', 'answered', 'interrupted')"
+    " AND NOT (h.state = 'running' AND h.owner = ? AND h.stop = 0 AND s.suspended = 0)"
+    " AND NOT (h.stays = 1 AND h.stop = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))" + _OLDEST
+)
+UNDECIDED = (
+    f"{SESSIONS} WHERE h.session IN ("
+    "SELECT l.session FROM head l JOIN session s ON s.id = l.session WHERE l.state IN ('running', 'answered', 'interrupted')"
+    " AND l.state = 'interrupted' AND l.stays = 1 AND s.suspended = 0"
+    " UNION SELECT q.session FROM question q JOIN head w ON w.session = q.session"
+    " WHERE q.state = 'open' AND w.state = 'waiting' AND w.stays = 0"
+    " UNION SELECT m.id FROM session m JOIN head n ON n.session = m.id WHERE m.resume_pending = 1 AND n.state IN ('none', 'ended'))"
+    " AND h.deleted = 0" + _OLDEST
+)
+EVENTS_BEHIND = f"SELECT {EVENT} FROM event WHERE session = ? AND seq > ? ORDER BY seq"
+LAST_INTERRUPTION = (
+    f"SELECT body FROM event WHERE session = ? AND seq >= ? AND {RECORDS} AND kind = 'turn.interrupted' ORDER BY seq DESC LIMIT 1"
+)
+STARTS_BEFORE = "SELECT ended, sound, explained FROM start WHERE owner < ? ORDER BY owner DESC"
+DEATHS = "SELECT count(*) FROM start WHERE owner < ? AND at >= ? AND ended = 0"
+LAST_END = "SELECT ended FROM start WHERE owner <> ? ORDER BY owner DESC LIMIT 1"
+WAITING_LANES = (
+    "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox GROUP BY session) i"
+    " JOIN head h ON h.session = i.session JOIN session s ON s.id = i.session"
+    " LEFT JOIN event e ON e.session = i.session AND e.seq = i.seq"
+    " WHERE h.state IN ('none', 'ended') ORDER BY e.at, i.session LIMIT ?"
+)
+PRUNABLE = (
+    "SELECT s.session_id FROM session s JOIN head h ON h.session = s.id"
+    " WHERE s.journal_since IS NOT NULL AND s.journal_since < ? AND h.state IN ('none', 'ended') ORDER BY s.journal_since LIMIT ?"
+)
+RUNNING_BY_OWNER = (
+    "SELECT owner, count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'"
+    " AND owner IS NOT NULL GROUP BY owner"
+)
+PAUSE = "SELECT holder, since, until FROM pause WHERE until > ?"
+TOLD_TO_STOP = "SELECT 1 FROM owner WHERE id = ? AND told IS NOT NULL"
+OWNERS = "SELECT id, name, pid, started_at, boot_id, socket, draining, told FROM owner ORDER BY id"
+COUNTS = (
+    "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM inbox),"
+    f" (SELECT count(*) FROM outbox o JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead') AND {OWED}), "
+    " (SELECT count(*) FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state = 'running'),"
+    " (SELECT count(*) FROM session WHERE suspended = 1 AND deleted_at IS NULL),"
+    " (SELECT count(*) FROM session WHERE resume_pending = 1 AND deleted_at IS NULL)"
+)
+SIGNED_OUT = "SELECT sign_in FROM signed_out WHERE until > ?"
+
+# rebuilding
+
+LOG_IN_ORDER = f"SELECT {EVENT} FROM event WHERE id > ? ORDER BY id LIMIT ?"
+HEAD_SKIP = "UPDATE head SET seq = ? WHERE session = ? AND seq = ?"
+HEAD_THERE = "SELECT 1 FROM head WHERE session = ?"
+
+# processes, pauses, the search index, pruning
+
+OWNER_REGISTER = (
+    "INSERT INTO owner (name, pid, started_at, boot_id, socket) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, boot_id = excluded.boot_id,"
+    " socket = excluded.socket RETURNING id"
+)
+START_ADD = "INSERT INTO start (owner, at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+STARTS_KEEP = "DELETE FROM start WHERE owner NOT IN (SELECT owner FROM start ORDER BY owner DESC LIMIT ?)"
+START_SOUND = "UPDATE start SET sound = 1 WHERE owner = ?"
+OWNER_DRAINS = "UPDATE owner SET draining = ? WHERE id = ?"
+OWNERS_TOLD = "SELECT id, told FROM owner WHERE id IS DISTINCT FROM ?"
+OWNER_TELL = "UPDATE owner SET told = ? WHERE id = ?"
+START_ENDED = "UPDATE start SET ended = ? WHERE owner = ?"
+OWNER_STOPPED = "UPDATE owner SET draining = ? WHERE id = ? AND draining IS NULL"
+PAUSE_END = "DELETE FROM pause"
+PAUSE_BEGIN = "INSERT INTO pause VALUES (1, ?, ?, ?)"
+SIGN_INS_FORGET = "DELETE FROM signed_out WHERE until <= ?"
+SIGN_OUT = "INSERT INTO signed_out VALUES (?, ?) ON CONFLICT (sign_in) DO UPDATE SET until = excluded.until"
+OWNER_FORGET = (
+    "DELETE FROM owner WHERE id = ? AND NOT EXISTS (SELECT 1 FROM head WHERE state IN ('running', 'answered', 'interrupted') AND owner = ?)"
+)
+SEARCH_MARK = "SELECT value FROM meta WHERE name = 'searchable_id'"
+SEARCH_MARK_SET = "UPDATE meta SET value = ? WHERE name = 'searchable_id'"
+INDEXED = "SELECT h.seq, coalesce(i.seq, 0) FROM head h LEFT JOIN indexed i ON i.session = h.session WHERE h.session = ?"
+INDEXED_SET = "INSERT INTO indexed (session, seq) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seq = excluded.seq"
+SEARCHED = (
+    f"SELECT seq, kind, body FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS}"
+    " AND kind IN ('message.written', 'session.created', 'session.changed') ORDER BY seq"
+)
+RECORD_PLACES = f"SELECT id, session, seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS} ORDER BY seq"
+FIRST_PIECE_KEPT = f"SELECT seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS} ORDER BY seq LIMIT 1 OFFSET ?"
+PIECES_REMOVE = f"DELETE FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS}"
+
+# blobs and uploads
+
+BLOB_PUT = (
+    "INSERT INTO blob (digest, size, media_type, file, touched_at) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (digest) DO UPDATE SET touched_at = excluded.touched_at,"
+    " file = CASE WHEN blob.file = ? THEN excluded.file ELSE blob.file END,"
+    " media_type = CASE WHEN blob.media_type = 'application/octet-stream' THEN excluded.media_type ELSE blob.media_type END"
+)
+BLOB = "SELECT digest, size, media_type, file FROM blob WHERE digest = ?"
+UPLOAD_BY_KEY = f"{_UPLOAD} WHERE u.dedup_key = ?"
+UPLOAD_ADD = "INSERT INTO upload (attachment_id, digest, media_type, name, at, dedup_key) VALUES (?, ?, ?, ?, ?, ?)"
+UPLOAD = f"{_UPLOAD} WHERE u.attachment_id = ?"
+UPLOAD_USED = "UPDATE upload SET session = ? WHERE digest = ? AND name = ? AND media_type = ? AND session IS NULL"
+BLOB_THERE = "SELECT 1 FROM blob WHERE digest = ?"
+BLOB_VISIBLE = (
+    "SELECT digest, size, media_type, file FROM blob WHERE digest = ? AND EXISTS"
+    " (SELECT 1 FROM blob_use u JOIN head h ON h.session = u.session WHERE u.digest = ? AND h.deleted = 0)"
+)
+BLOBS_LOOSE = "UPDATE blob SET touched_at = 0 WHERE digest IN (SELECT digest FROM blob_use WHERE session = ?)"
+UPLOADS_GONE = "DELETE FROM upload WHERE session = ?"
+BLOBS_DUE_ANY = (
+    "SELECT EXISTS (SELECT 1 FROM upload WHERE session IS NULL AND at <= ?)"
+    " OR EXISTS (SELECT 1 FROM blob WHERE touched_at IS NOT NULL AND touched_at <= ?)"
+)
+UPLOADS_EXPIRED = "DELETE FROM upload WHERE session IS NULL AND at <= ?"
+BLOBS_DUE = (
+    "SELECT digest, file, EXISTS (SELECT 1 FROM blob_use u WHERE u.digest = b.digest),"
+    " (SELECT max(at) FROM upload u WHERE u.digest = b.digest AND u.session IS NULL)"
+    " FROM blob b WHERE touched_at IS NOT NULL AND touched_at <= ? ORDER BY touched_at LIMIT ?"
+)
+BLOB_TOUCH = "UPDATE blob SET touched_at = ? WHERE digest = ?"
+BLOB_REMOVE = "DELETE FROM blob WHERE digest = ?"
+FILE_NAMED = "SELECT 1 FROM blob WHERE file = ?"
+BLOB_BYTES_HELD = "SELECT coalesce(sum(size), 0) FROM blob WHERE touched_at IS NULL OR touched_at > 0"
+BLOB_USAGE = "SELECT count(*), coalesce(sum(size), 0) FROM blob"
+
+# questions
+
+QUESTIONS_EXPIRED = (
+    "SELECT s.session_id FROM question q JOIN session s ON s.id = q.session JOIN head h ON h.session = q.session"
+    " WHERE q.state = 'open' AND q.expires_at <= ? AND h.state = 'waiting' ORDER BY q.expires_at LIMIT ?"
+)
+
+QUESTION = (
+    "SELECT s.session_id, q.call_id, q.state, q.expires_at,"
+    " (SELECT count(*) FROM question o WHERE o.session = q.session AND o.state = 'open' AND o.question_id <> q.question_id)"
+    " FROM question q JOIN session s ON s.id = q.session WHERE q.question_id = ?"
+)
+
+# sessions
+
+ACTIVE = (
+    "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.deleted = 0 AND h.archived IN (0, 1)"
+    " AND h.updated_at >= (SELECT max(updated_at) FROM head WHERE deleted = 0) - ? AND s.suspended = 0 AND s.resume_pending = 0"
+    " AND (h.state <> 'none' OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))"
+)
+
+# snapshots for plans
+
+INBOX = "SELECT seq, cause_id FROM inbox WHERE session = ? ORDER BY seq"
+QUESTIONS_OPEN = (
+    "SELECT question_id, call_id, expires_at FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id"
+)
+QUESTIONS_OPEN_OF = (
+    "SELECT q.session, q.question_id, q.call_id, q.expires_at FROM question q JOIN session s ON s.id = q.session"
+    " WHERE s.session_id = ? AND q.state = 'open' ORDER BY q.expires_at, q.question_id"
+)
+TELLINGS = "SELECT state, seq FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY seq"
+LAST_STOP = (
+    "SELECT s.stop_turn, (SELECT e.at FROM event e WHERE e.session = s.id AND e.seq = s.stop_seq), h.asked_seq < s.stop_seq,"
+    " (SELECT o.state FROM outbox o WHERE o.delivery_id = s.stop_reply)"
+    " FROM session s JOIN head h ON h.session = s.id WHERE s.session_id = ?"
+)
+PREVIOUS = "SELECT session_id FROM session WHERE session_key = ? AND session_id <> ? AND deleted_at IS NULL ORDER BY id DESC LIMIT 1"
+LANE = (
+    "SELECT s.session_id, s.session_key, s.suspended, s.rule, s.why, l.session = s.id, l.generation, s.generation,"
+    " EXISTS (SELECT 1 FROM owner o WHERE o.id = ? AND o.told IS NOT NULL),"
+    " EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id),"
+    " EXISTS (SELECT 1 FROM session n JOIN head h ON h.session = n.id WHERE n.session_key = s.session_key AND n.id <> s.id"
+    " AND h.stop = 1 AND h.state IN ('running', 'interrupted'))"
+    " FROM session s JOIN lane l USING (session_key) WHERE s.id = ?"
+)
+NEXT_CAUSE = "SELECT seq, cause_id FROM inbox WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1"
+STANDING = "SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id = ?"
+DELIVERY_STATE = "SELECT state FROM outbox WHERE delivery_id = ? AND session = ?"
+
+# pieces of a turn, fenced by its lease
+
+FENCED = (
+    "UPDATE head SET seq = seq + ?, position = position + ?"
+    " WHERE session = (SELECT id FROM session WHERE session_id = ?) AND epoch = ? AND owner = ? AND turn = ? AND attempt = ?"
+    " AND position = ? AND state = 'running' RETURNING session, seq"
+)
