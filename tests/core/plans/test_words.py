@@ -1,0 +1,27 @@
+"""Words of plans that stand on disk or before people keep their spelling."""
+
+from holdfast.core.plans import accept, causes, delete, ending, leave, owe, repeats
+
+
+def test_what_requests_and_causes_are_remembered_by_keeps_its_spelling() -> None:
+    """A22, P6: a request that an earlier version stored must be known again."""
+    assert (repeats.STOP, repeats.RESET, repeats.RESUME) == (b"stop", b"reset", b"resume")
+    assert (repeats.CONTINUES, repeats.NOTHING) == ("goes on", "nothing")
+    assert (causes.MESSAGE, causes.STEER, accept.TEXT_QUESTION) == ("message", "steer", "question")
+    assert (leave.DELETED, leave.SUSPENDED) == ("deleted", "suspended")
+    assert owe.notice_key("s1", "held.3") == "notice|s1|held.3"
+
+
+def test_why_something_was_refused_or_dropped_is_said_in_words_that_end_a_sentence() -> None:
+    """A20: people read "This message was not answered, because ..."; the record keeps the same words."""
+    assert (causes.SUSPENDED_FIRST, causes.LEFT_FIRST) == ("the conversation was suspended first", "the conversation was left first")
+    assert (leave.RESET_FIRST, leave.RESUMED_FIRST) == ("a new conversation was started first", "another conversation was resumed first")
+    assert (delete.DELETED_FIRST, causes.OUTDATED) == ("the conversation was deleted first", "another turn has started since")
+    assert causes.UNREADABLE == "(this message was damaged on disk and cannot be read)"
+    assert owe.UNREADABLE == "(this answer was damaged on disk and cannot be read)"
+    assert ending.STOPPED_WAITING == "The turn was stopped before an answer came."
+    assert ending.ENDED_WAITING == "The turn ended before an answer came."
+    assert (ending.NO_ANSWER, ending.ENDED_BY_ITSELF) == (
+        "Resumed after an interruption, but produced no answer.",
+        "the recovery ended by itself",
+    )
