@@ -69,11 +69,6 @@ def attached(content: Content) -> tuple[BytesPart, ...]:
     return () if isinstance(content, str) else tuple(part for part in content if not isinstance(part, TextPart))
 
 
-def blobs(content: Content) -> frozenset[str]:
-    """The blobs it names. Each must be stored before the content is."""
-    return frozenset(part.blob for part in attached(content))
-
-
 def bytes_part(*, blob: str, size: int, media_type: str, name: str | None) -> BytesPart:
     """The part for an attachment, by its media type."""
     kind = media_type.partition("/")[0]
