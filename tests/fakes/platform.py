@@ -52,8 +52,10 @@ class ChatServer:
         self._gone: set[str] = set()
         self.disconnected = 0
 
-    def write(self, chat: str, sender: str, text: Content, *, thread: str | None = None, topic: str | None = None) -> Update:
-        """A person writes."""
+    def write(
+        self, chat: str, sender: str, text: Content, *, thread: str | None = None, topic: str | None = None, reply_to: str | None = None
+    ) -> Update:
+        """A person writes. `reply_to`: in reply to this message of ours, by its receipt."""
         message = f"anchor-{len(self.updates) + 1}"
         update = Update(
             dedup_key=f"{NAME}|account|{chat}|{len(self.updates) + 1}|0",
@@ -61,6 +63,7 @@ class ChatServer:
             sender=sender,
             content=text,
             anchor=message if thread is None else f"{message}@{thread}@{topic or ''}",
+            reply_to=reply_to,
         )
         self.updates.append(update)
         return update

@@ -8,8 +8,9 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.history import Result, Step, User
 from tests.fakes.agents_steps import whole_answer
+from tests.fakes.platform import NAME
 from tests.gateway import gateways
-from tests.gateway.gateways import Home, Life
+from tests.gateway.gateways import ANN, Home, Life
 
 COMMITS = 400
 
@@ -87,6 +88,18 @@ def test_a_turn_with_two_questions_continues_after_the_last_answer(home: Home) -
     life.say("large")
     assert home.replies() == ["done [done blue] [done done] [done large]"]
     assert life.turn().attempt == 2 and len(home.done) == 1
+
+
+def test_a_reply_to_a_question_answers_that_one_and_not_the_oldest(home: Home) -> None:
+    """A27"""
+    life = home.start()
+    life.write("steps: go > ask colour > ask size | done")
+    life.until(lambda: home.told() == ["colour", "size"])
+    life.until(lambda: life.session().state == "waiting" and not life.do(life.store.counts()).outbox)
+    home.server.write(ANN, ANN, "large", reply_to=f"{NAME}-2")
+    life.until(lambda: [question.text for question in life.transcript().questions] == ["colour"])
+    life.say("blue")
+    assert home.replies() == ["done [done blue] [done large]"]
 
 
 def test_an_answer_that_comes_while_the_other_calls_still_run_ends_no_attempt(home: Home) -> None:

@@ -64,11 +64,13 @@ class Uploaded(msgspec.Struct):
 
 class AcceptedMessage(msgspec.Struct):
     """`session_id`: where the message went. If the session is not current, the key's current one gets it; if it is suspended or past a
-    reset boundary, a new one does; `/new` and `/resume` are answered where they lead.
+    reset boundary, a new one does; `/new` and `/resume` are answered where they lead. `question_id`: the question it answers, if it
+    answers one.
     """
 
     message_id: str
     session_id: str
+    question_id: str | None = None
 
 
 class AcceptedAnswer(msgspec.Struct):

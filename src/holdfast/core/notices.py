@@ -183,6 +183,10 @@ def cannot_restart() -> str:
     return "Holdfast cannot restart itself here. Restart it where it was started."
 
 
+def waits_for_approval() -> str:
+    return "Your message is saved and waits: the assistant needs your approval first. Approve or deny it, and your message comes next."
+
+
 def expired() -> str:
     return "Nobody answered in time; the question has expired."
 

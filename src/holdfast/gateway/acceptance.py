@@ -32,6 +32,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     anchor: str | None = None
     on_page: bool = False
     mode: str = "queue"
+    reply_to: str | None = None
 
 
 class Acceptance:
@@ -115,6 +116,7 @@ class Acceptance:
             answers=answers,
             on_page=said.on_page,
             mode=said.mode,
+            reply_to=said.reply_to,
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
 

@@ -55,6 +55,7 @@ class Intake:
             sender=update.sender,
             dedup_key=f"update|{update.dedup_key}",
             anchor=update.anchor,
+            reply_to=update.reply_to,
         )
         try:
             await self._take(await self._session(update.session_key), said)

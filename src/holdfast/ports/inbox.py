@@ -30,8 +30,10 @@ class Inbox(Protocol):
         on_page: bool = False,
         mode: str = "queue",
         resets: tuple[Boundary, ...] = (),
+        reply_to: str | None = None,
     ) -> Accepted:
-        """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the oldest open
+        """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the question
+        whose delivery it replies to (`reply_to`, the platform's own name of that message), else to the oldest open
         question that its sender can have seen: in a chat, once its delivery is `sent`; for a message written `on_page`, at once. Until
         then the message waits behind it (A27), and a question that will never arrive is sent again. A message of the `mode` "steer" may
         be taken by the turn that runs, and answers nothing.

@@ -14,13 +14,16 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
-    """`dedup_key` names platform, account, chat, message and edit, so that a second delivery is a no-op."""
+    """`dedup_key` names platform, account, chat, message and edit, so that a second delivery is a no-op. `reply_to`: the message it replies
+    to, as the receipt of that message named it.
+    """
 
     dedup_key: str
     session_key: str
     sender: str
     content: Content
     anchor: str | None = None
+    reply_to: str | None = None
 
     @property
     def text(self) -> str:

@@ -172,9 +172,12 @@ class TxStore:
         on_page: bool = False,
         mode: str = "queue",
         resets: tuple[Boundary, ...] = (),
+        reply_to: str | None = None,
     ) -> Accepted:
         message = e.MessageAccepted(message_id=message_id, content=content, sender=sender, anchor=anchor, mode=mode, dedup_key=dedup_key)
-        return await self._lines.write(inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, at)
+        return await self._lines.write(
+            inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, reply_to, at
+        )
 
     async def record_cause(
         self,

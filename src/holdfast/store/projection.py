@@ -94,7 +94,7 @@ REMEMBERED = Insert("dedup", "dedup_key", "digest", "session", "ref")
 FORGOTTEN = Insert("forgotten", "key", "session", conflict="DO NOTHING")
 OWED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at")
 DELIVERY = Update("outbox", "state", "tries", "retry_at", "owner", "receipt", "error", where="delivery_id = ?")
-ASKED = Insert("question", "question_id", "session", "turn", "call_id", "state", "expires_at")
+ASKED = Insert("question", "question_id", "session", "turn", "call_id", "state", "expires_at", "form")
 ANSWERED = Update("question", "state", where="question_id = ?")
 CLOSED = Update("question", "state", where="session = ? AND turn = ? AND state = 'open'")
 QUESTIONS_GONE = Delete("question", where="session = ? AND state = 'open'")
@@ -173,7 +173,7 @@ def _turn_waiting(head: Head, event: e.TurnWaiting, at: int, in_turn: bool) -> l
 
 def _question_asked(head: Head, event: e.QuestionAsked, at: int, in_turn: bool) -> list[Change]:
     released = _released(head) if event.ends_attempt else []
-    return [*released, (ASKED, (event.question_id, head.session, head.turn, event.call_id, "open", event.expires_at))]
+    return [*released, (ASKED, (event.question_id, head.session, head.turn, event.call_id, "open", event.expires_at, event.form))]
 
 
 def _question_answered(head: Head, event: e.QuestionAnswered, at: int, in_turn: bool) -> list[Change]:

@@ -224,10 +224,10 @@ QUESTIONS_OPEN = (
     "SELECT question_id, call_id, expires_at FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id"
 )
 QUESTIONS_OPEN_OF = (
-    "SELECT q.session, q.question_id, q.call_id, q.expires_at FROM question q JOIN session s ON s.id = q.session"
+    "SELECT q.session, q.question_id, q.call_id, q.expires_at, q.form FROM question q JOIN session s ON s.id = q.session"
     " WHERE s.session_id = ? AND q.state = 'open' ORDER BY q.expires_at, q.question_id"
 )
-TELLINGS = "SELECT state, seq FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY seq"
+TELLINGS = "SELECT state, seq, receipt FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY seq"
 LAST_STOP = (
     "SELECT s.stop_turn, (SELECT e.at FROM event e WHERE e.session = s.id AND e.seq = s.stop_seq), h.asked_seq < s.stop_seq,"
     " (SELECT o.state FROM outbox o WHERE o.delivery_id = s.stop_reply)"

@@ -52,4 +52,6 @@ class Messages:
         accepted = await self._gateway.post(
             request.params["id"], message.text, client_id=message.client_id, attachments=message.attachments, mode=message.mode
         )
-        return json_response(200 if accepted.duplicate else 202, AcceptedMessage(accepted.message_id, accepted.session_id))
+        return json_response(
+            200 if accepted.duplicate else 202, AcceptedMessage(accepted.message_id, accepted.session_id, accepted.answered)
+        )

@@ -201,3 +201,23 @@ def test_a_repeated_message_gives_the_first_reply_or_is_refused(digest: bytes | 
     else:
         with pytest.raises(Deleted if digest is None else DuplicateOtherContent):
             repeats.check(known, "client|k", b"same")
+
+
+@pytest.mark.parametrize(("reply_to", "expected"), [("r2", "q2"), ("r1", "q1"), ("r9", "q1"), (None, "q1")])
+def test_a_message_answers_the_question_it_replies_to_else_the_oldest(reply_to: str | None, expected: str) -> None:
+    """A27"""
+    asked = tuple(
+        Question(question_id=f"q{n}", call_id=f"c{n}", expires_at=AT + n, deliveries=(SENT,), receipts=(f"r{n}",)) for n in (1, 2)
+    )
+    found = Snapshot(session=session(TurnState.WAITING), questions=asked)
+    made = accept.plan(found, message(), reason=None, answers=True, on_page=False, max_waiting=3, at=AT, reply_to=reply_to)
+    assert made.reply.answered == expected
+
+
+def test_a_message_while_only_approvals_are_open_waits_and_says_so() -> None:
+    """A plain message approves nothing."""
+    made = plan(session(TurnState.WAITING), question("q1", SENT, form="approval"))
+    assert made.reply.answered is None
+    assert kinds(made) == ["message.accepted", "message.written"]
+    both = plan(session(TurnState.WAITING), question("q1", SENT, form="approval"), question("q2", SENT))
+    assert both.reply.answered == "q2"

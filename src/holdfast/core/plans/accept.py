@@ -2,6 +2,7 @@
 
 import msgspec
 
+from holdfast.core import notices, replies
 from holdfast.core.errors import LaneFull
 from holdfast.core.events import MessageAccepted, QuestionAnswered
 from holdfast.core.plans import Plan, Write, ending
@@ -14,7 +15,7 @@ from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
 
 MAX_WAITING = 100
-TEXT_QUESTION = "question"
+TEXT_QUESTION, APPROVAL = "question", "approval"
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -49,10 +50,18 @@ def leaves(session: Session, resets: tuple[Boundary, ...]) -> str | None:
 
 
 def plan(
-    found: Snapshot, message: MessageAccepted, *, reason: str | None, answers: bool, on_page: bool, max_waiting: int, at: int
+    found: Snapshot,
+    message: MessageAccepted,
+    *,
+    reason: str | None,
+    answers: bool,
+    on_page: bool,
+    max_waiting: int,
+    at: int,
+    reply_to: str | None = None,
 ) -> Plan[Accepted]:
     """`reason`: what `leaves` says. `answers`: its sender did not say that it is for later. `on_page`: written where everything that is
-    stored can be seen.
+    stored can be seen. `reply_to`: the platform's message that it replies to, where it replies to one.
     """
     session = found.session
     if found.fresh is not None:
@@ -62,7 +71,7 @@ def plan(
         session_id = found.fresh.session_id
         return Plan((*begun, Write(session_id, message)), Accepted(message.message_id, session_id))
     session_id, writes = session.session_id, []
-    question = _answered(found.questions, on_page=on_page) if answers and message.mode != STEER else None
+    question = _answered(found.questions, on_page=on_page, reply_to=reply_to) if answers and message.mode != STEER else None
     if question is not None and any(asked.expires_at <= at for asked in found.questions):
         question = None  # Too late to be the answer: it is the next message.
         if found.unfinished is not None:
@@ -73,17 +82,28 @@ def plan(
     if question is None and session.queued >= max_waiting:
         raise LaneFull(session.queued)
     writes.append(Write(session_id, message))
+    if question is None and answers and _only_approvals(found.questions):
+        waits = replies.written(
+            session.session_key, "notice", f"{message.message_id}.waits", notices.waits_for_approval(), anchor=message.anchor
+        )
+        writes.append(Write(session_id, waits))
     if question is not None:
         writes.append(_answer(session, question, message, last=len(found.questions) == 1))
     return Plan(tuple(writes), Accepted(message.message_id, session_id, answered=question.question_id if question else None))
 
 
-def _answered(questions: tuple[Question, ...], *, on_page: bool) -> Question | None:
-    """The oldest one that its user can have seen (A27). A plain message approves nothing."""
-    for question in questions:
-        if question.form == TEXT_QUESTION and (on_page or asked(question.deliveries) is Asked.SEEN):
-            return question
-    return None
+def _answered(questions: tuple[Question, ...], *, on_page: bool, reply_to: str | None) -> Question | None:
+    """The one it replies to, else the oldest one that its user can have seen (A27). A plain message approves nothing."""
+    texts = [question for question in questions if question.form == TEXT_QUESTION]
+    if reply_to is not None:
+        for question in texts:
+            if reply_to in question.receipts:
+                return question
+    return next((question for question in texts if on_page or asked(question.deliveries) is Asked.SEEN), None)
+
+
+def _only_approvals(questions: tuple[Question, ...]) -> bool:
+    return bool(questions) and all(question.form == APPROVAL for question in questions)
 
 
 def _answer(session: Session, question: Question, message: MessageAccepted, *, last: bool) -> Write:

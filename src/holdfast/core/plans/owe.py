@@ -24,8 +24,8 @@ class Asked(StrEnum):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """An open question. `deliveries`: of every message that carries it to a chat, the first one first; a page needs none. `told`: that
-    first message, where it can be read.
+    """An open question. `deliveries`: of every message that carries it to a chat, the first one first; a page needs none. `receipts`: how
+    the platform names those that arrived. `told`: that first message, where it can be read.
     """
 
     question_id: str
@@ -33,6 +33,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int
     form: str = "question"
     deliveries: tuple[DeliveryState, ...] = ()
+    receipts: tuple[str, ...] = ()
     told: MessageWritten | None = None
 
 

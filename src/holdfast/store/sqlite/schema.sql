@@ -129,7 +129,8 @@ CREATE TABLE question (
     turn        TEXT NOT NULL,
     call_id     TEXT NOT NULL,
     state       TEXT NOT NULL,
-    expires_at  INTEGER NOT NULL
+    expires_at  INTEGER NOT NULL,
+    form        TEXT NOT NULL DEFAULT 'question' -- Or approval, or elicitation.
 ) WITHOUT ROWID;
 CREATE INDEX question_open ON question (expires_at) WHERE state = 'open';
 CREATE INDEX question_session ON question (session) WHERE state = 'open';

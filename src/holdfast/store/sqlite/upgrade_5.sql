@@ -32,6 +32,8 @@ INSERT INTO outbox (delivery_id, session, seq, at, state, tries, retry_at, recei
 DROP TABLE outbox_4;
 CREATE INDEX outbox_due ON outbox (state, retry_at) WHERE state NOT IN ('sent', 'dead');
 
+ALTER TABLE question ADD COLUMN form TEXT NOT NULL DEFAULT 'question';
+
 -- Which session names which blob: what a conversation's content refers to stays for as long as its log does.
 CREATE TABLE blob_use (
     digest  TEXT NOT NULL,

@@ -30,6 +30,7 @@ def accept_message(
     answers: bool,
     on_page: bool,
     resets: tuple[Boundary, ...],
+    reply_to: str | None,
     at: int,
 ) -> Accepted:
     repeated = known(tx, message.dedup_key, digest(message.content))
@@ -44,7 +45,7 @@ def accept_message(
         questions=questions,
         unfinished=snapshots.unattended(tx, session) if any(asked.expires_at <= at for asked in questions) else None,
     )
-    plan = accept.plan(found, message, reason=reason, answers=answers, on_page=on_page, max_waiting=max_waiting, at=at)
+    plan = accept.plan(found, message, reason=reason, answers=answers, on_page=on_page, max_waiting=max_waiting, at=at, reply_to=reply_to)
     return run(tx, plan, at, None if named is None else {session.session_id: tx.head(named)})
 
 

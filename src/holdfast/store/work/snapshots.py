@@ -100,16 +100,18 @@ def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
     return tuple(_question(tx, *row) for row in rows)
 
 
-def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int) -> Question:
+def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int, form: str) -> Question:
     first = asked_delivery(question_id)
     rows = tx.query(q.TELLINGS, session, first, f"{first}/")
-    deliveries = tuple(DeliveryState(state) for state, _ in rows)
+    deliveries = tuple(DeliveryState(state) for state, _, _ in rows)
     told = tx.event_at(session, rows[0][1]) if how_far(deliveries) is Asked.LOST else None
     return Question(
         question_id=question_id,
         call_id=call_id,
         expires_at=expires_at,
+        form=form,
         deliveries=deliveries,
+        receipts=tuple(receipt for _, _, receipt in rows if receipt is not None),
         told=told if isinstance(told, e.MessageWritten) else None,
     )
 
