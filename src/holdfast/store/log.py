@@ -38,9 +38,19 @@ def number(tx: Tx, session_id: str) -> int:
     return int(rows[0][0])
 
 
-def insert(tx: Tx, session: int, seq: int, place: tuple[str | None, int, int, int], kind: str, stream: int, body: bytes, at: int) -> None:
-    """`place`: turn, epoch, attempt and position."""
-    turn, epoch, attempt, position = place
+def insert(
+    tx: Tx,
+    session: int,
+    seq: int,
+    turn: str | None,
+    epoch: int,
+    attempt: int,
+    position: int,
+    kind: str,
+    stream: int,
+    body: bytes,
+    at: int,
+) -> None:
     checked = checksum(session, seq, turn, attempt, position, kind, at, body, epoch, stream)
     row = (session, seq, turn, epoch, attempt, position, kind, stream, at, body, checked)
     if tx.insert(row):
@@ -65,7 +75,7 @@ def append(tx: Tx, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
         blobs.hold(tx, head.session, event)
     head.seq += 1
     place = (head.turn, head.epoch, attempt, head.position) if in_turn else OUTSIDE
-    insert(tx, head.session, head.seq, place, event.kind, int(event.stream), encode(event), at)
+    insert(tx, head.session, head.seq, *place, event.kind, int(event.stream), encode(event), at)
     tx.apply(head, project(head, event, at, in_turn=in_turn))
 
 

@@ -16,7 +16,7 @@ from holdfast.store.tx import Tx
 def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
     """One fenced UPDATE answers for lease and position; only a refusal is looked into."""
     pieces = [(event.kind, e.encode(event)) for event in events]  # Before anything is written: it may be no text at all.
-    count = len(pieces)
+    count, epoch = len(pieces), lease.epoch
     rows = tx.query(q.FENCED, count, count, lease.session_id, lease.epoch, lease.owner, turn_id, attempt, position)
     if not rows:
         raise _why_refused(tx, lease, turn_id, attempt, position)
@@ -24,7 +24,7 @@ def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: in
     seq -= count
     for kind, body in pieces:
         seq += 1
-        insert(tx, session, seq, (turn_id, lease.epoch, attempt, position), kind, 1, body, at)
+        insert(tx, session, seq, turn_id, epoch, attempt, position, kind, 1, body, at)
         position += 1
     return position
 
