@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import apsw
 import httpx
 import psutil
 
@@ -280,6 +281,22 @@ def hand_over(serving: Serving) -> int:
     pid = int(serving.order("/api/admin/restart")["pid"])
     wait_until(lambda: serving.pid == pid)
     return pid
+
+
+def freeze(serving: Serving, pid: int) -> None:
+    """At a moment when this process does not hold the database: the others must be able to write."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+        db = apsw.Connection(str(serving.home / "holdfast.db"))
+        db.set_busy_timeout(2000)
+        try:
+            db.execute("BEGIN IMMEDIATE; ROLLBACK")
+            return
+        except apsw.BusyError:
+            os.kill(pid, signal.SIGCONT)
+        finally:
+            db.close()
 
 
 class Seen:

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import locks
 from tests.e2e.command_line import command, environment, holdfast, process_fields
-from tests.e2e.serving import Serving, hand_over, now, running, wait_until
+from tests.e2e.serving import Serving, freeze, hand_over, now, running, wait_until
 from tests.e2e.test_marker import put
 from tests.e2e.test_windows import STUMBLING, gone, is_interrupted_once
 
@@ -74,11 +74,11 @@ def test_a_stop_reaches_those_that_retire_also_when_the_one_that_serves_is_froze
     """C28, C30, A17, C29: what can be stopped in good order is not killed with what cannot, and its turn counts no crash. The command waits
     as long as the processes themselves may take, whatever its own settings are.
     """
-    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="2") as serving:
+    with Serving(tmp_path / "home", module=STUMBLING, stop_timeout_s="4") as serving:
         session_id, front = running(serving, "tick"), serving.reaped()
-        os.kill(hand_over(serving), signal.SIGSTOP)
+        freeze(serving, hand_over(serving))
         said = holdfast(serving.home, "stop")
-        assert said.code == 1 and "No turn was running." in said.err and "after 7.0 s" in said.err
+        assert said.code == 1 and "No turn was running." in said.err and "after 9.0 s" in said.err
         assert front.wait(10) is not None and gone(serving) and serving.written["gateway_state"] == "stopped"
         is_interrupted_once(serving, session_id)
 

@@ -1,14 +1,13 @@
 """Holdfast at a terminal of its own: what Ctrl-C does, before and after a hand-over, and how often it counts."""
 
 import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.serving import Serving, Terminal, hand_over, running, wait_until
+from tests.e2e.serving import Serving, Terminal, freeze, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
 CTRL_C = "\x03"
@@ -95,7 +94,7 @@ def test_a_third_ctrl_c_ends_a_successor_that_hangs(tmp_path: Path, terminal: Te
         new = hand_over(serving)
         if not text:
             wait_until(lambda: serving.status()["retiring"] == [])
-        os.kill(new, signal.SIGSTOP)
+        freeze(serving, new)
         for _ in range(3):
             assert front.poll() is None
             terminal.press(CTRL_C)

@@ -17,7 +17,7 @@ import pytest
 from holdfast.core.shutdowns import Shutdown
 from holdfast.store import SqliteStore
 from tests.e2e.command_line import command, environment, holdfast, process_fields
-from tests.e2e.serving import Serving, now, running, wait_until
+from tests.e2e.serving import Serving, freeze, now, running, wait_until
 from tests.e2e.test_marker import put
 
 STUMBLING = "tests.e2e.stumbling"
@@ -170,7 +170,7 @@ def test_an_old_process_that_was_frozen_does_not_kill_the_one_that_serves(tmp_pa
         assert serving.process is not None
         session_id, old = running(serving, "tick"), serving.process
         with held(serving, place) as new:
-            old.send_signal(signal.SIGSTOP)
+            freeze(serving, old.pid)
             let_go(serving)
             wait_until(lambda: serving.pid == new)
             assert answers_people(serving), "while the old one is frozen"
