@@ -38,14 +38,15 @@ def by_agent(
 ) -> tuple[Event, ...]:
     """The end of an attempt in its own process: the agent is done, or was stopped, or failed. `recovers`: the turn was interrupted before;
     such an attempt that ends by itself without an answer is not tried again (R4). `said_now`: this attempt itself has said something.
+    What earlier attempts said and people saw is on record either way (P7).
     """
-    rule, why, said = None, None, turn.said if said_now or outcome is not Outcome.COMPLETED else ""
+    rule, why = None, None
     if recovers and outcome is not Outcome.CANCELLED:
-        tried = resume.after_recovery(failed=outcome is Outcome.FAILED, answered=bool(said))
+        tried = resume.after_recovery(failed=outcome is Outcome.FAILED, answered=said_now and bool(turn.said))
         if tried is not None:
-            outcome, error, rule, why, said = Outcome.FAILED, error or NO_ANSWER, tried.label, ENDED_BY_ITSELF, turn.said
+            outcome, error, rule, why = Outcome.FAILED, error or NO_ANSWER, tried.label, ENDED_BY_ITSELF
     return ending(
-        turn if said == turn.said else msgspec.structs.replace(turn, said=said),
+        turn,
         TurnEnded(outcome=outcome, error=error, rule=rule, why=why),
         told=None if error is None else notices.failed(error),
         # Only a completed turn, a stop or a rule takes the mark of an earlier interruption away (A13).
