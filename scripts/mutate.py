@@ -55,6 +55,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "core.transcript": FOLD,
     "core.steps": FOLD,
     "core.messages": FOLD,
+    "core.rows": FOLD,
+    "core.signs": FOLD,
     **{
         f"core.plans.{path.stem}": _own_first(f"tests/core/plans/test_{path.stem}.py", "tests/core/plans")
         for path in sorted((ROOT / "src" / "holdfast" / "core" / "plans").glob("*.py"))
