@@ -10,6 +10,7 @@ import msgspec
 from holdfast import main
 from holdfast.agents.demo import AskedToFail, DemoAgent
 from holdfast.cli import main as command_line
+from holdfast.core.history import User
 from holdfast.ports.agents import AgentRequest, TurnFace
 
 
@@ -22,7 +23,8 @@ class ScriptedAgent(DemoAgent):
         word, _, rest = request.text.partition(" ")
         if word == "after":
             await turn.call(f"{request.turn_id}.1", "terminal", {"command": rest})
-            await super().run(msgspec.structs.replace(request, text="count 100 0.05"), turn)
+            counts = User(id=request.causes[0].id, content="count 100 0.05")
+            await super().run(msgspec.structs.replace(request, causes=(counts,)), turn)
         elif word in ("again", "kill"):
             await turn.call(f"{request.turn_id}.{request.attempt}", "terminal", {"command": "true"})
             if word == "kill":
