@@ -102,9 +102,13 @@ class Evidence:
 
 
 def _read_turns(session: SessionRecord) -> None:
+    recorded: dict[str, str] = {}
     for item, event in session.log:
+        if isinstance(event, e.CauseRecorded):
+            recorded[event.cause_id] = event.text
         if isinstance(event, e.TurnStarted):
             session.turns.append(TurnRecord(session, item, event))
+            session.turns[-1].text = recorded.get(event.causes[0], "")  # Of a message it is what the user wrote.
         turn = session.turns[-1] if session.turns else None
         if isinstance(event, e.StopRequested) and turn is not None and turn.stopped_at is None:
             if event.turn_id == turn.id and turn.end is None:  # One that comes after the end stops nothing.

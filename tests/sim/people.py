@@ -40,6 +40,15 @@ class Say(NamedTuple):
     attach: str | None = None
 
 
+class Happens(NamedTuple):
+    """Something other than a message that a turn is to start from, recorded again and again until it is acknowledged."""
+
+    text: str
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    again: int = 0
+
+
 class Stop(NamedTuple):
     after_s: float = 0.0
     once: tuple[str, int] | None = None
@@ -116,7 +125,7 @@ class Wait(NamedTuple):
     once: tuple[str, int] | None = None
 
 
-Deed = Say | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
+Deed = Say | Happens | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
 
 
 class Posted(NamedTuple):
@@ -205,6 +214,7 @@ class Person:
         self.written: list[Update] = []
         self.stopped: list[Stopped] = []
         self.moved: dict[int, Moved] = {}
+        self.happened: dict[str, str] = {}  # In which session.
         self._tried: set[int] = set()
         self._asked_of: dict[int, str] = {}  # A request that is made again is made of the same conversation.
 
@@ -271,6 +281,18 @@ class Person:
                     self.written.append(self.server.write(self.name, self.name, deed.text))
                 else:
                     await self._post(deed, life)
+            case Happens() if self.session_id is not None:
+                name = f"{self.name}-{self.next}"
+                self.happened.setdefault(name, self.session_id)
+                for _ in range(1 + deed.again):
+                    await life.gateway.store.record_cause(
+                        self.happened[name],
+                        cause_id=f"c_{name}",
+                        what="process",
+                        content=deed.text,
+                        dedup_key=f"cause|{name}",
+                        at=life.world.wall_ms(life.elapsed()),
+                    )
             case Stop():
                 await self._stop(life.gateway)
             case Answer():

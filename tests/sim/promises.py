@@ -38,6 +38,8 @@ BY_PEOPLE = (
     e.SessionCreated,
     e.MessageAccepted,
     e.MessageRefused,
+    e.CauseRecorded,
+    e.CauseDropped,
     e.MessageWritten,
     e.SessionResumed,
     e.RequestNoted,
@@ -71,15 +73,25 @@ def p1_accepted_means_kept(found: Evidence) -> None:
     for message_id, message in accepted.items():
         reached = used[message_id] + (message_id in queued)  # Behind a question it is still on its way.
         assert reached == 1, f"P1: {message_id} ({message.text!r}) reached {reached} turns or refusals"
+    recorded = Counter(event.cause_id for _, event in found.log.of(e.CauseRecorded))
+    assert all(times == 1 for times in recorded.values()), f"P1: {recorded} were recorded"
+    for person in found.world.people:
+        assert {f"c_{name}" for name in person.happened} <= recorded.keys(), f"P1: of {person.happened} something is gone"
+    for cause_id in recorded:
+        assert used[cause_id] + (cause_id in queued) == 1, f"P6: {cause_id} reached {used[cause_id]} turns, or was dropped as often"
     said = _commands(found)
     _check_page_posts(found, accepted, said)
     _check_updates(found, [*accepted.values(), *said.values()])
     for session in found.sessions.values():
         _check_refusals(session, accepted)
     for session in found.sessions.values():
-        came = [event.message_id for _, event in session.log.of(e.MessageAccepted)]
+        came = [_cause(event) for _, event in session.log if isinstance(event, e.MessageAccepted | e.CauseRecorded)]
         started = [message_id for turn in session.turns for message_id in turn.started.causes]
         assert started == [m for m in came if m in set(started)], f"P1: {session.session_id} took its messages out of order"
+
+
+def _cause(event: e.MessageAccepted | e.CauseRecorded) -> str:
+    return event.message_id if isinstance(event, e.MessageAccepted) else event.cause_id
 
 
 def _taken(found: Evidence) -> Iterator[str]:
@@ -87,7 +99,7 @@ def _taken(found: Evidence) -> Iterator[str]:
         match event:
             case e.TurnStarted(causes=message_ids):
                 yield from message_ids
-            case e.CauseTaken(cause_id=message_id):
+            case e.CauseTaken(cause_id=message_id) | e.CauseDropped(cause_id=message_id):
                 yield message_id
             case e.QuestionAnswered(message_id=str(message_id)) | e.MessageRefused(message_id=message_id):
                 yield message_id
@@ -389,9 +401,11 @@ def p6_no_phantom_turns(found: Evidence) -> None:
     """
     taken = [message_id for turn in found.turns for message_id in turn.started.causes]
     assert len(taken) == len(set(taken)) == len(list(found.turns)), f"P6: {len(list(found.turns))} turns for {taken}"
-    accepted = {event.message_id for _, event in found.log.of(e.MessageAccepted)}
-    assert set(taken) <= accepted, "P6: a turn for a message nobody wrote"
-    assert all(turn.started.cause == "message" for turn in found.turns), "P6: a turn without a cause"
+    known = {event.message_id: "message" for _, event in found.log.of(e.MessageAccepted)}
+    known |= {event.cause_id: event.what for _, event in found.log.of(e.CauseRecorded)}
+    assert set(taken) <= known.keys(), "P6: a turn for a message nobody wrote"
+    for turn in found.turns:
+        assert all(turn.started.cause == known[cause] for cause in turn.started.causes), f"P6: {turn.started} for another cause"
     for session in found.sessions.values():
         state, waiting = TurnState.NONE, set[str]()
         for item, event in session.log:
@@ -400,8 +414,8 @@ def p6_no_phantom_turns(found: Evidence) -> None:
                 assert begins or (item.turn_id is None and isinstance(event, KEEPS_IDLE + BY_PEOPLE)), f"P6: {item} in a session at rest"
             if item.turn_id is not None:
                 state = turns.after(state, event)
-            if isinstance(event, e.MessageAccepted):
-                waiting.add(event.message_id)
+            if isinstance(event, e.MessageAccepted | e.CauseRecorded):
+                waiting.add(_cause(event))
             elif isinstance(event, e.TurnStarted):
                 waiting -= set(event.causes)
 

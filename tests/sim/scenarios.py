@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core.turns import Outcome
 from tests.sim.evidence import Evidence
-from tests.sim.people import Answer, Deed, Delete, Reset, Restart, Resume, Say, Stop, Suspend
+from tests.sim.people import Answer, Deed, Delete, Happens, Reset, Restart, Resume, Say, Stop, Suspend
 from tests.sim.world import SETTINGS, Death, Weather, World
 
 COMPLETED, CANCELLED, SET_ASIDE = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.SET_ASIDE
@@ -93,6 +93,10 @@ STEPS: dict[str, Tale] = {
     ),
 }
 STEERED: dict[str, Tale] = {
+    "something happens that starts a turn": (
+        _ann(Say("say:one"), Happens("say:two|call:unsafe", once=("turn.ended", 1), again=1), Say("say:three")),
+        (COMPLETED,) * 3,
+    ),
     "words that steer": (
         _ann(Say("steps: go > unsafe a | more > unsafe b | done"), Say("this way", once=("tool.started", 1), mode="steer")),
         _ways((COMPLETED,), (COMPLETED, COMPLETED)),

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.resets import Policy
 from holdfast.gateway.settings import Settings
 from tests.fakes.power import MODES
-from tests.sim.people import Answer, Deed, Pause, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
+from tests.sim.people import Answer, Deed, Happens, Pause, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked", "model.responded", "turn.waiting")
@@ -94,7 +94,9 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
             attach = chance.choice((None, None, None, "x", "y")) if not chats else None
             script = _script(chance, chats)
             yield Say(script, after_s=after_s, once=once, client_id=client_id, again=again, mode=mode, attach=attach)
-        elif kind < 0.67:
+        elif kind < 0.60:
+            yield Happens(_script(chance, chats), after_s=after_s, once=once, again=chance.choice((0, 1)))
+        elif kind < 0.68:
             yield Say(chance.choice(COMMANDS), after_s=after_s, once=once, again=chance.choice((0, 0, 1)))
         elif kind < 0.76:
             yield Stop(after_s=after_s, once=once)
