@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.errors import QuestionClosed
 from holdfast.core.history import Result, Step, User
+from holdfast.core.plans.answer import Answer
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import Transcript
+from holdfast.core.turns import TurnState
 from tests.fakes.agents_steps import whole_answer
 from tests.fakes.platform import NAME
 from tests.gateway import gateways
@@ -157,6 +162,40 @@ def test_a_stop_while_a_question_is_open_and_another_call_runs_ends_the_turn(hom
     assert life.outcomes(page) == ["cancelled"] and life.transcript(page).questions == []
 
 
+def test_a_message_that_comes_after_a_stop_answers_no_question_of_the_turn_that_is_stopped(home: Home) -> None:
+    """A21, P1: the turn has not ended yet, and what it asked is over all the same."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > stubborn 0 > ask colour | done")
+    life.until(lambda: life.transcript(page).questions)
+    [question] = life.transcript(page).questions
+    life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+    assert life.session(page).state == "running"
+    with pytest.raises(QuestionClosed):
+        life.do(life.store.answer(question.question_id, Answer(content="blue", by="ann"), at=life.clock.now()))
+    life.post(page, "feed the cat")
+    life.steer(page, "and the dog")
+    life.rest(page)
+    assert life.outcomes(page) == ["cancelled", "completed", "completed"]
+    assert life.answers(page) == ["go", "re: feed the cat", "re: and the dog"]
+    assert kinds(life, page).count("question.answered") == 0
+
+
+def test_a_message_that_answers_a_turn_which_was_left_continues_it(home: Home) -> None:
+    """A23, R7, P1: a person has spoken to it."""
+    life = home.start(auto_resume=False)
+    page = life.open_page()
+    life.post(page, "steps: go > look slow > ask colour | done")
+    life.until(lambda: home.edge.count("look slow begins") and life.transcript(page).questions)
+    life.die()
+    life = home.start(auto_resume=False)
+    life.rest(page)
+    life.decided("R7", "left", page)
+    life.post(page, "blue")
+    life.rest(page)
+    assert life.answers(page) == ["done [done saw slow] [done blue]"] and life.outcomes(page) == ["completed"]
+
+
 def test_an_agent_sees_what_was_said_and_done_with_one_result_for_each_call(home: Home) -> None:
     """P5: also for calls that a stop kept from running."""
     life = home.start()
@@ -220,6 +259,27 @@ def test_a_steering_message_without_a_running_turn_is_a_message(home: Home) -> N
     life.steer(page, "hello")
     life.rest(page)
     assert life.answers(page) == ["re: hello"]
+
+
+def test_a_steering_message_that_comes_while_its_turn_is_made_ready_is_taken(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P6: the turn is on record, and its conversation is still being read."""
+    life = home.start()
+    page = life.open_page()
+    read, steered = life.store.transcript, False
+
+    async def transcript(session: Session) -> Transcript:
+        nonlocal steered
+        found = await read(session)
+        if session.turn_state is TurnState.RUNNING and not steered:
+            steered = True
+            await life.gateway.post(page, "faster", client_id=None, mode="steer")
+        return found
+
+    monkeypatch.setattr(life.store, "transcript", transcript)
+    life.post(page, "steps: go > deed 3 | done")
+    life.rest(page)
+    assert steered
+    assert life.answers(page) == ["done [done done] <faster>"] and life.outcomes(page) == ["completed"]
 
 
 def test_steering_through_the_successor_reaches_a_turn_in_the_retiring_process(home: Home) -> None:

@@ -298,6 +298,7 @@ class Transcript:
 
     def _answered(self, work: _Work, item: e.Logged, event: e.QuestionAnswered) -> None:
         self._questions.pop(event.question_id, None)
+        work.turn.asked = work.turn.asked or work.turn.state is TurnState.INTERRUPTED  # Who answers wants it to continue.
         said = self.queued.pop(event.message_id, None) if event.message_id else None
         message = Message(
             id=event.message_id or f"{event.question_id}.answer",

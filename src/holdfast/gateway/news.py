@@ -79,12 +79,11 @@ class Newsroom:
         self._due: dict[str, None] = {}
         self._hinted = asyncio.Event()
 
-    def follow(self, session: Session, turn_id: str, news: News) -> None:
-        """From now on the news of this session go to the attempt of this turn. `session` is what its row was when the attempt began: what
-        came before there was anyone to hear it is told at once.
+    def follow(self, session_id: str, turn_id: str, news: News) -> None:
+        """From now on the news of this session go to the attempt of this turn. Whoever reads the session after this, and tells the attempt
+        what its row says, has missed nothing.
         """
-        self._followed[session.session_id] = turn_id, news
-        news.tell(session)
+        self._followed[session_id] = turn_id, news
 
     def leave(self, session_id: str) -> None:
         self._followed.pop(session_id, None)

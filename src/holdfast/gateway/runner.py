@@ -45,12 +45,21 @@ class Runner:
 
     async def run(self, started: StartedTurn, admission: Admission, *, resumed: str | None = None) -> None:
         """One attempt, to its end. `resumed`: why its turn was interrupted, if this continues it."""
+        session_id, news = started.lease.session_id, News()
+        self._newsroom.follow(session_id, started.turn_id, news)  # Before its session is read: what comes from now on is heard.
+        try:
+            session, transcript = await self._read(session_id)
+            news.tell(session)
+            written = TurnLog(self._journal, started, news, step=_next_step(transcript), said=_said(transcript))
+            attempt = Attempt(session=session, transcript=transcript, written=written, news=news, means=self._means, resumed=resumed)
+            await self._run(attempt, started, admission)
+        finally:
+            self._newsroom.leave(session_id)
+        if session.resume_pending and attempt.outcome is Outcome.COMPLETED and await self._completed(session_id):
+            self._safe_mode.leave("a session that had been pending completed a turn")
+
+    async def _run(self, attempt: Attempt, started: StartedTurn, admission: Admission) -> None:
         session_id = started.lease.session_id
-        session, transcript = await self._read(session_id)
-        news = News()
-        written = TurnLog(self._journal, started, news, step=_next_step(transcript), said=_said(transcript))
-        attempt = Attempt(session=session, transcript=transcript, written=written, news=news, means=self._means, resumed=resumed)
-        self._newsroom.follow(session, attempt.turn_id, news)
         self.attempts[session_id] = attempt
         self.starting.discard(session_id)
         self._changed.set()
@@ -61,12 +70,9 @@ class Runner:
             await attempt.run()
         finally:
             del self.attempts[session_id]
-            self._newsroom.leave(session_id)
             if keeping is not None:
                 keeping.cancel()
             self._changed.set()
-        if session.resume_pending and attempt.outcome is Outcome.COMPLETED and await self._completed(session_id):
-            self._safe_mode.leave("a session that had been pending completed a turn")
 
     async def _completed(self, session_id: str) -> bool:
         """By the record: where a stop had been stored first, an answer that came too late ended as cancelled."""

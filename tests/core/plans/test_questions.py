@@ -73,27 +73,30 @@ def test_an_answer_takes_a_position_only_of_a_turn_that_no_process_holds(owner: 
 
 
 @pytest.mark.parametrize(
-    ("state", "expires_at", "suspended", "why"),
+    ("state", "expires_at", "of_session", "why"),
     [
-        ("open", NOW, False, "expired"),
-        ("answered", NOW + 1, False, "answered"),
-        ("expired", NOW + 1, False, "expired"),
-        ("cancelled", NOW + 1, False, "cancelled"),
-        ("open", NOW + 1, True, "suspended"),
+        ("open", NOW, {}, "expired"),
+        ("answered", NOW + 1, {}, "answered"),
+        ("expired", NOW + 1, {}, "expired"),
+        ("cancelled", NOW + 1, {}, "cancelled"),
+        ("open", NOW + 1, {"suspended": True}, "suspended"),
+        ("open", NOW + 1, {"stop_requested": True}, "cancelled"),
     ],
 )
-def test_a_question_that_is_closed_takes_no_answer(state: str, expires_at: int, suspended: bool, why: str) -> None:
-    """R5: a late answer is told so."""
-    found = Snapshot(session=session(suspended=suspended), question_id="q1", call_id="c1", state=state, expires_at=expires_at)
+def test_a_question_that_is_closed_takes_no_answer(state: str, expires_at: int, of_session: dict[str, bool], why: str) -> None:
+    """R5, A21: a late answer is told so."""
+    found = Snapshot(session=session(**of_session), question_id="q1", call_id="c1", state=state, expires_at=expires_at)
     with pytest.raises(QuestionClosed) as closed:
         answer.plan(found, Answer(content="because", by="ann"), at=NOW)
     assert str(closed.value) == str(QuestionClosed("q1", why))
 
 
-def test_a_running_turn_takes_what_is_meant_to_steer_and_leaves_the_rest() -> None:
-    """P6, P1"""
+@pytest.mark.parametrize("stop_requested", [False, True])
+def test_a_running_turn_takes_what_is_meant_to_steer_and_leaves_the_rest(stop_requested: bool) -> None:
+    """P6, P1, A21: one that is being stopped takes nothing."""
     waiting = [Cause(cause_id=name, content=name, steers=steers) for name, steers in (("a", False), ("b", True), ("c", True))]
-    planned = take.plan("s1", waiting, step=3, offset=4)
-    assert [cause.cause_id for cause in planned.reply] == ["b", "c"]
-    assert [write.event for write in planned.writes] == [e.CauseTaken(cause_id=name, step=3, offset=4) for name in ("b", "c")]
+    planned = take.plan("s1", waiting, stop_requested=stop_requested, step=3, offset=4)
+    taken = [] if stop_requested else ["b", "c"]
+    assert [cause.cause_id for cause in planned.reply] == taken
+    assert [write.event for write in planned.writes] == [e.CauseTaken(cause_id=name, step=3, offset=4) for name in taken]
     assert all(write.in_turn for write in planned.writes)

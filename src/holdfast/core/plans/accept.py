@@ -71,24 +71,25 @@ def plan(
         session_id = found.fresh.session_id
         return Plan((*begun, Write(session_id, message)), Accepted(message.message_id, session_id))
     session_id, writes = session.session_id, []
-    question = _answered(found.questions, on_page=on_page, reply_to=reply_to) if answers and message.mode != STEER else None
-    if question is not None and any(asked.expires_at <= at for asked in found.questions):
+    questions = () if session.stop_requested else found.questions  # Nobody waits for an answer to a turn that is being stopped (A21).
+    question = _answered(questions, on_page=on_page, reply_to=reply_to) if answers and message.mode != STEER else None
+    if question is not None and any(asked.expires_at <= at for asked in questions):
         question = None  # Too late to be the answer: it is the next message.
         if found.unfinished is not None:
             writes = [Write(session_id, event, in_turn=True) for event in ending.expired(found.unfinished)]
     elif not on_page:  # Its user is there to be asked again.
-        for lost in found.questions:
+        for lost in questions:
             writes += [Write(session_id, told, in_turn=session.owner is None) for told in question_again(lost, at=at)]
     if question is None and session.queued >= max_waiting:
         raise LaneFull(session.queued)
     writes.append(Write(session_id, message))
-    if question is None and answers and _only_approvals(found.questions):
+    if question is None and answers and _only_approvals(questions):
         waits = replies.written(
             session.session_key, "notice", f"{message.message_id}.waits", notices.waits_for_approval(), anchor=message.anchor
         )
         writes.append(Write(session_id, waits))
     if question is not None:
-        writes.append(_answer(session, question, message, last=len(found.questions) == 1))
+        writes.append(_answer(session, question, message, last=len(questions) == 1))
     return Plan(tuple(writes), Accepted(message.message_id, session_id, answered=question.question_id if question else None))
 
 

@@ -37,6 +37,8 @@ def plan(found: Snapshot, answer: Answer, *, at: int) -> Plan[str]:
     session = found.session
     if found.state != OPEN or found.expires_at <= at:
         raise QuestionClosed(found.question_id, "expired" if found.state == OPEN else found.state)
+    if session.stop_requested:  # Its turn is about to end as cancelled (A21).
+        raise QuestionClosed(found.question_id, "cancelled")
     if session.suspended:
         raise QuestionClosed(found.question_id, "suspended")
     answered = QuestionAnswered(

@@ -27,7 +27,7 @@ def take_causes(
     tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, step: int, offset: int, at: int
 ) -> tuple[tuple[Cause, ...], int]:
     head = _held(tx, lease, turn_id, attempt, position)
-    plan = take.plan(lease.session_id, snapshots.waiting(tx, head.session), step=step, offset=offset)
+    plan = take.plan(lease.session_id, snapshots.waiting(tx, head.session), stop_requested=bool(head.stop), step=step, offset=offset)
     return run(tx, plan, at, {lease.session_id: head}), head.position
 
 
