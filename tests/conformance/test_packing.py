@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.blobs import FOLDER, Blobs, Folder
-from holdfast.core.errors import NotFound
+from holdfast.core import content
+from holdfast.core.errors import BlobMissing, NotFound
 from holdfast.ports.store import Store
 from holdfast.process.system import RandomIds, SystemClock
 from holdfast.store.sqlite.restoring import Restored
 from holdfast.store.sqlite.store import DATABASE
 from tests.conformance.backends import SqliteBackend
-from tests.conformance.steps import new_session, say
+from tests.conformance.steps import NOW, new_session, say
 from tests.conformance.test_restoring import put_back
 
 pytestmark = pytest.mark.anyio
@@ -115,6 +116,22 @@ async def test_an_attachment_that_is_damaged_is_not_copied_and_said_to_be_lost(h
     assert await read(home, LARGE) == LARGE
     await attach(home, "s2", SMALL)
     assert await read(home, SMALL) == SMALL, "sent again, it is there again"
+
+
+async def test_a_message_whose_attachment_is_lost_still_gets_its_turn(home: Path, backup: Path) -> None:
+    """P1: what its session names already is not refused when it is named again."""
+    await attach(home, "s1", SMALL)
+    [damaged] = (home / FOLDER).iterdir()
+    damaged.unlink()
+    await back_up(home, backup)
+    assert put_back(home, backup).lost == 1
+    async with SqliteBackend(home).opened() as store:
+        assert await store.start_turn("s1", owner=1, turn_id="t1", at=NOW) is not None
+        transcript = await store.transcript(await store.session("s1"))
+        assert [part.blob for part in content.attached(transcript.messages[-1].content)] == [digest(SMALL)]
+        await new_session(store, "s2")
+        with pytest.raises(BlobMissing):
+            await say(store, "s2", transcript.messages[-1].content)
 
 
 async def test_a_restore_that_fails_leaves_no_files(home: Path, backup: Path) -> None:

@@ -29,7 +29,8 @@ def put_upload(tx: Tx, upload: Upload, dedup_key: str | None, at: int) -> Upload
             if (first.digest, first.media_type, first.name) != (upload.digest, upload.media_type, upload.name):
                 raise DuplicateOtherContent(dedup_key)
             return first
-    _require(tx, upload.digest)
+    if not tx.write(q.BLOB_THERE, upload.digest):
+        raise BlobMissing(upload.digest)
     tx.write(q.UPLOAD_ADD, upload.attachment_id, upload.digest, upload.media_type, upload.name, at, dedup_key)  # fmt: skip
     return upload
 
@@ -45,18 +46,15 @@ def uploads(tx: Tx, attachment_ids: Sequence[str]) -> list[Upload]:
 
 
 def hold(tx: Tx, session: int, event: Event) -> None:
-    """An event is about to name blobs: their rows must be there, in the same transaction. Uploads that a message names stay from now on as
+    """An event is about to name blobs: their rows must be there, in the same transaction. What its session names already may be named
+    again though a restore has lost it: the message that brought it still gets its turn. Uploads that a message names stay from now on as
     long as its session, so that the same request again finds them.
     """
     for part in attached(event):
-        _require(tx, part.blob)
+        if not tx.write(q.BLOB_NAMEABLE, part.blob, part.blob, session):
+            raise BlobMissing(part.blob)
         if isinstance(event, MessageAccepted):
             tx.write(q.UPLOAD_USED, session, part.blob, part.name, part.media_type)  # fmt: skip
-
-
-def _require(tx: Tx, digest: str) -> None:
-    if not tx.write(q.BLOB_THERE, digest):
-        raise BlobMissing(digest)
 
 
 def visible(tx: Tx, digest: str) -> Blob:

@@ -174,6 +174,7 @@ UPLOAD_ADD = "INSERT INTO upload (attachment_id, digest, media_type, name, at, d
 UPLOAD = f"{_UPLOAD} WHERE u.attachment_id = ?"
 UPLOAD_USED = "UPDATE upload SET session = ? WHERE digest = ? AND name = ? AND media_type = ? AND session IS NULL"
 BLOB_THERE = "SELECT 1 FROM blob WHERE digest = ?"
+BLOB_NAMEABLE = "SELECT 1 FROM blob WHERE digest = ? UNION ALL SELECT 1 FROM blob_use WHERE digest = ? AND session = ?"
 BLOB_VISIBLE = (
     "SELECT digest, size, media_type, file FROM blob WHERE digest = ? AND EXISTS"
     " (SELECT 1 FROM blob_use u JOIN head h ON h.session = u.session WHERE u.digest = ? AND h.deleted = 0)"
