@@ -143,6 +143,19 @@ def test_a_snapshot_with_a_shortened_text_is_not_printed_as_if_it_were_whole(gat
     assert gateway.cursors == ["l.1", "l.3", "l.77"]
 
 
+def test_a_gateway_of_version_0_1_that_still_serves_is_understood(gateway: Gateway, tmp_path: Path) -> None:
+    """P2: a hand-over from it is refused, so it serves until it is stopped."""
+    older = {name: value for name, value in SESSION.items() if name != "questions"}
+    asked = {"question_id": "q_1", "turn_id": "t", "text": "Who?", "asked_at": "", "expires_at": ""}
+    gateway.session = older | {"question": asked, "state": "waiting"}
+    started = ("turn.started", {"turn_id": "t", "message_ids": ["m_1"]})
+    said = ("text", {"turn_id": "t", "attempt": 1, "offset": 0, "text": "yes"})
+    snapshot = ("snapshot", older | {"question": None})
+    gateway.posts, gateway.streams = [202], [[started, snapshot, said, ENDED]]
+    answer = send(gateway, tmp_path)
+    assert (answer.code, answer.out) == (0, "yes\n")
+
+
 def test_a_message_that_may_have_arrived_says_how_to_send_it_again(gateway: Gateway, tmp_path: Path) -> None:
     gateway.posts = [0] * 100
     said = send(gateway, tmp_path, "--timeout", "0.5", "--client-id", "mine")

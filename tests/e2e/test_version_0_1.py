@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command_line import command, environment
+from tests.e2e.command_line import command, environment, holdfast
 from tests.e2e.serving import ROOT, Serving, running
 from tests.homes import Shown, missing, unpack
 
@@ -243,6 +243,7 @@ def test_a_hand_over_from_version_0_1_is_refused_and_its_process_continues(tmp_p
             answer = client.post("/api/admin/restart", json={})
         assert answer.status_code == 409 and "holdfast stop" in answer.json()["error"]["message"], answer.text
         assert serving.pid == pid
+        assert holdfast(serving.home, "send", "new", "count 3 0").out == "1 2 3\n", "the new command line talks to it until then"
         view = serving.wait_for(session_id)
         assert answers(view) == [NUMBERS[60]] and [turn["attempt"] for turn in view["turns"]] == [1]
         serving.stop()

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.api import status as statuses
 from holdfast.api.status import Status
-from holdfast.cli.access import running
+from holdfast.cli.access import running, version_0_1
 from holdfast.config import read_token
 from holdfast.core.errors import Refused, Unavailable
 
@@ -80,8 +80,7 @@ class Client:
         return found
 
     def session(self, session_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.get(f"/api/sessions/{quote(session_id, safe='')}")
-        return found
+        return version_0_1.session(self.get(f"/api/sessions/{quote(session_id, safe='')}"))
 
     def order(self, session_id: str, what: str, **more: str | None) -> Response:
         """`what` is stop, reset, resume, suspend or undelete."""
@@ -170,10 +169,10 @@ def _parsed(response: http.client.HTTPResponse, line: socket.socket, until: floa
             fields[name] = value.removeprefix(" ")
             continue
         if "data" in fields:
-            event = StreamEvent(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
-            if event.event == "end":
+            name = fields.get("event", "message")
+            if name == "end":
                 return
-            yield event
+            yield StreamEvent(fields.get("id", ""), name, version_0_1.event(name, json.loads(fields["data"])))
         fields = {}
 
 
