@@ -42,6 +42,8 @@ HELD_IN_SAFE_MODE = (
     "Your last request was interrupted by a crash, and Holdfast is in safe mode after several crashes. "
     "Nothing is lost: send /resume to continue it, or a new message to continue from there."
 )
+ATTACHMENT_MISSING = "An attachment of this message could not be kept, so the message was not accepted. Send it again."
+COMMAND_WITH_ATTACHMENT = "/status is a command to the gateway and takes no attachments. Send them with a message."
 EXPIRED = "Nobody answered in time; the question has expired."
 NOTHING_TO_RESUME = "There is nothing to resume: no work was interrupted here, and there is no earlier conversation."
 ALREADY_HERE = "You are already in that conversation, and no work in it was interrupted. /sessions lists the others."

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import apsw
 from structlog.testing import capture_logs
 
-from holdfast.core.content import Content, text
+from holdfast.core.content import Content, bytes_part, text
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
@@ -163,6 +163,17 @@ class Look(Deed):
             await asyncio.Event().wait()
         await asyncio.sleep(0.001)
         return ToolResult(ToolOutcome.DONE, f"saw {word}")
+
+
+class Camera(Deed):
+    """Gives a picture of which nobody has stored the bytes."""
+
+    name = "camera"
+    effect: Effect = Effect.PURE
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        self._edge.saw("camera used")
+        return ToolResult(ToolOutcome.DONE, (bytes_part(blob="f" * 64, size=1, media_type="image/png", name="f.png"),))
 
 
 class Stubborn(Deed):
@@ -352,7 +363,7 @@ class Life:
     async def _begin(self) -> None:
         owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id=self._boot))
         edge = self.home.edge
-        tools: list[Tool] = [tool(self.home.done, edge) for tool in (Deed, Look, Stubborn)]
+        tools: list[Tool] = [tool(self.home.done, edge) for tool in (Deed, Look, Camera, Stubborn)]
         platforms: dict[str, Platform] = {NAME: Line(self.home.server, edge)} if self._chats else {}
         self.gateway = Gateway(
             store=self.store,

@@ -9,6 +9,7 @@ from holdfast.core import content
 from holdfast.core import events as e
 from holdfast.core.content import TextPart, bytes_part
 from holdfast.ports.blobs import Blob
+from tests import words
 from tests.fakes.platform import session_key
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home
@@ -42,3 +43,30 @@ def test_a_chat_is_sent_every_part_of_what_it_is_owed(home: Home) -> None:
     life.until(lambda: home.told()[-1] == "A cat.")
     sent = home.server.sent[-1]
     assert (sent.session_key, sent.content) == (session_key(ANN), (TextPart("A cat."), PICTURE))
+
+
+def test_a_message_whose_attachment_is_not_stored_is_refused_aloud_and_holds_up_nobody(home: Home) -> None:
+    """P1, P8"""
+    life = home.start()
+    home.server.write(ANN, ANN, content.of([TextPart("look"), PICTURE]))
+    life.say("hello")
+    assert home.told() == [words.ATTACHMENT_MISSING, "re: hello"]
+    assert not life.gateway.broken.is_set()
+
+
+def test_a_command_with_an_attachment_is_refused_aloud(home: Home) -> None:
+    """P1"""
+    life = home.start()
+    life.do(life.store.put_blob(Blob(digest=PICTURE.blob, size=5, media_type="image/png", file=f"{PICTURE.blob}-1"), at=1))
+    home.server.write(ANN, ANN, content.of([TextPart("/status"), PICTURE]))
+    life.say("hello")
+    assert home.told() == [words.COMMAND_WITH_ATTACHMENT, "re: hello"]
+
+
+def test_a_result_that_names_what_is_not_stored_ends_its_turn_once(home: Home) -> None:
+    """P3, P5"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "call:camera|say:done")
+    life.rest(page)
+    assert (life.outcomes(page), home.edge.count("camera used")) == (["failed"], 1)

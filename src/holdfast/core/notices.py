@@ -228,6 +228,10 @@ def lane_full(waiting: int) -> str:
     )
 
 
+def attachment_missing() -> str:
+    return "An attachment of this message could not be kept, so the message was not accepted. Send it again."
+
+
 def unknown_command(name: str) -> str:
     return f"There is no command /{name}. /help lists the commands. To send it to the agent, begin with a space."
 

@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from holdfast.core import content, notices
-from holdfast.core.errors import Deleted, LaneFull, Refused, Unavailable
+from holdfast.core.errors import BadInput, BlobMissing, Deleted, LaneFull, Refused, Unavailable
 from holdfast.core.plans.command import Say
 from holdfast.core.sessions import Session
 from holdfast.gateway.acceptance import Acceptance, Said
@@ -63,10 +63,15 @@ class Intake:
             await self._take(await self._session(update.session_key), said)
 
     async def _take(self, session: Session, said: Said) -> None:
+        """What cannot be accepted is refused aloud, and its words stay readable."""
         try:
             await self._acceptance.take(session, said)
-        except LaneFull as error:  # Refused aloud, and the words stay readable.
+        except LaneFull as error:
             await self._acceptance.answer(session, said, Say(notices.lane_full(error.waiting)))
+        except BlobMissing:
+            await self._acceptance.answer(session, said, Say(notices.attachment_missing()))
+        except BadInput as error:
+            await self._acceptance.answer(session, said, Say(str(error)))
 
     async def _session(self, session_key: str) -> Session:
         session = await self._store.current_session(session_key)

@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 import structlog
 
-from holdfast.core.errors import Conflict, NotFound, Refused, StoreFull, StoreGone, Unavailable
+from holdfast.core.errors import BlobMissing, Conflict, NotFound, Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.ports.sessions import Sessions
 
@@ -52,7 +52,7 @@ class News:
 
     def lost(self, error: Exception) -> None:
         """The attempt cannot be written any more."""
-        if isinstance(error, Refused):
+        if isinstance(error, Refused | BlobMissing):  # It would be refused again.
             self.halt(Halt.UNSTORABLE, str(error))
         elif isinstance(error, Conflict):
             self.halt(Halt.LOST)
