@@ -378,7 +378,17 @@ def _lay_frames_of_a_lost_commit(home: Path, message_id: str) -> None:
         db = connect(other / "holdfast.db")
         with db:
             in_tx(
-                db, inbox.accept_message, "s1", e.MessageAccepted(message_id=message_id, content="x"), ("", ""), 100, True, False, (), NOW
+                db,
+                inbox.accept_message,
+                "s1",
+                e.MessageAccepted(message_id=message_id, content="x"),
+                ("", ""),
+                100,
+                True,
+                False,
+                (),
+                None,
+                NOW,
             )
         written = (other / "holdfast.db-wal").read_bytes()
         db.close()
@@ -551,7 +561,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     (
         "a message",
         inbox.accept_message,
-        ("s3", e.MessageAccepted(message_id="new", content="x", dedup_key="new"), ("", ""), 100, True, False, (), NOW),
+        ("s3", e.MessageAccepted(message_id="new", content="x", dedup_key="new"), ("", ""), 100, True, False, (), None, NOW),
     ),
     ("a start", turns.start_turn, ("s3", 1, "new", NOW)),
     ("a stop", inbox.request_stop, ("s4", "owner", None, None, None, NOW)),
@@ -618,6 +628,30 @@ async def test_what_happens_all_the_time_costs_the_same_with_a_few_and_with_a_th
             costs.db.close()
     grown = {name: steps for name, steps in measured.items() if steps[1] > 1.15 * steps[0] + 5}
     assert grown == {}
+
+
+async def test_what_happens_all_the_time_is_compiled_once() -> None:
+    """Compiling a statement takes longer than running it."""
+    compiled: list[str] = []
+
+    def asked(action: int, first: str | None, *others: str | None) -> int:
+        if action not in (apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT):
+            compiled.append(f"{action} {first}")
+        return apsw.SQLITE_OK
+
+    with quick_place() as home:
+        await fill(home, 30)
+        costs = Costs(home / "holdfast.db")
+        costs.db.authorizer = asked  # SQLite asks whenever it compiles.
+        for _ in range(3):  # The second time most are refused, with statements of their own.
+            compiled.clear()
+            for _, run, arguments in HOT:
+                with contextlib.suppress(HoldfastError):
+                    costs.of(run, *arguments)
+            for _ in range(200):  # As many pieces of an answer.
+                costs.db.execute("SELECT 1")
+        costs.db.close()
+    assert compiled == []
 
 
 async def test_a_turns_writes_do_not_depend_on_the_length_of_the_history() -> None:
@@ -726,7 +760,7 @@ async def test_pages_written_per_message_do_not_depend_on_the_history() -> None:
         costs.db.set_wal_hook(committed)
         for number in range(30):
             message = e.MessageAccepted(message_id=f"new{number}", content="x" * 300, dedup_key=f"new{number}")
-            costs.of(inbox.accept_message, "s1", message, ("", ""), 10**6, True, True, (), NOW + number)
+            costs.of(inbox.accept_message, "s1", message, ("", ""), 10**6, True, True, (), None, NOW + number)
         costs.db.close()
         written = sorted(after - before for before, after in itertools.pairwise(lengths))
         assert written[len(written) // 2] <= 8

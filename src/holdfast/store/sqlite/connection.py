@@ -37,6 +37,9 @@ UNFIT = {
 # A message touches eight pages, whatever their size: half of SQLite's usual one halves what is written. Counts for new files.
 PAGE_BYTES = 2048
 
+# How many uses of other statements a compiled one outlives: the most that there may be. A stream of pieces uses up one for each.
+KEPT_STATEMENTS = 512
+
 BUSY_SLEEP_S = 0.0005
 BUSY_TRIES = 20_000
 
@@ -79,12 +82,14 @@ def wait_for_the_other(tries: int) -> bool:
 def connect(path: Path, *, vfs: str | None = None, exclusive: bool = False, create: bool = True) -> apsw.Connection:
     """A connection that is durable at each commit and waits for another process's commit in small steps."""
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-    return set_up(apsw.Connection(str(path), flags=flags, vfs=vfs), exclusive=exclusive)
+    return set_up(apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=KEPT_STATEMENTS), exclusive=exclusive)
 
 
 def set_up(db: apsw.Connection, *, exclusive: bool = False) -> apsw.Connection:
     # SQLite's own back-off sleeps up to 100 ms at a time; two busy writers would stall each other.
     db.set_busy_handler(wait_for_the_other)
+    # No plan depends on a value. Otherwise each statement in which one might decide about a partial index is compiled for every use.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     if exclusive:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
     db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
