@@ -55,15 +55,15 @@ class DemoAgent:
         steered = list(request.causes[1:])
         if done:
             await turn.keep(len(request.kept))
-        while True:
-            last, more = _steered(last, steered)
-            if done >= last:
-                break
+        last, more = _steered(last, steered)
+        while done < last:
             done += 1
             await turn.say(str(done) if done == 1 else f" {done}")
             if done < last:
                 await asyncio.sleep(delay_s)
-            steered += await turn.taken()
+            if taken := await turn.taken():
+                steered += taken
+                last, more = _steered(last, steered)
         for text in more:
             await turn.say(f"\n\nYou also said: {text}")
 
