@@ -60,7 +60,7 @@ CASES: list[tuple[str, e.Event, TurnState | None, list[tuple[str, tuple[Any, ...
         "a question that leaves the attempt running",
         e.QuestionAsked(question_id="q", call_id="c", content="?", expires_at=9, ends_attempt=False),
         TurnState.RUNNING,
-        [("question", ("q", 7, "t1", "c", "open", 9))],
+        [("question", ("q", 7, "t1", "c", "open", 9, "question"))],
     ),
 ]
 
