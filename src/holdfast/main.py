@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
+from starlette.types import ASGIApp
 
 from holdfast import processes
 from holdfast.agents.demo import DemoAgent
@@ -47,7 +48,7 @@ from holdfast.process.predecessor import Predecessor, inherited
 from holdfast.process.restart_note import RestartNote
 from holdfast.process.restart_requests import RestartRequests
 from holdfast.process.restarting import Restarting
-from holdfast.process.server import Server, address, most_connections
+from holdfast.process.server import Server, address, most_blobs, most_connections
 from holdfast.process.serving import ServingProcess
 from holdfast.process.status import StatusReport
 from holdfast.process.stop_requests import StopRequests
@@ -178,8 +179,11 @@ async def _build_and_run(
         file_is_ours=predecessor is None,
     )
     access = await _make_access(config, this, store, place)
-    blobs = Blobs(folder=Folder(config.home / FOLDER), rows=store, clock=this.clock, ids=system.RandomIds())
-    server = _make_server(config, place, gateway, blobs, access, status, stops, restart_requests)
+    files = system.raise_file_limit()
+    folder = Folder(config.home / FOLDER)
+    blobs = Blobs(folder=folder, rows=store, clock=this.clock, ids=system.RandomIds(), most_open=most_blobs(files))
+    app = _make_app(config, gateway, blobs, access, status, stops, restart_requests)
+    server = Server(app, place.listener, most=most_connections(files))
     restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
     serving = ServingProcess(this, place, gateway, server, deadline, stops, status, restarting, predecessor)
 
@@ -227,17 +231,16 @@ def _make_gateway(
     )
 
 
-def _make_server(
+def _make_app(
     config: Config,
-    place: Place,
     gateway: Gateway,
     blobs: Blobs,
     access: Access,
     status: StatusReport,
     stops: StopRequests,
     restart_requests: RestartRequests,
-) -> Server:
-    app = build_app(
+) -> ASGIApp:
+    return build_app(
         gateway,
         blobs=blobs,
         max_upload_bytes=int(config.max_upload_mb * 1_000_000),
@@ -247,7 +250,6 @@ def _make_server(
         request_restart=restart_requests.by_operator,
         trusted_proxies=trusted_networks(config),
     )
-    return Server(app, place.listener, most=most_connections(system.raise_file_limit()))
 
 
 async def _make_access(config: Config, this: ThisProcess, store: SqliteStore, place: Place) -> Access:

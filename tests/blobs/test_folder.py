@@ -119,3 +119,20 @@ def test_a_file_that_is_not_whole_is_not_opened(folder: Folder) -> None:
     folder.remove([stored.file])
     assert os.pread(descriptor, 10, 0) == b"12345", "what is being read can be read to its end"
     os.close(descriptor)
+
+
+def test_without_a_descriptor_left_nothing_is_said_to_be_lost(folder: Folder) -> None:
+    """P7"""
+    making = folder.begin()
+    making.write(b"some bytes")
+    stored = making.finish()
+    making.release()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(Unavailable, match="Too many open files"):
+            folder.open(stored.file, stored.size)
+        with pytest.raises(Unavailable, match="Too many open files"):
+            folder.names()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

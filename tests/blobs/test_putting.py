@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.blobs import FOLDER, Blobs, Folder
-from holdfast.core.errors import StoreClosed, StoreFull
+from holdfast.core.errors import StoreClosed, StoreFull, Unavailable
 from holdfast.ports.blobs import Blob
 from holdfast.process.system import RandomIds
 from tests.blobs.killing import Hands, inline, pieces
@@ -139,3 +139,26 @@ async def test_a_sweep_leaves_alone_what_is_being_put(home: Path, blobs: Blobs, 
     kept = await task
     assert names(home) == [kept.file]
     assert await blobs.sweep() == 0
+
+
+async def test_only_so_many_are_written_and_read_at_once(home: Path, rows: Watched) -> None:
+    blobs = Blobs(folder=Folder(home / FOLDER, leave_free=0), rows=rows, clock=Hands(), ids=RandomIds(), most_open=1)
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"x"
+        begun.set()
+        await go.wait()
+
+    task = asyncio.ensure_future(blobs.put(slow(), media_type="text/plain"))
+    await begun.wait()
+    with pytest.raises(Unavailable, match="Try again"):
+        await blobs.put(pieces(b"y"), media_type="text/plain")
+    go.set()
+    await task
+    for _ in range(3):  # Whatever became of one, the next finds room.
+        await blobs.put(pieces(b"y"), media_type="text/plain")
+        rows.before = StoreFull()
+        with pytest.raises(StoreFull):
+            await blobs.put(pieces(b"z"), media_type="text/plain")
+        rows.before = None

@@ -92,6 +92,34 @@ def readers(serving: Serving, session_id: str) -> Iterator[socket.socket]:
         yield connection
 
 
+def downloads(serving: Serving, size: int) -> bytes:
+    """A request for an attachment of a conversation, too large for what a connection holds unread."""
+    with serving.client() as client:
+        attached = client.post("/api/uploads", content=bytes(size)).json()["attachment_id"]
+        session_id = serving.new_session()
+        client.post(f"/api/sessions/{session_id}/messages", json={"text": "see", "attachments": [attached]})
+    [part] = [part for part in serving.wait_for(session_id)["messages"][0]["parts"] if part["type"] == "file"]
+    head = [f"GET /api/blobs/{part['digest']} HTTP/1.1", f"Host: 127.0.0.1:{serving.port}", f"Authorization: Bearer {serving.token}"]
+    return "\r\n".join([*head, "", ""]).encode()
+
+
+def test_attachments_that_are_read_slowly_leave_descriptors_for_the_work(few: Serving) -> None:
+    """P1, P3: each holds a file next to its connection. Those beyond the bound are told so, and none is said to be lost."""
+    says = downloads(few, 20_000_000)
+    session_id = few.new_session()
+    with flood(few.port, FILES // 3, says=says) as held:
+        statuses = [connection.recv(12) for connection in held]
+        assert set(statuses) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+        assert open_files(few) < FILES - 32
+        assert answered(few, session_id, "run echo a tool runs") == "```\na tool runs\n```"
+        before = few.pid
+        assert few.order("/api/admin/restart")["mode"] == "hand_over"
+        wait_until(lambda: few.pid != before)
+    assert "Traceback" not in few.output() and "Too many open files" not in few.output()
+    with few.client() as client:
+        assert client.post("/api/uploads", content=b"x").status_code == 201
+
+
 def test_readers_beyond_the_bound_are_told_so_and_the_work_goes_on(few: Serving) -> None:
     """P3: a turn that runs meanwhile comes to its end, with its tools."""
     session_id = few.new_session()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.process import connections
-from holdfast.process.server import most_connections
+from holdfast.process.server import most_blobs, most_connections
 from holdfast.web import bodies
 from tests.gateway import sse, web
 from tests.gateway.web import TOKEN, WAIT_S, World
@@ -273,3 +273,4 @@ def test_room_is_kept_for_the_store_for_tools_and_for_a_hand_over() -> None:
         1024: 768,
         20_000: 15_000,
     }
+    assert {files: most_blobs(files) for files in (64, 200, 1024, 20_000)} == {64: 24, 200: 24, 1024: 64, 20_000: 1250}

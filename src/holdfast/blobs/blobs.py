@@ -20,6 +20,8 @@ COLLECT_S = 5.0
 COLLECTED_AT_ONCE = 100
 SWEEP_S = 3600.0
 SWEPT_AT_ONCE = 500
+# Of a process with few open files.
+MOST_OPEN = 24
 
 log = structlog.get_logger()
 
@@ -33,8 +35,8 @@ class Elsewhere(Protocol):
 class Reading:
     """An open blob. If it is removed while open, it can still be read to its end."""
 
-    def __init__(self, blob: Blob, descriptor: int, elsewhere: Elsewhere) -> None:
-        self.blob, self._descriptor, self._elsewhere = blob, descriptor, elsewhere
+    def __init__(self, blob: Blob, descriptor: int, elsewhere: Elsewhere, on_close: Callable[[], None]) -> None:
+        self.blob, self._descriptor, self._elsewhere, self._on_close = blob, descriptor, elsewhere, on_close
 
     async def read(self, offset: int, size: int) -> bytes:
         data = await self._elsewhere(os.pread, self._descriptor, size, offset)
@@ -44,14 +46,39 @@ class Reading:
 
     def close(self) -> None:
         os.close(self._descriptor)
+        self._on_close()
+
+
+class TooManyOpen(Unavailable):
+    """Every file that is written or read is an open one of this process, for as long as its client likes."""
+
+    code = "too_many_attachments"
+
+    def __init__(self) -> None:
+        super().__init__("Too many attachments are being sent and received. Try again in a few seconds.", retry_after_s=5.0)
 
 
 class Blobs:
-    def __init__(self, *, folder: Folder, rows: BlobRows, clock: Clock, ids: Ids, elsewhere: Elsewhere = asyncio.to_thread) -> None:
+    """`most_open`: how many are written and read at once."""
+
+    def __init__(
+        self,
+        *,
+        folder: Folder,
+        rows: BlobRows,
+        clock: Clock,
+        ids: Ids,
+        elsewhere: Elsewhere = asyncio.to_thread,
+        most_open: int = MOST_OPEN,
+    ) -> None:
         self._folder, self._rows, self._clock, self._ids, self._elsewhere = folder, rows, clock, ids, elsewhere
+        self._most_open, self._open = most_open, 0
 
     async def put(self, chunks: AsyncIterable[bytes], *, media_type: str) -> Blob:
-        """Durable and named by a row once this returns. Whatever `chunks` raises leaves nothing behind. Raises `StoreFull`."""
+        """Durable and named by a row once this returns. Whatever `chunks` raises leaves nothing behind. Raises `StoreFull`,
+        `TooManyOpen`.
+        """
+        self._opens()
         making = self._folder.begin()
         close = making.discard
         try:
@@ -65,7 +92,18 @@ class Blobs:
             close = making.discard
             raise
         finally:
-            await asyncio.shield(self._elsewhere(close))
+            try:
+                await asyncio.shield(self._elsewhere(close))
+            finally:
+                self._closed()
+
+    def _opens(self) -> None:
+        if self._open >= self._most_open:
+            raise TooManyOpen
+        self._open += 1
+
+    def _closed(self) -> None:
+        self._open -= 1
 
     async def _write(self, making: Making, chunks: AsyncIterable[bytes]) -> Stored:
         waiting: list[bytes] = []
@@ -97,12 +135,17 @@ class Blobs:
         return kept, kept.attachment_id == new.attachment_id
 
     async def open(self, digest: str) -> Reading:
-        """Of a blob that a visible session names. The caller closes it. Raises `NotFound`, `BlobLost`."""
+        """Of a blob that a visible session names. The caller closes it. Raises `NotFound`, `BlobLost`, `TooManyOpen`."""
         blob = await self._rows.blob(digest)
-        descriptor = self._folder.open(blob.file, blob.size)
-        if descriptor is None:
-            raise BlobLost(digest)
-        return Reading(blob, descriptor, self._elsewhere)
+        self._opens()
+        try:
+            descriptor = self._folder.open(blob.file, blob.size)
+            if descriptor is None:
+                raise BlobLost(digest)
+        except BaseException:
+            self._closed()
+            raise
+        return Reading(blob, descriptor, self._elsewhere, self._closed)
 
     async def keep(self) -> None:
         """Collects and sweeps for as long as it runs. Any number of processes may do so at once."""

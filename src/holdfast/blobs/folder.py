@@ -101,21 +101,25 @@ class Folder:
             return False
 
     def open(self, file: str, size: int) -> int | None:
-        """A descriptor for reading, None where the file is not there or not whole. What is removed while it is open can still be read."""
-        try:
-            descriptor = os.open(self.path / file, os.O_RDONLY)
-        except OSError:
-            return None
+        """A descriptor for reading, None where the file is not there or not whole. What is removed while it is open can still be read.
+        Raises `Unavailable` where that cannot be found out now, as without a descriptor left.
+        """
+        with _translated():
+            try:
+                descriptor = os.open(self.path / file, os.O_RDONLY)
+            except FileNotFoundError:
+                return None
         if os.fstat(descriptor).st_size == size:
             return descriptor
         os.close(descriptor)
         return None
 
     def names(self) -> list[str]:
-        try:
-            return [entry.name for entry in os.scandir(self.path)]
-        except FileNotFoundError:
-            return []
+        with _translated():
+            try:
+                return os.listdir(self.path)
+            except FileNotFoundError:
+                return []
 
     def remove(self, names: Iterable[str]) -> None:
         with _translated():

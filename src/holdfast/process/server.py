@@ -16,8 +16,8 @@ from holdfast.process.connections import Config, Connections
 
 BACKLOG = 2048
 MOST = 10_000
-# Descriptors that no connection may take: for the store, the tools of running turns, and a hand-over.
-KEPT, KEPT_PART = 96, 4
+# Descriptors that no connection may take: for the store, the tools of running turns, a hand-over, and the files of attachments.
+KEPT, KEPT_PART, BLOBS_PART = 96, 4, 4
 LEAST = 16
 GONE_AFTER_MS = 60_000
 
@@ -40,7 +40,16 @@ class NoSuchAddress(Held):
 
 def most_connections(files: int) -> int:
     """How many connections a process with so many open files may have at once."""
-    return max(LEAST, files - max(KEPT, files // KEPT_PART))
+    return max(LEAST, files - _kept(files))
+
+
+def most_blobs(files: int) -> int:
+    """How many attachments such a process may write and read at once. Slow clients hold them, so they get a part of what is kept."""
+    return _kept(files) // BLOBS_PART
+
+
+def _kept(files: int) -> int:
+    return max(KEPT, files // KEPT_PART)
 
 
 def listen(host: str, port: int) -> socket.socket:
