@@ -264,6 +264,16 @@ async def test_a_turn_is_taken_once_per_epoch(store: Store) -> None:
         await store.take_turn("nowhere", owner=other, turn_id="t1", epoch=2, events=[], at=NOW)
 
 
+async def test_a_turn_is_taken_where_it_stood_or_not_at_all(store: Store) -> None:
+    """P1: what was decided before an answer came is decided again."""
+    turn = await running(store)
+    cut = await append(store, turn, e.TurnInterrupted(reason="crash", restarts=1))
+    for position in (cut.position - 1, cut.position + 1):
+        with pytest.raises(StaleEpoch):
+            await store.take_turn("s1", owner=9, turn_id="t1", epoch=1, events=[], at=NOW, position=position)
+    assert (await store.take_turn("s1", owner=9, turn_id="t1", epoch=1, events=[], at=NOW, position=cut.position)).lease.epoch == 2
+
+
 async def test_a_turn_that_waits_or_ended_cannot_be_taken(store: Store) -> None:
     """A waiting turn has no owner and needs none; whoever serves when the answer comes takes it then."""
     turn = await running(store)

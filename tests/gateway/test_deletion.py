@@ -8,8 +8,10 @@ import pytest
 from holdfast.core.errors import Deleted
 from holdfast.core.events import SessionChanged
 from holdfast.core.retention import Limits
+from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.gateway.settings import Settings
+from holdfast.store import SqliteStore
 from tests.gateway import web
 from tests.gateway.gateways import Life, home
 from tests.gateway.sse import reading
@@ -72,6 +74,28 @@ def test_a_turn_that_was_interrupted_when_its_session_was_deleted_is_not_resumed
         life = here.start()
         life.pass_s(30)
         assert len(here.heard) == 1
+
+
+def test_a_session_deleted_while_a_start_decides_about_it_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A28, P8"""
+    read = SqliteStore.undecided
+
+    async def undecided(store: SqliteStore) -> list[Session]:
+        found = await read(store)
+        for session in found:
+            await store.delete_session(session.session_id, by="owner", until=2**40, at=1)
+        return found
+
+    with home(tmp_path) as here:
+        life = here.start()
+        session = life.say("hello")
+        life.do(life.store.mark_pending(session.session_key, at=1))
+        life.die()
+        monkeypatch.setattr(SqliteStore, "undecided", undecided)
+        life = here.start()
+        life.say("and you?", chat="bob", sender="bob")
+        assert life.do(life.store.session(session.session_id)).deleted
+        assert not life.gateway.broken.is_set()
 
 
 def test_a_deleted_session_is_removed_when_its_time_is_over_and_not_before(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +10,11 @@ from holdfast.core import events as e
 from holdfast.core.errors import QuestionClosed
 from holdfast.core.history import Result, Step, User
 from holdfast.core.plans.answer import Answer
+from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
+from holdfast.store import SqliteStore
 from tests.fakes.agents_steps import whole_answer
 from tests.fakes.platform import NAME
 from tests.gateway import gateways
@@ -149,6 +152,30 @@ def test_a_turn_that_died_with_a_question_open_and_is_set_aside_says_that_no_ans
     assert found[f"{turn}.0.2"] == ("failed", "The turn ended before an answer came.")
     assert found[f"{turn}.0.1"][0] == "unknown"
     assert life.transcript(page).questions == []
+
+
+def test_an_answer_that_comes_while_its_turn_is_being_set_aside_continues_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R6, P1: what was decided without it is decided again."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > look slow > ask colour | done")
+    life.until(lambda: home.edge.count("look slow begins") and life.transcript(page).questions)
+    life.die()
+    home.later(2 * 3600)
+    take, answered = SqliteStore.take_turn, False
+
+    async def take_turn(store: SqliteStore, session_id: str, **given: Any) -> StartedTurn:
+        nonlocal answered
+        if not answered and any(isinstance(event, e.TurnEnded) for event in given["events"]):
+            answered = True
+            await life.gateway.post(page, "blue", client_id=None)
+        return await take(store, session_id, **given)
+
+    monkeypatch.setattr(SqliteStore, "take_turn", take_turn)
+    life = home.start()
+    life.rest(page)
+    assert answered
+    assert life.answers(page) == ["done [done saw slow] [done blue]"] and life.outcomes(page) == ["completed"]
 
 
 def test_a_stop_while_a_question_is_open_and_another_call_runs_ends_the_turn(home: Home) -> None:

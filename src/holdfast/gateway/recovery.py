@@ -129,14 +129,12 @@ class Recovery:
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
         set_aside = rule.decision is Decision.SET_ASIDE
         why = notices.interrupted_earlier(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)
-        self._tally.rules[rule.label] += 1
-        _log(session, rule, why)
         match rule.decision:
             case Decision.RESUME:
                 resumed = e.TurnResumed(attempt=session.attempt + 1, rule=rule.label, reason=judged.reason, why=why, trial=trial)
-                return await self._take(session, *recovery.close_open_calls(transcript.calls), resumed)
+                events: list[e.Event] = [*recovery.close_open_calls(transcript.calls), resumed]
             case Decision.LEAVE:
-                events: list[e.Event] = [*self._told_when_left(judged, transcript), e.TurnLeft(rule=rule.label, why=why)]
+                events = [*self._told_when_left(judged, transcript), e.TurnLeft(rule=rule.label, why=why)]
             case Decision.CANCEL:
                 events = _ending(judged, transcript, Outcome.CANCELLED, why)
             case Decision.SUSPEND:
@@ -150,11 +148,14 @@ class Recovery:
                 events = _ending(judged, transcript, Outcome.SET_ASIDE, why, *([told] if judged.facts.allowed else []))
             case _:
                 raise Bug(f"Rule {rule.label} decided {rule.decision} for a turn that is {session.turn_state}.")
-        await self._take(session, *events)
+        resumes = rule.decision is Decision.RESUME
+        taken = await self._take(session, *events, position=None if resumes else session.position)
+        self._tally.rules[rule.label] += 1
+        _log(session, rule, why)
         if rule.decision is Decision.SUSPEND:
             log.error("session suspended", session=session.session_id, key=session.session_key, rule=rule.label, why=rule.sentence)
             self._teller.suspended(session)
-        return None
+        return taken if resumes else None
 
     def _told_when_left(self, judged: Judged, transcript: Transcript) -> list[e.Event]:
         """Once, where the answer would have gone, and only to somebody who waits for it and has not written again."""
@@ -178,7 +179,7 @@ class Recovery:
             self._tally.rules[rule.label] += 1
             _log(session, rule, None)
 
-    async def _take(self, session: Session, *events: e.Event | Interruption) -> StartedTurn:
+    async def _take(self, session: Session, *events: e.Event | Interruption, position: int | None = None) -> StartedTurn:
         return await self._store.take_turn(
             session.session_id,
             owner=self._owner,
@@ -186,6 +187,7 @@ class Recovery:
             epoch=session.epoch,
             events=events,
             at=self._clock.now(),
+            position=position,
         )
 
 

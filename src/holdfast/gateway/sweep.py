@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from holdfast.core.errors import Conflict, Unavailable
+from holdfast.core.errors import Conflict, NotFound, Unavailable
 from holdfast.core.lifecycle import Work
 from holdfast.core.resume import Decision
 from holdfast.core.turns import TurnState
@@ -121,4 +121,7 @@ class Sweep:
             if session.turn_state is TurnState.INTERRUPTED:
                 self._lanes.look(session.session_id, seen=session)
             else:
-                await self._recovery.decide_quiet(session)
+                try:
+                    await self._recovery.decide_quiet(session)
+                except NotFound:
+                    pass  # It was deleted since.

@@ -35,10 +35,19 @@ class Turns(Protocol):
         """
 
     async def take_turn(
-        self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[Event | Interruption], at: int
+        self,
+        session_id: str,
+        *,
+        owner: int,
+        turn_id: str,
+        epoch: int,
+        events: Sequence[Event | Interruption],
+        at: int,
+        position: int | None = None,
     ) -> StartedTurn:
         """Takes the lease of an open turn from the holder of `epoch`, and records `events` under the new one, as `append_turn` does. The
-        caller must know that the former owner is gone. Raises `StaleEpoch` when somebody was faster, `ToldToStop` when
+        caller must know that the former owner is gone. `position`: where the turn must still stand, for events that were decided by what
+        it held there: an answer may have come since. Raises `StaleEpoch` when somebody was faster, `ToldToStop` when
         this owner was told to stop.
         """
 

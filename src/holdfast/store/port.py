@@ -222,9 +222,17 @@ class TxStore:
         return await self._lines.write(turns.start_turn, session_id, owner, turn_id, at, trial)
 
     async def take_turn(
-        self, session_id: str, *, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event | Interruption], at: int
+        self,
+        session_id: str,
+        *,
+        owner: int,
+        turn_id: str,
+        epoch: int,
+        events: Sequence[e.Event | Interruption],
+        at: int,
+        position: int | None = None,
     ) -> StartedTurn:
-        return await self._lines.write(turns.take_turn, session_id, owner, turn_id, epoch, tuple(events), at)
+        return await self._lines.write(turns.take_turn, session_id, owner, turn_id, epoch, tuple(events), at, position)
 
     async def append_turn(
         self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event | Interruption], at: int

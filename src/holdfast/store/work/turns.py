@@ -32,10 +32,18 @@ def start_turn(tx: Tx, session_id: str, owner: int, turn_id: str, at: int, trial
 
 
 def take_turn(
-    tx: Tx, session_id: str, owner: int, turn_id: str, epoch: int, events: Sequence[e.Event | Interruption], at: int
+    tx: Tx,
+    session_id: str,
+    owner: int,
+    turn_id: str,
+    epoch: int,
+    events: Sequence[e.Event | Interruption],
+    at: int,
+    position: int | None = None,
 ) -> StartedTurn:
     head = tx.head(number(tx, session_id))
-    if (head.epoch, head.turn) != (epoch, turn_id) or head.state not in record.TAKEABLE:
+    stands = position is None or position == head.position
+    if (head.epoch, head.turn) != (epoch, turn_id) or head.state not in record.TAKEABLE or not stands:
         raise StaleEpoch(session_id, epoch)
     if reads.told_to_stop(tx, owner):
         raise ToldToStop(session_id)
