@@ -21,7 +21,7 @@ from bench.figures import Figure, Row, middle, shown
 
 ROOT = Path(__file__).parents[1]
 SLOWER = 1.1
-RATES = ("/s", "%", "M/s")
+RATES = ("/s", "M/s")
 # Runs in the checkout that is measured, with whatever its bench has: a row's name comes in, the row goes out.
 MEASURE = """
 import sys, os
@@ -51,8 +51,9 @@ class Compared(msgspec.Struct, frozen=True):
 
     @property
     def ratios(self) -> list[float]:
+        more_is_better = self.figure.unit in RATES or ">=" in self.figure.goal
         pairs = zip(self.new, self.old, strict=True)
-        return [(old / new if self.figure.unit in RATES else new / old) if old and new else 1.0 for new, old in pairs]
+        return [(old / new if more_is_better else new / old) if old and new else 1.0 for new, old in pairs]
 
     @property
     def verdict(self) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import config
 from holdfast.cli.app import COMMANDS, LATER, cli
+from scripts import run
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
@@ -84,3 +85,8 @@ def test_what_a_document_points_to_exists(document: Path) -> None:
     written = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     names = set(re.findall(r"`(test_\w+)`", text))
     assert [name for name in sorted(names) if f"def {name}(" not in written] == []
+
+
+def test_every_folder_of_tests_is_run_by_the_test_command() -> None:
+    folders = {place.parent.relative_to(ROOT / "tests").parts[0] for place in (ROOT / "tests").rglob("test_*.py")}
+    assert folders <= {folder for group in run.GROUPS for folder in group.folders}
