@@ -422,3 +422,21 @@ async def test_a_turn_that_was_left_is_cut_and_not_waiting_where_the_record_of_i
     async with backend.opened() as store:
         assert (await store.session("s1")).turn_state is TurnState.INTERRUPTED
         await say(store)
+
+
+@pytest.mark.parametrize("kind", ["turn.started", "turn.taken"])
+async def test_no_lease_is_given_twice_where_the_record_of_one_is_damaged(backend: Backend, kind: str) -> None:
+    """P2: everything that was written under it says which one it was."""
+    async with backend.opened() as store:
+        turn = await running(store)
+        other = await new_owner(store, "other")
+        cut = [e.TurnInterrupted(reason="crash", restarts=1), e.TurnResumed(attempt=2, rule="R9", reason="crash")]
+        taken = await store.take_turn("s1", owner=other, turn_id=turn.turn_id, epoch=turn.lease.epoch, events=cut, at=NOW)
+        await append(store, taken, text("a"))
+        before = await store.session("s1")
+        lost = next(item.seq for item in await whole_log(store) if item.kind == kind)
+    backend.change_byte("s1", lost, "body")
+    backend.rebuild()
+    async with backend.opened() as store:
+        session = await store.session("s1")
+        assert (session.epoch, session.turn_id, session.position) == (before.epoch, before.turn_id, before.position)

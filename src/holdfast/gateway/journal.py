@@ -85,10 +85,6 @@ class TurnLog:
         """How long the step's text is."""
         return self._text.length
 
-    @property
-    def length(self) -> int:
-        return self._text.length
-
     def keep(self, text: str) -> None:
         """The answer begins with what earlier attempts wrote."""
         self._gather()

@@ -44,5 +44,6 @@ def _replay(tx: Tx, row: tuple[Any, ...]) -> None:
         if head.turn != item.turn_id:
             head.turn, head.turn_seq = item.turn_id, item.seq
         head.position, head.attempt = item.position, item.attempt
+        head.epoch = max(head.epoch, item.epoch or 0)  # The record of its lease may be damaged.
         head.state = turns.before(head.state, event)
     tx.apply(head, project(head, event, item.at, in_turn=item.turn_id is not None))
