@@ -143,17 +143,21 @@ async def test_a_changed_byte_is_reported_in_its_place_and_takes_nothing_else_do
         assert backend.quarantine() == quarantined or column in ("session", "seq")
 
 
-async def test_a_row_that_was_moved_into_the_future_of_its_log_gives_way(backend: Backend, store: Store) -> None:
-    """Its session goes on: what stands where the next event belongs, and is none, goes into quarantine."""
+@pytest.mark.parametrize("taken", [11, 12, 13, 14])
+async def test_a_row_that_was_moved_into_the_future_of_its_log_gives_way(backend: Backend, store: Store, taken: int) -> None:
+    """Its session goes on: what stands where the next event belongs, and is none, goes into quarantine. Pieces are written together."""
     await conversation(store)
-    backend.move("s1", SECOND, 11)
+    backend.move("s1", SECOND, taken)
     assert [item.seq for item in await store.events("s1", after=8, limit=10)] == []
     await say(store)
     turn = await start(store, "s1", "t2", owner=await new_owner(store))
-    await append(store, turn, text("eleven was taken"))
+    turn = await append(store, turn, text("one"), text("two", 3), text("three", 6))
     log = await whole_log(store)
-    assert [item.seq for item in log if isinstance(item.event, Damaged)] == [6]
-    assert ("s1", 11) in backend.quarantine()
+    assert [item.seq for item in log] == list(range(1, 15))
+    assert [item.seq for item in log if isinstance(item.event, Damaged)] == [SECOND]
+    assert [item.event.text for item in log[-3:] if isinstance(item.event, e.Text)] == ["one", "two", "three"]
+    assert [item.position for item in log[-3:]] == [turn.position - 3, turn.position - 2, turn.position - 1]
+    assert ("s1", taken) in backend.quarantine()
 
 
 @pytest.mark.parametrize("lost", [(CREATED,), (FIRST,), (ENDED_AT,), (ACCEPTED, STARTED, USER), (SECOND, ENDED_AT)])

@@ -591,5 +591,5 @@ def checksum(
 ) -> int:
     """Covers every stored column, so that a flipped bit in any of them is found. Without an epoch: as version 0.1 made it."""
     if epoch is None:
-        return zlib.crc32(body, zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}".encode()))
-    return zlib.crc32(body, zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}|{epoch}|{stream}".encode()))
+        return zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}".encode() + body)
+    return zlib.crc32(f"{session}|{seq}|{turn}|{attempt}|{position}|{kind}|{at}|{epoch}|{stream}".encode() + body)

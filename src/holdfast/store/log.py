@@ -1,6 +1,6 @@
 """Rows of the log: how an event becomes one, how it is read back and checked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -38,8 +38,7 @@ def number(tx: Tx, session_id: str) -> int:
     return int(rows[0][0])
 
 
-def insert(
-    tx: Tx,
+def row_of(
     session: int,
     seq: int,
     turn: str | None,
@@ -50,14 +49,20 @@ def insert(
     stream: int,
     body: bytes,
     at: int,
-) -> None:
+) -> tuple[Any, ...]:
+    """An event as it is added to the log (`queries.INSERT`)."""
     checked = checksum(session, seq, turn, attempt, position, kind, at, body, epoch, stream)
-    row = (session, seq, turn, epoch, attempt, position, kind, stream, at, body, checked)
-    if tx.insert(row):
-        return
-    # The head says that the place is free. Only a row whose own session or sequence was changed on disk can stand there.
-    if not _clear_stray(tx, session, seq, at) or not tx.insert(row):
-        raise Bug(f"The place {seq} of session {session} is taken in the log.")
+    return (session, seq, turn, epoch, attempt, position, kind, stream, at, body, checked)
+
+
+def insert(tx: Tx, rows: Sequence[tuple[Any, ...]], at: int) -> None:
+    added = tx.insert(rows)
+    while added < len(rows):
+        # The head says that the place is free. Only a row whose own session or sequence was changed on disk can stand there.
+        session, seq = rows[added][:2]
+        if not _clear_stray(tx, session, seq, at):
+            raise Bug(f"The place {seq} of session {session} is taken in the log.")
+        added += tx.insert(rows[added:])
 
 
 # The place of an event outside any turn: no turn, epoch, attempt or position.
@@ -75,7 +80,7 @@ def append(tx: Tx, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
         blobs.hold(tx, head.session, event)
     head.seq += 1
     place = (head.turn, head.epoch, attempt, head.position) if in_turn else OUTSIDE
-    insert(tx, head.session, head.seq, *place, event.kind, int(event.stream), encode(event), at)
+    insert(tx, (row_of(head.session, head.seq, *place, event.kind, int(event.stream), encode(event), at),), at)
     tx.apply(head, project(head, event, at, in_turn=in_turn))
 
 
@@ -96,9 +101,10 @@ def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: 
     for row in rows:
         _, session, seq, raw_turn, epoch, attempt, position, raw_kind, stream, at, body, stored = row
         kind = _KIND_NAMES.get(raw_kind)
-        reason, turn = None, None
+        reason = turn = None
         try:
-            turn = None if raw_turn is None else raw_turn.decode()
+            if raw_turn is not None:
+                turn = raw_turn.decode()
             if kind is None and raw_kind is not None:
                 kind = raw_kind.decode()  # One of a later version, if its checksum holds.
             if kind is None or type(body) is not bytes or (epoch is None and stream != _IS_STREAM.get(kind)):

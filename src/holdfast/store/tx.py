@@ -35,8 +35,8 @@ class Tx(Protocol):
     def page(self, sql: str, *values: Any) -> list[Any]:
         """Rows of the log (`queries.EVENT`), until their bodies make up a page."""
 
-    def insert(self, row: tuple[Any, ...]) -> bool:
-        """Adds a row to the log (`queries.INSERT`). False, and nothing added, where its place is taken."""
+    def insert(self, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Adds rows to the log (`queries.INSERT`), up to the first one whose place is taken. Gives how many."""
 
     def session(self, session_id: str) -> Session:
         """Raises `NotFound`; `Deleted` if it is purged."""

@@ -58,12 +58,13 @@ class SqliteTx:
         cursor.close()
         return rows
 
-    def insert(self, row: tuple[Any, ...]) -> bool:
+    def insert(self, rows: Sequence[tuple[Any, ...]]) -> int:
+        before = self.db.total_changes()
         try:
-            self._execute(INSERT, row)
+            self.db.executemany(INSERT, rows)
         except apsw.ConstraintError:
-            return False
-        return True
+            return self.db.total_changes() - before
+        return len(rows)
 
     def session(self, session_id: str) -> Session:
         return reads.session(self, session_id)

@@ -9,24 +9,22 @@ from holdfast.core.turns import TurnState
 from holdfast.ports.turns import StreamItem
 from holdfast.store import queries as q
 from holdfast.store.heads import Head
-from holdfast.store.log import NOT_STORABLE, insert, not_storable, number
+from holdfast.store.log import NOT_STORABLE, insert, not_storable, number, row_of
 from holdfast.store.tx import Tx
 
 
 def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
     """One fenced UPDATE answers for lease and position; only a refusal is looked into."""
-    pieces = [(event.kind, e.encode(event)) for event in events]  # Before anything is written: it may be no text at all.
-    count, epoch = len(pieces), lease.epoch
-    rows = tx.query(q.FENCED, count, count, lease.session_id, lease.epoch, lease.owner, turn_id, attempt, position)
-    if not rows:
+    bodies = [e.encode(event) for event in events]  # Before anything is written: it may be no text at all.
+    count, epoch = len(bodies), lease.epoch
+    fenced = tx.query(q.FENCED, count, count, lease.session_id, epoch, lease.owner, turn_id, attempt, position)
+    if not fenced:
         raise _why_refused(tx, lease, turn_id, attempt, position)
-    session, seq = rows[0]
-    seq -= count
-    for kind, body in pieces:
-        seq += 1
-        insert(tx, session, seq, turn_id, epoch, attempt, position, kind, 1, body, at)
-        position += 1
-    return position
+    session, last = fenced[0]
+    seq = last - count + 1
+    rows = [row_of(session, seq + n, turn_id, epoch, attempt, position + n, event.kind, 1, bodies[n], at) for n, event in enumerate(events)]
+    insert(tx, rows, at)
+    return position + count
 
 
 def append_streams(tx: Tx, items: Sequence[StreamItem], at: int) -> list[int | Exception]:
