@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import events as e
 from holdfast.core.errors import BadInput, NotFound
+from holdfast.core.plans.answer import Answer
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.ports.store import Store
@@ -277,6 +278,19 @@ async def test_search_finds_words_of_titles_and_messages(store: Store) -> None:
     await store.index_search(limit=10)
     assert await listed(store, query="renamed") == ["s1"]
     assert not await store.index_search(limit=10)
+
+
+async def test_search_finds_what_answered_a_question_or_steered_a_turn(store: Store) -> None:
+    """What people said is found, however it came into the conversation."""
+    turn = await running(store)
+    await say(store, text="a llama please", mode="steer")
+    causes, position = await store.take_causes(turn.lease, turn_id="t1", attempt=1, position=turn.position, step=0, offset=0, at=NOW)
+    assert [cause.content for cause in causes] == ["a llama please"]
+    await append(store, msgspec.structs.replace(turn, position=position), question())
+    await store.answer("q1", Answer(content="a vicuña", by="owner"), at=NOW)
+    while await store.index_search(limit=10):
+        pass
+    assert await listed(store, query="llama") == await listed(store, query="vicuna") == ["s1"]
 
 
 async def test_long_messages_are_indexed_by_their_beginnings_and_nobody_waits_for_it(store: Store) -> None:

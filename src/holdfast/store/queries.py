@@ -154,7 +154,7 @@ INDEXED = "SELECT h.seq, coalesce(i.seq, 0) FROM head h LEFT JOIN indexed i ON i
 INDEXED_SET = "INSERT INTO indexed (session, seq) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seq = excluded.seq"
 SEARCHED = (
     f"SELECT seq, kind, body FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS}"
-    " AND kind IN ('message.written', 'session.created', 'session.changed') ORDER BY seq"
+    " AND kind IN ('message.written', 'message.accepted', 'question.answered', 'session.created', 'session.changed') ORDER BY seq"
 )
 RECORD_PLACES = f"SELECT id, session, seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS} ORDER BY seq"
 FIRST_PIECE_KEPT = f"SELECT seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS} ORDER BY seq LIMIT 1 OFFSET ?"

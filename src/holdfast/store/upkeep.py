@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.core import events as e
 from holdfast.core.content import outline
+from holdfast.core.plans import causes
 from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner, Pause
@@ -112,9 +113,18 @@ def _texts(tx: Tx, session: int, after: int, last: int) -> Iterator[tuple[int, s
         rows = [(item.seq, item.kind, item.body) for item in read(tx, salvage(tx, places), {session: ""}, [])]
     for seq, kind, body in rows:
         event = e.decode(kind, body) if isinstance(body, bytes) else None
-        text = outline(event.content) if isinstance(event, e.MessageWritten) else getattr(event, "title", None)
+        text = _words(event)
         if isinstance(text, str) and text:
             yield seq, text
+
+
+def _words(event: e.Event | None) -> object:
+    """Of a message that waits, the record of its turn is found; one that steers a turn has no other than its own."""
+    match event:
+        case e.MessageWritten() | e.QuestionAnswered() | e.MessageAccepted(mode=causes.STEER):
+            return outline(event.content)
+        case _:
+            return getattr(event, "title", None)
 
 
 def prune_session(tx: Tx, session_id: str, at: int) -> tuple[int, bool]:
