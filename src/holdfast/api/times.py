@@ -7,6 +7,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_S = 253_402_300_799  # The last second of the year 9999, behind which the format ends.
 
 
+@lru_cache(maxsize=64)  # Events that are stored together have the same time.
 def rfc3339(ms: int) -> str:
     """Never fails: a time that no calendar has is shown as the nearest one that it has."""
     second, milli = divmod(ms, 1000)

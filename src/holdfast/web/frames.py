@@ -20,12 +20,11 @@ _to_json = msgspec.json.Encoder().encode
 
 def encode(logged: Logged) -> bytes:
     """Pieces of running turns are spliced together from bytes, because there are many; records are put into their public form."""
-    kind, body = logged.kind, logged.body
+    kind, body, beginning = logged.kind, logged.body, _beginning(logged)
     if kind not in _STREAM or body[:1] != b"{" or b"\n" in body or b"\r" in body:
         kind, body = logged.event.kind, _to_json(events.fields(logged))
     elif kind in events.STEPPED and body[1:2] == b'"' and b'"step":' not in body:  # A quote within a text is escaped.
-        body = b'{"step":0,' + body[1:]
-    beginning = _beginning(logged)
+        beginning += b'"step":0,'
     data = beginning + body[1:] if body != b"{}" else beginning[:-1] + b"}"
     if b"\xe2\x80" in data or b"\xc2\x85" in data:
         data = _one_line(data)
