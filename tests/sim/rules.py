@@ -84,7 +84,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
             case e.TurnWaiting():
                 changes["on_trial"] = False
             case e.QuestionAnswered():  # Also one that came while a process held the turn.
-                changes["signed_at"] = item.at
+                changes |= {"signed_at": item.at, "asked": self.asked or self.state is TurnState.INTERRUPTED}
             case e.TrialPassed():
                 changes |= {"restarts": 0, "on_trial": False}
             case e.TrialAwaited():

@@ -22,9 +22,9 @@ _INTERRUPTED = (TurnState.RUNNING, TurnState.INTERRUPTED)
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a rule may look at. `stuck`: `core.blame` says that restarts interrupted it too often. `tried`: the attempt was a recovery
-    and ended by itself without an answer. `asked`: a person has asked to continue since the interruption. `fresh`: its last sign of life
-    is recent enough. `held`: nothing is resumed automatically now. `reachable`: its platform is configured. `allowed`: its user may still
-    use it.
+    and ended by itself without an answer. `asked`: a person has asked to continue since the interruption, or answered a question of it.
+    `fresh`: its last sign of life is recent enough. `held`: nothing is resumed automatically now. `reachable`: its platform is configured.
+    `allowed`: its user may still use it.
     """
 
     turn: TurnState
