@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from holdfast.ports.store import Store
 from tests.e2e.command_line import holdfast, is_one_sentence
@@ -120,6 +121,19 @@ def test_a_file_uploaded_before_a_hand_over_is_sent_after_it(tmp_path: Path) -> 
         serving.post(session_id, "look", attachments=[attachment_id])
         with serving.client() as client:
             assert client.get(f"/api/blobs/{digest(b'bytes')}").content == b"bytes"
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs a file whose size is not known before it is read")
+def test_a_file_is_sent_as_it_is_read_whatever_its_size_was_said_to_be(tmp_path: Path) -> None:
+    """As one that grows; and what cannot be read again is refused before anything is sent."""
+    home, words = tmp_path / "home", Path("/proc/version").read_bytes()
+    with Serving(home) as serving:
+        sent = holdfast(home, "send", "new", "look", "--attach", "/proc/version", "--json")
+        assert sent.code == 0 and f"{len(words)} bytes)" in sent.json["text"], sent.err
+        with serving.client() as client:
+            assert client.get(f"/api/blobs/{digest(words)}").content == words
+        refused = holdfast(home, "send", "new", "look", "--attach", "/dev/zero")
+        assert refused.code == 2 and "not a regular file" in refused.err
 
 
 def test_files_are_sent_from_the_command_line_and_listed_there(tmp_path: Path) -> None:

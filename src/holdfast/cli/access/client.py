@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -94,11 +93,10 @@ class Client:
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id} | more)
 
     def upload(self, file: Path, media_type: str, client_id: str) -> str:
-        """The attachment's id. Raises `OSError` where the file cannot be read."""
+        """The attachment's id. Raises `OSError` where the file cannot be read. Its length is not announced: it may grow as it is read."""
         path = f"/api/uploads?{urlencode({'name': file.name, 'client_id': client_id})}"
         with file.open("rb") as body:
-            size = os.fstat(body.fileno()).st_size
-            response = self._ask("POST", path, body, headers={"Content-Type": media_type, "Content-Length": str(size)})
+            response = self._ask("POST", path, body, headers={"Content-Type": media_type})
         return str(response.body["attachment_id"])
 
     def _ask(

@@ -27,12 +27,21 @@ class Sentence(click.Command):
             raise click.UsageError(told, ctx) from None
 
 
+def _readable_again(ctx: click.Context, option: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
+    """A lost connection means that a file is read once more."""
+    for file in files:
+        if not file.is_file():
+            raise click.BadParameter(f"{str(file)!r} is not a regular file. Save what it gives to a file, and attach that.")
+    return files
+
+
 @click.command("send", cls=Sentence)
 @home_option
 @click.argument("key_or_id")
 @click.argument("text", nargs=-1)
 @click.option(
     "--attach", "files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    callback=_readable_again,
     help="Send a file with the message. May be given several times; TEXT may then be left out.",
 )  # fmt: skip
 @click.option("--wait/--no-wait", default=True, help="Wait for the answer and print it. [default: --wait]")
