@@ -116,6 +116,21 @@ async def test_a_suspended_session_is_left_for_a_new_one_and_resumed_by_hand(wor
     assert passed_on.json()["session_id"] == session_id
 
 
+async def test_a_question_of_a_suspended_conversation_is_answered_once_it_is_resumed(world: World) -> None:
+    """A14: whoever answers before that is told what to do."""
+    session_id = await world.new_session()
+    await world.post(session_id, "ask Well?")
+    [question] = (await world.until_state(session_id, "waiting"))["questions"]
+    path = f"/api/questions/{question['question_id']}"
+    await order(world, session_id, "suspend")
+    refused = await world.client.post(path, json={"text": "yes"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "question_suspended")
+    assert "Resume it first" in refused.json()["error"]["message"]
+    await order(world, session_id, "resume")
+    assert (await world.client.post(path, json={"text": "yes"})).status_code == 202
+    assert (await world.until_state(session_id, "idle"))["messages"][-1]["text"].endswith("yes")
+
+
 async def test_what_a_suspension_cut_goes_on_when_it_is_resumed_and_both_decisions_are_shown(world: World) -> None:
     """A14, P3."""
     session_id = await world.new_session()

@@ -136,10 +136,14 @@ class NothingToStop(Refused):
 
 
 class QuestionClosed(Refused):
-    """The answer came too late. `state` says why."""
+    """The answer came too late, or while the conversation is suspended. `state` says why."""
 
     def __init__(self, question_id: str, state: str) -> None:
-        super().__init__(f"The question {question_id!r} is {state} and cannot be answered any more. Send a message to continue.")
+        if state == "suspended":
+            told = f"The conversation of the question {question_id!r} is suspended. Resume it first: the question is still open there."
+        else:
+            told = f"The question {question_id!r} is {state} and cannot be answered any more. Send a message to continue."
+        super().__init__(told)
         self.code = f"question_{state}"
 
 
