@@ -136,3 +136,10 @@ def test_without_a_descriptor_left_nothing_is_said_to_be_lost(folder: Folder) ->
             folder.names()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_what_is_no_file_holds_nobody_up(folder: Folder) -> None:
+    """P8: a pipe in the place of a file is opened only when somebody writes to it."""
+    folder.path.mkdir()
+    os.mkfifo(folder.path / "pipe")
+    assert folder.open("pipe", 10) is None

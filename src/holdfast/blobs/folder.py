@@ -106,7 +106,7 @@ class Folder:
         """
         with _translated():
             try:
-                descriptor = os.open(self.path / file, os.O_RDONLY)
+                descriptor = os.open(self.path / file, os.O_RDONLY | os.O_NONBLOCK)  # What is no file must not hold it up.
             except FileNotFoundError:
                 return None
         if os.fstat(descriptor).st_size == size:
