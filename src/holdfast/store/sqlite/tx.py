@@ -61,7 +61,10 @@ class SqliteTx:
     def insert(self, rows: Sequence[tuple[Any, ...]]) -> int:
         before = self.db.total_changes()
         try:
-            self.db.executemany(INSERT, rows)
+            if len(rows) == 1:  # Most records come alone.
+                self._execute(INSERT, rows[0])
+            else:
+                self.db.executemany(INSERT, rows)
         except apsw.ConstraintError:
             return self.db.total_changes() - before
         return len(rows)
@@ -95,6 +98,8 @@ class SqliteTx:
 
     def flush(self) -> None:
         """Writes the heads that changed."""
+        if not self._heads:
+            return
         changed, self._heads = self._heads, {}
         for head in changed.values():
             for sql, values in heads.changes(head):

@@ -20,11 +20,15 @@ def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: in
     fenced = tx.query(q.FENCED, count, count, lease.session_id, epoch, lease.owner, turn_id, attempt, position)
     if not fenced:
         raise _why_refused(tx, lease, turn_id, attempt, position)
-    session, last = fenced[0]
-    seq = last - count + 1
-    rows = [row_of(session, seq + n, turn_id, epoch, attempt, position + n, event.kind, 1, bodies[n], at) for n, event in enumerate(events)]
+    session, seq = fenced[0]
+    seq -= count
+    rows = []
+    for event, body in zip(events, bodies, strict=True):
+        seq += 1
+        rows.append(row_of(session, seq, turn_id, epoch, attempt, position, event.kind, 1, body, at))
+        position += 1
     insert(tx, rows, at)
-    return position + count
+    return position
 
 
 def append_streams(tx: Tx, items: Sequence[StreamItem], at: int) -> list[int | Exception]:
