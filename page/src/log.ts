@@ -498,7 +498,7 @@ function updateTurn(view: View, id: string, changed: Partial<Turn>): View {
   return change(view, { turns: view.session.turns.map((turn) => (turn.id === id ? { ...turn, ...changed } : turn)) });
 }
 
-/** Says what was decided: of the session, on the turn, and on the row that tells of its cut. A turn that was left is decided upon again. */
+/** Says what was decided: of the session, on the turn, and on the row that tells of its interruption. A turn that was left is decided about again. */
 function decide(view: View, data: Data, decision: string, attempt: number | null = null): View {
   const id = turnId(data);
   const rule = text(data.rule);

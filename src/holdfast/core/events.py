@@ -255,7 +255,7 @@ class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
 class ModelResponded(Event, frozen=True):
     """A step: one whole response of a model, as its provider sent it (`blocks`). It stands before everything its calls do. `cost`: in
     millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people; `calls`: what of them is
-    to be run, in order, so that a step can be continued by whoever reads the log.
+    to be run, in order, so that a step can be continued from the log alone.
     """
 
     kind = "model.responded"

@@ -80,7 +80,7 @@ class Newsroom:
         self._hinted = asyncio.Event()
 
     def follow(self, session_id: str, turn_id: str, news: News) -> None:
-        """From now on the news of this session go to the attempt of this turn. Whoever reads the session after this, and tells the attempt
+        """From now on the news of this session go to the attempt of this turn. One who reads the session after this, and tells the attempt
         what its row says, has missed nothing.
         """
         self._followed[session_id] = turn_id, news
@@ -103,7 +103,7 @@ class Newsroom:
                 try:
                     await self._read(session_id)
                 except NotFound:
-                    pass  # It was purged; whoever runs its turn finds out when it writes.
+                    pass  # It was purged; its attempt finds out when it writes.
                 except Unavailable as error:
                     log.warning("news cannot be read yet", session=session_id, error=str(error))
                     asyncio.get_running_loop().call_later(error.retry_after_s, self.hint, session_id)

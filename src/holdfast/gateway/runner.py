@@ -98,7 +98,7 @@ class Runner:
         return len(self.attempts)
 
     def changed(self) -> None:
-        """Whoever waits for the attempts of this process looks again."""
+        """Those who wait for the attempts of this process look again."""
         self._changed.set()
 
     async def interrupt_all(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Which state of its life a gateway is in. Whoever asks whether something may begin asks here; the lifecycle's table answers."""
+"""Which state of its life a gateway is in. Every question whether something may begin is asked here; the lifecycle's table answers."""
 
 import asyncio
 from collections.abc import Callable

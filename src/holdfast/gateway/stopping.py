@@ -67,7 +67,7 @@ class Stopping:
         async with self._named("record"):
             await self._record_drain(reason)
             await self.record_end()
-        if changed:  # Whoever reads the state can rely on the record.
+        if changed:  # Readers of the state can rely on the record.
             self._stage.tell()
         if self._stage.state is GatewayState.DRAINING:
             async with self._named("announce"):

@@ -11,7 +11,7 @@ from holdfast.store.sqlite.connection import fetch
 
 Place = tuple[int, int]
 # What SQLite keeps open next to the database, and replaces only when nobody has it open.
-BESIDE = ("-wal", "-shm")
+COMPANIONS = ("-wal", "-shm")
 
 
 class StrangeDatabase(Refused):
@@ -61,7 +61,7 @@ class Ground:
         database = str(self._path)
         if self._is_another(db) or _place(database) != self._files[database]:
             raise self._gone(db)
-        self._files = {name: _place(name) for name in (database, *(database + end for end in BESIDE))}
+        self._files = {name: _place(name) for name in (database, *(database + end for end in COMPANIONS))}
         return db
 
     def join(self, db: apsw.Connection) -> apsw.Connection:

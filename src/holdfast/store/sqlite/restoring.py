@@ -32,7 +32,7 @@ from holdfast.store.upkeep import register_owner, set_pause
 from holdfast.store.work.turns import take_turn
 
 MAKING = ".restoring.db"
-BESIDE = ("", "-wal", "-shm", "-journal")
+COMPANIONS = ("", "-wal", "-shm", "-journal")
 HEADER = b"SQLite format 3\0"
 PAGE = 1000
 RESTORED = "restored"
@@ -88,10 +88,10 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
 
 
 def _copy(backup: Path, making: Path) -> None:
-    for beside in BESIDE[1:]:
+    for ending in COMPANIONS[1:]:
         with contextlib.suppress(FileNotFoundError):
-            if Path(f"{backup}{beside}").stat().st_size and beside != "-shm":
-                raise NoBackup(backup, f"{backup.name}{beside} lies next to it, so it is or was in use. `holdfast backup` makes copies")
+            if Path(f"{backup}{ending}").stat().st_size and ending != "-shm":
+                raise NoBackup(backup, f"{backup.name}{ending} lies next to it, so it is or was in use. `holdfast backup` makes copies")
     os.close(os.open(making, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     shutil.copyfile(backup, making)
 
@@ -188,8 +188,8 @@ def _keep_aside(home: Path, aside: Path, blobs: list[str]) -> Path | None:
         return None
     _come_to_rest(old)
     aside.mkdir(mode=0o700)
-    for beside in BESIDE:
-        file = Path(f"{old}{beside}")
+    for ending in COMPANIONS:
+        file = Path(f"{old}{ending}")
         if file.exists():
             _also(file, aside / file.name)
     if blobs:
@@ -200,8 +200,8 @@ def _keep_aside(home: Path, aside: Path, blobs: list[str]) -> Path | None:
     files.sync(aside)
     files.sync(home)
     # Only a database that could not be opened still has these. Left there, they would be taken for the new one's.
-    for beside in BESIDE[1:]:
-        Path(f"{old}{beside}").unlink(missing_ok=True)
+    for ending in COMPANIONS[1:]:
+        Path(f"{old}{ending}").unlink(missing_ok=True)
     return aside
 
 
@@ -235,5 +235,5 @@ def _also(file: Path, name: Path) -> None:
 
 
 def _remove(database: Path) -> None:
-    for beside in BESIDE:
-        Path(f"{database}{beside}").unlink(missing_ok=True)
+    for ending in COMPANIONS:
+        Path(f"{database}{ending}").unlink(missing_ok=True)
