@@ -122,7 +122,8 @@ async def test_a_message_to_a_waiting_turn_is_its_answer(store: Store) -> None:
     assert (await bodies(store))[-1] == e.QuestionAnswered(
         question_id="q1", call_id="c1", content="the blue one", message_id="m9", by="owner"
     )
-    assert (await say(store, text="the blue one", key="k1")).duplicate
+    again = await say(store, text="the blue one", key="k1")
+    assert again == Accepted("m9", "s1", duplicate=True, answered="q1")
     await say(store, text="and quickly")
     assert (await store.session("s1")).queued == 1
     with pytest.raises(QuestionClosed) as late:

@@ -95,7 +95,7 @@ FORGOTTEN = Insert("forgotten", "key", "session", conflict="DO NOTHING")
 OWED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at")
 DELIVERY = Update("outbox", "state", "tries", "retry_at", "owner", "receipt", "error", where="delivery_id = ?")
 ASKED = Insert("question", "question_id", "session", "turn", "call_id", "state", "expires_at", "form")
-ANSWERED = Update("question", "state", where="question_id = ?")
+ANSWERED = Update("question", "state", "message", where="question_id = ?")
 CLOSED = Update("question", "state", where="session = ? AND turn = ? AND state = 'open'")
 QUESTIONS_GONE = Delete("question", where="session = ? AND state = 'open'")
 USED = Insert("blob_use", "digest", "session", conflict="DO NOTHING")
@@ -179,7 +179,7 @@ def _question_asked(head: Head, event: e.QuestionAsked, at: int, in_turn: bool) 
 def _question_answered(head: Head, event: e.QuestionAnswered, at: int, in_turn: bool) -> list[Change]:
     head.left = 0
     return [
-        (ANSWERED, ("answered", event.question_id)),
+        (ANSWERED, ("answered", event.message_id, event.question_id)),
         *_remember(event.dedup_key, digest(event.content), head, event.question_id),
         *([(TAKEN, (head.session, event.message_id))] if event.message_id else []),
     ]

@@ -224,6 +224,7 @@ INBOX = "SELECT seq, cause_id FROM inbox WHERE session = ? ORDER BY seq"
 QUESTIONS_OPEN = (
     "SELECT question_id, call_id, expires_at FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id"
 )
+QUESTION_ANSWERED_BY = "SELECT question_id FROM question WHERE message = ?"
 QUESTIONS_OPEN_OF = (
     "SELECT q.session, q.question_id, q.call_id, q.expires_at, q.form FROM question q JOIN session s ON s.id = q.session"
     " WHERE s.session_id = ? AND q.state = 'open' ORDER BY q.expires_at, q.question_id"

@@ -197,7 +197,7 @@ def test_a_repeated_message_gives_the_first_reply_or_is_refused(digest: bytes | 
     """P1"""
     known = Known(digest, "s1", "m1")
     if digest == b"same":
-        assert accept.again(repeats.check(known, "client|k", b"same")) == Accepted("m1", "s1", duplicate=True)
+        assert accept.again(repeats.check(known, "client|k", b"same"), "q1") == Accepted("m1", "s1", duplicate=True, answered="q1")
     else:
         with pytest.raises(Deleted if digest is None else DuplicateOtherContent):
             repeats.check(known, "client|k", b"same")

@@ -38,8 +38,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: Unfinished | None = None
 
 
-def again(known: Known) -> Accepted:
-    return Accepted(known.ref, known.session_id, duplicate=True)
+def again(known: Known, answered: str | None) -> Accepted:
+    """`answered`: the question that the message answered when it first came."""
+    return Accepted(known.ref, known.session_id, duplicate=True, answered=answered)
 
 
 def leaves(session: Session, resets: tuple[Boundary, ...]) -> str | None:

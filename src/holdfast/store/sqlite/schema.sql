@@ -130,9 +130,11 @@ CREATE TABLE question (
     call_id     TEXT NOT NULL,
     state       TEXT NOT NULL,
     expires_at  INTEGER NOT NULL,
-    form        TEXT NOT NULL DEFAULT 'question' -- Or approval, or elicitation.
+    form        TEXT NOT NULL DEFAULT 'question', -- Or approval, or elicitation.
+    message     TEXT -- The message that answered it, if one did.
 ) WITHOUT ROWID;
 CREATE INDEX question_open ON question (expires_at) WHERE state = 'open';
+CREATE INDEX question_message ON question (message) WHERE message IS NOT NULL;
 CREATE INDEX question_session ON question (session) WHERE state = 'open';
 
 -- Which session names which blob: what a conversation's content refers to stays for as long as its log does.

@@ -33,6 +33,13 @@ DROP TABLE outbox_4;
 CREATE INDEX outbox_due ON outbox (state, retry_at) WHERE state NOT IN ('sent', 'dead');
 
 ALTER TABLE question ADD COLUMN form TEXT NOT NULL DEFAULT 'question';
+ALTER TABLE question ADD COLUMN message TEXT;
+UPDATE question SET message = (
+    SELECT json_extract(CAST(e.body AS TEXT), '$.message_id') FROM event e
+    WHERE e.session = question.session AND e.stream = 0 AND e.kind = 'question.answered' AND json_valid(CAST(e.body AS TEXT))
+    AND json_extract(CAST(e.body AS TEXT), '$.question_id') = question.question_id
+) WHERE state = 'answered';
+CREATE INDEX question_message ON question (message) WHERE message IS NOT NULL;
 
 -- Which session names which blob: what a conversation's content refers to stays for as long as its log does.
 CREATE TABLE blob_use (

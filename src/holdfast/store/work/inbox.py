@@ -35,7 +35,7 @@ def accept_message(
 ) -> Accepted:
     repeated = known(tx, message.dedup_key, digest(message.content))
     if repeated is not None:
-        return accept.again(repeated)
+        return accept.again(repeated, snapshots.question_answered_by(tx, repeated.ref))
     named, session = snapshots.addressed(tx, session_id)
     reason = accept.leaves(session, resets)
     questions = snapshots.questions(tx, session) if reason is None else ()
@@ -59,7 +59,7 @@ def record_cause(tx: Tx, session_id: str, cause: e.CauseRecorded, at: int) -> Re
 def carry_out(tx: Tx, session_id: str, aside: Aside, action: Action, at: int) -> Accepted:
     repeated = known(tx, aside.dedup_key, digest(aside.content))
     if repeated is not None:
-        return accept.again(repeated)
+        return accept.again(repeated, None)
     return run(tx, _command(tx, snapshots.current(tx, session_id), aside, action, at), at)
 
 

@@ -100,6 +100,11 @@ def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
     return tuple(_question(tx, *row) for row in rows)
 
 
+def question_answered_by(tx: Tx, message_id: str) -> str | None:
+    rows = tx.query(q.QUESTION_ANSWERED_BY, message_id)
+    return rows[0][0] if rows else None
+
+
 def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int, form: str) -> Question:
     first = asked_delivery(question_id)
     rows = tx.query(q.TELLINGS, session, first, f"{first}/")
