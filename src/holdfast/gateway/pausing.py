@@ -12,13 +12,13 @@ from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.sweep import Sweep
 from holdfast.gateway.tasks import insist
-from holdfast.ports.owners import Owners, Pause
+from holdfast.ports.owners import Pause, Pauses
 
 log = structlog.get_logger()
 
 
 class Pausing:
-    def __init__(self, *, store: Owners, host: Host, stage: Stage, lanes: Lanes, sweep: Sweep) -> None:
+    def __init__(self, *, store: Pauses, host: Host, stage: Stage, lanes: Lanes, sweep: Sweep) -> None:
         self._store, self._host, self._stage, self._lanes, self._sweep = store, host, stage, lanes, sweep
 
     @property

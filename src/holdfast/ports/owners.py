@@ -71,14 +71,18 @@ class Owners(Protocol):
     async def running_by_owner(self) -> dict[int, int]:
         """How many turns each owner runs; those that run none are not in it."""
 
-    async def set_pause(self, pause: Pause | None) -> None:
-        """Pauses the work of this home, or ends the pause; also for the process that serves next."""
-
-    async def pause(self, *, now: int) -> Pause | None:
-        """The pause that holds at that time."""
-
     async def last_end(self, *, apart_from: int) -> bool:
         """Whether the start before this one ended on purpose, or there was none."""
 
     async def forget_owner(self, owner: int) -> None:
         """Only for one that is dead and holds no lease any more; otherwise nothing happens."""
+
+
+class Pauses(Protocol):
+    """A pause of all the work of a home. Every method keeps to the contract of `ports.store`."""
+
+    async def set_pause(self, pause: Pause | None) -> None:
+        """Pauses the work of this home, or ends the pause; also for the process that serves next."""
+
+    async def pause(self, *, now: int) -> Pause | None:
+        """The pause that holds at that time."""

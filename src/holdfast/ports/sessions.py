@@ -46,6 +46,10 @@ class Sessions(Protocol):
         their senders are told once. Raises `NotFound`.
         """
 
+
+class Marks(Protocol):
+    """What is marked to be resumed, or suspended so that it is not. Every method keeps to the contract of `ports.store`."""
+
     async def mark_pending(self, session_key: str, *, reason: str = "restart_timeout", at: int) -> bool:
         """Marks the key's current session resume-pending. False, and nothing changed, for a key without one and for a suspended one."""
 
@@ -61,6 +65,10 @@ class Sessions(Protocol):
         """Suspends every session that showed a sign of life within the window before the newest one of all, had something to do or said,
         and is not resume-pending; gives how many. For an operator who wants nothing resumed after a crash.
         """
+
+
+class Conversations(Protocol):
+    """What people do with a conversation as a whole. Every method keeps to the contract of `ports.store`."""
 
     async def reset(self, session_id: str, *, fresh: tuple[str, str], by: str, dedup_key: str | None, at: int) -> Moved:
         """Begins a new session of the same key. The turn that is open is stopped, what waits is refused and its senders are told once, all

@@ -6,13 +6,13 @@ from holdfast.ports.blobs import BlobRows
 from holdfast.ports.inbox import Inbox
 from holdfast.ports.log import Log
 from holdfast.ports.outbox import Outbox
-from holdfast.ports.owners import Owners
-from holdfast.ports.sessions import Sessions
+from holdfast.ports.owners import Owners, Pauses
+from holdfast.ports.sessions import Conversations, Marks, Sessions
 from holdfast.ports.turns import Turns
 from holdfast.ports.upkeep import Upkeep
 
 
-class Store(Sessions, Log, Inbox, Turns, Outbox, BlobRows, Owners, Upkeep, Protocol):
+class Store(Sessions, Marks, Conversations, Log, Inbox, Turns, Outbox, BlobRows, Owners, Pauses, Upkeep, Protocol):
     """The log of every session and its catalog, changed together in one transaction per method.
 
     A method that returned is durable: it survives the death of the process and of the machine. One that raised
