@@ -39,27 +39,30 @@ BROWSERS = (
 
 
 class Group(NamedTuple):
-    """Test folders that run together, and the seconds they should stay within on two cores. `by_file`: its files run several at a time;
-    they wait for processes more than they compute. Otherwise the folders run two at a time, where there are several.
+    """Test folders that run together, and the seconds they should stay within on two cores. `files_at_once`: so many of its files run at a
+    time; 0 where the folders do, two at a time.
     """
 
     folders: tuple[str, ...]
     budget_s: int
-    by_file: bool = False
+    files_at_once: int = 0
 
 
 FIRST = Group(("gateway", "conformance", "core", "blobs"), 100)
-GROUPS = (FIRST, Group(("sim",), 150), Group(("e2e", "install", "platforms"), 480, by_file=True), Group(("browser",), 120))
+# Tests with real processes wait more than they compute. With four files at a time their kills and deadlines come too late on two cores.
+GROUPS = (FIRST, Group(("sim",), 120, 2), Group(("e2e", "install", "platforms"), 480, 3), Group(("browser",), 120))
 AT_ONCE = 2
-# Together they use about a quarter of a core each; with four at a time the kills and deadlines would come too late on two cores.
-FILES_AT_ONCE = 3
 # The files that take longest, in that order: one of them left for the end would run alone.
-LONGEST = tuple(
-    f"tests/e2e/test_{name}.py"
-    for name in (
-        *("one_stop", "handover", "cli_running", "kill", "cli_recovery", "service", "descriptors", "logs", "cli_words", "oracle"),
-        *("deadline", "windows", "ten_shapes", "start_and_stop", "delete", "cli_offline", "version_0_1", "tour", "terminal", "cli"),
-    )
+LONGEST = (
+    "tests/sim/test_every_write.py",
+    "tests/sim/test_seeds.py",
+    *(
+        f"tests/e2e/test_{name}.py"
+        for name in (
+            *("one_stop", "handover", "cli_running", "kill", "cli_recovery", "service", "descriptors", "logs", "cli_words", "oracle"),
+            *("deadline", "windows", "ten_shapes", "start_and_stop", "delete", "cli_offline", "version_0_1", "tour", "terminal", "cli"),
+        )
+    ),
 )
 # A group that takes this many times its budget hangs, and is ended.
 PATIENCE = 5
@@ -244,7 +247,7 @@ def test(words: Sequence[str]) -> int:
             continue
         say(f"{name} ...")
         began = time.monotonic()
-        at_once = FILES_AT_ONCE if group.by_file else AT_ONCE
+        at_once = group.files_at_once or AT_ONCE
         status = run_parts(parts_of(group, places), browser, limit_s=group.budget_s * PATIENCE, at_once=at_once)
         took_s = time.monotonic() - began
         if status != 0:
@@ -299,7 +302,7 @@ def places_of(group: Group) -> list[str]:
 
 def parts_of(group: Group, places: list[str]) -> list[list[str]]:
     """What of a group runs at the same time. The longest files come first, then the largest."""
-    if group.by_file:
+    if group.files_at_once:
         files = [path for place in places for path in (ROOT / place).rglob("test_*.py")]
         names = [str(path.relative_to(ROOT)) for path in sorted(files, key=lambda path: -path.stat().st_size)]
         return [[name] for name in sorted(names, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))]
