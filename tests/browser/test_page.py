@@ -146,6 +146,9 @@ def test_a_notice_stands_below_the_message_it_is_about(own_page: Page, serving: 
         expect(rows).to_have_count(2, timeout=WAIT_MS)
         send(own_page, "second")
         expect(rows).to_have_count(3, timeout=WAIT_MS)
+        # The stream may show it before its request has been answered: until then it also stands there as one that is being sent.
+        expect(rows.filter(has_text="sending…")).to_have_count(0, timeout=WAIT_MS)
+        expect(rows).to_have_count(3, timeout=WAIT_MS)
         assert [row.get_attribute("data-role") for row in rows.all()] == ["user", "notice", "user"]
         own_page.reload()
         expect(rows).to_have_count(3, timeout=WAIT_MS)
