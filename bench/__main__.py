@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import handover_rows, processes, report, server_rows, store_rows
+from bench import handover_rows, model_rows, processes, report, server_rows, store_rows, wire_rows
 from bench.comparing import compare
 from bench.figures import Figure, Row
 from bench.profiling import Profiles
@@ -41,6 +41,9 @@ ROWS = {
     "last-events": Entry("the last 10 events of a long stream, at the store", "55 ms", store_rows.last_events),
     "last-events-http": Entry("the last 10 events of a long stream, over HTTP", "55 ms", server_rows.last_events),
     "cpu": Entry("processor time per streamed token, agent to client, durable", "0.37 ms, not durable", server_rows.cpu),
+    "wire": Entry("processor time per token that a model's wire needs", "0.39-0.77 ms", wire_rows.wire),
+    "model": Entry("first text and processor time per token of a model's answer", "0.4-0.8 ms (SDK layers alone)", model_rows.model),
+    "model-turns": Entry("very many turns at once that a model answers", "10 turns at most", model_rows.model_turns),
     "first-text": Entry("from a message posted to its first text at the client", "220 / 4,100 ms", server_rows.first_text),
     "many-turns": Entry("very many turns and readers at once", "10 turns at most", server_rows.many_turns),
     "fan-out": Entry("one session, many readers, an agent that does not wait", "-", server_rows.fan_out),

@@ -34,14 +34,14 @@ class Piece(msgspec.Struct):
     text: str = ""
 
 
-_piece = msgspec.json.Decoder(Piece)
+piece_of = msgspec.json.Decoder(Piece).decode
 
 
 def _serving(setting: Setting, home: Path, *, scripted: bool = False) -> Serving:
     return Serving(home, profiles=setting.profiles, scripted=scripted)
 
 
-async def _first_text_ms(api: Api, reader: Reader, text: str) -> float:
+async def first_text_ms(api: Api, reader: Reader, text: str) -> float:
     """From the moment a message is posted until its first text is here; returns when the turn has ended."""
     first, ended = reader.next(b"text"), reader.next(b"turn.ended")
     began = time.perf_counter()
@@ -62,7 +62,7 @@ def start(setting: Setting) -> list[Figure]:
             for _ in range(1 + FURTHER):
                 session_id = await api.new_session()
                 async with attached(address, [Reader(address, session_id)]) as (reader,):
-                    took.append(await _first_text_ms(api, reader, "hello"))
+                    took.append(await first_text_ms(api, reader, "hello"))
             _, answer = await api.request("GET", "/api/status")
             status = msgspec.json.decode(answer)
             if status["safe_mode"]:
@@ -163,7 +163,7 @@ class _Last(Reader):
             self._done.set_result(None)
 
 
-async def _stream(address: Address, turns: int, text: str, around: Callable[[], Awaitable[T]]) -> tuple[float, T]:
+async def stream(address: Address, turns: int, text: str, around: Callable[[], Awaitable[T]]) -> tuple[float, T]:
     """Runs a turn with this message in as many new sessions, a reader on each, until all have ended. `around` looks at the server before
     and after; what it gives after is handed on with the seconds between.
     """
@@ -179,7 +179,7 @@ async def _stream(address: Address, turns: int, text: str, around: Callable[[], 
         return took, await around()
 
 
-class _Since:
+class Since:
     """How much a counter of the server grew between two looks."""
 
     def __init__(self, look: Callable[[], float]) -> None:
@@ -198,10 +198,10 @@ def cpu(setting: Setting) -> list[Figure]:
     def once() -> tuple[float, float, float]:
         home = setting.home()
         with _serving(setting, home) as server:
-            used = _Since(server.cpu_s)
-            uvloop.run(_stream(server.address, 2, "count 50 0", used))
-            took, slow_cpu = uvloop.run(_stream(server.address, sizes.turns, f"count {paced} {PACE_S}", used))
-            _, fast_cpu = uvloop.run(_stream(server.address, sizes.turns, f"count {sizes.unpaced} 0", used))
+            used = Since(server.cpu_s)
+            uvloop.run(stream(server.address, 2, "count 50 0", used))
+            took, slow_cpu = uvloop.run(stream(server.address, sizes.turns, f"count {paced} {PACE_S}", used))
+            _, fast_cpu = uvloop.run(stream(server.address, sizes.turns, f"count {sizes.unpaced} 0", used))
         setting.drop(home)
         return 1000 * slow_cpu / (sizes.turns * paced), 1000 * fast_cpu / (sizes.turns * sizes.unpaced), 100 * slow_cpu / took
 
@@ -220,8 +220,8 @@ def first_text(setting: Setting) -> list[Figure]:
         async with Api(address) as api:
             ids = await api.new_sessions(20)
             async with attached(address, [Reader(address, session_id) for session_id in ids]) as readers:
-                await _first_text_ms(api, readers[0], "hello")
-                return [await _first_text_ms(api, readers[number % 20], "hello") for number in range(sizes.first_texts)]
+                await first_text_ms(api, readers[0], "hello")
+                return [await first_text_ms(api, readers[number % 20], "hello") for number in range(sizes.first_texts)]
 
     async def ten_at_once(address: Address) -> list[float]:
         took: list[float] = []
@@ -230,7 +230,7 @@ def first_text(setting: Setting) -> list[Figure]:
             async with attached(address, [Reader(address, session_id) for session_id in ids]) as readers:
                 for number in range(sizes.first_texts // 5):
                     some = readers[:10] if number % 2 else readers[10:]
-                    took += await asyncio.gather(*(_first_text_ms(api, reader, "hello") for reader in some))
+                    took += await asyncio.gather(*(first_text_ms(api, reader, "hello") for reader in some))
         return took
 
     def once() -> tuple[list[float], list[float], float]:
@@ -321,7 +321,7 @@ async def _many(server: Serving, turns: int, pieces: int) -> _Many:
         if broken:
             raise RuntimeError(f"{len(broken)} readers were cut off or missed something, the first: {broken[0]}")
     for at, data in received:
-        piece = _piece.decode(data)
+        piece = piece_of(data)
         many.stored.append(1000 * (at - piece.at.timestamp()))
         many.said += [served.since(int(each), 1000 * at) for each in piece.text.split()]
     if len(many.said) != turns * pieces:
@@ -419,13 +419,13 @@ def stream_bytes(setting: Setting) -> list[Figure]:
             session_id = await api.new_session()
             async with attached(address, [Reader(address, session_id)]) as (reader,):
                 for _ in range(count):
-                    await _first_text_ms(api, reader, "x" * 300)
+                    await first_text_ms(api, reader, "x" * 300)
 
     def once() -> tuple[float, float]:
         home = setting.home()
         with _serving(setting, home) as server:
-            written = _Since(server.written_bytes)
-            took, streamed = uvloop.run(_stream(server.address, sizes.turns, f"count {tokens} {PACE_S}", written))
+            written = Since(server.written_bytes)
+            took, streamed = uvloop.run(stream(server.address, sizes.turns, f"count {tokens} {PACE_S}", written))
             uvloop.run(_looked(written))
             uvloop.run(turns_one_by_one(server.address, sizes.first_texts // 2))
             turns = uvloop.run(_looked(written))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,10 +29,12 @@ def environment() -> dict[str, str]:
 
 
 class Serving:
-    """`holdfast serve` on a free port. `scripted` gives it the bench's agent, which knows a few words more than the demo."""
+    """`holdfast serve` on a free port. `scripted` gives it the bench's agent, which knows a few words more than the demo. `variables`: its
+    settings.
+    """
 
-    def __init__(self, home: Path, *, profiles: Profiles, scripted: bool = False) -> None:
-        self._home, self._profiles = home, profiles
+    def __init__(self, home: Path, *, profiles: Profiles, scripted: bool = False, variables: Mapping[str, str] = {}) -> None:
+        self._home, self._profiles, self._variables = home, profiles, variables
         self._module = "bench.served" if scripted or profiles.wanted else "holdfast"
         self._process: subprocess.Popen[bytes] | None = None
         self.imported_s = 0.0
@@ -39,7 +42,7 @@ class Serving:
 
     def __enter__(self) -> "Serving":
         self._home.mkdir(exist_ok=True)
-        variables = environment() | self._profiles.environment()
+        variables = environment() | self._profiles.environment() | dict(self._variables)
         if self._module == "bench.served":
             variables["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "src")))
         command = [sys.executable, "-m", self._module, "--home", str(self._home), "serve", "--port", "0"]

@@ -17,5 +17,5 @@ compile() {
 }
 
 # The runtime lock is held to the versions that are tested.
-compile --group dev --output-file requirements-dev.lock ${1+"$@"}
-compile --constraint requirements-dev.lock --output-file requirements.lock ${1+"$@"}
+compile --group dev --all-extras --output-file requirements-dev.lock ${1+"$@"}
+compile --extra prices --extra web --constraint requirements-dev.lock --output-file requirements.lock ${1+"$@"}

@@ -71,7 +71,7 @@ def _changes(tree: ast.Module, node: ast.AST, where: str) -> Iterator[tuple[str,
 
 def _in_list(tree: ast.Module, node: ast.AST, field: str, items: list[ast.AST], where: str) -> Iterator[tuple[str, int, str, str]]:
     for index, item in enumerate(items):
-        if not isinstance(item, ast.AST) or _is_docstring(item) or (isinstance(item, ast.Assign) and _is_type(item.value)):
+        if not isinstance(item, ast.AST) or _is_docstring(item) or _is_name(item):
             continue
         for other in _instead(item):
             items[index] = other
@@ -164,6 +164,16 @@ def _means_nothing(node: ast.AST, field: str) -> bool:
 def _is_docstring(item: ast.AST) -> bool:
     """Or the three dots of a body that is none."""
     return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
+
+
+def _is_name(item: ast.AST) -> bool:
+    """Names alone: of a type, or those that a module gives on."""
+    match item:
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return True
+        case ast.Assign(value=value):
+            return _is_type(value)
+    return False
 
 
 def _is_type(value: ast.AST) -> bool:

@@ -48,7 +48,7 @@ class Group(NamedTuple):
     files_at_once: int = 0
 
 
-FIRST = Group(("gateway", "conformance", "core", "blobs"), 100)
+FIRST = Group(("gateway", "conformance", "core", "blobs", "agents", "tools"), 150)
 # Tests with real processes wait more than they compute. With four files at a time their kills and deadlines come too late on two cores.
 GROUPS = (FIRST, Group(("sim",), 150, 2), Group(("e2e", "install", "platforms"), 480, 3), Group(("browser",), 120))
 AT_ONCE = 2
@@ -238,6 +238,7 @@ def test(words: Sequence[str]) -> int:
     browser = find_browser(required=has_tests(ROOT / "tests" / "browser"))
     find_service_manager()
     find_proxy()
+    find_sandbox()
     failed = ["check"] if check(()) else []
     for group in GROUPS:
         name = ", ".join(group.folders)
@@ -375,6 +376,12 @@ def find_proxy() -> None:
     """An nginx to test behind. Others than root are told what was skipped."""
     if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") and not shutil.which("nginx"):
         install_packages(["nginx"], "to test behind a reverse proxy")
+
+
+def find_sandbox() -> None:
+    """A bubblewrap to test in. Others than root are told what was skipped."""
+    if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") and not shutil.which("bwrap"):
+        install_packages(["bubblewrap"], "to test the sandbox of commands")
 
 
 def installed_browser() -> str | None:

@@ -38,6 +38,7 @@ HELD = (
     "Your last request was interrupted by a crash, and Holdfast is set to continue nothing by itself. "
     "Nothing is lost: send /resume to continue it, or a new message to continue from there."
 )
+ONE_AT_A_TIME = "after several crashes Holdfast resumes one conversation at a time, so it may take some minutes."
 HELD_IN_SAFE_MODE = (
     "Your last request was interrupted by a crash, and Holdfast is in safe mode after several crashes. "
     "Nothing is lost: send /resume to continue it, or a new message to continue from there."
@@ -47,14 +48,19 @@ COMMAND_WITH_ATTACHMENT = "/status is a command to the gateway and takes no atta
 EXPIRED = "Nobody answered in time; the question has expired."
 NOTHING_TO_RESUME = "There is nothing to resume: no work was interrupted here, and there is no earlier conversation."
 ALREADY_HERE = "You are already in that conversation, and no work in it was interrupted. /sessions lists the others."
-QUEUE_WHAT = "Say what to queue: /queue TEXT"
+QUEUE_WHAT = "Say what to send: /queue TEXT"
 HELP = """\
 /stop - Stop what is running. Waiting messages stay.
 /new - Start a new conversation; this one is kept.
 /resume [number or id] - Go back to an earlier conversation, or continue interrupted work.
 /sessions - List the conversations of this chat.
 /status - Show what is happening here.
+/model [name or number] - List the models, or choose the one that answers in this conversation.
 /queue TEXT - Send TEXT as the next message, even while a question is open.
+/steer TEXT - Send TEXT to the answer that is being written.
+/interrupt TEXT - Stop what is running, and answer TEXT next.
+/approve [id or all] [always] - Let a call run that waits for your approval; `always` for this conversation.
+/deny [id or all] [reason] - Refuse a call that waits for your approval.
 /restart - Restart Holdfast (if allowed).
 /help - List these commands."""
 

@@ -66,14 +66,15 @@ class Gateway:
     def _spawn(self) -> "subprocess.Popen[bytes]":
         self.home.mkdir(exist_ok=True)
         command = [sys.executable, "-m", "holdfast", "--home", str(self.home), "serve", "--port", str(self._port)]
-        number = len(self._children) + 1
+        number, shared = len(self._children) + 1, str(self.home.parent)
         with self._output(number).open("wb") as output:
             child = subprocess.Popen(
                 command,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.home.parent,
-                env=environment() | {"PYTHONPATH": str(ROOT / "src")},
+                # Its commands write where this one looks.
+                env=environment() | {"PYTHONPATH": str(ROOT / "src"), "HOLDFAST_TOOLS_FOLDER": shared, "HOLDFAST_TOOLS_SHARED": "true"},
             )
         self._children.append(child)
         return child

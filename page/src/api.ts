@@ -1,6 +1,7 @@
 /** The requests of the page, each once, and what can become of them. Retrying is for the caller to decide. */
 
-import type { MessagePage, Session, SessionPage, Status, Summary } from "./types";
+import type { Answer, Post } from "./outbox";
+import type { Attached, MessagePage, Session, SessionPage, Status, Summary } from "./types";
 
 /** Nobody answered, or the one who did cannot serve now: try again. */
 export class Unavailable extends Error {
@@ -47,17 +48,15 @@ export async function failure(response: Response): Promise<Error> {
 export class Api {
   constructor(private readonly fetch: Fetch) {}
 
-  async #request(method: string, path: string, body?: unknown): Promise<unknown> {
+  #request(method: string, path: string, body?: unknown): Promise<unknown> {
+    const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/json" };
+    return this.#fetched(path, { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: AbortSignal.timeout(TIMEOUT_MS) });
+  }
+
+  async #fetched(path: string, init: RequestInit): Promise<unknown> {
     let response: Response;
     try {
-      response = await this.fetch(path, {
-        method,
-        headers: body === undefined ? {} : { "Content-Type": "application/json" },
-        body: body === undefined ? null : JSON.stringify(body),
-        credentials: "same-origin",
-        cache: "no-store",
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-      });
+      response = await this.fetch(path, { ...init, credentials: "same-origin", cache: "no-store" });
       if (response.ok) return response.status === 204 ? null : await response.json();
     } catch (error) {
       throw new Unavailable(error instanceof Error ? error.message : "The server is away.");
@@ -92,16 +91,22 @@ export class Api {
     return (await this.#request("POST", "/api/sessions", { title })) as { session_id: string };
   }
 
-  async change(id: string, changed: { title?: string; pinned?: boolean; archived?: boolean }): Promise<Summary> {
+  async change(id: string, changed: { title?: string; pinned?: boolean; archived?: boolean; model?: string }): Promise<Summary> {
     return (await this.#request("PATCH", `/api/sessions/${encodeURIComponent(id)}`, changed)) as Summary;
   }
 
-  async post(id: string, message: { text: string; client_id: string }): Promise<{ message_id: string; session_id: string }> {
+  async post(id: string, message: Post): Promise<{ message_id: string; session_id: string }> {
     return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/messages`, message)) as { message_id: string; session_id: string };
   }
 
-  answer(question: string, text: string): Promise<unknown> {
-    return this.#request("POST", `/api/questions/${encodeURIComponent(question)}`, { text });
+  /** A file may take as long as it takes; `signal` gives up. */
+  async upload(file: File, client_id: string, signal: AbortSignal): Promise<Attached> {
+    const asked = new URLSearchParams({ name: file.name, client_id });
+    return (await this.#fetched(`/api/uploads?${asked}`, { method: "POST", headers: { "Content-Type": file.type || "application/octet-stream" }, body: file, signal })) as Attached;
+  }
+
+  answer(question: string, answer: Answer): Promise<unknown> {
+    return this.#request("POST", `/api/${"verdict" in answer ? "approvals" : "questions"}/${encodeURIComponent(question)}`, answer);
   }
 
   /** Stops this turn and no later one. */

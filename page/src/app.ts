@@ -7,12 +7,15 @@ import { Connection } from "./connection";
 import { Conversation } from "./conversation";
 import { randomId } from "./ids";
 import { List } from "./list";
-import { isNew } from "./outbox";
+import { isCommand } from "./commands";
+import { isNew, type Mode, type Verdict } from "./outbox";
 import { Pause } from "./pause";
 import { SafeMode } from "./safemode";
 import { Sending } from "./sending";
 import { Drafts, type SafeStorage } from "./storage";
-import type { Summary } from "./types";
+import type { Question, Summary } from "./types";
+import { Uploads } from "./uploads";
+import { judged } from "./words";
 
 /** What the address says: a session, or a conversation that is about to begin, by a name of our own; or nothing that there is. */
 export interface Route {
@@ -34,9 +37,12 @@ export class App {
   readonly sending: Sending;
   readonly safeMode: SafeMode;
   readonly drafts: Drafts;
+  readonly uploads: Uploads;
   readonly route = signal<Route>({ session: null, fresh: "" });
   readonly toast = signal<Toast | null>(null);
   readonly drawer = signal(false);
+  /** The models that a conversation may choose, the default first. */
+  readonly models = signal<string[]>([]);
   /** The conversation whose resumption was asked for and is not yet under way. */
   readonly resuming = signal<string | null>(null);
   /** Grows when the user says something here: what they said comes into view. */
@@ -51,9 +57,10 @@ export class App {
   constructor(fetch: Fetch, private readonly storage: SafeStorage) {
     this.api = new Api(fetch);
     this.drafts = new Drafts(storage);
+    this.uploads = new Uploads(this.api, this.connection);
     this.list = new List(this.api, this.connection);
     this.conversation = new Conversation(this.api, fetch, this.connection);
-    this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text));
+    this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text), (status) => (this.models.value = status.models ?? []));
     this.sending = new Sending(storage, this.api, this.connection, {
       created: (name, session_id) => this.#created(name, session_id),
       accepted: (asked, session_id) => {
@@ -141,6 +148,7 @@ export class App {
       if (!(error instanceof SignedOut)) return this.say("Holdfast is away: you are still signed in.");
     }
     this.sending.discardAll();
+    this.uploads.forget();
     this.storage.removeAll("holdfast.");
     this.conversation.forget();
     this.list.forget();
@@ -194,14 +202,21 @@ export class App {
 
   // Doing things
 
-  send(text: string): void {
-    this.sending.send(this.openName, text);
+  /** `mode`: what becomes of it while an answer is being written. Words to the gateway have none. */
+  send(text: string, mode: Mode | null = null): void {
+    const attachments = this.uploads.take(this.draftName);
+    this.sending.send(this.openName, text, { ...(mode && !isCommand(text) && { mode }), ...(attachments.length > 0 && { attachments }) });
     this.spoken.value++;
   }
 
-  answer(question_id: string, text: string): void {
-    this.sending.send(this.openName, text, question_id);
+  /** `chosen`: it is one of the question's choices. */
+  answer(question_id: string, text: string, chosen: boolean): void {
+    this.sending.send(this.openName, text, { question_id, chosen });
     this.spoken.value++;
+  }
+
+  judge(question: Question, verdict: Verdict): void {
+    this.sending.send(this.openName, judged(verdict, question.pattern), { question_id: question.question_id, verdict });
   }
 
   /** Takes the open conversation up again, where it was suspended, left, or cut and held. Tried until the server has it, or another one is opened. */
@@ -236,7 +251,7 @@ export class App {
   }
 
   /** Changes a conversation: at once on the page, then on the server, and back where that fails. */
-  async change(session: Pick<Summary, "session_id" | "title" | "pinned" | "archived">, changed: { title?: string; pinned?: boolean; archived?: boolean }): Promise<void> {
+  async change(session: Pick<Summary, "session_id" | "title" | "pinned" | "archived">, changed: { title?: string; pinned?: boolean; archived?: boolean; model?: string }): Promise<void> {
     this.list.patch(session.session_id, changed);
     try {
       await this.api.change(session.session_id, changed);

@@ -15,7 +15,12 @@ export const COMMANDS: readonly Command[] = [
   { name: "resume", form: "/resume [number]", sentence: "Go back to an earlier conversation, or continue interrupted work.", wants: false },
   { name: "sessions", form: "/sessions", sentence: "List the conversations of this chat.", wants: false },
   { name: "status", form: "/status", sentence: "Show what is happening here.", wants: false },
+  { name: "model", form: "/model [name or number]", sentence: "List the models, or choose the one that answers in this conversation.", wants: false },
   { name: "queue", form: "/queue TEXT", sentence: "Send TEXT as the next message, even while a question is open.", wants: true },
+  { name: "steer", form: "/steer TEXT", sentence: "Send TEXT to the answer that is being written.", wants: true },
+  { name: "interrupt", form: "/interrupt TEXT", sentence: "Stop what is running, and answer TEXT next.", wants: true },
+  { name: "approve", form: "/approve [id or all] [always]", sentence: "Let a call run that waits for your approval; `always` for this conversation.", wants: false },
+  { name: "deny", form: "/deny [id or all] [reason]", sentence: "Refuse a call that waits for your approval.", wants: false },
   { name: "restart", form: "/restart", sentence: "Restart Holdfast (if allowed).", wants: false },
   { name: "help", form: "/help", sentence: "List these commands.", wants: false },
 ];
@@ -31,8 +36,11 @@ export function written(command: Command): string {
   return command.wants ? `/${command.name} ` : `/${command.name}`;
 }
 
-/** True for words to the gateway, as it reads them: a slash and a name. What is to be queued is a message, and so is what begins with a space. */
+/** Those that send their TEXT to the agent. */
+const SENDING = new Set(["queue", "steer", "interrupt"]);
+
+/** True for words to the gateway, as it reads them: a slash and a name. What is to be sent on is a message, and so is what begins with a space. */
 export function isCommand(text: string): boolean {
   const match = /^\/([A-Za-z][A-Za-z0-9_-]*)(?:@\S+)?(?:\s+([\s\S]*))?$/.exec(text.trimEnd());
-  return match !== null && !(match[1]!.toLowerCase() === "queue" && match[2]);
+  return match !== null && !(SENDING.has(match[1]!.toLowerCase()) && match[2]);
 }

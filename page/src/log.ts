@@ -8,8 +8,9 @@
 
 import { answerText, isMark, stepText, withAttached, withMark, withText, write, type Writing, writing } from "./answers";
 import { countPoints } from "./codepoints";
+import { compacted, failing, lastFailure, responding, summarising, using } from "./models";
 import { cutText, leftOut } from "./words";
-import type { BytesPart, Message, MessagePage, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
+import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
 export interface View {
   session: Session;
@@ -19,8 +20,17 @@ export interface View {
   silent: { turn_id: string; behind: string | null } | null;
   /** The turn for which a stop is on record and whose end is still to come. */
   stopping: string | null;
-  /** What the agent thought aloud in its present turn. It is not part of the record. */
-  reasoning: { turn_id: string; text: string } | null;
+  /** The `client_id` of messages that came over the stream, by their ids. */
+  named: ReadonlyMap<string, string>;
+  /** What the agent thought aloud, by turn, since this page follows it. It is not part of the record. */
+  thoughts: ReadonlyMap<string, Thoughts>;
+  /** The request to a model that failed last, until the open turn shows anything else. */
+  failing: ModelFailure | null;
+}
+
+export interface Thoughts {
+  step: number;
+  text: string;
 }
 
 export interface LogEvent {
@@ -40,7 +50,9 @@ export function parseCursor(id: string): Cursor | null {
 }
 
 export function viewOf(session: Session): View {
-  return { session, writing: null, silent: null, stopping: null, reasoning: null };
+  const open = openTurn(session);
+  const silent = open !== null && session.answer_below ? { turn_id: open.id, behind: session.answer_below } : null;
+  return { session, writing: null, silent, stopping: null, named: new Map(), thoughts: new Map(), failing: lastFailure(open) };
 }
 
 /** The view with a page of earlier messages above those it has. One that does not lead up to them changes nothing. */
@@ -105,15 +117,22 @@ export function liveTurn(session: Session): Turn | null {
 export function apply(view: View, event: LogEvent): View {
   if (event.name === "snapshot") {
     const session = event.data as unknown as Session;
-    return viewOf(event.id ? { ...session, cursor: event.id } : session);
+    return { ...viewOf(event.id ? { ...session, cursor: event.id } : session), named: view.named, thoughts: view.thoughts };
   }
   if (event.name === "end" || isKnown(view, event.id)) return view;
   const step = STEPS[event.name];
-  const next = step ? step(met(view, event), event.data, event.id) : view;
+  if (view.failing !== null && FOLLOWS_FAILURE.has(event.name)) view = { ...view, failing: null };
+  const next = withName(step ? step(met(view, event), event.data, event.id) : view, event.data);
   // Outside a turn, what is written are words to and from the gateway itself: a conversation does not live by them.
   const aside = event.name === "message.written" && text(event.data.turn_id) === null;
   const at = LIVELY.has(event.name) && !aside ? text(event.data.at) : null;
   return change(next, { cursor: event.id || next.session.cursor, updated_at: at ?? next.session.updated_at });
+}
+
+function withName(view: View, data: Data): View {
+  const client_id = text(data.client_id);
+  const id = text(data.message_id);
+  return client_id === null || id === null ? view : { ...view, named: new Map(view.named).set(id, client_id) };
 }
 
 /** A turn whose start is damaged begins with the first of its events that reads. */
@@ -129,6 +148,9 @@ function met(view: View, event: LogEvent): View {
 const LIVELY = new Set([
   "session.created", "session.resumed", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked",
 ]);
+
+/** What shows that the failure of a request is over: the model speaks, or the attempt has ended. */
+const FOLLOWS_FAILURE = new Set(["text", "reasoning", "model.responded", "turn.started", "turn.interrupted", "turn.resumed", "turn.ended"]);
 
 type Data = Record<string, unknown>;
 type Step = (view: View, data: Data, id: string) => View;
@@ -171,6 +193,9 @@ const STEPS: Record<string, Step> = {
     return settled(change(view, { messages }));
   },
 
+  "message.edited": (view, data) =>
+    updateMessage(view, (m) => m.id === data.message_id, (m) => ({ ...m, text: text(data.text) ?? "", parts: partsOf(data), edited_at: text(data.at) ?? "" })),
+
   "message.written": written,
 
   "turn.started": (view, data) => {
@@ -183,7 +208,7 @@ const STEPS: Record<string, Step> = {
     const turns = [...view.session.turns.filter((other) => other.id !== id), turn];
     const messages = take(view.session.messages, (message) => ids.has(message.id), id);
     const begun = change(view, { turns, messages, generation: turn.generation, left: false, rule: null, why: null });
-    return settled({ ...begun, writing: null, silent: silent(id, messages), reasoning: null, stopping: null });
+    return settled({ ...begun, writing: null, silent: silent(id, messages), stopping: null });
   },
 
   text: (view, data) => {
@@ -204,13 +229,35 @@ const STEPS: Record<string, Step> = {
     const step = number(data.step) ?? 0;
     const opened = openAnswer(view, id, data);
     const fixed = updateMessage(opened, (m) => isAnswer(m, id), (m) => said(m, withText(m.parts, id, step, text(data.text) ?? "")));
-    return { ...updateTurn(fixed, id, { steps: Math.max(steps(fixed, id), step + 1) }), writing: null };
+    const responded = updateTurn(fixed, id, responding(fixed.session.turns.find((turn) => turn.id === id), data));
+    return { ...change(responded, { usage: using(view.session.usage, data) }), writing: null };
+  },
+
+  "context.compacted": (view, data) => {
+    const turn = turnId(data);
+    const what = Array.isArray(data.trimmed) && data.trimmed.length > 0 ? data.trimmed[0] : data.through;
+    const notice = newMessage(`${turn}.compacted.${what}`, "notice", { at: data.at, text: compacted(data) }, turn);
+    const usage = summarising(view.session.turns.find((each) => each.id === turn)?.usage, data);
+    const used = change(usage === undefined ? view : updateTurn(view, turn, { usage }), { usage: summarising(view.session.usage, data)! });
+    if (view.silent?.turn_id !== turn || answerIndex(view.session, turn) >= 0) return settled(change(used, { messages: above(used.session, turn, notice) }));
+    const { messages } = used.session;
+    const index = messages.findIndex((message) => message.id === view.silent!.behind) + 1;
+    const next = change(used, { messages: [...messages.slice(0, index), notice, ...messages.slice(index)] });
+    return settled({ ...next, silent: { turn_id: turn, behind: notice.id } });
+  },
+
+  "model.failed": (view, data) => {
+    const id = turnId(data);
+    const failed = failing(view.session.turns.find((turn) => turn.id === id), data);
+    return { ...updateTurn(view, id, failed), failing: failed.failures[failed.failures.length - 1]! };
   },
 
   reasoning: (view, data) => {
     const id = turnId(data);
-    const before = view.reasoning?.turn_id === id ? view.reasoning.text : "";
-    return { ...view, reasoning: { turn_id: id, text: before + (text(data.text) ?? "") } };
+    const step = number(data.step) ?? 0;
+    const before = view.thoughts.get(id);
+    const gap = before === undefined ? "" : before.step === step ? before.text : `${before.text}\n\n`;
+    return { ...view, thoughts: new Map(view.thoughts).set(id, { step, text: gap + (text(data.text) ?? "") }) };
   },
 
   "tool.started": (view, data) => {
@@ -239,7 +286,7 @@ const STEPS: Record<string, Step> = {
     const asks = view.session.messages[answerIndex(view.session, id)]?.tool_calls?.find((call) => call.call_id === data.call_id);
     const question: Question = {
       question_id: text(data.question_id) ?? "", kind: text(data.form) ?? "question", turn_id: id, call_id: text(data.call_id) ?? "", text: text(data.text) ?? "", parts: partsOf(data),
-      choices: Array.isArray(data.choices) ? (data.choices as string[]) : [], call: asks ? { name: asks.name, arguments: asks.arguments } : null,
+      choices: Array.isArray(data.choices) ? (data.choices as string[]) : [], call: proposed(data.call) ?? (asks ? { name: asks.name, arguments: asks.arguments } : null), pattern: text(data.pattern),
       asked_at: text(data.at) ?? "", expires_at: text(data.expires_at),
     };
     const asked = change(view, { questions: [...view.session.questions.filter((other) => other.question_id !== question.question_id), question] });
@@ -255,15 +302,22 @@ const STEPS: Record<string, Step> = {
     const { messages } = view.session;
     // The answer may have come as a message: that one then belongs to the turn that asked.
     const waiting = messages.find((m) => isWaiting(m) && m.id === named);
-    const answer = { ...(waiting ?? newMessage(named ?? `${text(data.question_id)}.answer`, "user", data, id)), turn_id: id };
+    const asked = view.session.questions.find((question) => question.question_id === data.question_id);
+    const answers = asked && { question_id: asked.question_id, kind: asked.kind, text: asked.text, call: asked.call, by: text(data.by), verdict: text(data.verdict) };
+    const answer: Message = { ...(waiting ?? newMessage(named ?? `${text(data.question_id)}.answer`, "user", data, id)), turn_id: id, ...(answers && { answers }) };
     const others = change(view, { messages: messages.filter((m) => m !== waiting), questions: view.session.questions.filter((question) => question.question_id !== data.question_id) });
     const running = others.session.turns.find((turn) => turn.id === id)?.state === "running";
     const answered = change(others, { messages: running ? above(others.session, id, answer) : place(others.session.messages, answer) });
-    const closed = updateCall(answered, data, (call) => ({ ...call, outcome: "done", result: data.text ?? null }));
+    // An answer is the result of the call that asked; a verdict is not, because its call has still to run.
+    const closed = typeof data.verdict === "string" ? answered : updateCall(answered, data, (call) => ({ ...call, outcome: "done", result: data.text ?? null }));
     return settled(change(closed, { left: false }));
   },
 
-  "stop.requested": (view, data) => ({ ...view, stopping: text(data.turn_id) ?? openTurn(view.session)?.id ?? null }),
+  "stop.requested": (view, data) => {
+    const turn = text(data.turn_id) ?? openTurn(view.session)?.id ?? null;
+    const why = view.session.turns.find((other) => other.id === turn)?.stopped_because ?? text(data.why);
+    return { ...(turn !== null && why !== null ? updateTurn(view, turn, { stopped_because: why }) : view), stopping: turn };
+  },
 
   "turn.interrupted": (view, data) => {
     const id = turnId(data);
@@ -306,7 +360,7 @@ const STEPS: Record<string, Step> = {
     next = change(next, { questions: view.session.questions.filter((question) => question.turn_id !== id), left: false, ...(data.still_pending !== true && UNMARKED) });
     if (outcome === "completed") next = change(next, { interrupted_restarts: 0 });
     next = updateTurn(next, id, { state: "ended", outcome, error: text(data.error), ended_at: text(data.at) });
-    return settled({ ...next, writing: null, stopping: null, reasoning: null });
+    return settled({ ...next, writing: null, stopping: null });
   },
 
   damaged: (view, data, id) => {
@@ -324,7 +378,7 @@ const DECIDED: Record<TurnOutcome, string> = { completed: "ended", failed: "ende
 /** Fields of a session that an event may change by name. */
 const CHANGEABLE = [
   "title", "pinned", "archived", "suspended", "resume_pending", "resume_reason", "last_resume_marked_at",
-  "was_auto_reset", "auto_reset_reason", "interrupted_restarts",
+  "was_auto_reset", "auto_reset_reason", "interrupted_restarts", "model",
 ] as const;
 
 /** A message, whole. The answer takes the place of the one that was being written; a message that waited has its turn now. */
@@ -404,6 +458,11 @@ function partsOf(data: Data): Part[] {
 
 function change(view: View, changed: Partial<Session>): View {
   return { ...view, session: { ...view.session, ...changed } };
+}
+
+/** The call that an approval is for. */
+function proposed(call: unknown): Question["call"] {
+  return call !== null && typeof call === "object" && "name" in call && "arguments" in call ? { name: String(call.name), arguments: call.arguments } : null;
 }
 
 /** The state and the count of waiting messages, as they follow from turns, messages and question. */

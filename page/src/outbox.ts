@@ -6,7 +6,27 @@
 
 import { Refused, SignedOut, Unavailable } from "./api";
 import { isCommand } from "./commands";
-import type { Message } from "./types";
+import type { Attached, Message } from "./types";
+
+export type Mode = "queue" | "steer" | "interrupt";
+
+/** A message, as the server takes it. */
+export interface Post {
+  text: string;
+  client_id: string;
+  mode?: Mode;
+  attachments?: string[];
+}
+
+/** What is said to an approval. */
+export interface Verdict {
+  verdict: "approve" | "deny";
+  scope: "once" | "session";
+  reason?: string;
+}
+
+/** How an answer is given: as words, as one of the choices, or as a verdict. */
+export type Answer = { client_id: string } & ({ text: string } | { choice: string } | Verdict);
 
 export interface Item {
   client_id: string;
@@ -15,6 +35,12 @@ export interface Item {
   /** The question this answers, or null for a message. */
   question_id: string | null;
   text: string;
+  /** Of an answer: the text is one of the question's choices, or stands for a verdict. */
+  chosen?: boolean;
+  verdict?: Verdict;
+  /** Of a message: what becomes of it while an answer is being written, and the files that go with it. */
+  mode?: Mode;
+  attachments?: Attached[];
   /** Keeps the order of sending. */
   order: number;
   tries: number;
@@ -69,15 +95,17 @@ const CLOCKS_MS = 5000;
 
 /**
  * The items that the conversation shows already as messages: the server has them, and only its acknowledgement is late or was
- * lost. This decides what is drawn, never what is sent: a text is no proof, and every item is sent until it is acknowledged.
+ * lost. `named` are the client ids of messages that came over the stream; of those that a snapshot brought, only the text is known.
+ * This decides what is drawn, never what is sent: a text is no proof, and every item is sent until it is acknowledged.
  */
-export function shownAlready(items: Item[], messages: Message[], acknowledged: ReadonlySet<string>): Set<string> {
-  const shown = new Set<string>();
+export function shownAlready(items: Item[], messages: Message[], acknowledged: ReadonlySet<string>, named: ReadonlyMap<string, string>): Set<string> {
+  const here = new Set(messages.map((message) => named.get(message.id)));
+  const shown = new Set(items.map((item) => item.client_id).filter((id) => here.has(id)));
   const taken = new Set<string>();
   for (const item of items) {
-    if (item.tries === 0 || item.refused !== null) continue;
+    if (item.tries === 0 || item.refused !== null || shown.has(item.client_id)) continue;
     const match = messages.find((message) => message.role === "user" && message.text === item.text && !acknowledged.has(message.id)
-      && !taken.has(message.id) && Date.parse(message.created_at) >= item.order - CLOCKS_MS);
+      && !taken.has(message.id) && !named.has(message.id) && Date.parse(message.created_at) >= item.order - CLOCKS_MS);
     if (match === undefined) continue;
     taken.add(match.id);
     shown.add(item.client_id);
@@ -88,8 +116,8 @@ export function shownAlready(items: Item[], messages: Message[], acknowledged: R
 /** What sending needs of the server. */
 export interface Carrier {
   create(title: string): Promise<{ session_id: string }>;
-  post(session: string, message: { text: string; client_id: string }): Promise<{ message_id: string; session_id: string }>;
-  answer(question: string, text: string): Promise<unknown>;
+  post(session: string, message: Post): Promise<{ message_id: string; session_id: string }>;
+  answer(question: string, answer: Answer): Promise<unknown>;
 }
 
 /** What sending tells the page. */
@@ -143,18 +171,18 @@ async function sendOne(item: Item, outbox: Outbox, carrier: Carrier, listener: L
   outbox.put(trying);
   try {
     if (item.question_id !== null) {
-      await answer(item.question_id, item, carrier);
+      await carrier.answer(item.question_id, answerOf(item));
       outbox.remove(item.client_id);
       listener.accepted(item, item.conversation, null);
       return;
     }
     let session = item.conversation;
     if (isNew(session)) {
-      session = (await carrier.create(titleFrom(item.text))).session_id;
+      session = (await carrier.create(titleFrom(item.text) || (item.attachments?.[0]?.name ?? ""))).session_id;
       for (const other of outbox.items()) if (other.conversation === item.conversation) outbox.put({ ...other, conversation: session });
       listener.created(item.conversation, session);
     }
-    const answered = await carrier.post(session, { text: item.text, client_id: item.client_id });
+    const answered = await carrier.post(session, postOf(item));
     outbox.remove(item.client_id);
     listener.accepted({ ...item, conversation: session }, answered.session_id, answered.message_id);
   } catch (error) {
@@ -165,12 +193,10 @@ async function sendOne(item: Item, outbox: Outbox, carrier: Carrier, listener: L
   }
 }
 
-async function answer(question: string, item: Item, carrier: Carrier): Promise<void> {
-  try {
-    await carrier.answer(question, item.text);
-  } catch (error) {
-    // An earlier try reached the server and only its acknowledgement was lost.
-    const ours = error instanceof Refused && error.code === "question_answered" && item.tries > 0;
-    if (!ours) throw error;
-  }
+function postOf({ client_id, text, mode, attachments }: Item): Post {
+  return { text, client_id, ...(mode && { mode }), ...(attachments?.length && { attachments: attachments.map((file) => file.attachment_id) }) };
+}
+
+function answerOf({ client_id, text, chosen, verdict }: Item): Answer {
+  return verdict ? { ...verdict, client_id } : chosen ? { choice: text, client_id } : { text, client_id };
 }

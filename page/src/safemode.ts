@@ -1,8 +1,9 @@
-/** Whether the server is in safe mode: asked for when there is reason to, and now and then for as long as it is. */
+/** What the server says of itself, above all whether it is in safe mode: asked for when there is reason to, and now and then for as long as it is. */
 
 import { signal } from "@preact/signals";
 import { type Api, Refused, SignedOut, Unavailable } from "./api";
 import type { Connection } from "./connection";
+import type { Status } from "./types";
 
 const EVERY_MS = 30_000;
 
@@ -12,13 +13,15 @@ export class SafeMode {
   readonly ending = signal(false);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly api: Api, private readonly connection: Connection, private readonly say: (text: string) => void) {}
+  constructor(private readonly api: Api, private readonly connection: Connection, private readonly say: (text: string) => void, private readonly heard: (status: Status) => void) {}
 
   /** A server enters safe mode only when it starts, so a page that stays connected need not ask. */
   async check(): Promise<void> {
     clearTimeout(this.#timer);
     try {
-      this.on.value = (await this.api.status()).safe_mode;
+      const status = await this.api.status();
+      this.on.value = status.safe_mode;
+      this.heard(status);
     } catch (error) {
       if (error instanceof SignedOut) return this.connection.signedOut();
     }

@@ -6,6 +6,7 @@ import { delayMs } from "./backoff";
 import { randomId } from "./ids";
 import { type Carrier, type Item, type Listener, Outbox, type Round, sendAll, type Store } from "./outbox";
 import { Pause } from "./pause";
+import type { Attached } from "./types";
 
 /** What the server has and the stream has not shown yet. It only bridges the moment between the two. */
 export interface Sent {
@@ -13,6 +14,7 @@ export interface Sent {
   session_id: string;
   message_id: string;
   text: string;
+  attachments: Attached[];
   at: number;
 }
 
@@ -37,9 +39,9 @@ export class Sending {
   }
 
   /** Keeps the text first, then tries to send it. */
-  send(conversation: string, text: string, question_id: string | null = null): void {
+  send(conversation: string, text: string, more: Partial<Pick<Item, "question_id" | "chosen" | "verdict" | "mode" | "attachments">> = {}): void {
     const last = this.items.value[this.items.value.length - 1]?.order ?? 0;
-    this.#outbox.put({ client_id: randomId(), conversation, question_id, text, order: Math.max(Date.now(), last + 1), tries: 0, refused: null });
+    this.#outbox.put({ client_id: randomId(), conversation, question_id: null, text, ...more, order: Math.max(Date.now(), last + 1), tries: 0, refused: null });
     this.reread();
     this.wake();
   }
@@ -111,7 +113,7 @@ export class Sending {
     accepted: (item, session_id, message_id) => {
       if (message_id !== null) {
         this.acknowledged.add(message_id);
-        this.sent.value = [...this.sent.value, { client_id: item.client_id, session_id, message_id, text: item.text, at: Date.now() }];
+        this.sent.value = [...this.sent.value, { client_id: item.client_id, session_id, message_id, text: item.text, attachments: item.attachments ?? [], at: Date.now() }];
       }
       this.reread();
       this.told.accepted(item.conversation, session_id);

@@ -27,6 +27,8 @@ export interface Summary {
   pinned: boolean;
   archived: boolean;
   queued: number;
+  /** The model that was chosen for it, null for the configured one. */
+  model: string | null;
 }
 
 export interface TextPart {
@@ -50,6 +52,14 @@ export interface BytesPart {
   name: string | null;
   id?: string;
   step?: number;
+}
+
+/** A file that was uploaded and can be attached to messages. */
+export interface Attached {
+  attachment_id: string;
+  name: string | null;
+  size: number;
+  type: string;
 }
 
 /** What a message says, in order. Every part of an answer has an id that never changes. */
@@ -80,9 +90,13 @@ export interface Message {
   parts: Part[];
   turn_id: string | null;
   created_at: string;
+  /** When its sender last changed it. */
+  edited_at?: string;
   /** `refused`: no turn took it, and none will. `command`: said to the gateway, not to the agent. */
   status: "complete" | "partial" | "refused" | "command";
   tool_calls?: ToolCall[];
+  /** Of an answer to a question. */
+  answers?: Answers;
   /** Of a cause: what it was. */
   cause?: string | null;
   /** Of an interruption. */
@@ -109,6 +123,57 @@ export interface Turn {
   started_at: string;
   ended_at: string | null;
   error: string | null;
+  /** Of a turn whose models were asked; `model` is the one that answered last. */
+  model?: string;
+  usage?: Usage;
+  /** Why it was stopped, if nobody said stop. */
+  stopped_because?: string;
+  responses?: ModelResponse[];
+  failures?: ModelFailure[];
+}
+
+/** Tokens: `cached` and `stored` are parts of `input`, `thought` of `output`. */
+interface Tokens {
+  input: number;
+  output: number;
+  cached: number;
+  stored: number;
+  thought: number;
+}
+
+/** What models used over all `requests`. `cost`: in millionths of a US dollar, of those whose price is known; null if none is. */
+export interface Usage extends Tokens {
+  requests: number;
+  cost: number | null;
+  unpriced: number;
+}
+
+export interface ModelResponse extends Tokens {
+  step: number;
+  model: string;
+  finish: string;
+  cost: number | null;
+}
+
+/** A request to a model that failed. `retry_at`: when the same model is asked again; null if it is not. */
+export interface ModelFailure {
+  at: string;
+  step: number;
+  model: string;
+  tries: number;
+  error: string;
+  why: string;
+  retry_at: string | null;
+}
+
+export interface Answers {
+  question_id: string;
+  kind: string;
+  text: string;
+  call: Question["call"];
+  by: string | null;
+  /** `approve` or `deny`, of an approval. */
+  verdict: string | null;
 }
 
 export interface Question {
@@ -119,7 +184,10 @@ export interface Question {
   text: string;
   parts: Part[];
   choices: string[];
+  /** The call that asks, or the one that an approval is for. */
   call: { name: string; arguments: unknown } | null;
+  /** What an approval may allow from now on; null where that is not possible. */
+  pattern: string | null;
   asked_at: string;
   expires_at: string | null;
 }
@@ -133,13 +201,19 @@ export interface MessagePage {
 
 export interface Session extends Summary, MessagePage {
   cursor: string;
+  /** As of the last snapshot: the message below which the answer of the open turn will stand that has not said anything yet. */
+  answer_below: string | null;
   /** The open ones, oldest first. */
   questions: Question[];
+  /** Of all its turns. */
+  usage: Usage;
 }
 
 export interface Status {
   /** Several starts in a row crashed: no interrupted work is resumed automatically. */
   safe_mode: boolean;
+  /** Those that a conversation may choose, the default first. */
+  models?: string[];
 }
 
 export interface SessionPage {

@@ -1,6 +1,7 @@
 /** The sentences the page says about states, interruptions, ends and times. */
 
-import type { Message, Session, Summary, ToolCall, Turn } from "./types";
+import type { Verdict } from "./outbox";
+import type { Answers, Message, ModelFailure, Session, Summary, ToolCall, Turn, Usage } from "./types";
 
 const INTERRUPTIONS: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", store_gone: "the loss of the database", suspended: "a suspension", restored: "the restoring of a backup" };
 
@@ -52,9 +53,27 @@ export function turnEnd(turn: Turn): { tone: "failed" | "quiet"; text: string } 
   if (turn.state !== "ended") return null;
   const because = turn.error ? ` ${sentence(turn.error)}` : "";
   if (turn.outcome === "failed") return { tone: "failed", text: `This answer failed.${because}` };
-  if (turn.outcome === "cancelled") return { tone: "quiet", text: `Stopped.${because}` };
+  if (turn.outcome === "cancelled") return { tone: "quiet", text: turn.stopped_because ? `Stopped: ${sentence(turn.stopped_because)}` : `Stopped.${because}` };
   if (turn.outcome === "set_aside") return { tone: "quiet", text: `Set aside.${because}` };
   return null;
+}
+
+/** Who answered a question. On the page everybody is its owner. */
+export function answeredBy(answers: Answers | undefined): string | null {
+  if (!answers?.by) return null;
+  const who = answers.by === "owner" ? "you" : answers.by;
+  return `${answers.verdict === "approve" ? "approved" : answers.verdict === "deny" ? "denied" : "answered"} by ${who}`;
+}
+
+/** A verdict on an approval, in the server's words. */
+export function judged(verdict: Verdict, pattern: string | null): string {
+  if (verdict.verdict === "deny") return verdict.reason ? `Denied: ${verdict.reason}` : "Denied.";
+  return verdict.scope === "session" ? `Approved, and from now on in this conversation: ${pattern}` : "Approved.";
+}
+
+/** With what a reader would not see, or would see in another order, written out: nobody approves a text that looks like another one. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu, (hidden) => `⟨U+${hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
 /** What became of a tool call, in words. */
@@ -63,6 +82,36 @@ export function toolOutcome(call: ToolCall, running: boolean): string {
   if (call.outcome === "failed") return "failed";
   if (call.outcome === "unknown") return "outcome unknown";
   return running ? "running" : "not finished";
+}
+
+/** Money, from millionths of a US dollar: two digits that say something, however little it is. */
+export function price(cost: number): string {
+  const dollars = cost / 1e6;
+  const digits = dollars === 0 || dollars >= 0.1 ? 2 : Math.min(6, 1 - Math.floor(Math.log10(dollars)));
+  return `$${dollars.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: digits })}`;
+}
+
+/** What models used, in few words. */
+export function used(usage: Usage): string[] {
+  const n = (tokens: number): string => tokens.toLocaleString("en");
+  const input = `${n(usage.input)} in${usage.cached > 0 ? ` (${n(usage.cached)} cached)` : ""}`;
+  const output = `${n(usage.output)} out${usage.thought > 0 ? ` (${n(usage.thought)} thoughts)` : ""}`;
+  const cost = usage.cost === null ? "price not known" : `${price(usage.cost)}${usage.unpriced > 0 ? ` and ${n(usage.unpriced)} without a known price` : ""}`;
+  return [input, output, cost];
+}
+
+/** What is said while a model that failed is waited for. `now` in milliseconds. */
+export function askingAgain(failure: ModelFailure, now: number): string {
+  const model = failure.model || "The model";
+  if (failure.retry_at === null) return `${model} did not answer: ${sentence(failure.why)}`;
+  const seconds = Math.ceil((Date.parse(failure.retry_at) - now) / 1000);
+  return `${seconds > 0 ? `Asking ${model} again in ${seconds} s` : `Asking ${model} again`}: ${sentence(failure.why)}`;
+}
+
+/** A failed request, behind the answer. */
+export function failedRequest(failure: ModelFailure): string {
+  const then = failure.retry_at === null ? "" : " Asked again.";
+  return `${failure.model || "The model"} did not answer (try ${failure.tries}): ${sentence(failure.why)}${then}`;
 }
 
 /** How large a file is. */

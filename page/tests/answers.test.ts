@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { answerText, withMark, withText, write, writing } from "../src/answers";
 import { apply, type LogEvent, viewOf } from "../src/log";
+import { NOTHING_USED } from "../src/models";
 import type { Part, Session } from "../src/types";
 
 const ids = (parts: Part[]) => parts.map((part) => `${part.id} ${part.type === "text" ? part.text : part.type === "call" ? part.call_id : part.type}`);
@@ -30,7 +31,7 @@ describe("the parts of an answer", () => {
 });
 
 describe("pieces that come late", () => {
-  const session = { session_id: "s", cursor: "L.1", messages: [], turns: [], questions: [], earlier: null } as unknown as Session;
+  const session = { session_id: "s", cursor: "L.1", messages: [], turns: [], questions: [], earlier: null, usage: NOTHING_USED } as unknown as Session;
   const log = (...events: [string, Record<string, unknown>][]): LogEvent[] => events.map(([name, data], index) => ({ id: `L.${index + 2}`, name, data: { at: "t", turn_id: "t", ...data } }));
   const said = (events: LogEvent[]) => events.reduce(apply, viewOf(session)).session.messages.filter((m) => m.role === "assistant").map((m) => m.text);
   const begun: [string, Record<string, unknown>][] = [

@@ -7,18 +7,18 @@ const names = (typed: string) => offered(typed).map((command) => command.name);
 describe("commands", () => {
   test("a slash offers all of them, letters narrow them, anything else ends the offer", () => {
     expect(offered("/")).toEqual(COMMANDS);
-    expect(names("/s")).toEqual(["stop", "sessions", "status"]);
+    expect(names("/s")).toEqual(["stop", "sessions", "status", "steer"]);
     expect(names("/STO")).toEqual(["stop"]);
     for (const typed of ["", "/usr", "/queue ", " /stop", "say /stop", "/stop\n"]) expect(names(typed), typed).toEqual([]);
   });
 
   test("a chosen one that needs an argument waits for it", () => {
-    expect(COMMANDS.map(written)).toEqual(["/stop", "/new", "/resume", "/sessions", "/status", "/queue ", "/restart", "/help"]);
+    expect(COMMANDS.map(written)).toEqual(["/stop", "/new", "/resume", "/sessions", "/status", "/model", "/queue ", "/steer ", "/interrupt ", "/approve", "/deny", "/restart", "/help"]);
   });
 
   test("what the gateway takes for a command is one here too", () => {
     for (const text of ["/stop", "/stop ", "/resume 2", "/Help@holdfast", "/unknown", "/queue"]) expect(isCommand(text), text).toBe(true);
-    for (const text of ["stop", " /stop", "/usr/bin/env", "/", "/1", "/queue more words"]) expect(isCommand(text), text).toBe(false);
+    for (const text of ["stop", " /stop", "/usr/bin/env", "/", "/1", "/queue more words", "/steer left", "/interrupt now"]) expect(isCommand(text), text).toBe(false);
   });
 
   test("a command does not name the conversation it begins", () => {

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { apply, isForeign, type LogEvent, liveTurn, openTurn, prepend, reading, type View, viewOf } from "../src/log";
+import { NOTHING_USED } from "../src/models";
 import type { Session } from "../src/types";
-import { interruption, standing } from "../src/words";
+import { interruption, standing, turnEnd } from "../src/words";
 
 function session(): Session {
   return {
     session_id: "s1", session_key: "agent:main:web:dm:1", title: "A title", created_at: "t0", updated_at: "t0", state: "idle", generation: 0,
     suspended: false, resume_pending: false, resume_reason: null, last_resume_marked_at: null, was_auto_reset: false, auto_reset_reason: null,
-    interrupted_restarts: 0, current: true, left: false, rule: null, why: null, pinned: false, archived: false, queued: 0, cursor: "L.1", messages: [], earlier: null, turns: [], questions: [],
+    interrupted_restarts: 0, current: true, left: false, rule: null, why: null, pinned: false, archived: false, queued: 0, model: null, cursor: "L.1", messages: [], earlier: null, answer_below: null, turns: [], questions: [], usage: NOTHING_USED,
   };
 }
 
@@ -60,6 +61,14 @@ describe("the fold over the log", () => {
       id: "t1", generation: 1, attempt: 1, steps: 0, cause: "message", state: "ended", outcome: "completed", rule: null, started_at: "t3", ended_at: "t8", error: null,
     }]);
     expect(openTurn(ended.session)).toBeNull();
+  });
+
+  test("a message keeps the client id it was sent with, also over a snapshot", () => {
+    const log = new Log().add("message.accepted", { message_id: "m1", text: "a", client_id: "c1" }).message("m2", "b");
+    log.add("message.written", { message_id: "m3", role: "user", text: "/status", client_id: "c3" });
+    const names = [["m1", "c1"], ["m3", "c3"]];
+    expect([...log.view().named]).toEqual(names);
+    expect([...apply(log.view(), { id: "K.1", name: "snapshot", data: { ...session() } as never }).named]).toEqual(names);
   });
 
   test("what was seen already is not applied again, also when a reconnect repeats it", () => {
@@ -305,5 +314,33 @@ describe("what is read in which order", () => {
     const log = new Log().message("m1", "one").add("message.written", { message_id: "n1", role: "notice", text: "It is kept.", turn_id: null });
     log.start("t1", "m1", "one").add("message.written", { message_id: "n2", role: "notice", text: "Stopping.", turn_id: null });
     expect(ids(log.add("text", { turn_id: "t1", attempt: 1, offset: 0, text: "an answer" }))).toEqual([["m1", "n1", "t1.answer", "n2"], []]);
+  });
+});
+
+describe("what a model no longer sees, and what was stopped for a message", () => {
+  const summary = { turn_id: "t1", through: 0, summary: "S.", problem: null, trimmed: [], model: "m", usage: { input: 7 }, cost: 5 };
+  const words = "The conversation has become too long for the model. It sees a summary of the earlier messages from here on.";
+
+  test("a summary is told of above the answer, and what it used counts", () => {
+    const silent = started().add("context.compacted", summary).say("t1", 0, "Hi").view();
+    expect(shown(silent)).toEqual(["user:a", `notice:${words}`, "assistant:Hi"]);
+    expect(silent.session.messages[1]).toMatchObject({ id: "t1.compacted.0", turn_id: "t1" });
+    expect([silent.session.usage.input, silent.session.turns[0]!.usage!.cost]).toEqual([7, 5]);
+    const later = started().say("t1", 0, "Hi").add("context.compacted", { ...summary, summary: "", trimmed: ["c1"], model: "" }).view();
+    expect(shown(later)).toEqual(["user:a", "notice:This turn has become too long for the model. It sees only the beginning and the end of a long result.", "assistant:Hi"]);
+    expect(later.session.usage.requests).toBe(0);
+  });
+
+  test("an edited message has its new words, waiting or not", () => {
+    const edit = { message_id: "m1", text: "b", effect: "recorded" };
+    for (const log of [new Log().message("m1", "a"), started()]) {
+      const [message] = log.add("message.edited", edit).view().session.messages;
+      expect(message).toMatchObject({ text: "b", parts: [{ type: "text", text: "b" }], edited_at: `t${log.events.length + 1}` });
+    }
+  });
+
+  test("a turn that a message interrupted says so", () => {
+    const view = started().add("stop.requested", { turn_id: "t1", by: "owner", why: "interrupted by a new message" }).add("turn.ended", { turn_id: "t1", outcome: "cancelled" }).view();
+    expect(turnEnd(view.session.turns[0]!)?.text).toBe("Stopped: interrupted by a new message.");
   });
 });

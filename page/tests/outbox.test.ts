@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Refused, SignedOut, Unavailable } from "../src/api";
-import { type Carrier, type Item, type Listener, Outbox, sendAll, shownAlready, titleFrom } from "../src/outbox";
+import { type Answer, type Carrier, type Item, type Listener, Outbox, type Post, sendAll, shownAlready, titleFrom } from "../src/outbox";
 import { SafeStorage } from "../src/storage";
 import type { Message } from "../src/types";
 
@@ -12,12 +12,15 @@ const item = (client_id: string, more: Partial<Item> = {}): Item => ({
 class Server implements Carrier {
   kept = new Map<string, string>();
   tries: string[] = [];
+  posts: Post[] = [];
+  titles: string[] = [];
   created = 0;
-  answers: string[] = [];
+  answers: ({ question: string } & Answer)[] = [];
   fail: { before?: Error; after?: Error }[] = [];
 
   async post(session: string, message: { text: string; client_id: string }): Promise<{ message_id: string; session_id: string }> {
     this.tries.push(message.client_id);
+    this.posts.push(message);
     const failure = this.fail.shift() ?? {};
     if (failure.before) throw failure.before;
     const known = this.kept.get(message.client_id);
@@ -27,18 +30,21 @@ class Server implements Carrier {
     return { message_id: `m-${message.client_id}`, session_id: session };
   }
 
-  async create(): Promise<{ session_id: string }> {
+  async create(title: string): Promise<{ session_id: string }> {
+    this.titles.push(title);
     const failure = this.fail.shift() ?? {};
     if (failure.before) throw failure.before;
     this.created++;
     return { session_id: `s-new-${this.created}` };
   }
 
-  async answer(_question: string, text: string): Promise<unknown> {
+  async answer(question: string, answer: Answer): Promise<unknown> {
     const failure = this.fail.shift() ?? {};
     if (failure.before) throw failure.before;
-    if (this.answers.length > 0) throw new Refused(409, "question_answered", "It is answered.");
-    this.answers.push(text);
+    // As the server does: the same answer again is known by its name.
+    const known = this.answers.find((other) => other.question === question);
+    if (known === undefined) this.answers.push({ question, ...answer });
+    else if (known.client_id !== answer.client_id) throw new Refused(409, "question_answered", "It is answered.");
     if (failure.after) throw failure.after;
     return {};
   }
@@ -134,11 +140,31 @@ describe("the outbox", () => {
     expect(await sendAll(outbox, server, listener())).toBe("again");
     expect(await sendAll(outbox, server, listener())).toBe("done");
     expect(outbox.items()).toEqual([]);
-    expect(server.answers).toEqual(["text of c1"]);
+    expect(server.answers).toEqual([{ question: "q1", text: "text of c1", client_id: "c1" }]);
 
     outbox.put(item("c2", { question_id: "q1" }));
     expect(await sendAll(outbox, server, listener())).toBe("done");
     expect(outbox.items()).toMatchObject([{ client_id: "c2", refused: { code: "question_answered" } }]);
+  });
+
+  test("a choice is given as one, and a verdict with its scope and reason", async () => {
+    const outbox = new Outbox(new SafeStorage(null));
+    const server = new Server();
+    outbox.put(item("c1", { question_id: "q1", text: "boat", chosen: true }));
+    outbox.put(item("c2", { question_id: "q2", text: "Denied: no", verdict: { verdict: "deny", scope: "once", reason: "no" } }));
+    expect(await sendAll(outbox, server, listener())).toBe("done");
+    expect(server.answers).toEqual([{ question: "q1", choice: "boat", client_id: "c1" }, { question: "q2", verdict: "deny", scope: "once", reason: "no", client_id: "c2" }]);
+  });
+
+  test("a message goes with its mode and its files, and one without words is named after its first file", async () => {
+    const outbox = new Outbox(new SafeStorage(null));
+    const server = new Server();
+    const file = { attachment_id: "a1", name: "sea.png", size: 1, type: "image/png" };
+    outbox.put(item("c1", { conversation: "new:x", text: "", mode: "steer", attachments: [file] }));
+    outbox.put(item("c2"));
+    expect(await sendAll(outbox, server, listener())).toBe("done");
+    expect(server.posts).toEqual([{ text: "", client_id: "c1", mode: "steer", attachments: ["a1"] }, { text: "text of c2", client_id: "c2" }]);
+    expect(server.titles).toEqual(["sea.png"]);
   });
 
   test("what is in storage and is not ours, or is damaged, is passed over", () => {
@@ -156,18 +182,24 @@ describe("what is drawn of the outbox", () => {
 
   test("an item the stream shows already is not drawn twice", () => {
     const items = [item("c1", { text: "yes", order: now, tries: 1 })];
-    expect([...shownAlready(items, [message("m1", "yes", now + 20)], new Set())]).toEqual(["c1"]);
+    expect([...shownAlready(items, [message("m1", "yes", now + 20)], new Set(), new Map())]).toEqual(["c1"]);
   });
 
   test("an equal text from before, or one that is known to be another item's, hides nothing", () => {
     const items = [item("c2", { text: "yes", order: now, tries: 1 })];
-    expect(shownAlready(items, [message("m1", "yes", now - 60_000)], new Set()).size).toBe(0);
-    expect(shownAlready(items, [message("m1", "yes", now - 1000)], new Set(["m1"])).size).toBe(0);
+    expect(shownAlready(items, [message("m1", "yes", now - 60_000)], new Set(), new Map()).size).toBe(0);
+    expect(shownAlready(items, [message("m1", "yes", now - 1000)], new Set(["m1"]), new Map()).size).toBe(0);
+  });
+
+  test("a message that carries its client id is known by it, before anything else is known of the item, whatever the clocks say", () => {
+    const items = [item("c1", { text: "yes", order: now, tries: 0 }), item("c2", { text: "yes", order: now + 1, tries: 1 })];
+    const messages = [message("m1", "yes", now - 3_600_000), message("m2", "yes", now + 20)];
+    expect([...shownAlready(items, messages, new Set(), new Map([["m1", "c1"], ["m2", "other"]]))]).toEqual(["c1"]);
   });
 
   test("two equal items need two messages", () => {
     const items = [item("c1", { text: "yes", order: now, tries: 1 }), item("c2", { text: "yes", order: now + 1, tries: 1 })];
-    expect([...shownAlready(items, [message("m1", "yes", now)], new Set())]).toEqual(["c1"]);
+    expect([...shownAlready(items, [message("m1", "yes", now)], new Set(), new Map())]).toEqual(["c1"]);
   });
 });
 

@@ -12,7 +12,7 @@ interface Story {
 }
 
 const stories = JSON.parse(raw) as Story[];
-const said = ({ messages, turns, questions }: Session) => ({ messages, turns, questions });
+const said = ({ messages, turns, questions, usage }: Session) => ({ messages, turns, questions, usage });
 
 describe("what the page folds is what the server shows", () => {
   test.each(stories.map((story) => [story.seed, story] as const))("story %i", (_, story) => {

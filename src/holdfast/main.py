@@ -5,11 +5,12 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import structlog
 from starlette.types import ASGIApp
 
@@ -18,25 +19,36 @@ from holdfast.agents.demo import DemoAgent
 from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.config import (
     LOG,
+    LOOPBACK,
     Config,
+    busy_modes,
     drain_window_s,
+    known_secrets,
     make_token,
+    model_key,
     public_origin,
     read_token,
     reset_policies,
     stop_deadline_s,
+    tools_folder,
     trusted_networks,
 )
+from holdfast.config.tools import fetch_networks
 from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.policy import TERMINAL, Pattern, Rules
+from holdfast.core.redaction import Secrets
 from holdfast.core.retention import Limits
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.locks import OwnerLock, OwnerLocks
+from holdfast.ports.agents import Agent
 from holdfast.ports.owners import Owner
+from holdfast.ports.tools import Tool
 from holdfast.process import cleanup, logs, stop_requests, system
 from holdfast.process import place as places
 from holdfast.process.console import Console
@@ -55,12 +67,19 @@ from holdfast.process.stop_requests import StopRequests
 from holdfast.process.supervisor import Kind, Supervisor, kind_of
 from holdfast.process.this_process import ThisProcess
 from holdfast.process.wakeups import Wakeups
+from holdfast.sandbox import Sandbox
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.sqlite.connection import check_predecessor
+from holdfast.tools.confinement import Confinement
 from holdfast.tools.terminal import Terminal
+from holdfast.tools.workspaces import Workspaces
 from holdfast.web.access import Access
 from holdfast.web.app import build_app
 from holdfast.web.frames import encode
+
+if TYPE_CHECKING:
+    from holdfast.agents.choice import Choice
+    from holdfast.ports.models import Transcriber
 
 T = TypeVar("T")
 OWNERS_S = 1.0
@@ -77,18 +96,19 @@ def serve(config: Config, *, lock: OwnerLock | None, as_typed: Callable[[str], s
     watched = sys.stderr.isatty() and kind_of(os.environ, os.getpid()) is Kind.PLAIN
     console = Console(watched=watched, as_typed=as_typed)
     shown = QUIET if watched and not shows_log else config.log_level
-    written = logs.set_up(config.home / LOG, level=config.log_level, shown=shown, form=config.log_format)
+    known = Secrets()
+    written = logs.set_up(config.home / LOG, level=config.log_level, shown=shown, form=config.log_format, secrets=known)
     try:
-        return _serve_and_stay(config, lock, console)
+        return _serve_and_stay(config, lock, console, known)
     finally:
         written.close()
 
 
-def _serve_and_stay(config: Config, lock: OwnerLock | None, console: Console) -> int:
+def _serve_and_stay(config: Config, lock: OwnerLock | None, console: Console, known: Secrets) -> int:
     predecessor = _predecessor()
     stop_requests.end_at_once_when_signalled(config.home)
     try:
-        left = _run_loop(_serve(config, lock, predecessor, console))
+        left = _run_loop(_serve(config, lock, predecessor, console, known))
     except (Refused, Unavailable) as error:
         if predecessor is not None:
             predecessor.failed(str(error))
@@ -122,24 +142,29 @@ def _run_loop(work: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(work)
 
 
-async def _serve(config: Config, lock: OwnerLock | None, predecessor: Predecessor | None, console: Console) -> Foreground | int:
+async def _serve(
+    config: Config, lock: OwnerLock | None, predecessor: Predecessor | None, console: Console, known: Secrets
+) -> Foreground | int:
     handed = predecessor.inherited if predecessor else None
     if handed is not None:
         check_predecessor(handed.schema)
     async with AsyncExitStack() as closing:
-        this = _this_process(config, lock, handed, closing)
+        known.know(known_secrets.known(config.agent, config.secrets, config.home, os.environ))
+        this = _this_process(config, lock, handed, known, closing)
         place = places.take(config, handed, closing)
         # The file is the predecessor's until this process serves.
         opening = StatusReport(this, url=address(place.listener), public_url=public_origin(config), file_is_ours=predecessor is None)
         opening.show(GatewayState.STARTING)
         try:
-            return await _build_and_run(config, this, place, predecessor, console, closing)
+            return await _build_and_run(config, this, place, opening, predecessor, console, closing)
         except Refused:  # What may work later is tried again, also by a start-up script that looks at this state.
             opening.show(GatewayState.STARTUP_FAILED)
             raise
 
 
-def _this_process(config: Config, lock: OwnerLock | None, handed: Inheritance | None, closing: AsyncExitStack) -> ThisProcess:
+def _this_process(
+    config: Config, lock: OwnerLock | None, handed: Inheritance | None, known: Secrets, closing: AsyncExitStack
+) -> ThisProcess:
     process, clock = processes.this_process(), system.SystemClock()
     lock = lock or OwnerLock(config.home, system.RandomIds().new("o"), process, after=handed.owner if handed else None)
     closing.callback(lock.release)
@@ -153,11 +178,18 @@ def _this_process(config: Config, lock: OwnerLock | None, handed: Inheritance | 
         clock=clock,
         locks=OwnerLocks(config.home),
         tasks=Tasks(),
+        secrets=known,
     )
 
 
 async def _build_and_run(
-    config: Config, this: ThisProcess, place: Place, predecessor: Predecessor | None, console: Console, closing: AsyncExitStack
+    config: Config,
+    this: ThisProcess,
+    place: Place,
+    opening: StatusReport,
+    predecessor: Predecessor | None,
+    console: Console,
+    closing: AsyncExitStack,
 ) -> Foreground | int:
     cleanup.sweep(config.home, this.locks, now=this.clock.now())
     store = await _open_store(config, this, predecessor, closing)
@@ -169,20 +201,14 @@ async def _build_and_run(
     )
     deadline, restart_requests = Deadline(), RestartRequests()
     stops = StopRequests(this, deadline, store, owner)
-    gateway = _make_gateway(config, this, store, owner, deadline, restart_requests)
-    status = StatusReport(
-        this,
-        url=address(place.listener),
-        public_url=public_origin(config),
-        gateway=gateway,
-        stops=stops,
-        file_is_ours=predecessor is None,
-    )
-    access = await _make_access(config, this, store, place)
     files = system.raise_file_limit()
     folder = Folder(config.home / FOLDER)
-    blobs = Blobs(folder=folder, rows=store, clock=this.clock, ids=system.RandomIds(), most_open=most_blobs(files))
-    app = _make_app(config, gateway, blobs, access, status, stops, restart_requests)
+    blobs = Blobs(folder=folder, rows=store, clock=this.clock, ids=system.RandomIds(), most_open=most_blobs(files), secrets=this.secrets)
+    confinement = _confinement(config)
+    gateway = _make_gateway(config, this, store, blobs, owner, deadline, restart_requests, confinement)
+    status = opening.with_gateway(gateway, stops, lambda: confinement.known)
+    access = await _make_access(config, this, store, place)
+    app = _make_app(config, this, gateway, blobs, access, status, stops, restart_requests)
     server = Server(app, place.listener, most=most_connections(files))
     restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
     serving = ServingProcess(this, place, gateway, server, deadline, stops, status, restarting, predecessor)
@@ -190,7 +216,9 @@ async def _build_and_run(
     def say_where() -> None:
         if predecessor is None:  # What a supervisor keeps is read by others, too, so it gets no code.
             code = access.new_code() if this.supervisor.kind is Kind.PLAIN else None
-            console.serving(public_origin(config) or status.url, config.home, config.home / LOG, code=code)
+            agent = config.agent.model or config.agent.module
+            console.serving(public_origin(config) or status.url, config.home, config.home / LOG, agent=agent, code=code)
+        this.tasks.spawn(_say_which_sandbox(confinement, chosen=config.tools.sandbox), name="sandbox")
 
     wakeups.listen(gateway.hint)
     closing.callback(store.subscribe(wakeups.send))
@@ -206,14 +234,34 @@ async def _build_and_run(
 
 async def _open_store(config: Config, this: ThisProcess, predecessor: Predecessor | None, closing: AsyncExitStack) -> SqliteStore:
     expected = predecessor.inherited.database if predecessor else None
-    store = await open_store(config.home, now=this.clock.now, expected=expected)
+    store = await open_store(config.home, now=this.clock.now, expected=expected, secrets=this.secrets)
     closing.push_async_callback(store.aclose)
     return store
 
 
 def _make_gateway(
-    config: Config, this: ThisProcess, store: SqliteStore, owner: int, deadline: Deadline, restart_requests: RestartRequests
+    config: Config,
+    this: ThisProcess,
+    store: SqliteStore,
+    blobs: Blobs,
+    owner: int,
+    deadline: Deadline,
+    restart_requests: RestartRequests,
+    confinement: Confinement,
 ) -> Gateway:
+    workspaces = Workspaces(config.home, folder=tools_folder(config), shared=config.tools.shared)
+    terminal = Terminal(
+        home=config.home,
+        owner=this.name,
+        workspaces=workspaces,
+        confinement=confinement,
+        environment=os.environ,
+        timeout_s=config.tools.timeout_s,
+    )
+    tools: dict[str, Tool] = {terminal.name: terminal}
+    choice = _make_choice(config)
+    if choice is not None or config.agent.module:
+        tools |= {tool.name: tool for tool in _more_tools(config, blobs, workspaces, choice.transcriber if choice else None)}
     return Gateway(
         store=store,
         clock=this.clock,
@@ -221,18 +269,99 @@ def _make_gateway(
         liveness=this.locks,
         owner=owner,
         owner_name=this.name,
-        agent=DemoAgent(),
-        tools={"terminal": Terminal(home=config.home, owner=this.name, folder=Path.cwd(), environment=dict(os.environ))},
+        agent=_make_agent(config, this, choice, tools, blobs, workspaces),
+        tools=tools,
         platforms={},
         encode=encode,
         settings=_settings(config),
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
         on_step=deadline.at_step,
+        secrets=this.secrets,
     )
+
+
+def _make_choice(config: Config) -> "Choice | None":
+    """Of models, if one is to answer. What no configuration asks for is not loaded."""
+    if not config.agent.model:
+        return None
+    from holdfast.agents.choice import Choice
+
+    return Choice(config.agent, key=model_key(config.agent, config.home, os.environ), environment=dict(os.environ))
+
+
+def _more_tools(config: Config, blobs: Blobs, workspaces: Workspaces, transcriber: "Transcriber | None") -> Iterator[Tool]:
+    """Those that the demo agent does not need."""
+    from holdfast.tools import files
+    from holdfast.tools.fetch import FetchUrl
+    from holdfast.tools.transcribe import Transcribe
+
+    roots = files.Roots(config.home, workspaces)
+    for kind in (files.ReadFile, files.ListFiles, files.SearchFiles, files.WriteFile, files.EditFile):
+        yield kind(roots)
+    yield files.AttachFile(roots, blobs.put, most_bytes=_most_upload(config))
+    yield FetchUrl(allowed=fetch_networks(config.tools))
+    yield Transcribe(transcriber, blobs.read)
+
+
+def _make_agent(
+    config: Config, this: ThisProcess, choice: "Choice | None", tools: dict[str, Tool], blobs: Blobs, workspaces: Workspaces
+) -> Agent:
+    chosen = config.agent
+    if chosen.module:
+        from holdfast.agents import own
+
+        return own.load(chosen.module, Path.cwd())
+    if choice is None:
+        return DemoAgent()
+    from holdfast.agents.instructions import Instructions
+    from holdfast.agents.model import ModelAgent
+    from holdfast.agents.prices import Prices, find
+
+    file = config.home / chosen.instructions_file if chosen.instructions_file else None
+    return ModelAgent(
+        models=choice.models,
+        client=choice.client,
+        instructions=Instructions(home=config.home, clock=this.clock, folder=workspaces.folder, text=chosen.instructions, file=file),
+        tools=Toolbox(tools).specs,
+        settings=choice.settings,
+        read=blobs.read,
+        clock=this.clock,
+        prices=Prices(chosen.prices, window=chosen.window, find=find),
+    )
+
+
+def _confinement(config: Config) -> Confinement:
+    """Tried when the first command needs it, or when this process serves; not before, because it takes a tenth of a second."""
+
+    def look() -> Sandbox:
+        from holdfast.sandbox.trial import choose
+
+        return choose(
+            config.tools.sandbox,
+            home=config.home,
+            shared=tools_folder(config) if config.tools.shared else None,
+            network=config.tools.network,
+            environment=os.environ,
+        )
+
+    return Confinement(look)
+
+
+async def _say_which_sandbox(confinement: Confinement, *, chosen: str) -> None:
+    found = await confinement.found()
+    if found.confines or chosen == found.mode:
+        log.info(f"commands run with {found.words}", gaps=" ".join(found.gaps))
+    else:
+        log.warning("no sandbox for commands: those of a model ask first", why=" ".join(found.missing))
+
+
+def _most_upload(config: Config) -> int:
+    return int(config.max_upload_mb * 1_000_000)
 
 
 def _make_app(
     config: Config,
+    this: ThisProcess,
     gateway: Gateway,
     blobs: Blobs,
     access: Access,
@@ -243,21 +372,23 @@ def _make_app(
     return build_app(
         gateway,
         blobs=blobs,
-        max_upload_bytes=int(config.max_upload_mb * 1_000_000),
+        max_upload_bytes=_most_upload(config),
         access=access,
         status=status.status,
         request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
         request_restart=restart_requests.by_operator,
         trusted_proxies=trusted_networks(config),
+        secrets=this.secrets,
     )
 
 
 async def _make_access(config: Config, this: ThisProcess, store: SqliteStore, place: Place) -> Access:
     token = read_token(config.home) or make_token(config.home)
+    this.secrets.know({"token": token})
     port = place.listener.getsockname()[1]
     access = Access(token, clock=this.clock, port=port, hosts=config.allowed_hosts, public=public_origin(config))
     access.end_sign_ins(await store.signed_out(now=this.clock.now()))
-    this.tasks.spawn(_follow_credentials(config.home, access, token, store), name="credentials")
+    this.tasks.spawn(_follow_credentials(config.home, access, token, store, this.secrets), name="credentials")
     return access
 
 
@@ -283,7 +414,7 @@ async def _know_peers(store: SqliteStore, locks: OwnerLocks, wakeups: Wakeups) -
         await asyncio.sleep(OWNERS_S)
 
 
-async def _follow_credentials(home: Path, access: Access, known: str, store: SqliteStore) -> None:
+async def _follow_credentials(home: Path, access: Access, known: str, store: SqliteStore, known_secrets: Secrets) -> None:
     """A token that was replaced counts within a second, and the old one no more; a sign-in that ended in another process is over here."""
     while True:
         await asyncio.sleep(CREDENTIALS_S)
@@ -295,8 +426,17 @@ async def _follow_credentials(home: Path, access: Access, known: str, store: Sql
             log.warning("the token cannot be read", error=str(error))
             continue
         if found and found != known:
+            known_secrets.know({"token": found})
             access.use_token(found)
             known = found
+
+
+def _policy(config: Config) -> Rules:
+    """The demo agent runs what its own user types, so on a page that only this machine can reach it need not ask."""
+    rules, demo = config.policy.rules, not (config.agent.model or config.agent.module)
+    if not demo or config.host not in LOOPBACK:
+        return rules
+    return msgspec.structs.replace(rules, allow=(*rules.allow, Pattern(TERMINAL)))
 
 
 def _settings(config: Config) -> Settings:
@@ -312,8 +452,12 @@ def _settings(config: Config) -> Settings:
         crash_policy=config.crash_policy,
         crash_window_s=config.crash_window_s,
         resets=reset_policies(config),
+        busy=busy_modes(config),
         keep_streams_s=config.keep_streams_s,
         undo_delete_s=config.undo_delete_s,
         retention=Limits(config.retention_days, config.retention_max_mb),
         home_channels=config.home_channels,
+        policy=_policy(config),
+        models=config.agent.choices,
+        limits=config.limits.spending,
     )

@@ -17,6 +17,8 @@ from tests.core.logs import fold, steps_of, story
 
 FILE = Path(__file__).parents[2] / "page" / "tests" / "stories.json"
 STORIES, SIZE = 24, 45
+# Where a reader came while a turn was resumed that had not said anything yet: by seed, how many events had been.
+SILENT = {150: 12, 351: 6, 428: 13, 478: 19, 873: 15}
 
 
 def shown(items: Sequence[Logged]) -> Any:
@@ -27,7 +29,7 @@ def shown(items: Sequence[Logged]) -> Any:
 def told(seed: int) -> dict[str, Any]:
     """A story: its events, the session at two places on the way, and at its end."""
     log = story(steps_of(seed, SIZE))
-    left = sorted({0, random.Random(seed).randrange(len(log.items))})
+    left = sorted({0, SILENT.get(seed, random.Random(seed).randrange(len(log.items)))})
     return {
         "seed": seed,
         "events": [{"id": f"L.{item.seq}", "name": item.kind, "data": events.data(item)} for item in log.items],
@@ -37,7 +39,7 @@ def told(seed: int) -> dict[str, Any]:
 
 
 def stories() -> str:
-    return "[\n" + ",\n".join(msgspec.json.encode(told(seed)).decode() for seed in range(STORIES)) + "\n]\n"
+    return "[\n" + ",\n".join(msgspec.json.encode(told(seed)).decode() for seed in (*range(STORIES), *SILENT)) + "\n]\n"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.store import open_store
-from tests.browser.acting import WAIT_MS, answers, said, send
+from tests.browser.acting import WAIT_MS, answers, notices, said, send
 from tests.browser.conftest import printed_address, tab
 from tests.conformance.steps import ENDED, append, new_owner, new_session, say, start
 from tests.e2e.serving import Serving
@@ -57,6 +57,19 @@ async def seed(home: Path) -> None:
     final = "It is 4 kB, in 120 lines."
     answer = e.MessageWritten(message_id="t1.answer", role="assistant", content=final)
     await append(store, turn, e.ModelResponded(step=2, text=final), answer, ENDED)
+    await new_session(store, "s_long", title="Long", at=now)
+    await say(store, "s_long", "And then?", message_id="m4", at=now)
+    turn = await start(store, "s_long", "t3", owner=owner)
+    turn = await append(store, turn, e.ContextCompacted(through=0, summary="They met."), e.ModelResponded(step=0, text="They left."))
+    await append(store, turn, e.MessageWritten(message_id="t3.answer", role="assistant", content="They left."), ENDED)
+    await new_session(store, "s_late", title="Too late", at=now)
+    await say(store, "s_late", "Clean up.", message_id="m5", at=now)
+    turn = await start(store, "s_late", "t4", owner=owner)
+    deed = e.ProposedCall(name="terminal", arguments={"command": "make clean"})
+    late = e.QuestionAsked(
+        question_id="q9", call_id="c9", content="May I run `terminal`?", expires_at=now - 1, form="approval", call=deed, ends_attempt=False
+    )
+    await append(store, turn, late, e.TurnWaiting(question_ids=("q9",)))
     await new_session(store, "s_asks", title="Two questions", at=now)
     await say(store, "s_asks", "Plan a trip.", message_id="m3", at=now)
     turn = await start(store, "s_asks", "t2", owner=owner)
@@ -100,6 +113,22 @@ def test_calls_and_taken_messages_stand_where_they_came_in_the_answer(seeded_pag
     assert places == sorted(places), words
     expect(seeded_page.get_by_text("And in lines?")).to_have_count(1)
     expect(answer.locator("strong")).to_have_text("measure")
+
+
+def test_a_conversation_that_was_summarised_for_the_model_says_so_in_its_place(seeded_page: Page, seeded: Serving) -> None:
+    seeded_page.goto(f"{seeded.url}/s/s_long")
+    expect(answers(seeded_page).first).to_contain_text("They left.", timeout=WAIT_MS)
+    rows = seeded_page.get_by_role("log").get_by_test_id("message")
+    assert [row.get_attribute("data-role") for row in rows.all()] == ["user", "notice", "assistant"]
+    expect(notices(seeded_page)).to_contain_text("It sees a summary of the earlier messages from here on.")
+
+
+def test_what_nobody_answered_in_time_says_so_and_offers_nothing(seeded_page: Page, seeded: Serving) -> None:
+    """R5"""
+    seeded_page.goto(f"{seeded.url}/s/s_late")
+    end = seeded_page.get_by_test_id("turn-end")
+    expect(end).to_have_text("This answer failed. Nobody answered in time; the question has expired.", timeout=WAIT_MS)
+    expect(seeded_page.get_by_test_id("approval")).to_have_count(0)
 
 
 def test_every_open_question_has_a_card_and_each_is_answered_for_itself(seeded_page: Page, seeded: Serving) -> None:

@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from holdfast.core.commands import COMMANDS
 from tests.browser.acting import WAIT_MS, answers, go_to, notices, open_session, said, send
 from tests.e2e.serving import Serving
 
@@ -76,7 +77,7 @@ def test_stop_typed_in_the_message_field_stops_a_running_command(page: Page) -> 
     expect(page.get_by_test_id("tool-card").first).to_have_attribute("data-outcome", "running", timeout=WAIT_MS)
     composer = page.get_by_test_id("composer")
     composer.press_sequentially("/st")
-    expect(page.get_by_test_id("command")).to_have_count(2)
+    expect(page.get_by_test_id("command")).to_have_count(3)
     composer.press("ArrowDown")
     expect(page.locator('[data-testid="command"][aria-selected="true"]')).to_have_attribute("data-name", "status")
     composer.press("ArrowUp")
@@ -95,7 +96,7 @@ def test_escape_closes_the_list_of_commands_and_leaves_the_turn_alone(page: Page
     expect(page.get_by_test_id("stop")).to_be_visible(timeout=WAIT_MS)
     composer = page.get_by_test_id("composer")
     composer.press_sequentially("/")
-    expect(page.get_by_test_id("command")).to_have_count(8)
+    expect(page.get_by_test_id("command")).to_have_count(len(COMMANDS))
     composer.press("Escape")
     expect(page.get_by_test_id("commands")).to_have_count(0)
     expect(composer).to_have_value("/")

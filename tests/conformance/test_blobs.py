@@ -185,6 +185,49 @@ async def test_a_blob_of_a_purged_session_stays_for_an_upload_that_waits_for_its
     assert await collected(store, NOW + 9 * DAY) == []
 
 
+async def test_an_upload_that_several_sessions_named_stays_until_the_last_of_them_is_gone(store: Store) -> None:
+    """P1, A28"""
+    for session_id in ("s1", "s2", "s3"):
+        await new_session(store, session_id)
+        if session_id == "s1":
+            await uploaded(store)
+        await say(store, session_id, naming("a"))
+    for gone in ("s1", "s3"):
+        await purged(store, gone)
+        assert await collected(store, NOW + DAY) == [] and await store.uploads(["a_1"]) == [upload()]
+    await purged(store, "s2")
+    with pytest.raises(AttachmentGone):
+        await store.uploads(["a_1"])
+    assert await collected(store, NOW) == [blob("a").file]
+
+
+async def test_an_upload_of_other_words_for_the_same_bytes_goes_with_its_own_session(store: Store) -> None:
+    """A28: the name that a purged conversation had for them stays nowhere."""
+    for session_id in ("s1", "s2"):
+        await new_session(store, session_id)
+    await uploaded(store)
+    await store.put_upload(upload("a_2", name="other.txt"), dedup_key=None, at=NOW)
+    await say(store, "s1", naming("a"))
+    await say(store, "s2", content.of([bytes_part(blob="a" * 64, size=5, media_type="text/plain", name="other.txt")]))
+    await purged(store, "s1")
+    with pytest.raises(AttachmentGone):
+        await store.uploads(["a_1"])
+    assert await store.uploads(["a_2"]) == [upload("a_2", name="other.txt")]
+
+
+async def test_bytes_put_again_before_a_purge_wait_for_their_own_message(store: Store) -> None:
+    """P1: an upload between its two writes is not taken for what the purged session named."""
+    await new_session(store)
+    await uploaded(store, "a_1")
+    await say(store, text=naming("a"))
+    await store.put_blob(blob("a", tail="2"), at=NOW + 5)
+    await purged(store, "s1", NOW + 10)
+    assert await collected(store, NOW + 10) == []
+    await store.put_upload(upload("a_2"), dedup_key=None, at=NOW + 11)
+    assert await store.uploads(["a_2"]) == [upload("a_2")]
+    assert await collected(store, NOW + 11 + DAY) == [blob("a").file]
+
+
 async def test_a_blob_is_given_only_while_a_session_names_it_that_is_not_deleted(store: Store) -> None:
     """A28: a digest is a name, not a permission."""
     await new_session(store)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.core import approvals
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.delivery import DeliveryState
@@ -18,6 +19,7 @@ from holdfast.core.events import KINDS
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.plans.delete import LAST_WORDS_MS
+from holdfast.core.plans.edit import Edit
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
@@ -30,15 +32,16 @@ from tests.conformance.steps import NOW, append, kinds, left, new_owner, running
 NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
     " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
-    " step steer process"
+    " step step compact steer process edit edit approve approve unrule"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
-    "prune session say start write tool ask leave answer take cut leave resume take end say start tool cut leave say start stop end"
+    "prune session say start write tool approve unrule ask leave answer take cut leave resume take end say start tool cut leave say start"
+    " stop end"
     " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
-    " leave say start step steer process ask answer answer take end"
+    " leave say start step compact steer process edit ask answer answer take end say edit"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -51,6 +54,7 @@ class History:
         self.sessions: list[str] = []
         self.turns: dict[str, StartedTurn] = {}
         self.keys: list[tuple[str, str, str]] = []
+        self.messages: list[tuple[str, str]] = []
         self.questions: list[list[str]] = []  # Those of one turn together.
         self._ids = (str(number) for number in itertools.count())
         self._now = NOW
@@ -95,6 +99,7 @@ class History:
         )
         if accepted.session_id == fresh:
             self.sessions.append(fresh)
+        self.messages.append((accepted.session_id, accepted.message_id))
         if key:
             self.keys.append((session_id, key, f"text {how}"))
 
@@ -140,7 +145,12 @@ class History:
 
     async def step(self, which: int, how: int) -> None:
         failed = e.ModelFailed(step=how, tries=1, error="overloaded", why="busy", retry_at=self._now)
-        await self._append(which, failed, e.Text(offset=0, text="x", step=how), e.ModelResponded(step=how, text="x"))
+        usage = e.Usage(input=how, output=1)
+        responded = e.ModelResponded(step=how, text="x", usage=usage, cost=how or None, day=f"2023-11-{10 + how}", sender=str(how % 2))
+        await self._append(which, failed, e.Text(offset=0, text="x", step=how), responded)
+
+    async def compact(self, which: int, how: int) -> None:
+        await self._append(which, e.ContextCompacted(through=how, summary="s", usage=e.Usage(input=how), model="m" if how else ""))
 
     async def steer(self, which: int, how: int) -> None:
         """A running turn takes one of two that wait, and drops the other."""
@@ -148,6 +158,26 @@ class History:
         for message_id in (taken, dropped):
             await say(self.store, self._session(which), at=self._now, message_id=message_id, max_waiting=4)
         await self._append(which, e.CauseTaken(cause_id=taken), e.CauseDropped(cause_id=dropped, reason="late"))
+
+    async def edit(self, which: int, how: int) -> None:
+        """Of a message, whatever has become of it."""
+        if self.messages:
+            session_id, message_id = self.messages[-1 - which % len(self.messages)]
+            transcript = await self.store.transcript(await self.store.session(session_id))
+            message = transcript.find(message_id)
+            assert message is not None
+            waits, key = message_id in transcript.queued, f"k{next(self._ids)}" if how % 2 else None
+            wanted = Edit(
+                message_id=message_id,
+                text=f"edited {how}",
+                by="owner",
+                seq=message.seq,
+                turn_id=message.turn_id,
+                waits=waits,
+                dedup_key=key,
+            )
+            edited = await self.store.edit(session_id, wanted, at=self._now)
+            assert key is None or await self.store.edit(session_id, wanted, at=self._now) == edited
 
     async def process(self, which: int, how: int) -> None:
         cause = e.CauseRecorded(cause_id=f"p{next(self._ids)}", what="process", content="it ended", dedup_key=f"k{next(self._ids)}")
@@ -171,6 +201,34 @@ class History:
             question, key = open_.pop(0), f"k{next(self._ids)}"
             self.questions = [others for others in self.questions if others]
             await self.store.answer(question, Answer(content="a", by="owner", dedup_key=key), at=self._now)
+
+    async def approve(self, which: int, how: int) -> None:
+        """A call that is asked about, answered while its turn runs, and started. Some are denied, some are started twice."""
+        name, call = f"q{next(self._ids)}", e.ProposedCall(name="n", arguments={"how": how})
+        print_of = approvals.fingerprint("n", {"how": how}, "here")
+        asked = e.QuestionAsked(
+            question_id=name,
+            call_id=f"a{name}",
+            content="?",
+            expires_at=self._now + 10,
+            form="approval",
+            call=call,
+            fingerprint=print_of,
+            pattern="n" if how != 4 else None,
+            ends_attempt=False,
+        )
+        await self._append(which, asked)
+        said = Answer(by="owner", verdict="deny" if how == 1 else "approve", scope="session" if how in (0, 3, 4) else "once", reason="r")
+        await self.store.answer(name, said, at=self._now)
+        started = e.ToolStarted(
+            call_id=f"a{name}", name="n", arguments={"how": how}, effect=Effect.UNSAFE, approval=name, place="here" if how != 2 else "there"
+        )
+        for _ in range(1 + how % 2):
+            await self._append(which, started)
+
+    async def unrule(self, which: int, how: int) -> None:
+        if rules := await self.store.rules():
+            await self.store.remove_rule(rules[which % len(rules)].rule_id, by="owner", at=self._now)
 
     async def stop(self, which: int, how: int) -> None:
         key = f"k{next(self._ids)}" if how % 2 else None
@@ -256,7 +314,7 @@ class History:
     async def change(self, which: int, how: int) -> None:
         change = [
             e.SessionChanged(title="new"),
-            e.SessionChanged(pinned=True, archived=True),
+            e.SessionChanged(pinned=True, archived=True, model="a:b"),
             e.SessionChanged(archived=False),
             e.SessionChanged(resume_pending=True, resume_reason="node_lost"),
             e.SessionChanged(resume_pending=True),
@@ -347,7 +405,8 @@ async def test_every_kind_of_event_has_its_place_in_the_catalog(backend: Backend
         await check_invariants(store, history.sessions)
         before = await views(store, history.sessions)
         # "session.restored" is written where no store is open: see test_restoring.
-        assert {kind for kind, _ in backend.log()} == KINDS.keys() - {"damaged", "session.restored"}
+        unwritten = {"damaged", "session.restored"}
+        assert {kind for kind, _ in backend.log()} == KINDS.keys() - unwritten
     catalog = backend.catalog()
     backend.rebuild()
     assert backend.catalog() == catalog

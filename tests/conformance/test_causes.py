@@ -1,15 +1,20 @@
 """Causes other than messages: in the inbox once, taken by one turn at most, or dropped on record (P6, E3, E6)."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import Deleted, DuplicateOtherContent, NotFound
 from holdfast.core.plans import causes
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Recorded
+from holdfast.core.plans.edit import Edit
+from holdfast.core.redaction import Secrets
 from holdfast.core.turns import TurnState
 from holdfast.ports.store import Store
+from holdfast.store import open_store
 from tests.conformance.backends import Backend
 from tests.conformance.steps import (
     CHAT,
@@ -22,10 +27,12 @@ from tests.conformance.steps import (
     new_session,
     notices,
     owed,
+    question,
     rested,
     running,
     say,
     start,
+    whole_log,
 )
 
 pytestmark = pytest.mark.anyio
@@ -204,3 +211,22 @@ async def test_a_cause_continues_from_a_turn_that_was_left(store: Store) -> None
     await start(store, "s1", "t2", owner=turn.lease.owner)
     ended = [event for event in await bodies(store) if isinstance(event, e.TurnEnded)]
     assert [(event.outcome, event.still_pending) for event in ended] == [("set_aside", True)]
+
+
+async def test_a_message_with_a_known_secret_is_known_again_when_it_is_sent_again(tmp_path: Path) -> None:
+    """P1: it is compared as it was recorded; so are an edit and an answer."""
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096, secrets=Secrets({"KEY": "s3cret-value"}))
+    try:
+        await new_session(store)
+        first = await say(store, text="my key is s3cret-value", key="k1", message_id="m1")
+        again = await say(store, text="my key is s3cret-value", key="k1")
+        assert (again.message_id, again.duplicate) == (first.message_id, True)
+        edit = Edit(message_id="m1", text="it is not s3cret-value", by="owner", seq=2, waits=True, dedup_key="k2")
+        edited = await store.edit("s1", edit, at=NOW)
+        assert await store.edit("s1", edit, at=NOW) == edited
+        await append(store, await start(store, "s1", "t1", owner=await new_owner(store)), question("q1", call_id="c1"))
+        answer = Answer(content="yes, s3cret-value", by="owner", dedup_key="k3")
+        assert [await store.answer("q1", answer, at=NOW) for _ in range(2)] == ["s1", "s1"]
+        assert not any(b"s3cret-value" in item.body for item in await whole_log(store))
+    finally:
+        await store.aclose()

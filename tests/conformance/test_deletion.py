@@ -14,6 +14,7 @@ from holdfast.core.errors import Deleted, NotFound, QuestionClosed, StaleEpoch
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import Aside, Say
 from holdfast.core.plans.delete import LAST_WORDS_MS
+from holdfast.core.plans.edit import Edit
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.ports.store import Store
 from holdfast.store.deletion import PAGE_ROWS
@@ -99,7 +100,11 @@ async def fill(store: Store, words: Words, owner: int, sessions: Iterator[str]) 
     turn = await start(store, "secret", "waits", owner=owner)
     asked = e.QuestionAsked(question_id="q", call_id="q", content=words.new(), expires_at=NOW + 10**7)
     await append(store, turn, e.ToolStarted(call_id="q", name="ask", arguments={}, effect=Effect.PURE), asked)
-    await say(store, "secret", f"queued {words.new()}", answers=False)
+    await say(store, "secret", f"queued {words.new()}", answers=False, message_id="edited")
+    queued = (await store.transcript(await store.session("secret"))).queued["edited"]
+    for key in ("first", "second"):
+        edit = Edit(message_id="edited", text=f"edited {words.new()}", by="owner", seq=queued.seq, waits=True, dedup_key=key)
+        await store.edit("secret", edit, at=NOW)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -271,7 +276,9 @@ async def test_of_a_purged_session_nothing_can_be_read_and_its_id_still_says_tha
     await delete(store)
     await purge(store, now=UNTIL - 1)
     assert (await store.session("s1")).undo_until == UNTIL  # Not before its time.
+    assert await store.purged(["s1", "never"]) == []
     await purge(store)
+    assert await store.purged(["never", "s1"]) == ["s1"]
     for read in (
         store.session("s1"),
         store.events("s1", after=0, limit=9),

@@ -199,6 +199,17 @@ async def test_a_question_that_nobody_answers_in_time_ends_its_turn_visibly(stor
     assert (await store.session("s1")).queued == 1
 
 
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.COMPLETED, Outcome.SET_ASIDE])
+async def test_a_question_whose_turn_ended_in_its_time_is_not_called_expired(store: Store, outcome: Outcome) -> None:
+    """R5: a late answer is told what happened."""
+    turn = await running(store)
+    asked = e.QuestionAsked(question_id="q1", call_id="c1", content="?", expires_at=NOW + 10, ends_attempt=False)
+    await append(store, turn, asked, e.TurnEnded(outcome=outcome))
+    with pytest.raises(QuestionClosed) as late:
+        await store.answer("q1", answered("yes"), at=NOW + 1)
+    assert late.value.code == "question_ended"
+
+
 async def test_a_message_that_comes_too_late_to_be_the_answer_is_the_next_message(store: Store) -> None:
     """R5: an expired question is no unfinished work, though nobody has looked at it since."""
     await ask(store, expires_at=NOW + 10)

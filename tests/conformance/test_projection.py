@@ -53,14 +53,14 @@ CASES: list[tuple[str, e.Event, TurnState | None, list[tuple[str, tuple[Any, ...
         "an end that completes it",
         e.TurnEnded(outcome=Outcome.COMPLETED),
         TurnState.RUNNING,
-        [("question", ("expired", 7, "t1")), ("start", (3,)), ("session", (NOW, 7))],
+        [("question", (NOW, "ended", 7, "t1")), ("start", (3,)), ("session", (NOW, 7))],
     ),
     ("a wait", e.TurnWaiting(question_ids=("q",)), TurnState.RUNNING, [("session", (7,))]),
     (
         "a question that leaves the attempt running",
         e.QuestionAsked(question_id="q", call_id="c", content="?", expires_at=9, ends_attempt=False),
         TurnState.RUNNING,
-        [("question", ("q", 7, "t1", "c", "open", 9, "question"))],
+        [("question", ("q", 7, "t1", "c", "open", 9, "question", 40))],
     ),
 ]
 

@@ -55,13 +55,14 @@ async def test_every_flag_survives_a_reopen(backend: Backend) -> None:
     async with backend.opened() as store:
         turn = await running(store)
         await append(store, turn, e.TurnInterrupted(reason="shutdown_timeout", restarts=2), at=NOW + 77)
-        change = e.SessionChanged(title="t\u2028x", pinned=True, archived=True, suspended=True)
+        change = e.SessionChanged(title="t\u2028x", pinned=True, archived=True, suspended=True, model="a:b")
         before = await store.change_session("s1", change, at=NOW + 78)
     async with backend.opened() as store:
         after = await store.session("s1")
     assert after == before
     assert (after.resume_pending, after.resume_reason, after.last_resume_marked_at) == (True, "shutdown_timeout", NOW + 77)
     assert (after.suspended, after.pinned, after.archived, after.title, after.interrupted_restarts) == (True, True, True, "t\u2028x", 2)
+    assert after.model == "a:b"
 
 
 async def test_a_mark_can_be_set_and_taken_back(store: Store) -> None:

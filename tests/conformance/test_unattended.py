@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.core.effects import Effect
 from holdfast.core.events import QuestionAsked, SessionChanged, Text, ToolStarted
 from holdfast.core.plans.start import StartedTurn
+from holdfast.core.plans.wait import Waiting
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner
@@ -46,13 +48,16 @@ async def _append(store: Store, started: StartedTurn, *events: object) -> None:
 
 
 async def test_a_turn_that_was_stopped_does_not_wait_for_an_answer(tmp_path: Path) -> None:
-    """A21, R0: the stop was acknowledged; a question that is recorded after it ends the turn in the same transaction."""
+    """A21, R0: the stop was acknowledged; its process is told so when it is about to wait."""
     store = await _store(tmp_path)
     try:
         started = await _start(store)
         await store.request_stop("s", by="ann", dedup_key=None, at=1)
-        await _append(store, started, *ASKS)
-        assert (await store.session("s")).turn_state is TurnState.ENDED
+        call, asked = ASKS
+        await _append(store, started, call, msgspec.structs.replace(asked, ends_attempt=False))
+        waits, _ = await store.wait_turn(started.lease, turn_id="t", attempt=1, position=started.position + 2, asking=("c",), at=1)
+        assert waits == Waiting(stopped=True)
+        assert (await store.session("s")).turn_state is TurnState.RUNNING
     finally:
         await store.aclose()
 

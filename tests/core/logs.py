@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
@@ -174,7 +175,8 @@ class Writer:
                 self._ask(step)
             case "answer" if not idle and self.found.questions:
                 first, *others = self.found.questions
-                self.add(e.QuestionAnswered(question_id=first.question_id, call_id=first.call_id, content="a", last=not others))
+                said: dict[str, Any] = {"verdict": "approve", "scope": "once"} if first.form == "approval" else {}
+                self.add(e.QuestionAnswered(question_id=first.question_id, call_id=first.call_id, content="a", last=not others, **said))
             case "start" if idle and self.waiting:
                 self._start(self.waiting.pop(0))
             case "take" if running and self.waiting:
@@ -188,7 +190,8 @@ class Writer:
             case "end" if not idle:
                 self._end()
             case "stop" if not idle:
-                self.log.free(e.StopRequested(turn_id=self.log.turn or "", by="owner"))
+                why = "interrupted by a new message" if len(self.log.items) % 2 else None
+                self.log.free(e.StopRequested(turn_id=self.log.turn or "", by="owner", why=why))
             case _:
                 self._from_outside(step)
 
@@ -210,10 +213,19 @@ class Writer:
                 self.add(text(f"<{self.new('')}>", 0, self._responses))
             case "respond":
                 said = next((step.text.read() for step in self.found.steps if step.number == self._responses), "")
-                self.add(e.ModelResponded(step=self._responses, text=said))
+                used = e.Usage(input=len(self.log.items), output=3, cached=1)
+                cost = len(self.log.items) if len(self.log.items) % 3 else None
+                self.add(e.ModelResponded(step=self._responses, text=said, usage=used, cost=cost, provider="chat", model="m"))
                 self._responses += 1
+            case "think" if len(self.log.items) % 3 == 0:
+                asked: dict[str, Any] = (
+                    {"usage": e.Usage(input=9, output=1), "model": "m"} if len(self.log.items) % 2 else {"problem": "it failed."}
+                )
+                self.add(e.ContextCompacted(through=len(self.log.items), summary="" if "problem" in asked else "s", **asked))
             case "think":
                 self.add(e.Reasoning(text="hm", step=self._responses))
+            case "alive" if len(self.log.items) % 2:
+                self.add(e.ModelFailed(step=self._responses, tries=1, error="busy", why="It is overloaded.", model="m", retry_at=99))
             case "alive":
                 self.add(e.TurnAlive())
 
@@ -240,6 +252,20 @@ class Writer:
         if step == "wait":
             if open_now:
                 self.add(e.TurnWaiting(question_ids=open_now))
+        elif step == "question" and len(self.log.items) % 2:
+            call = e.ProposedCall(name="deed", arguments={"n": len(open_now)})
+            about: dict[str, Any] = {"call": call, "fingerprint": "f", "pattern": "deed"}
+            self.add(
+                e.QuestionAsked(
+                    question_id=self.new("q"),
+                    call_id=self.new("c"),
+                    content="?",
+                    expires_at=99,
+                    form="approval",
+                    ends_attempt=False,
+                    **about,
+                )
+            )
         elif step == "question" or not open_now:  # Version 0.1 asked one at a time.
             call_id, ends = self._call("ask"), step == "ask"
             self.add(e.QuestionAsked(question_id=self.new("q"), call_id=call_id, content="?", expires_at=99, ends_attempt=ends))

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -10,7 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import config
-from holdfast.config import BadConfig, Config, explain, home_folder, load, make_token, prepare_home, read_token, reset_policies
+from holdfast.config import (
+    Agent,
+    BadConfig,
+    Config,
+    busy_modes,
+    explain,
+    home_folder,
+    load,
+    make_token,
+    prepare_home,
+    read_token,
+    reset_policies,
+)
+from holdfast.config import agent as agents
+from holdfast.config.agent import ModelPrice
+from holdfast.core.busy import Mode
+from holdfast.core.limits import SpendingLimits
 from holdfast.core.resets import Policy
 
 
@@ -39,7 +56,7 @@ def test_the_command_line_wins_over_a_variable_over_the_file_over_the_default(tm
 
 
 def test_every_setting_has_a_source(tmp_path: Path) -> None:
-    assert set(explain({"HOME": str(tmp_path)})[1]) == set(Config.__struct_fields__)
+    assert set(explain({"HOME": str(tmp_path)})[1]) == {"home", *config.SETTINGS}
 
 
 def test_the_home_folder_is_the_option_then_the_variable_then_a_default(tmp_path: Path) -> None:
@@ -82,6 +99,8 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
         ("resets = 'idle 60'", "Invalid resets 'idle 60' (from config.toml). It must be a table"),
         ("[resets]\ndefault = 'idle 0'", "'idle 0' is not a reset policy"),
         ("[resets]\nchat = 5", "resets"),
+        ("[busy]\ndefault = 'shout'", "Invalid busy: 'shout' is not a busy policy. Use queue, steer, interrupt or reject."),
+        ("[busy]\n'telegram:*' = 'steer'", "'telegram:*' matches no session key."),
         ("log_format = 'xml'", "text or json"),
         ("log_level = 'loud'", "debug, info, warning or error"),
         ("host = '0.0.0.0'", "allowed_hosts"),
@@ -93,6 +112,42 @@ def test_allowed_hosts_in_a_variable_have_commas_between_them(tmp_path: Path) ->
             "trusted_proxies = ['nginx']",
             "Invalid trusted_proxies: 'nginx' is neither an address nor a network, such as 127.0.0.1 or 10.0.0.0/8.",
         ),
+        (
+            "[tools]\nsandbox = 'docker'",
+            "Invalid tools.sandbox 'docker' (from config.toml). It must be auto, bubblewrap, landlock or none.",
+        ),
+        (
+            "[tools]\nfolder = '/etc/passwd/x'",
+            "Invalid tools.folder '/etc/passwd/x': /etc/passwd is not a folder that commands can work in.",
+        ),
+        ("[tools]\nfolder = '/proc/x'", "Invalid tools.folder '/proc/x': /proc is not a folder that commands can work in."),
+        ("[tools]\nfetch_private = ['10.0.0.0/99']", "Invalid tools.fetch_private: '10.0.0.0/99' does not appear to be"),
+        ("[tools]\ntimeout_s = 0", "Invalid tools.timeout_s 0.0 (from config.toml). It must be a number of at least 1."),
+        ("[tools]\nnetwork = 'perhaps'", "Invalid tools.network 'perhaps' (from config.toml). It must be true or false."),
+        ("[tools]\nshared = true", "[tools] has shared = true but no folder. Set folder to the one that all conversations should share."),
+        (
+            "[tools]\nfolder = 'blobs'",
+            "Invalid tools.folder 'blobs': commands would work among Holdfast's own files. Choose a folder outside",
+        ),
+        ("[tools]\nfolder = '.'\nshared = true", "Invalid tools.folder '.': commands would work among Holdfast's own files."),
+        ("[agent]\nwindow = 10", "Invalid agent.window 10. It must be a number of at least 1000."),
+        ("[agent.prices.mine]\ninput = 1", 'Invalid [agent.prices."mine"]. It must be named PROVIDER:NAME, as in model.'),
+        ("[agent.prices.'chat:a']\ninput = 1", "has only one of input and output. Set both, or neither."),
+        ("[agent.prices.'chat:a']\ninput = -1\noutput = 1", "Prices are US dollars for a million tokens, 0 or more."),
+        ("[agent.prices.'chat:a']\nwindow = 1", "Invalid window 1 in"),
+        ("agent.prices = 5", "Invalid agent.prices 5 (from config.toml). It must be a table of prices for each model"),
+        (
+            "[agent]\ntakes = ['video']",
+            "Invalid agent.takes: 'video' is nothing that a model takes besides text. Use image, audio or file.",
+        ),
+        (
+            "[agent]\ntakes = 'image'",
+            'Invalid agent.takes \'image\' (from config.toml). It must be a list of texts, for example ["one", "two"].',
+        ),
+        ("[agent.extra]\nstream = false\nmodel = 'x'", "Invalid agent.extra: Holdfast itself sets model and stream in each request."),
+        ("[agent]\nextra = 'top_p'", "Invalid agent.extra 'top_p' (from config.toml). It must be a table"),
+        ("[agent]\nmodel = 'chat:a'\ntranscriber = 'whisper'", "Invalid model 'whisper' in [agent]. It must be PROVIDER:NAME"),
+        ("[agent]\ntranscriber = 'openai:whisper-1'", "[agent] has a transcriber but no model."),
         ("undo_delete_s = -1", "Invalid undo_delete_s -1.0 (from config.toml). It must be a number of at least 0."),
     ],
 )
@@ -111,6 +166,15 @@ def test_reset_policies_are_a_table_in_the_file_and_one_line_in_a_variable(tmp_p
     variable = {"HOME": str(tmp_path), "HOLDFAST_RESETS": " default=idle 60; chat.group = daily 4 ;"}
     assert reset_policies(load(variable)) == expected
     assert reset_policies(load({"HOME": str(tmp_path)})) == {}
+
+
+def test_busy_policies_are_a_table_in_the_file_and_one_line_in_a_variable(tmp_path: Path) -> None:
+    home = write(tmp_path, "[busy]\ndefault = 'steer'\n'agent:main:chat:*' = 'reject'\n")
+    expected = {"default": Mode.STEER, "agent:main:chat:*": Mode.REJECT}
+    assert busy_modes(load({}, home=str(home))) == expected
+    variable = {"HOME": str(tmp_path), "HOLDFAST_BUSY": "default=steer; agent:main:chat:* = reject"}
+    assert busy_modes(load(variable)) == expected
+    assert busy_modes(load({"HOME": str(tmp_path)})) == {}
 
 
 @pytest.mark.parametrize(("text", "window"), [("0", 0.0), ("-1", -1.0), ("inf", math.inf), ("90.5", 90.5)])
@@ -227,3 +291,137 @@ def test_a_supervisor_that_kills_early_shortens_the_window(drain_s: float, stop_
     """C23"""
     settings = Config(drain_timeout_s=drain_s, stop_timeout_s=stop_s)
     assert (config.drain_window_s(settings), config.stop_deadline_s(settings)) == (window, deadline)
+
+
+# [agent]
+
+
+def test_a_setting_of_a_table_is_named_by_both_and_has_its_source(tmp_path: Path) -> None:
+    home = write(tmp_path, "[agent]\nmodel = 'openai:gpt-5'\nmodels = ['openai:gpt-5', 'ollama:qwen3']\nmax_tokens = 5\n")
+    environment = {"HOLDFAST_HOME": str(home), "HOLDFAST_MODEL": "anthropic:claude", "HOLDFAST_AGENT_FALLBACKS": "a:b, c:d"}
+    settings, sources = explain(environment | {"HOLDFAST_MODEL_BASE_URL": "http://127.0.0.1:1", "HOLDFAST_AGENT_TEMPERATURE": "0.5"})
+    agent = settings.agent
+    assert (agent.model, agent.fallbacks, agent.max_tokens, agent.temperature) == ("anthropic:claude", ("a:b", "c:d"), 5, 0.5)
+    assert agent.choices == ("anthropic:claude", "openai:gpt-5", "ollama:qwen3")
+    found = {name: source for name, source in sources.items() if name.startswith("agent.") and source != config.DEFAULT}
+    assert found == {
+        "agent.model": "HOLDFAST_MODEL",
+        "agent.models": "config.toml",
+        "agent.fallbacks": "HOLDFAST_AGENT_FALLBACKS",
+        "agent.base_url": "HOLDFAST_MODEL_BASE_URL",
+        "agent.max_tokens": "config.toml",
+        "agent.temperature": "HOLDFAST_AGENT_TEMPERATURE",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agent = 'demo'", "It must be a table: write its settings below a line [agent]."),
+        ("[agent]\nmodle = 'a:b'", "Unknown setting agent.modle"),
+        ("[agent]\nmodel = 5", "Invalid agent.model 5 (from config.toml). It must be text in quotes."),
+        ("[agent]\nmax_tokens = 'many'", "Invalid agent.max_tokens 'many' (from config.toml). It must be a whole number."),
+        ("[agent]\nmodel = 'claude'", "It must be PROVIDER:NAME"),
+        ("[agent]\nmodel = 'a:b'\nfallbacks = ['b']", "Invalid model 'b' in [agent]"),
+        ("[agent]\nmodel = 'a:b'\nmodule = 'c:d'", "Keep one"),
+        ("[agent]\nmodule = 'my_agent'", "MODULE:OBJECT"),
+        ("[agent]\nmodels = ['a:b']", "but no model"),
+        ("[agent]\ninstructions = 'a'\ninstructions_file = 'b'", "Keep one"),
+        ("[agent]\nmax_tokens = 0", "at least 1"),
+        ("[agent]\ntimeout_s = 0", "Invalid agent.timeout_s 0.0 (from config.toml). It must be a number of at least 1."),
+        ("[agent]\napi_key = 'sk-secret'", "Move it to a file that only you can read (chmod 600)"),
+    ],
+)
+def test_a_wrong_setting_of_the_agent_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        load({}, home=str(write(tmp_path, text)))
+    assert said in str(caught.value)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_a_key_comes_from_a_file_that_is_closed_to_others_or_from_a_variable(tmp_path: Path) -> None:
+    environment = {config.MODEL_KEY: "from-variable"}
+    assert agents.key(Agent(), tmp_path, environment) == "from-variable"
+    assert agents.key(Agent(), tmp_path, {}) is None
+    named = Agent(api_key_file="key")
+    with pytest.raises(BadConfig, match="cannot be read: No such file"):
+        agents.key(named, tmp_path, environment)
+    file = tmp_path / "key"
+    file.write_text("from-file\n")
+    file.chmod(0o640)
+    with pytest.raises(BadConfig, match="chmod 600"):
+        agents.key(named, tmp_path, environment)
+    file.chmod(0o600)
+    assert agents.key(named, tmp_path, environment) == "from-file"
+    file.write_text("\n")
+    with pytest.raises(BadConfig, match="is empty"):
+        agents.key(named, tmp_path, environment)
+
+
+# [policy]
+
+
+def test_patterns_of_a_policy_are_read_from_the_file_and_from_variables(tmp_path: Path) -> None:
+    home = write(tmp_path, "[policy]\nallow = ['terminal(git status *)']\ndeny = ['terminal(rm *)']\n")
+    settings, sources = explain({"HOLDFAST_HOME": str(home), "HOLDFAST_POLICY_ASK": "write_file, fetch_url(*.example.com)"})
+    rules = settings.policy.rules
+    assert [str(each) for each in (*rules.allow, *rules.ask, *rules.deny)] == [
+        *("terminal(git status *)", "write_file"),
+        *("fetch_url(*.example.com)", "terminal(rm *)"),
+    ]
+    assert (sources["policy.allow"], sources["policy.ask"]) == ("config.toml", "HOLDFAST_POLICY_ASK")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[policy]\nallow = ['terminal(']", "Invalid pattern in [policy]: 'terminal(' is not a pattern. Write a tool's name"),
+        ("[policy]\ndeny = ['terminal()']", "has empty parentheses. Write terminal alone"),
+        ("[policy]\nallow = ['terminal(sudo *)']", "Write the exact line instead"),
+        ("[policy]\nallow = 'terminal'", "Invalid policy.allow 'terminal' (from config.toml). It must be a list of texts"),
+        ("[policy]\nforbid = []", "Unknown setting policy.forbid"),
+    ],
+)
+def test_a_bad_pattern_of_a_policy_is_named_with_what_to_write(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadConfig, match=re.escape(said)):
+        load({"HOLDFAST_HOME": str(write(tmp_path, text))})
+
+
+def test_the_folders_of_tools_are_in_the_home_folder_unless_it_is_said_where(tmp_path: Path) -> None:
+    assert config.tools_folder(load({}, home=str(tmp_path))) == tmp_path / "work"
+    home = write(tmp_path, "[tools]\nfolder = 'work/here'\n")
+    assert config.tools_folder(load({}, home=str(home))) == home / "work" / "here"
+    variables = {"HOLDFAST_TOOLS_FOLDER": "/srv/agents", "HOLDFAST_TOOLS_SHARED": "true", "HOLDFAST_TOOLS_NETWORK": "false"}
+    settings = load(variables, home=str(home))
+    assert (config.tools_folder(settings), settings.tools.shared, settings.tools.network) == (Path("/srv/agents"), True, False)
+
+
+def test_prices_are_tables_of_the_file_or_json_in_a_variable(tmp_path: Path) -> None:
+    folder = tmp_path / ".holdfast"
+    folder.mkdir()
+    (folder / "config.toml").write_text('[agent.prices."chat:a"]\ninput = 1\noutput = 2.5\nwindow = 9000\n')
+    found = load({"HOME": str(tmp_path)}).agent.prices
+    assert found == {"chat:a": ModelPrice(input=1, output=2.5, window=9000)}
+    written = '{"chat:b": {"input": 0, "output": 0}}'
+    assert load({"HOME": str(tmp_path), "HOLDFAST_AGENT_PRICES": written}).agent.prices == {"chat:b": ModelPrice(input=0, output=0)}
+    with pytest.raises(BadConfig, match=r"Invalid agent.prices 'cheap' \(from HOLDFAST_AGENT_PRICES\)"):
+        load({"HOME": str(tmp_path), "HOLDFAST_AGENT_PRICES": "cheap"})
+
+
+def test_limits_of_money_are_dollars_in_the_settings(tmp_path: Path) -> None:
+    variables = {"HOLDFAST_LIMITS_DAY_COST": "1.5", "HOLDFAST_LIMITS_SENDER_TURNS": "3", "HOLDFAST_LIMITS_THEN": "end"}
+    assert load(variables, home=str(tmp_path)).limits.spending == SpendingLimits(day_cost=1_500_000, sender_turns=3, asks=False)
+    assert load({}, home=str(tmp_path)).limits.spending == SpendingLimits()
+    with pytest.raises(BadConfig, match=r"Invalid limits.day_cost -1.0 \(from HOLDFAST_LIMITS_DAY_COST\)"):
+        load({"HOLDFAST_LIMITS_DAY_COST": "-1"}, home=str(tmp_path))
+    with pytest.raises(BadConfig, match="It must be ask or end"):
+        load({"HOLDFAST_LIMITS_THEN": "explode"}, home=str(tmp_path))
+
+
+def test_what_a_model_takes_and_is_given_besides_is_a_list_and_a_table_or_a_variable(tmp_path: Path) -> None:
+    home = str(write(tmp_path, "[agent]\ntakes = []\n[agent.extra]\ntop_p = 0.9\nprovider = { order = ['a'] }\n"))
+    found = load({}, home=home).agent
+    assert (found.takes, found.extra) == ((), {"top_p": 0.9, "provider": {"order": ["a"]}})
+    found = load({"HOLDFAST_AGENT_TAKES": "image, audio", "HOLDFAST_AGENT_EXTRA": '{"top_k": 5}'}, home=home).agent
+    assert (found.takes, found.extra) == (("image", "audio"), {"top_k": 5})
+    assert (Agent().takes, Agent().extra) == (None, {})

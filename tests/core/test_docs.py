@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 ROWS = {
     name: (variable, default)
-    for name, variable, default in re.findall(r"^\| `(\w+)` \| `(HOLDFAST_\w+)` \| (.+?) \|", OPERATIONS, re.MULTILINE)
+    for name, variable, default in re.findall(r"^\| `([\w.]+)` \| `(HOLDFAST_\w+)` \| (.+?) \|", OPERATIONS, re.MULTILINE)
 }
 
 
@@ -26,12 +26,12 @@ def section(name: str) -> str:
 @pytest.mark.parametrize("name", config.SETTINGS)
 def test_every_setting_is_documented_with_its_variable_and_its_default(name: str) -> None:
     variable, default = ROWS[name]
-    assert variable == f"HOLDFAST_{name.upper()}"
-    assert default == as_written(getattr(config.Config(), name))
+    assert variable == config.VARIABLES[name]
+    assert default == as_written(config.value(config.Config(), name))
 
 
 def as_written(value: object) -> str:
-    if value in ((), {}, ""):
+    if value in ((), {}, "", None):
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

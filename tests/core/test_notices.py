@@ -184,7 +184,9 @@ def test_what_is_said_to_a_request_that_cannot_be_done() -> None:
     works = "There is nothing to resume: this conversation is already working."
     assert notices.already_going_on(session(turn_state=TurnState.RUNNING)) == works
     assert notices.no_such_conversation("7") == "There is no conversation '7' here. /sessions lists them."
-    assert notices.queue_what() == "Say what to queue: /queue TEXT"
+    assert notices.send_what("queue") == "Say what to send: /queue TEXT"
+    refused = "This message was refused, because the conversation is busy. Send it again after the answer, or let it wait: /queue TEXT"
+    assert notices.rejected() == refused
     assert notices.lane_full(100) == (
         "100 messages are already waiting here, so this one was not accepted. Wait for an answer, or send /stop, then send it again."
     )
@@ -202,7 +204,12 @@ def test_the_help_lists_every_command_with_what_it_does() -> None:
         "/resume [number or id] - Go back to an earlier conversation, or continue interrupted work.",
         "/sessions - List the conversations of this chat.",
         "/status - Show what is happening here.",
+        "/model [name or number] - List the models, or choose the one that answers in this conversation.",
         "/queue TEXT - Send TEXT as the next message, even while a question is open.",
+        "/steer TEXT - Send TEXT to the answer that is being written.",
+        "/interrupt TEXT - Stop what is running, and answer TEXT next.",
+        "/approve [id or all] [always] - Let a call run that waits for your approval; `always` for this conversation.",
+        "/deny [id or all] [reason] - Refuse a call that waits for your approval.",
         "/restart - Restart Holdfast (if allowed).",
         "/help - List these commands.",
     ]
@@ -248,3 +255,6 @@ def test_a_conversation_that_is_resumed_says_whether_its_work_continues() -> Non
     assert notices.resumed(session(), continues=False, stopped=False) == "Back in the conversation."
     stopped = "Back in the conversation. What was running in the other conversation was stopped."
     assert notices.resumed(session(), continues=False, stopped=True) == stopped
+    waits = notices.resumed(session(), continues=True, stopped=False, waits=True)
+    assert waits == f"Back in the conversation. The interrupted work waits: {notices.ONE_AT_A_TIME}"
+    assert notices.resumed(session(), continues=False, stopped=False, waits=True) == "Back in the conversation."

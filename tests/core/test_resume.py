@@ -210,6 +210,19 @@ def test_there_is_one_note_or_none(resumed: str | None, pending: str | None, unr
         assert note == (notes.tool_tail() if unread else None)
 
 
+@pytest.mark.parametrize("resumed", [None, "crash"])
+@pytest.mark.parametrize(("hours", "told"), [(0, None), (24, None), (24.1, 24), (49, 49)])
+def test_the_age_of_a_message_stands_in_the_one_note(resumed: str | None, hours: float, told: int | None) -> None:
+    """DESIGN 5.7, B3"""
+    note = notes.choose(resumed=resumed, pending=None, unread_results=False, waited_ms=int(hours * 3_600_000))
+    if told is None:
+        assert note == (notes.continued("crash") if resumed else None)
+    else:
+        assert note is not None and note.startswith("[System note: ") and note.endswith("before you act on it.]")
+        assert f"The message is {told} hours old" in note and "gateway interruption" in note and note.count("[System note:") == 1
+        assert not resumed or note.startswith(notes.continued("crash").removesuffix("]"))
+
+
 def test_a_sign_of_life_counts_for_an_hour() -> None:
     """R6, as the settings promise it."""
     assert resume.FRESH_FOR_S == 3600

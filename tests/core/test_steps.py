@@ -379,3 +379,51 @@ def test_what_version_0_1_wrote_of_a_turn_stands_before_what_any_lease_since_wro
     new = log.in_turn(e.TurnResumed(attempt=2, rule="R9", reason="crash"), text("whole", 0)).items[len(old) :]
     ordered = sorted([*new, *old], key=key)
     assert [item.seq for item in ordered if item.turn_id] == [item.seq for item in [*old, *new] if item.turn_id]
+
+
+def test_a_question_about_a_call_that_has_not_started_shows_the_call_as_its_step_proposes_it() -> None:
+    """A27: who is asked to approve a call must see it."""
+    proposed = e.ProposedCall(name="terminal", arguments={"command": "ls"})
+    asked = e.QuestionAsked(question_id="q", call_id="t1.0.2", content="?", expires_at=99, form="approval", ends_attempt=False)
+    log = begun().in_turn(e.ModelResponded(step=0, text="", calls=(e.ProposedCall(name="look", arguments={}), proposed)), asked)
+    [question] = fold(log).questions
+    assert question.call == proposed
+
+
+# what a turn shows of itself on the way
+
+
+def test_what_comes_later_stands_no_earlier_in_its_step() -> None:
+    """An attempt that says less than the one before it makes its calls at smaller offsets."""
+    log = begun().in_turn(text("One. Two.", 0), call("a", offset=5), call("b", offset=0))
+    assert parts(both(log.ended("One. Two."))) == [("t1.0.0", "One. "), ("t1.0.1", "a"), ("t1.0.3", "b"), ("t1.0.4", "Two.")]
+
+
+def test_a_turn_that_only_put_something_out_has_said_nothing() -> None:
+    assert fold(begun().in_turn(call("a"), e.ToolOutput(call_id="a", text="out"))).answer_text == ""
+
+
+def test_pieces_after_the_last_response_are_gone_where_the_answer_is_what_that_said() -> None:
+    """P7"""
+    log = begun().in_turn(e.ModelResponded(step=0, text="One."), text("Half", 0, 1)).ended("One.")
+    assert parts(both(log)) == [("t1.0.0", "One.")]
+
+
+def test_files_stand_in_the_last_step() -> None:
+    image = ImagePart(blob="i", size=3, media_type="image/png", name="i.png")
+    log = begun().in_turn(e.ModelResponded(step=0, text="One."), call("a"), done("a"), e.ModelResponded(step=1, text="Two."))
+    log.in_turn(e.MessageWritten(message_id="t1.answer", role="assistant", content=(TextPart("Two."), image)))
+    assert [(part.id, part.step) for part in fold(log).messages[-1].answer if isinstance(part, Attached)] == [("t1.1.1", 1)]
+
+
+def test_a_call_that_runs_once_more_has_nothing_of_its_earlier_run() -> None:
+    """P5: whoever reads it in between sees that it runs."""
+    log = begun().in_turn(call("a"), e.ToolOutput(call_id="a", text="out", omitted=3), done("a"))
+    found = fold(log)
+    (first,) = found.calls
+    assert (first.output, first.output_omitted > 0, first.outcome, first.content) != ("", False, None, None)
+    count = len(log.items)
+    found.extend(log.cut().resumed(2).in_turn(call("a")).items[count:])
+    (again,) = found.calls
+    assert (again.output, again.output_omitted, again.outcome, again.content, again.attempt) == ("", 0, None, None, 2)
+    assert [known.call_id for step in found.steps for known in step.calls] == ["a"]

@@ -112,3 +112,32 @@ def test_events_that_say_nothing_to_people_change_nothing() -> None:
     log = simple().free(e.SessionChanged(title="x"), e.DeliveryChanged(delivery_id="d", state="sent"), e.JournalPruned(through=3))
     log.free(e.SessionResumed(by="owner")).in_turn(e.TurnTaken(owner=2, epoch=2), e.Reasoning(text="hm"), e.TurnAlive())
     assert shown(fold(log)) == before
+
+
+def edit(message_id: str, words: str) -> e.MessageEdited:
+    return e.MessageEdited(message_id=message_id, content=words, sender="ann", since=1)
+
+
+def newest(found: Transcript, message_id: str) -> tuple[object, ...] | None:
+    message = found.find(message_id)
+    return None if message is None else (message.text, message.edited_at, message.seq)
+
+
+def test_an_edited_message_reads_as_it_was_edited_last_wherever_it_stands() -> None:
+    """P1: while it waits, once a turn has taken it, and where nobody knows it."""
+    log = Log().said("m1", "old")
+    assert newest(fold(log), "m1") == ("old", None, 1)
+    assert newest(fold(log.free(edit("m1", "new"))), "m1") == ("new", 1002, 2)
+    log.started("t1", "m1", "new").said("m2", "other")
+    assert newest(fold(log), "m1") == ("new", 1002, 2) and newest(fold(log), "m2") == ("other", None, 5)
+    log.free(edit("m1", "newer"), edit("m9", "of nothing"))
+    found = fold(log)
+    assert newest(found, "m1") == ("newer", 1006, 6) and newest(found, "m9") is None
+    assert shown(found) == [("user", "newer")] and list(found.queued) == ["m2"]
+
+
+def test_an_edited_message_is_known_as_edited_where_the_start_of_its_turn_is_damaged() -> None:
+    """A3"""
+    log = Log().said("m1", "old").free(edit("m1", "new")).started("t1", "m1", "new")
+    assert newest(fold(log.without(3)), "m1") == ("new", 1002, 4)
+    assert newest(fold(begun().without(1)), "m1") == ("hi", None, 3)

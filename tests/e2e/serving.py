@@ -22,6 +22,7 @@ import apsw
 import httpx
 import psutil
 
+from holdfast import tool_processes
 from holdfast.store import SqliteStore, open_store
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,20 @@ def wait_until(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
         time.sleep(0.02)
 
 
+CTRL_C = "\x03"
+
+
+def _main_thread(process: int) -> tuple[bool, bool, int]:
+    """Whether SIGINT is pending there, whether it sleeps, and how often it went to sleep. A process that is gone has handled everything."""
+    try:
+        text = Path(f"/proc/{process}/task/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False, True, sys.maxsize
+    status = dict(line.split(":", 1) for line in text.splitlines())
+    pending = (int(status["SigPnd"], 16) | int(status["ShdPnd"], 16)) >> (signal.SIGINT - 1) & 1
+    return bool(pending), status["State"].split()[0] in "SZ", int(status["voluntary_ctxt_switches"])
+
+
 class Terminal:
     """A terminal of its own for one process after the other, each in its foreground."""
 
@@ -73,6 +88,19 @@ class Terminal:
 
     def press(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
+
+    def press_ctrl_c(self, process: int) -> None:
+        """And wait until the process in front has handled it: a signal that comes while the same one is pending is lost, and a busy
+        machine may take longer to handle one than a person takes to press again.
+        """
+        switches = _main_thread(process)[2]
+        self.press(CTRL_C)
+
+        def handled() -> bool:
+            pending, sleeps, now = _main_thread(process)
+            return not pending and sleeps and now > switches
+
+        wait_until(handled)
 
     def hang_up(self) -> None:
         """Its window is closed."""
@@ -103,6 +131,9 @@ class Serving:
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
         self._environment["PYTHONPATH"] = os.pathsep.join((str(INSTALLED), str(ROOT), str(ROOT / "src")))
         self._environment |= variables or {}
+        # Commands are confined where this machine can do it. What they write into this folder can be seen.
+        self.folder = home.parent
+        self.configure(tools_folder=str(self.folder), tools_shared="true")
         self.configure(**settings)
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -184,6 +215,15 @@ class Serving:
             except psutil.Error:
                 continue
         return found
+
+    def tool(self, number: int) -> psutil.Process:
+        """The process of a tool that knows itself by this number. In a sandbox it may have another one outside."""
+        for process, _ in tool_processes.running(self.home):
+            status = Path(f"/proc/{process.pid}/status")
+            numbers = next((line.split()[1:] for line in status.read_text().splitlines() if line.startswith("NSpid:")), [])
+            if not numbers or numbers[-1] == str(number):
+                return psutil.Process(process.pid)
+        raise AssertionError(f"no tool has the number {number}")
 
     @property
     def written(self) -> dict[str, Any]:

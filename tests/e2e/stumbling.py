@@ -112,7 +112,7 @@ class StubbornAgent(DemoAgent):
         elif word in ("tick", "wonder"):
             await self._tick(request, turn)
             if word == "wonder":
-                await turn.say(f" and {await turn.ask(f'{request.turn_id}.1', 'What then?')}")
+                await turn.say(f" and {(await turn.ask(f'{request.turn_id}.1', 'What then?')).text}")
         else:
             await super().run(request, turn)
 

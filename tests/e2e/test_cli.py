@@ -64,7 +64,9 @@ def test_help_names_every_command(tmp_path: Path) -> None:
         ["suspend"],
         ["serve", "--port", "70000"],
         ["pause", "--for", "0"],
-        ["stop", "--timeout", "-1"],
+        ["pause", "--for", "nan"],
+        *(["stop", "--timeout", number] for number in ("-1", "nan", "inf")),
+        *(["send", "new", "hi", "--timeout", number] for number in ("-1", "nan", "inf", "1e999")),
         ["--home", "", "status"],
     ],
 )

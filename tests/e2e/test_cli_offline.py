@@ -1,9 +1,13 @@
 """Conversations of a home folder whose gateway does not run: listed, shown, copied and checked, and nothing is changed by it."""
 
 import asyncio
+import contextlib
+import fcntl
+import hashlib
 import os
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -16,6 +20,7 @@ from holdfast.ports.blobs import Blob
 from holdfast.ports.owners import Owner
 from holdfast.store import open_store
 from tests.e2e.command_line import holdfast, is_one_sentence
+from tests.tools.sandboxes import holding
 
 KEY = "agent:main:telegram:dm:123"
 
@@ -154,6 +159,24 @@ def test_a_conversation_is_shown_with_its_tool_calls_and_why_it_was_resumed(home
     assert "waits for its turn" in holdfast(home, "show", "s_waits").out
 
 
+def test_an_open_question_is_shown_with_its_choices(home: Path) -> None:
+    """R5"""
+
+    async def ask() -> None:
+        store = await open_store(home, now=lambda: 0)
+        turn = await store.start_turn("s_waits", owner=1, turn_id="t_waits", at=1_700_000_000_000)
+        assert turn is not None
+        asked = e.QuestionAsked(
+            question_id="q1", call_id="c1", content="By train?", expires_at=4_102_444_800_000, choices=("by train", "by boat")
+        )
+        await store.append_turn(turn.lease, turn_id=turn.turn_id, attempt=1, position=turn.position, events=[asked], at=1_700_000_000_000)
+        await store.aclose()
+
+    asyncio.run(ask())
+    said = holdfast(home, "show", "s_waits").out
+    assert "  By train?\n  - by train\n  - by boat\n" in said
+
+
 def test_the_log_is_shown_event_by_event(home: Path) -> None:
     events = holdfast(home, "show", "s_done", "--events", "--json").json["events"]
     assert [event["id"] for event in events] == [f"l_s_done.{seq}" for seq in range(1, len(events) + 1)]
@@ -241,6 +264,34 @@ def test_a_backup_that_fails_leaves_the_older_copy(home: Path, tmp_path: Path) -
     assert copy.read_text() == "the older copy" and len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.parametrize("place", ["copy.db", "."], ids=["a file", "a folder"])
+def test_a_backup_removes_what_a_killed_one_left(home: Path, tmp_path: Path, place: str) -> None:
+    """C18: by its process id alone nobody knows whether it lives; by its lock one does."""
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    left = [".copy.db.1.making", ".copy.db.1.making.partial", f".holdfast-1.db.{os.getpid()}.making-wal"]
+    kept = ["older.db", ".notes", ".copy.db.making"]
+    for name in left + kept:
+        (folder / name).write_text("x")
+    with held(folder):
+        assert holdfast(home, "backup", str(folder / "one.db")).code == 0
+        assert {path.name for path in folder.iterdir()} == {*left, *kept, "one.db"}, "another backup may be writing them"
+    said = holdfast(home, "backup", str(folder / place))
+    assert said.code == 0 and "Removed 3 files that an interrupted backup had left" in said.err
+    assert {path.name for path in folder.iterdir()} >= {*kept, "one.db"} and not [name for name in left if (folder / name).exists()]
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """As a backup to this folder holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 # the doctor
 
 
@@ -252,11 +303,21 @@ def states(home: Path, **variables: str) -> dict[str, str]:
 
 
 def test_the_doctor_finds_a_healthy_home_healthy(home: Path) -> None:
-    found = states(home, HOLDFAST_PORT="0")
+    found = states(home, HOLDFAST_PORT="0", HOLDFAST_TOOLS_SANDBOX="none")
     assert {name for name, state in found.items() if state != "ok"} == {"owners", "sandbox", "token"}
-    said = holdfast(home, "doctor", HOLDFAST_PORT="0")
+    said = holdfast(home, "doctor", HOLDFAST_PORT="0", HOLDFAST_TOOLS_SANDBOX="none")
     assert said.code == 0 and "1 process died unexpectedly. 1 turn interrupted." in said.out
-    assert "Terminal commands are not sandboxed" in said.out
+    assert "Terminal commands are not sandboxed. The setting tools.sandbox switches it off." in said.out
+
+
+@pytest.mark.parametrize("mode", ["bubblewrap", "landlock"])
+def test_the_doctor_tries_the_sandbox_itself_where_no_gateway_runs(home: Path, tmp_path: Path, mode: str) -> None:
+    holding(mode, home)
+    (home / "token").write_text("t" * 43)
+    for folder in (home, tmp_path / "no-home"):
+        checks = {check["check"]: check for check in holdfast(folder, "doctor", "--json", HOLDFAST_TOOLS_SANDBOX=mode).json["checks"]}
+        assert checks["sandbox"]["state"] == "ok" and checks["sandbox"]["text"].startswith(f"{mode}, tried. Commands ")
+    assert not (tmp_path / "no-home").exists()
 
 
 def test_the_doctor_sees_what_is_open_to_others(home: Path) -> None:
@@ -292,6 +353,24 @@ def test_the_doctor_sees_an_attachment_that_is_lost(home: Path) -> None:
     (home / "blobs").mkdir()
     (home / "blobs" / "f").write_bytes(b"some")
     assert "1 file, 4 bytes" in holdfast(home, "doctor", HOLDFAST_PORT="0").out
+
+
+def test_the_doctor_looks_at_the_bytes_of_attachments_when_told_to(home: Path) -> None:
+    """P7: bytes that changed on disk and are as many as before."""
+
+    async def name_a_file() -> None:
+        store = await open_store(home, now=lambda: 0)
+        await store.put_blob(Blob(digest=hashlib.sha256(b"some").hexdigest(), size=4, media_type="text/plain", file="f"), at=0)
+        await store.aclose()
+
+    asyncio.run(name_a_file())
+    (home / "blobs").mkdir()
+    (home / "blobs" / "f").write_bytes(b"some")
+    assert "1 file, 4 bytes (every byte read)" in holdfast(home, "doctor", "--deep", HOLDFAST_PORT="0").out
+    (home / "blobs" / "f").write_bytes(b"same")
+    assert states(home, HOLDFAST_PORT="0")["attachments"] == "ok"
+    said = holdfast(home, "doctor", "--deep", HOLDFAST_PORT="0")
+    assert said.code == 1 and "1 of 1 file missing or damaged" in said.out
 
 
 def test_the_doctor_sees_a_port_that_is_taken(home: Path) -> None:

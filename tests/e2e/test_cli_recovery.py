@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.e2e.command_line import holdfast, is_one_sentence
@@ -51,10 +50,10 @@ def test_a_stop_ends_a_turn_whose_tool_runs_and_keeps_what_waits(
     shared: Serving, tmp_path: Path, stop: Callable[[Serving, str], int]
 ) -> None:
     """A21: also a tool that does not listen; its process group is killed."""
-    session_id, file = shared.new_session(), tmp_path / "pid"
+    session_id, file = shared.new_session(), shared.folder / tmp_path.name
     shared.post(session_id, TOOL.format(file=file))
     wait_until(lambda: file.exists() and file.read_text().strip().isdigit())
-    process = psutil.Process(int(file.read_text()))
+    process = shared.tool(int(file.read_text()))
     for text in ("count 2 0", "count 3 0"):
         shared.post(session_id, text)
     assert stop(shared, session_id) == 2

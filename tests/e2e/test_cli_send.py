@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.messages.following import STARTS_OVER, Following, Note, Piece, Text
+from holdfast.cli.messages.following import STARTS_OVER, Doing, Following, Note, Piece, Printed, Text
 from tests.e2e.command_line import Said, holdfast, write_status
 
 SESSION: dict[str, Any] = {
@@ -184,6 +184,26 @@ def test_a_turn_that_was_left_and_went_on_since_is_waited_for(gateway: Gateway, 
     assert (said.code, said.out) == (0, "one two\n"), said.err
 
 
+def test_all_calls_that_wait_for_an_approval_are_shown_at_once(gateway: Gateway, tmp_path: Path) -> None:
+    """R5: those of one response are asked about together, each in an event of its own."""
+    asked = [
+        {"question_id": name, "turn_id": "t", "kind": "approval", "text": f"May I run {name}?", "asked_at": "", "expires_at": ""}
+        for name in ("q_1", "q_2")
+    ]
+    gateway.posts, gateway.streams = [202], [[STARTED, *(("question.asked", {"form": "approval"} | each) for each in asked)]]
+    gateway.session = SESSION | {"questions": asked, "turns": [{"id": "t"}], "state": "waiting"}
+    said = send(gateway, tmp_path)
+    assert (said.code, said.out) == (0, "May I run q_1?\nMay I run q_2?\n"), said.err
+    assert "`holdfast approve q_1 " in said.err and "`holdfast approve q_2 " in said.err
+
+
+def test_why_a_turn_failed_is_one_sentence_even_if_it_ends_with_a_question(gateway: Gateway, tmp_path: Path) -> None:
+    failed = ("turn.ended", {"turn_id": "t", "outcome": "failed", "error": "It is no stream. Is base_url right?"})
+    gateway.posts, gateway.streams = [202], [[STARTED, failed]]
+    said = send(gateway, tmp_path)
+    assert said.code == 1 and said.err.endswith("The turn ended as failed: It is no stream. Is base_url right?\n")
+
+
 # what is printed of an answer that takes several attempts
 
 
@@ -212,6 +232,26 @@ def test_each_step_of_an_answer_is_printed_and_its_last_words_once() -> None:
     assert printed(text(0, "All done."), ("model.responded", {"turn_id": "t", "step": 1}), written("All done.")) == [Text("All done.")]
 
 
+def test_what_a_tool_gave_back_is_printed_and_what_nobody_knows_is_said() -> None:
+    started = ("tool.started", {"turn_id": "t", "call_id": "c", "name": "terminal", "arguments": {"command": "date"}})
+
+    def finished(outcome: str, result: str | None, call_id: str = "c") -> tuple[str, dict[str, Any]]:
+        return "tool.finished", {"turn_id": "t", "call_id": call_id, "outcome": outcome, "result": result}
+
+    doing = Doing("terminal: date")
+    assert printed(started, finished("done", "Monday\n")) == [doing, Printed("Monday\n")]
+    assert printed(started, finished("done", "\n")) == printed(started, finished("done", None)) == [doing]
+    assert printed(started, finished("failed", "no such date")) == [doing, Printed("no such date"), Note("The tool failed.")]
+    assert printed(started, finished("unknown", "It was interrupted.")) == [doing, Note("Whether the tool did its work is not known.")]
+    assert printed(finished("done", "an answer to a question", "q")) == []
+
+
+def test_a_call_with_several_arguments_is_printed_as_json() -> None:
+    arguments = {"path": "é.txt", "content": "it's"}
+    [doing] = printed(("tool.started", {"turn_id": "t", "call_id": "c", "name": "write_file", "arguments": arguments}))
+    assert doing == Doing('write_file: {"path": "é.txt", "content": "it\'s"}')
+
+
 def test_what_an_earlier_attempt_said_and_a_later_one_has_said_over_is_not_printed() -> None:
     """P7: such a piece reaches the log late."""
     events = [text(0, "a b"), text(3, " c", attempt=2), text(3, " x"), text(5, " d", attempt=2), written("a b c d")]
@@ -229,6 +269,14 @@ def test_a_turn_with_several_questions_waits_for_each_and_shows_the_oldest() -> 
     assert following.question and following.question["text"] == "q2?"
     following.apply("question.answered", {"turn_id": "t", "question_id": "q2"})
     assert following.question is None
+
+
+def test_a_message_that_steers_a_turn_is_followed_through_that_turn() -> None:
+    following = Following("m_9", {"t": "a b"})
+    following.apply("cause.taken", {"turn_id": "t", "cause_id": "m_9", "step": 0, "offset": 3})
+    assert following.apply(*text(3, " c")) == [Text(" c")]
+    following.apply(*ENDED)
+    assert following.over and following.reply == "a b c"
 
 
 def test_a_command_is_answered_by_the_gateway_itself() -> None:

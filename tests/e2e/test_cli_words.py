@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.commands.send import MODES
+from holdfast.core.busy import Mode
 from scripts import run as project
 from tests.e2e.command_line import Said, command, environment, holdfast, is_one_sentence
 from tests.e2e.serving import ROOT, Serving, wait_until
@@ -158,6 +160,21 @@ def test_send_says_that_its_conversation_is_busy(shared: Serving) -> None:
     assert holdfast(shared.home, "stop", busy).code == 0
 
 
+def test_send_can_steer_interrupt_or_give_up_where_its_conversation_is_busy(shared: Serving) -> None:
+    """P1, A21"""
+    busy = shared.new_session()
+    shared.post(busy, "hang")
+    shared.wait_for(busy, state="running")
+    refused = holdfast(shared.home, "send", busy, "and now?", "--mode", "reject")
+    assert refused.code == 1 and "is busy, so the message was refused" in refused.err
+    steered = holdfast(shared.home, "send", busy, "this way", "--mode", "steer", "--no-wait")
+    assert steered.out.startswith("Sent to the answer that is being written")
+    said = holdfast(shared.home, "send", busy, "count 2 0", "--mode", "interrupt")
+    assert (said.code, said.out) == (0, "1 2\n\nYou also said: this way\n"), said.err
+    shared.wait_for(busy, state="idle")
+    assert holdfast(shared.home, "send", busy, "x", "--mode", "shout").code == 2
+
+
 def test_send_says_that_holdfast_is_paused_each_time_and_answers_after_it(shared: Serving) -> None:
     """C21, C22"""
     session_id = shared.new_session()
@@ -178,3 +195,7 @@ def test_send_says_that_holdfast_is_paused_each_time_and_answers_after_it(shared
         out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (0, "1 2 3\n")
     assert re.match(told, err) and len(err.splitlines()) == 1, "what the gateway itself says about the pause is not told again"
+
+
+def test_a_message_can_be_sent_in_every_mode_there_is() -> None:
+    assert MODES == tuple(Mode)

@@ -84,7 +84,7 @@ def test_with_automatic_resume_off_a_message_goes_on_from_the_cut_turn(tmp_path:
     """A23, R7, A9, A13: left pending over two starts, marked once; the message gets a turn of its own, finished work stays, an open call is
     closed, and only the completed turn takes the mark away."""
     with Serving(tmp_path / "home", auto_resume="false") as serving:
-        lines = serving.home / "lines.txt"
+        lines = serving.folder / "lines.txt"
         session_id = begun(serving, f"run echo line >> {lines}; sleep 300")
         wait_until(lines.exists)
         again(serving)

@@ -23,10 +23,10 @@ ORPHAN = f"(setsid sh -c '{STAY}' &); sleep 300"
 
 def with_a_tool(serving: Serving, word: str, command: str = STAY) -> tuple[str, psutil.Process]:
     """A session whose agent is as stubborn as the word says, and the command that runs for it."""
-    session_id, file = serving.new_session(), serving.home / "tool"
+    session_id, file = serving.new_session(), serving.folder / "tool"
     serving.post(session_id, f"{word} {command.format(file=file)}")
     wait_until(lambda: file.exists() and file.read_text().strip().isdigit())
-    return session_id, psutil.Process(int(file.read_text()))
+    return session_id, serving.tool(int(file.read_text()))
 
 
 def ended(process: psutil.Process) -> bool:

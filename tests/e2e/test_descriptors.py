@@ -66,7 +66,7 @@ def test_a_flood_of_connections_keeps_nobody_out_and_leaves_room_for_a_hand_over
     with flood(few.port, 3 * FILES, says=says):
         assert open_files(few) < FILES
         assert answered(few, session_id, "count 3 0") == "1 2 3"
-        assert answered(few, session_id, "run echo a tool runs") == "```\na tool runs\n```"
+        assert answered(few, session_id, "run echo a tool runs") == "Done."
         before = few.pid
         assert few.order("/api/admin/restart")["mode"] == "hand_over"
         wait_until(lambda: few.pid != before)
@@ -111,7 +111,7 @@ def test_attachments_that_are_read_slowly_leave_descriptors_for_the_work(few: Se
         statuses = [connection.recv(12) for connection in held]
         assert set(statuses) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
         assert open_files(few) < FILES - 32
-        assert answered(few, session_id, "run echo a tool runs") == "```\na tool runs\n```"
+        assert answered(few, session_id, "run echo a tool runs") == "Done."
         before = few.pid
         assert few.order("/api/admin/restart")["mode"] == "hand_over"
         wait_until(lambda: few.pid != before)
@@ -138,7 +138,7 @@ def test_readers_beyond_the_bound_are_told_so_and_the_work_goes_on(few: Serving)
         return False
 
     wait_until(ended)
-    assert few.session(session_id)["messages"][-1]["text"] == "```\ndone\n```"
+    assert few.session(session_id)["messages"][-1]["text"] == "Done."
 
 
 def test_a_process_without_a_single_descriptor_left_loses_nothing_and_continues_when_there_are_some(few: Serving) -> None:

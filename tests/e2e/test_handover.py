@@ -19,6 +19,7 @@ import httpx
 import psutil
 import pytest
 
+from holdfast.store.sqlite.connection import SCHEMA_VERSION
 from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, process_fields, write_status
 from tests.e2e.serving import NO_CERTIFICATES, Reader, Serving, complete_a_turn, hand_over, running, wait_until
 
@@ -254,7 +255,7 @@ def test_no_leftover_keeps_a_start_from_serving(tmp_path: Path) -> None:
 def test_what_a_killed_gateway_started_keeps_no_start_out(tmp_path: Path) -> None:
     """C20: a command that left its process group and outlives the gateway holds none of its locks."""
     with Serving(tmp_path / "home") as serving:
-        beat = serving.home / "beat"
+        beat = serving.folder / "beat"
         running(serving, f"run setsid sh -c 'touch {beat}; sleep 600' & sleep 600")
         wait_until(beat.exists)
         complete_a_turn(serving)
@@ -294,7 +295,7 @@ def test_a_successor_refuses_to_take_over_from_an_older_schema_and_says_to_stop_
         process, session_id = serving.reaped(), running(serving, "tick")
         is_refused(serving, "`holdfast stop")
         said = holdfast(serving.home, "restart").err
-        assert "schema 4 to 5" in said and "then `holdfast serve" in said
+        assert f"schema 4 to {SCHEMA_VERSION}" in said and "then `holdfast serve" in said
         assert is_whole(serving, session_id)
         assert holdfast(serving.home, "stop").code == 0 and process.wait(10) == 0
         serving.start()

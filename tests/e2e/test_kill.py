@@ -79,7 +79,7 @@ def test_a_command_runs_once_or_its_outcome_is_said_to_be_unknown(tmp_path: Path
 
     def play(serving: Serving, chance: random.Random) -> None:
         session_id = serving.new_session()
-        lines = serving.home / f"{session_id}.txt"
+        lines = serving.folder / f"{session_id}.txt"
         serving.post(session_id, f"run sleep 0.2; echo line >> {lines}; sleep 0.2")
         for _ in range(chance.choice((1, 2))):
             time.sleep(chance.uniform(0.0, 0.6))
@@ -91,7 +91,7 @@ def test_a_command_runs_once_or_its_outcome_is_said_to_be_unknown(tmp_path: Path
         (call,) = answer["tool_calls"]
         assert written <= 1
         if call["outcome"] == "unknown":
-            told = "The gateway was interrupted while terminal was running. It is not known whether it finished, and it was not run again."
+            told = "The command was interrupted. It is not known whether it finished, and it was not run again."
             assert answer["text"].startswith(told) and "the user" not in answer["text"]
         else:
             assert (call["outcome"], written) == ("done", 1)

@@ -80,7 +80,8 @@ def test_without_a_terminal_standard_error_and_the_file_have_the_same(tmp_path: 
     file = (serving.home / "holdfast.log").read_text().splitlines()
     assert len(file) > 5 and set(file) <= set(serving.output().splitlines())
     if form == "json":
-        assert json.loads(file[-1])["state"] == "stopped"
+        # The trial of the sandbox may end later than the gateway.
+        assert [line["state"] for line in map(json.loads, file) if "state" in line][-1] == "stopped"
     assert stat.S_IMODE((serving.home / "holdfast.log").stat().st_mode) == 0o600
 
 
@@ -109,8 +110,8 @@ def test_a_stop_at_the_terminal_is_one_sentence(tmp_path: Path) -> None:
         assert holdfast(home, "send", "last", "hello", "--no-wait").code == 0
         window.press("\x03")
         assert window.wait() == 0
-    banner, _, rest = window.text.partition(f"  kill  kill -9 {window.process.pid}\n\n")
-    assert banner.startswith("Holdfast ") and "[info" not in banner
+    banner, _, rest = window.text.partition("lets a real model answer\n\n")
+    assert banner.startswith("Holdfast ") and f"  kill  kill -9 {window.process.pid}\n" in banner and "[info" not in banner
     assert rest == "Stopped. 1 answer continues and 1 message is answered at the next start.\n"
     assert "step=drain" in (home / "holdfast.log").read_text()
 

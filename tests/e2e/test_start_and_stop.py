@@ -201,7 +201,7 @@ def test_a_command_does_not_outlive_the_gateway_that_was_killed(tmp_path: Path) 
     """P5: what a killed gateway's tool left running ends before its turn goes on."""
     with Serving(tmp_path / "home") as serving:
         session_id = serving.new_session()
-        beat = serving.home / "beat"
+        beat = serving.folder / "beat"
         serving.post(session_id, f"run while true; do date +%s%N > {beat}; sleep 0.05; done")
         while not beat.exists():
             time.sleep(0.02)

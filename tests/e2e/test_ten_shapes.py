@@ -112,7 +112,7 @@ class InATool(Shape):
 
     def enter(self) -> None:
         super().enter()
-        self.lines = self.serving.home / f"{self.session_id}.txt"
+        self.lines = self.serving.folder / f"{self.session_id}.txt"
         self.say(f"run echo line >> {self.lines}; sleep 300")
 
     def is_there(self) -> bool:
@@ -132,7 +132,7 @@ class AfterATool(Shape):
 
     def enter(self) -> None:
         super().enter()
-        self.lines = self.serving.home / f"{self.session_id}.txt"
+        self.lines = self.serving.folder / f"{self.session_id}.txt"
         self.say(f"after echo line >> {self.lines}; echo done")
 
     def is_there(self) -> bool:
@@ -251,7 +251,7 @@ class Stopped(Shape):
 
     def enter(self) -> None:
         super().enter()
-        self.stubborn = self.serving.home / f"{self.session_id}.txt"
+        self.stubborn = self.serving.folder / f"{self.session_id}.txt"
         self.say(f"run trap '' TERM; touch {self.stubborn}; while true; do sleep 1; done")
         self.say("and then this")
 

@@ -1,16 +1,14 @@
 """Holdfast at a terminal of its own: what Ctrl-C does, before and after a hand-over, and how often it counts."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.serving import Serving, Terminal, freeze, hand_over, running, wait_until
+from tests.e2e.serving import CTRL_C, Serving, Terminal, freeze, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
-CTRL_C = "\x03"
 FORCED = "Stopped by force. Accepted messages are on disk, and interrupted answers continue at the next start."
 
 
@@ -75,10 +73,9 @@ def test_a_third_ctrl_c_ends_a_process_that_hangs(tmp_path: Path, terminal: Term
         front = serving.reaped()
         for presses in range(1, 4):
             assert front.poll() is None
-            terminal.press(CTRL_C)
+            terminal.press_ctrl_c(front.pid)
             if presses == 1:
                 wait_until(lambda: serving.written["gateway_state"] == "stopping")
-            time.sleep(0.5)  # A person's fingers; signals that come at once are one.
         assert front.wait(60) == 0 and serving.processes() == []
         assert serving.written["gateway_state"] == "stopped"
         assert serving.output().splitlines()[-1] == FORCED
@@ -97,8 +94,7 @@ def test_a_third_ctrl_c_ends_a_successor_that_hangs(tmp_path: Path, terminal: Te
         freeze(serving, new)
         for _ in range(3):
             assert front.poll() is None
-            terminal.press(CTRL_C)
-            time.sleep(0.5)  # A person's fingers; signals that come at once are one.
+            terminal.press_ctrl_c(front.pid)
         assert front.wait(60) == 0 and serving.processes() == []
         assert serving.written["gateway_state"] == "stopped"
         assert serving.output().splitlines()[-1] == FORCED

@@ -6,6 +6,8 @@ lines TEXT         says TEXT, thinks it and prints it with its tool
 pour N             has its tool print N characters in pieces, and "the end"; the tool returns them when it is released
 hold               says "holding" and waits until it is released
 ask QUESTION       asks, then says what it was told
+approve TEXT       prints TEXT with its tool once somebody approved that, and says what came of it
+choose A|B         asks which one, then says what was chosen
 fail               fails
 """
 
@@ -14,8 +16,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.history import Call
+from holdfast.core.plans.ask import ASK
 from holdfast.ports.agents import AgentRequest, TurnFace
 from holdfast.ports.tools import ToolContext, ToolResult
+from holdfast.tools.plain import PlainTool
 
 PIECE = 65536
 
@@ -45,19 +50,28 @@ class WordAgent:
             case "hold":
                 await turn.say("holding")
                 await self.released.wait()
+            case "approve":
+                result = await turn.call(f"{request.turn_id}.1", "printer", {"text": rest}, careful=True)
+                await turn.say(f"{result.outcome}: {result.text}")
             case "ask":
-                await turn.say("told: " + await turn.ask(f"{request.turn_id}.1", rest))
+                await turn.say(f"told: {(await turn.ask(f'{request.turn_id}.1', rest)).text}")
+            case "choose":
+                which = {"question": "Which one?", "choices": rest.split("|")}
+                [chosen] = await turn.run([Call(call_id=f"{request.turn_id}.1", name=ASK, arguments=which)])
+                await turn.say(f"chosen: {chosen.text}")
             case "fail":
                 raise RuntimeError("as it was told")
             case _:
                 await turn.say(request.text)
 
 
-class Printer:
+class Printer(PlainTool):
     """Prints what it is given, as output and as result."""
 
     name = "printer"
-    effect: Effect = Effect.PURE
+
+    def effect(self, arguments: dict[str, Any]) -> Effect:
+        return Effect.PURE
 
     def __init__(self) -> None:
         self.poured = asyncio.Event()
@@ -75,12 +89,3 @@ class Printer:
             return ToolResult(ToolOutcome.DONE, "x" * arguments["pour"] + "the end")
         await context.output(arguments["text"])
         return ToolResult(ToolOutcome.DONE, arguments["text"])
-
-    async def reap(self, lives: Callable[[str], bool]) -> int:
-        return 0
-
-    async def end_session(self, session_id: str) -> int:
-        return 0
-
-    async def stop(self, turn_id: str) -> int:
-        return 0

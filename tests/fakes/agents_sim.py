@@ -2,7 +2,8 @@
 
 say:hello|call:unsafe|call:pure 200|ask:name|say:bye|sleep:0.5|fail|hang|crash
 
-A number behind a call's tool is how many seconds it takes. A message that begins with `steps:` goes to the agent that works in steps.
+A number behind a call's tool is how many seconds it takes. A message that begins with `steps:` goes to the agent that works in steps, one
+that begins with `model:` to the agent that answers with a model.
 """
 
 import asyncio
@@ -12,8 +13,11 @@ from holdfast.agents.demo import DemoAgent
 from holdfast.core.effects import ToolOutcome
 from holdfast.ports.agents import AgentRequest, TurnFace
 from tests.fakes import agents_steps
+from tests.fakes.agents_model import MODEL, ModelTurns, to_the_answer
 
 STEPS = "steps:"
+# Those whose agents work in steps.
+IN_STEPS = (STEPS, MODEL)
 
 
 class Failure(Exception):
@@ -36,8 +40,9 @@ class ScriptedAgent:
         think: Callable[[], float] = lambda: 0.0,
         given: Callable[[AgentRequest], None] = lambda request: None,
         crash: Callable[[], Awaitable[None]] | None = None,
+        models: ModelTurns | None = None,
     ) -> None:
-        self._keeps, self._think, self._given, self._crash = keeps, think, given, crash
+        self._keeps, self._think, self._given, self._crash, self._models = keeps, think, given, crash, models
         self._demo, self._steps = DemoAgent(), agents_steps.StepAgent(think=think)
 
     async def aclose(self) -> None:
@@ -51,6 +56,9 @@ class ScriptedAgent:
         if request.causes[0].text.startswith(STEPS):
             await self._steps.run(request, turn)
             return
+        if self._models is not None and request.causes[0].text.startswith(MODEL):
+            await self._models.run(request, turn)
+            return
         writer = _Writer(request.kept if self._keeps() else "", turn)
         for number, (word, rest) in enumerate(steps(request.text), 1):
             await asyncio.sleep(self._think())
@@ -60,7 +68,7 @@ class ScriptedAgent:
                 result = await turn.call(call_id, tool, {"word": tool, "lasts_s": float(lasts_s or 0)})
                 await writer.say(called(result.outcome, result.text))
             elif word == "ask":
-                await writer.say(answered(await turn.ask(call_id, rest)))
+                await writer.say(answered((await turn.ask(call_id, rest)).text))
             elif word == "sleep":
                 await asyncio.sleep(float(rest))
             elif word == "fail":
@@ -114,6 +122,8 @@ def whole_answer(turn_id: str, text: str, results: Mapping[str, tuple[ToolOutcom
     """What a completed turn must have answered, given the results on record and the words it took. (A failed one has not come so far.)"""
     if text.startswith(STEPS):
         return agents_steps.whole_answer(turn_id, text.removeprefix(STEPS), results, list(steered))
+    if text.startswith(MODEL):
+        return agents_steps.whole_answer(turn_id, to_the_answer(text.removeprefix(MODEL)), results, list(steered))
     if text.startswith("count "):
         counted = " ".join(str(number) for number in range(1, int(text.split()[1]) + 1))
         return counted + "".join(f"\n\nYou also said: {words.strip()}" for words in steered)

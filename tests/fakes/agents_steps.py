@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import ProposedCall, Usage
 from holdfast.core.history import Result, Step
+from holdfast.core.plans.ask import ASK, asks
 from holdfast.ports.agents import AgentRequest, Response, TurnFace
 
 PIECE = 5
@@ -51,7 +52,7 @@ class StepAgent:
             for start in range(0, len(text), PIECE):
                 await turn.say(text[start : start + PIECE])
             response = Response(text=text, calls=calls, blocks=({"said": text, "number": number},), usage=Usage(input=1, output=1))
-            ran = await turn.run(await turn.responded(response))
+            ran = await turn.run((await turn.responded(response)).calls)
             results += [said(result.outcome, result.text) for result in ran]
 
 
@@ -74,7 +75,9 @@ def parse(script: str) -> list[tuple[str, tuple[ProposedCall, ...]]]:
 
 
 def _call(tool: str, word: str = "") -> ProposedCall:
-    return ProposedCall(name=tool, arguments={"question": word} if tool == "ask" else {"word": word, "command": word})
+    if asks(tool):
+        return ProposedCall(name=ASK, arguments={"question": word})
+    return ProposedCall(name=tool, arguments={"word": word, "command": word})
 
 
 def said(outcome: ToolOutcome | None, text: str) -> str:

@@ -130,6 +130,11 @@ class SimLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> NoReturn:
         raise AssertionError("something woke the simulated loop from another thread")
 
+    def _asyncgen_finalizer_hook(self, agen: Any) -> None:
+        """A dead process finishes nothing."""
+        if not self.dead:
+            raise AssertionError(f"{agen} was left open")
+
     def call_soon_threadsafe(self, *arguments: Any, **named: Any) -> NoReturn:  # type: ignore[override]
         raise AssertionError("a thread in simulated time")
 

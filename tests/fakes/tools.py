@@ -6,6 +6,9 @@ from typing import Any, NamedTuple, Protocol
 
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.ports.tools import ToolContext, ToolResult
+from holdfast.tools.plain import PlainTool
+
+GUARDED = "guarded"
 
 
 class Faults(Protocol):
@@ -39,13 +42,17 @@ class World(Protocol):
     def last_id(self) -> int: ...
 
 
-class CounterTool:
+class CounterTool(PlainTool):
     """Adds one to a counter in the world. Called again with the same key, an idempotent one changes nothing more.
     It takes as long as its argument `lasts_s` says.
     """
 
-    def __init__(self, effect: Effect, *, world: World, faults: Faults, noise: Callable[[], int] = lambda: 1) -> None:
-        self.name, self.effect = str(effect), effect
+    def __init__(
+        self, effect: Effect, *, world: World, faults: Faults, noise: Callable[[], int] = lambda: 1, guarded: bool = False
+    ) -> None:
+        """`guarded`: a person has to approve its calls."""
+        self.name, self.description, self._effect = GUARDED if guarded else str(effect), f"An {effect} counter.", effect
+        self._guarded = guarded
         self._world, self._faults, self._noise = world, faults, noise
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
@@ -60,11 +67,8 @@ class CounterTool:
             await self._faults.pause()
         return ToolResult(ToolOutcome.DONE, f"{self.name} {arguments['word']}")
 
-    async def reap(self, lives: Callable[[str], bool]) -> int:
-        return 0
+    def effect(self, arguments: dict[str, Any]) -> Effect:
+        return self._effect
 
-    async def end_session(self, session_id: str) -> int:
-        return 0
-
-    async def stop(self, turn_id: str) -> int:
-        return 0
+    def confined(self, arguments: dict[str, Any]) -> bool:
+        return not self._guarded

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import apsw
 from structlog.testing import capture_logs
 
-from holdfast.core.content import Content, bytes_part, text
+from holdfast.agents.demo import DemoAgent
+from holdfast.core.busy import Mode
+from holdfast.core.content import Content, bytes_part, outline, text
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
@@ -20,7 +22,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript, Turn
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
-from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.ports.agents import Agent, AgentRequest, TurnFace
 from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Platform, Receipt, Update
 from holdfast.ports.process import Restarts
@@ -30,12 +32,13 @@ from holdfast.process.system import RandomIds
 from holdfast.store import SqliteStore, reads
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.tx import SqliteTx
+from holdfast.tools.plain import PlainTool
 from holdfast.web.frames import encode
 from tests.conformance.backends import empty_database
 from tests.fakes.agents_sim import Failure, steps
 from tests.fakes.agents_steps import StepAgent
 from tests.fakes.clock import SimClock
-from tests.fakes.loop import SimLoop
+from tests.fakes.loop import Crash, SimLoop
 from tests.fakes.platform import NAME, Chat, ChatServer, Sent, session_key
 from tests.sim.lines import SimLines
 
@@ -53,7 +56,9 @@ class Edge:
         self.seen: list[str] = []
         self.hangs: set[str] = set()
         self.fails: set[str] = set()
+        self.kept: list[str] = []
         self.looks: Callable[[str], None] = lambda place: None
+        self.place = "the yard"
 
     async def at(self, place: str) -> None:
         self.saw(place)
@@ -71,16 +76,16 @@ class Edge:
 
 
 class ScriptAgent:
-    """Does what its message says, step by step: `say:hello|call:deed 3|ask:name|fail|hang|nothing`. Attempts are parted by ` / `: the
-    first does the first part, and so on; the last part is for all that come after. Other words it says back. What begins with `steps:` is
-    the script of a `StepAgent`.
+    """Does what its message says, step by step: `say:hello|call:deed 3|careful:deed 3|ask:name|fail|hang|nothing`. Attempts are parted by
+    ` / `: the first does the first part, and so on; the last part is for all that come after. Other words it says back. What begins with
+    `steps:` is the script of a `StepAgent`; `count` and `run` are the demo agent's.
     """
 
     name = "script"
 
     def __init__(self, heard: list[AgentRequest], edge: Edge | None = None) -> None:
         self._heard, self._edge = heard, edge or Edge()
-        self._steps = StepAgent()
+        self._steps, self._demo = StepAgent(), DemoAgent()
 
     async def aclose(self) -> None:
         await self._edge.at("agent closed")
@@ -96,6 +101,8 @@ class ScriptAgent:
     async def _follow(self, request: AgentRequest, turn: TurnFace) -> None:
         if request.text.startswith(STEPS):
             return await self._steps.run(request, turn)
+        if request.text.startswith(("count ", "run ")):
+            return await self._demo.run(request, turn)
         attempts = request.text.split(" / ")
         for number, (word, rest) in enumerate(steps(attempts[min(request.attempt, len(attempts)) - 1]), 1):
             call_id = f"{request.turn_id}.{number}"
@@ -105,8 +112,11 @@ class ScriptAgent:
                 case "call":
                     name, _, arguments = rest.partition(" ")
                     await turn.call(call_id, name, {"command": arguments})
+                case "careful":
+                    name, _, arguments = rest.partition(" ")
+                    await turn.call(call_id, name, {"command": arguments}, careful=True)
                 case "ask":
-                    await turn.say(f"told {await turn.ask(call_id, rest)}")
+                    await turn.say(f"told {outline((await turn.ask(call_id, rest)).content)}")
                 case "sleep":
                     await asyncio.sleep(float(rest))
                 case "fail":
@@ -124,14 +134,20 @@ class ScriptAgent:
                     await turn.say(f"re: {request.text}")
 
 
-class Deed:
+class Deed(PlainTool):
     """A tool that takes its time in silence, and is known outside to have done its work."""
 
     name = "deed"
-    effect: Effect = Effect.UNSAFE
+    declared: Effect = Effect.UNSAFE
 
     def __init__(self, done: list[str], edge: Edge) -> None:
         self._done, self._edge = done, edge
+
+    def effect(self, arguments: dict[str, Any]) -> Effect:
+        return self.declared
+
+    def confined(self, arguments: dict[str, Any]) -> bool:
+        return True
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         await asyncio.sleep(float(arguments["command"] or 0))
@@ -146,15 +162,34 @@ class Deed:
         self._edge.saw(f"{self.name} of {session_id} ended")
         return 0
 
-    async def stop(self, turn_id: str) -> int:
-        return 0
+    async def kept(self) -> list[str]:
+        return list(self._edge.kept)
+
+    async def forget(self, session_id: str) -> None:
+        self._edge.saw(f"{self.name} forgets {session_id}")
+        if f"{self.name} forgets" in self._edge.fails:
+            raise PermissionError("as it was told")
+        self._edge.kept.remove(session_id)
+
+
+class Launch(Deed):
+    """Nothing keeps it within bounds, so a person has to approve it. It works at the edge's `place`."""
+
+    name = "launch"
+
+    def confined(self, arguments: dict[str, Any]) -> bool:
+        return False
+
+    def place(self, session_id: str) -> str:
+        return self._edge.place
 
 
 class Look(Deed):
     """A pure tool. It never ends when it is told to look `slow` for the first time."""
 
     name = "look"
-    effect: Effect = Effect.PURE
+    schema = {"type": "object", "properties": {"word": {"type": "string", "maxLength": 5}}, "required": ["word"]}  # noqa: RUF012
+    declared: Effect = Effect.PURE
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         word = arguments["word"]
@@ -169,7 +204,7 @@ class Camera(Deed):
     """Gives a picture of which nobody has stored the bytes."""
 
     name = "camera"
-    effect: Effect = Effect.PURE
+    declared: Effect = Effect.PURE
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         self._edge.saw("camera used")
@@ -187,6 +222,19 @@ class Stubborn(Deed):
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 continue
+
+
+class Shell(Deed):
+    """Prints what it is told; `hang` never ends, and `fail` fails."""
+
+    name = "terminal"
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        command = arguments["command"]
+        await context.output(f"{command}\n")
+        if command == "hang":
+            await asyncio.Event().wait()
+        return ToolResult(ToolOutcome.FAILED if command == "fail" else ToolOutcome.DONE, f"{command}\n")
 
 
 class Line(Chat):
@@ -245,6 +293,7 @@ class Home:
         self.elapsed = 0.0
         self.lives: list[Life] = []
         self.restarts: Restarts | None = None
+        self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.path.write_bytes(empty_database())
 
     def start(
@@ -267,6 +316,9 @@ class Home:
         self.lives.append(life)
         life.begin()
         return life
+
+    def tools(self) -> dict[str, Tool]:
+        return {tool.name: tool(self.done, self.edge) for tool in (Deed, Launch, Look, Camera, Stubborn, Shell)}
 
     def later(self, seconds: float) -> None:
         """Time in which no process runs."""
@@ -305,6 +357,14 @@ class Home:
         finally:
             db.close()
 
+    def records_on_disk(self, session_id: str) -> list[str]:
+        """The kinds of the records that another process would find in this moment, in order."""
+        db = _connect(self.path)
+        try:
+            return [item.kind for item in reads.events(SqliteTx(db), session_id, 0, 1000, True)[0]]
+        finally:
+            db.close()
+
     def drain_on_disk(self, name: str) -> str | None:
         """The reason of the stop that a process has on record."""
         db = _connect(self.path)
@@ -319,6 +379,41 @@ class Home:
     def rules(self, session_id: str) -> list[str]:
         """The rules that the log names for a session, in order."""
         return [entry["rule"] for entry in self.logs if entry["event"] == "recovery" and entry["session"] == session_id]
+
+
+STORY_COMMITS = 400
+
+
+class Story:
+    """One conversation, over the death of its process after so many commits."""
+
+    def __init__(self, home: "Home", commits: int) -> None:
+        self._home, self._commits, self.died = home, commits, False
+        self.life = home.start()
+        self.page = self.life.open_page()
+        self.life.commits = 0
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            self.life.pass_s(0.0003)
+            if not self.died and self.life.commits >= self._commits:
+                self.life.die()
+                self.life, self.died = self._home.start(), True
+
+
+def with_a_death_after_each_commit(folder: Path, tell: Callable[[Story, "Home"], None], *, at_least: int) -> None:
+    """Tells a story again and again, each time with a death one commit later, until the story is over before it."""
+    for commits in range(1, STORY_COMMITS):
+        place = folder / str(commits)
+        place.mkdir()
+        with home(place) as made:
+            story = Story(made, commits)
+            tell(story, made)
+            story.life.stop()
+            if not story.died:
+                assert commits > at_least
+                return
+    raise AssertionError("the story never came to its end")
 
 
 class Life:
@@ -345,16 +440,28 @@ class Life:
         # Each time it told of its state: what it was, and how many turns ran.
         self.states: list[tuple[GatewayState, int]] = []
         self.commits = 0
+        self.dies: tuple[str, int] | None = None  # Before or after which commit.
         self.steps: list[str] = []  # Those of its stop, as they began.
         self._db = _connect(home.path)
         asked = itertools.count()  # The store answers in the order in which it is asked: no two answers fall into the same moment.
         lines = SimLines(
-            self._db, loop=self.loop, delay=lambda: 0.0005 + 1e-9 * next(asked), fails=lambda full: None, committed=self._committed
+            self._db,
+            loop=self.loop,
+            delay=lambda: 0.0005 + 1e-9 * next(asked),
+            fails=lambda full: None,
+            committed=lambda: self._commit("after"),
+            committing=lambda: self._commit("before"),
         )
         self.store = SqliteStore(lines, now=self.clock.now)
 
-    def _committed(self) -> None:
-        self.commits += 1
+    def _commit(self, moment: str) -> None:
+        """Dies there and then if it is to: nothing more of it happens, and whoever moves it hears of a `Crash`."""
+        self.commits += moment == "before"
+        if self.dies == (moment, self.commits):
+            self.die()
+            self.loop.die()
+            if moment == "before":
+                raise Crash
 
     def begin(self) -> None:
         self.home.alive.add(self.name)
@@ -363,7 +470,6 @@ class Life:
     async def _begin(self) -> None:
         owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id=self._boot))
         edge = self.home.edge
-        tools: list[Tool] = [tool(self.home.done, edge) for tool in (Deed, Look, Camera, Stubborn)]
         platforms: dict[str, Platform] = {NAME: Line(self.home.server, edge)} if self._chats else {}
         self.gateway = Gateway(
             store=self.store,
@@ -372,8 +478,8 @@ class Life:
             liveness=_Alive(self.home),
             owner=owner,
             owner_name=self.name,
-            agent=ScriptAgent(self.home.heard, edge),
-            tools={tool.name: tool for tool in tools},
+            agent=self.home.agent(self),
+            tools=self.home.tools(),
             platforms=platforms,
             encode=encode,
             settings=self._settings,
@@ -447,7 +553,7 @@ class Life:
 
     def steer(self, session_id: str, text: str) -> str:
         """Words on a page that are meant for the turn that runs."""
-        return self.do(self.gateway.post(session_id, text, client_id=None, mode="steer")).session_id
+        return self.do(self.gateway.post(session_id, text, client_id=None, mode=Mode.STEER)).session_id
 
     def resume_all(self) -> None:
         """The operator's word."""

@@ -33,6 +33,17 @@ def test_what_a_chat_attaches_is_in_the_message_and_its_words_are_answered(home:
     assert said.parts == (TextPart("look"), PICTURE)
 
 
+def test_an_agent_that_asks_is_given_every_part_of_the_answer(home: Home) -> None:
+    """A27"""
+    life = home.start()
+    life.do(life.store.put_blob(Blob(digest=PICTURE.blob, size=5, media_type="image/png", file=f"{PICTURE.blob}-1"), at=1))
+    life.write("ask:which one")
+    life.until(lambda: home.told() == ["which one"] and life.session().state == "waiting")
+    home.server.write(ANN, ANN, content.of([TextPart("this one"), PICTURE]))
+    life.until(lambda: len(home.told()) == 2)
+    assert home.told()[-1] == f"told {content.outline((TextPart('this one'), PICTURE))}"
+
+
 def test_a_chat_is_sent_every_part_of_what_it_is_owed(home: Home) -> None:
     """P4"""
     life = home.start()

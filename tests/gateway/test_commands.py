@@ -12,13 +12,18 @@ from holdfast.core.commands import COMMANDS
 from holdfast.core.errors import LaneFull, NothingToStop
 from holdfast.core.events import StopRequested
 from holdfast.core.history import User
+from holdfast.core.policy import Rules, parse
 from holdfast.core.sessions import Session
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.process.system import RandomIds, SystemClock
+from holdfast.sandbox import Mode, Sandbox
 from holdfast.store import open_store
+from holdfast.tools.confinement import Confinement
 from holdfast.tools.terminal import Terminal
+from holdfast.tools.workspaces import Workspaces
 from holdfast.web.frames import encode
 from tests import words
 from tests.gateway import gateways
@@ -408,11 +413,18 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
     heard: list[AgentRequest] = []
     store = await open_store(tmp_path, now=SystemClock().now)
     owner = await store.register_owner(Owner(name="us", pid=os.getpid(), started_at=1, boot_id="b"))
-    terminal = Terminal(home=tmp_path, owner="us", folder=tmp_path, environment=dict(os.environ))
+    none = Sandbox(mode=Mode.NONE, network=True, hidden=tmp_path)
+    terminal = Terminal(
+        home=tmp_path,
+        owner="us",
+        workspaces=Workspaces(tmp_path, folder=tmp_path / "work"),
+        confinement=Confinement(lambda: none),
+        environment=os.environ,
+    )
     clock = SystemClock()
     gateway = Gateway(
         store=store, clock=clock, ids=RandomIds(), liveness=_Lives(), owner=owner, owner_name="us", agent=ScriptAgent(heard),
-        tools={terminal.name: terminal}, platforms={}, encode=encode,
+        tools={terminal.name: terminal}, platforms={}, encode=encode, settings=Settings(policy=Rules(allow=(parse("terminal"),))),
     )  # fmt: skip
     await gateway.start()
     try:

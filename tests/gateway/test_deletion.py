@@ -109,6 +109,24 @@ def test_a_deleted_session_is_removed_when_its_time_is_over_and_not_before(tmp_p
         life.until(lambda: gone(life, session.session_id), within_s=40)
 
 
+def test_the_files_of_a_session_go_with_its_content_and_no_others_do(tmp_path: Path) -> None:
+    """A28: also when they could not be removed at first, and over a death between the two."""
+    with home(tmp_path) as here:
+        life = here.start(undo_delete_s=120.0)
+        session, other = life.say("words that go"), life.say("words that stay", chat="bob", sender="bob")
+        here.edge.kept = [session.session_id, other.session_id, "unknown"]
+        delete(life, session.session_id)
+        life.pass_s(100)
+        assert here.edge.kept == [session.session_id, other.session_id, "unknown"]
+        here.edge.fails = {"deed forgets"}
+        life.until(lambda: here.edge.count(f"deed forgets {session.session_id}") > 0, within_s=120)
+        life.die()
+        here.edge.fails = set()
+        life = here.start(undo_delete_s=120.0)
+        life.until(lambda: here.edge.kept == [other.session_id, "unknown"], within_s=120)
+        assert not life.gateway.broken.is_set()
+
+
 def test_a_message_delivered_again_after_its_session_is_gone_starts_no_turn(tmp_path: Path) -> None:
     """P1, P6"""
     with home(tmp_path) as here:

@@ -1,6 +1,7 @@
 """What a client may cost before, and after, it has shown who it is: headers, time and connections are bounded, over real sockets."""
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -274,3 +275,13 @@ def test_room_is_kept_for_the_store_for_tools_and_for_a_hand_over() -> None:
         20_000: 15_000,
     }
     assert {files: most_blobs(files) for files in (64, 200, 1024, 20_000)} == {64: 24, 200: 24, 1024: 64, 20_000: 1250}
+
+
+async def test_garbage_is_collected_while_it_serves(world: World) -> None:
+    """A start loads everything without looking for garbage."""
+    gc.disable()
+    try:
+        async with web.serving(world):
+            assert gc.isenabled()
+    finally:
+        gc.enable()

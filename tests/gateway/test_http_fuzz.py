@@ -12,7 +12,8 @@ from tests.gateway.web import TOKEN, World, ask
 PATHS = (
     "/api/sessions", "/api/sessions/{id}", "/api/sessions/{id}/messages", "/api/sessions/{id}/events", "/api/sessions/{id}/stop",
     "/api/sessions/{id}/reset", "/api/sessions/{id}/resume", "/api/sessions/{id}/suspend",
-    "/api/admin/resume", "/api/questions/{id}", "/api/approvals/{id}", "/api/login", "/api/logout", "/api/status",
+    "/api/admin/resume", "/api/questions/{id}", "/api/approvals/{id}", "/api/rules",
+    "/api/rules/{id}", "/api/login", "/api/logout", "/api/status",
     "/api/openapi.json", "/api/admin/stop", "/api/admin/restart", "/api/admin/pause", "/api/admin/unpause",
     "/metrics", "/healthz", "/", "/s/{id}", "/assets/{id}",
 )  # fmt: skip

@@ -22,6 +22,8 @@ BODIES = {
     "/api/sessions": {"title": "A"},
     "/api/sessions/{id}": {"pinned": True},
     "/api/sessions/{id}/messages": {"text": "hello"},
+    "/api/sessions/{id}/messages/{message_id}": {"text": "hello"},
+    "/api/approvals/{id}": {"verdict": "approve"},
     "/api/questions/{id}": {"text": "yes"},
     "/api/login": {"token": TOKEN},
 }
@@ -67,6 +69,10 @@ BYTES = b"some"
 BLOB = hashlib.sha256(BYTES).hexdigest()
 
 
+# What an agent is told, so that a question of the kind is open that is answered there.
+ASKS = {"/api/questions/{id}": "ask Well?", "/api/approvals/{id}": "approve this"}
+
+
 class Provocations:
     """For each status a way to get it from an operation. Whatever is not special is done to every operation in the same way."""
 
@@ -82,10 +88,15 @@ class Provocations:
         return int(answer.status_code)
 
     async def ask(self, method: str, path: str, *, session_id: str = "", **more: Any) -> httpx.Response:
+        body = BODIES.get(path)
         if "{id}" in path:
             session_id = session_id or await self.world.new_session()
-        if path in BODIES and method != "GET" and not {"json", "content"} & set(more):
-            more["json"] = BODIES[path]
+        if "{message_id}" in path:
+            known = session_id != "none" and self.world.weather.fault is None
+            said = await self.world.post(session_id, "/status" if more.pop("command", False) else "hello") if known else None
+            path = path.replace("{message_id}", said.json().get("message_id", "m_1") if said else "m_1")
+        if body is not None and method != "GET" and not {"json", "content"} & set(more):
+            more["json"] = body
         if path == "/api/uploads":
             more.setdefault("content", b"x")
         client = more.pop("client", self.world.client)
@@ -103,12 +114,19 @@ class Provocations:
             await self.world.post(session_id, "hold")
             await self.world.until_state(session_id, "running")
             return await self.ask(method, path, session_id=session_id)
-        if path == "/api/questions/{id}":
-            session_id = await self.world.new_session()
-            await self.world.post(session_id, "ask Well?")
-            question = (await self.world.until_state(session_id, "waiting"))["questions"][0]["question_id"]
-            return await self.ask(method, path, session_id=question)
+        if path in ASKS:
+            return await self.ask(method, path, session_id=await self.question(path))
+        if path == "/api/rules/{id}":
+            approval = await self.question("/api/approvals/{id}")
+            await self.world.client.post(f"/api/approvals/{approval}", json={"verdict": "approve", "scope": "session"})
+            return await self.ask(method, path, session_id=f"{approval}.rule")
         return await self.ask(method, path)
+
+    async def question(self, path: str) -> str:
+        """One that is open, of the kind that is answered there."""
+        session_id = await self.world.new_session()
+        await self.world.post(session_id, ASKS[path])
+        return str((await self.world.until_state(session_id, "waiting"))["questions"][0]["question_id"])
 
     async def attach(self) -> None:
         made = await self.world.client.post("/api/uploads", content=BYTES)
@@ -149,6 +167,8 @@ class Provocations:
         return await self.ask(method, path, headers={"Origin": "http://evil.example"})
 
     async def get_404(self, method: str, path: str) -> httpx.Response:
+        if path == "/api/rules":
+            return await self.ask(method, path, params={"session": "none"})
         return await self.ask(method, path, session_id="none")
 
     async def get_408(self, method: str, path: str) -> httpx.Response:
@@ -164,14 +184,14 @@ class Provocations:
         if path == "/api/uploads":
             await self.ask(method, path, params={"client_id": "d"})
             return await self.ask(method, path, params={"client_id": "d"}, content=b"other")
+        if path.endswith("{message_id}"):
+            return await self.ask(method, path, command=True)
         if path.endswith("/messages"):
             session_id = await self.world.new_session()
             await self.world.post(session_id, "other", client_id="c")
             return await self.world.post(session_id, "hello", client_id="c")
-        if path == "/api/questions/{id}":
-            session_id = await self.world.new_session()
-            await self.world.post(session_id, "ask Well?")
-            question = (await self.world.until_state(session_id, "waiting"))["questions"][0]["question_id"]
+        if path in ASKS:
+            question = await self.question(path)
             await self.ask(method, path, session_id=question)
             return await self.ask(method, path, session_id=question)
         if path.startswith("/api/admin/"):
@@ -187,6 +207,8 @@ class Provocations:
     async def get_410(self, method: str, path: str) -> httpx.Response:
         session_id = await self.world.new_session()
         await self.world.client.delete(f"/api/sessions/{session_id}")
+        if path == "/api/rules":
+            return await self.ask(method, path, params={"session": session_id})
         if path.endswith("/undelete") or method == "DELETE":
             await self.world.gateway.store.purge(now=2**60, steps=1000)
         return await self.ask(method, path, session_id=session_id)
@@ -209,9 +231,6 @@ class Provocations:
         answer = await self.get_401(method, path)
         self.world.clock.pass_s(61)
         return answer
-
-    async def get_501(self, method: str, path: str) -> httpx.Response:
-        return await self.ask(method, path, json={"text": "hello", "mode": "interrupt"})
 
     async def _in(self, fault: Exception, method: str, path: str) -> httpx.Response:
         session_id = await self.world.new_session()

@@ -108,7 +108,7 @@ def test_every_open_question_is_shown_with_its_call_and_its_choices() -> None:
     [first, second] = shown(log)["questions"]
     assert first == {
         "question_id": "qa", "kind": "approval", "turn_id": "t1", "call_id": "a", "text": "a?", "parts": [{"type": "text", "text": "a?"}],
-        "choices": ["approve", "deny"], "call": {"name": "terminal", "arguments": {"command": "ls"}},
+        "choices": ["approve", "deny"], "call": {"name": "terminal", "arguments": {"command": "ls"}}, "pattern": None,
         "asked_at": first["asked_at"], "expires_at": "1970-01-01T00:00:00.099Z",
     }  # fmt: skip
     assert (second["question_id"], second["kind"], second["choices"]) == ("qb", "question", [])

@@ -168,18 +168,6 @@ async def test_head_is_get_without_the_body(world: World) -> None:
         assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(whole.content)))
 
 
-async def test_what_is_not_possible_yet_is_told_so(world: World) -> None:
-    session_id = await world.new_session()
-    for method, path, body in (
-        ("POST", "/api/approvals/a_1", {}),
-        ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "interrupt"}),
-        ("POST", f"/api/sessions/{session_id}/messages", {"text": "a", "mode": "reject"}),
-    ):  # fmt: skip
-        assert error_of(await world.client.request(method, path, json=body)) == (501, "not_yet"), path
-    assert await nothing_was_said(world, session_id)
-    assert (await world.post(session_id, "a", mode="queue", attachments=[])).status_code == 202
-
-
 async def test_a_query_that_does_not_fit_is_refused(world: World) -> None:
     for query in (
         "limit=0", "limit=101", "limit=x", "limit=1.5", "limit=" + "9" * 99, "archived=perhaps", "state=idle", "before=x", "before=1.2.3",

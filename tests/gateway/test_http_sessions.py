@@ -13,7 +13,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 SUMMARY = {
     "session_id", "session_key", "title", "created_at", "updated_at", "state", "generation", "suspended", "resume_pending", "resume_reason",
     "last_resume_marked_at", "was_auto_reset", "auto_reset_reason", "interrupted_restarts", "pinned", "archived", "queued",
-    "current", "left", "rule", "why",
+    "current", "left", "rule", "why", "model",
 }  # fmt: skip
 
 
@@ -25,7 +25,7 @@ async def test_a_message_is_answered_and_the_session_shows_both(world: World) ->
     """P1."""
     session_id = await world.new_session(title="Greetings")
     view = await world.say(session_id, "hello")
-    assert set(view) == SUMMARY | {"cursor", "messages", "earlier", "turns", "questions"}
+    assert set(view) == SUMMARY | {"cursor", "messages", "earlier", "answer_below", "turns", "questions", "usage"}
     assert [(message["role"], message["text"], message["status"]) for message in view["messages"]] == [
         ("user", "hello", "complete"),
         ("assistant", "hello", "complete"),
@@ -115,6 +115,43 @@ async def test_a_stop_is_on_disk_when_it_is_answered_and_ends_the_turn(world: Wo
     assert code(await world.client.post(f"/api/sessions/{session_id}/stop")) == (409, "nothing_to_stop")
 
 
+async def test_a_message_can_interrupt_what_runs_or_be_refused(world: World) -> None:
+    """P1, A21: a refusal is on record, and the same request gets it again."""
+    session_id = await world.new_session()
+    await world.post(session_id, "hold")
+    await world.until_state(session_id, "running")
+    for _ in range(2):
+        assert code(await world.post(session_id, "and now?", mode="reject", client_id="c1")) == (409, "busy")
+    assert (await world.post(session_id, "hello", mode="interrupt")).status_code == 202
+    view = await world.until_state(session_id, "idle")
+    assert [turn["outcome"] for turn in view["turns"]] == ["cancelled", "completed"]
+    assert [turn.get("stopped_because") for turn in view["turns"]] == ["interrupted by a new message", None]
+    assert [message["text"] for message in view["messages"] if message["status"] == "refused"] == ["and now?"]
+    assert (await world.post(session_id, "hello", mode="reject")).status_code == 202
+
+
+async def test_a_message_can_be_edited_and_shows_when(world: World) -> None:
+    """DESIGN 5.7, P1: one that waits is replaced, one that was answered is changed for those who read it."""
+    session_id = await world.new_session()
+    await world.post(session_id, "hold")
+    await world.until_state(session_id, "running")
+    waits = (await world.post(session_id, "old")).json()["message_id"]
+    path = f"/api/sessions/{session_id}/messages/{waits}"
+    edited = await world.client.patch(path, json={"text": "new", "client_id": "e1"})
+    assert (edited.status_code, edited.json()) == (200, {"message_id": waits, "session_id": session_id, "effect": "replaced"})
+    await world.client.post(f"/api/sessions/{session_id}/stop")
+    view = await world.until_state(session_id, "idle")
+    (shown,) = [message for message in view["messages"] if message["id"] == waits]
+    assert shown["text"] == "new" and TIME.fullmatch(shown["edited_at"]) and view["messages"][-1]["text"] == "new"
+    assert "edited_at" not in view["messages"][0]
+    again = await world.client.patch(path, json={"text": "new", "client_id": "e1"})
+    assert again.json() == edited.json()
+    assert (await world.client.patch(path, json={"text": "newer"})).json()["effect"] == "recorded"
+    assert code(await world.client.patch(path, json={"text": "other", "client_id": "e1"})) == (409, "client_id_reused")
+    assert code(await world.client.patch(path, json={"text": " "})) == (400, "bad_input")
+    assert code(await world.client.patch(f"{path}x", json={"text": "x"})) == (404, "not_found")
+
+
 async def test_a_question_is_shown_and_answered_and_a_second_answer_is_too_late(world: World) -> None:
     """A waiting turn waits for its user alone."""
     session_id = await world.new_session()
@@ -145,6 +182,31 @@ async def test_an_answer_that_is_sent_again_under_its_name_is_the_same_answer(wo
     assert [message["text"] for message in view["messages"] if message["role"] == "user"] == ["ask Which one?", "that one"]
     assert code(await world.client.post(path, json={**mine, "text": "no, this"})) == (409, "client_id_reused")
     assert code(await world.client.post(path, json={**mine, "client_id": "a2"})) == (409, "question_answered")
+
+
+async def test_a_question_is_answered_with_one_of_its_choices_and_no_other(world: World) -> None:
+    """R5: `choice` is held to what the question offers; `text` may say anything."""
+    session_id = await world.new_session()
+    await world.post(session_id, "choose the red one|the blue one")
+    question = (await world.until_state(session_id, "waiting"))["questions"][0]
+    assert question["choices"] == ["the red one", "the blue one"]
+    path = f"/api/questions/{question['question_id']}"
+    wrong = await world.client.post(path, json={"choice": "blue"})
+    assert code(wrong) == (400, "unknown_choice")
+    assert "'the red one', 'the blue one'" in wrong.json()["error"]["message"]
+    for both_or_none in ({}, {"choice": "the red one", "text": "the red one"}):
+        assert code(await world.client.post(path, json=both_or_none)) == (400, "bad_input")
+    assert (await world.view(session_id))["state"] == "waiting"
+    for _ in range(2):
+        chosen = await world.client.post(path, json={"choice": "the blue one", "client_id": "a1"})
+        assert (chosen.status_code, chosen.json()) == (202, {"question_id": question["question_id"], "session_id": session_id})
+    assert (await world.until_state(session_id, "idle"))["messages"][-1]["text"] == "chosen: the blue one"
+    assert code(await world.client.post(path, json={"choice": "blue"})) == (409, "question_answered")
+
+    await world.post(session_id, "ask Which one?")
+    [open_one] = (await world.until_state(session_id, "waiting"))["questions"]
+    refused = await world.client.post(f"/api/questions/{open_one['question_id']}", json={"choice": "any"})
+    assert code(refused) == (400, "unknown_choice") and "Answer it with `text`" in refused.json()["error"]["message"]
 
 
 async def test_the_next_message_answers_the_open_question(world: World) -> None:
@@ -193,6 +255,14 @@ async def test_title_pin_and_archive_are_changed_and_the_list_follows(world: Wor
     assert (await world.client.get("/api/sessions")).json()["sessions"] == []
     archived = (await world.client.get("/api/sessions?archived=true")).json()["sessions"]
     assert [(session["session_id"], session["title"]) for session in archived] == [(session_id, "A name")]
+
+
+async def test_a_model_that_cannot_be_chosen_is_refused_and_the_configured_one_always_may_be(world: World) -> None:
+    session_id = await world.new_session()
+    answer = await world.client.patch(f"/api/sessions/{session_id}", json={"model": "nobody:x"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_model")
+    answer = await world.client.patch(f"/api/sessions/{session_id}", json={"model": None})
+    assert (answer.status_code, answer.json()["model"]) == (200, None)
 
 
 async def test_the_search_finds_titles_and_messages_and_survives_any_words(world: World) -> None:

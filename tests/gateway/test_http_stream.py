@@ -32,7 +32,7 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
     async with reading(served, session_id) as reader:
         assert (reader.status, reader.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
         assert (reader.headers["cache-control"], reader.headers["x-accel-buffering"]) == ("no-store", "no")
-        await served.post(session_id, "lines ahoy", client_id="secret-to-others")
+        await served.post(session_id, "lines ahoy", client_id="by|me")
         events = await reader.until("turn.ended")
     assert [event.name for event in events] == [
         "session.created", "message.accepted", "turn.started", "message.written", "text", "reasoning", "tool.started", "tool.output",
@@ -47,6 +47,7 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
     message_id = told["message.accepted"]["message_id"]
     assert told["message.accepted"] == {
         "at": at, "message_id": message_id, "text": "lines ahoy", "mode": "queue", "sender": "owner", "anchor": None,
+        "client_id": "by|me",
     }  # fmt: skip
     turn = {"at": at, "turn_id": told["turn.started"]["turn_id"], "attempt": 1}
     assert told["turn.started"] == turn | {"position": 0, "generation": 1, "cause": "message", "causes": [message_id], "trial": False}
@@ -87,6 +88,19 @@ async def test_a_reader_that_reconnects_during_a_turn_misses_nothing_and_sees_no
                 seen += await reader.take(1 + len(seen) % 97, end="turn.ended")
             cursor = seen[-1].id
         assert seen == await stayed.take(len(seen))
+
+
+async def test_a_message_and_a_command_carry_the_client_id_under_which_they_were_sent(served: World) -> None:
+    """P7: a page that reads its own message before the response to its request knows it again."""
+    session_id = await served.new_session()
+    async with reading(served, session_id) as reader:
+        await served.post(session_id, "/status", client_id="c1")
+        await served.post(session_id, "hello", client_id="c2")
+        await served.post(session_id, "hello")
+        events = await reader.until("turn.ended") + await reader.until("turn.ended")
+    carried = [(event.name, event.data["text"], event.data["client_id"]) for event in events if "client_id" in event.data]
+    assert carried[0] == ("message.written", "/status", "c1")
+    assert carried[1:] == [("message.accepted", "hello", "c2"), ("message.accepted", "hello", None)]
 
 
 async def test_last_event_id_beats_the_query_and_an_empty_one_does_not_count(served: World) -> None:

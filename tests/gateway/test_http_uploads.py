@@ -51,6 +51,27 @@ async def test_a_file_goes_in_with_a_message_and_comes_out_whole(world: World) -
     assert (got.status_code, got.content) == (200, BYTES)
 
 
+async def test_the_same_bytes_under_another_type_and_name_are_shown_under_those(world: World) -> None:
+    """P7: each part says what its own sender said, and the bytes come under the type that is asked for, if a browser may show it."""
+    session_id = await world.new_session()
+    for name, kind in (("notes.txt", "text/plain"), ("holiday.png", "image/png")):
+        made = (await world.client.post("/api/uploads", params={"name": name, "type": kind}, content=BYTES)).json()
+        assert (made["name"], made["type"]) == (name, kind)
+        await world.post(session_id, name, attachments=[made["attachment_id"]])
+    shown = [part for message in (await world.view(session_id))["messages"] for part in message["parts"] if "digest" in part]
+    assert {(part["type"], part["name"], part["media_type"]) for part in shown} == {
+        ("file", "notes.txt", "text/plain"), ("image", "holiday.png", "image/png"),
+    }  # fmt: skip
+    for asked, given in (
+        ("image/png", "image/png"),
+        ("text/html", "application/octet-stream"),
+        ("image/svg+xml", "application/octet-stream"),
+    ):
+        got = await world.client.get(f"/api/blobs/{DIGEST}", params={"type": asked})
+        assert (got.status_code, got.headers["content-type"], got.headers["x-content-type-options"]) == (200, given, "nosniff")
+        assert got.headers["content-disposition"].startswith("inline" if given == asked else "attachment")
+
+
 async def test_a_message_may_be_a_file_alone_but_not_nothing(world: World) -> None:
     session_id = await world.new_session()
     made = (await upload(world, name="holiday.png")).json()

@@ -211,6 +211,21 @@ def test_a_resume_that_a_human_asked_for_ends_it_once_it_completed(home: Home) -
     assert home.told()[-1] == "done"
 
 
+def test_who_resumes_a_second_conversation_is_told_that_it_waits_for_the_first(home: Home) -> None:
+    """B14, B13"""
+    life = in_safe_mode(home, "ann", "bob", script="hang / sleep:300|say:done")
+    life.write("/resume", chat="ann", sender="ann")
+    life.write("/resume", chat="bob", sender="bob")
+    life.write("/status", chat="bob", sender="bob")
+    life.until(lambda: len(home.told("bob")) == 3)
+    [resumed] = [told for told in home.told("ann") if told.startswith("Back in the conversation")]
+    assert resumed.endswith("The interrupted work continues.")
+    waiting, status = home.told("bob")[-2:]
+    assert waiting.endswith(f"The interrupted work waits: {words.ONE_AT_A_TIME}")
+    assert f"Its work waits: {words.ONE_AT_A_TIME}" in status
+    life.until(lambda: home.told("bob")[-1] == "done", within_s=1000)
+
+
 def test_a_turn_that_failed_does_not_end_it(home: Home) -> None:
     """B14"""
     life = in_safe_mode(home, "ann")

@@ -1,26 +1,27 @@
 """An agent that works in steps: what is on record when, what runs in parallel, what waits, and that no death makes it repeat anything."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.blame import Interruption
+from holdfast.core.busy import Mode
 from holdfast.core.errors import QuestionClosed
 from holdfast.core.history import Result, Step, User
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.start import StartedTurn
-from holdfast.core.sessions import Session
+from holdfast.core.sessions import Lease, Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.store import SqliteStore
 from tests.fakes.agents_steps import whole_answer
 from tests.fakes.platform import NAME
 from tests.gateway import gateways
-from tests.gateway.gateways import ANN, Home, Life
-
-COMMITS = 400
+from tests.gateway.gateways import ANN, Home, Life, Story
 
 
 @pytest.fixture
@@ -122,6 +123,81 @@ def test_an_answer_that_comes_while_the_other_calls_still_run_ends_no_attempt(ho
     assert life.turn(page).attempt == 1 and "turn.waiting" not in kinds(life, page)
 
 
+def test_an_answer_of_which_nobody_told_the_attempt_is_heard_before_its_turn_waits_for_another(home: Home) -> None:
+    """A27: another process may have stored it. What stands behind it runs first."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > deed 5 > ask colour > deed 0 > ask size | done")
+    life.until(lambda: len(life.transcript(page).questions) == 2)
+    colour = life.transcript(page).questions[0]
+    life.do(life.store.answer(colour.question_id, Answer(content="blue", by="ann"), at=life.clock.now()))
+    life.until(lambda: life.session(page).state == "waiting")
+    turn = life.turn(page).id
+    assert home.done == [f"{turn}.0.1", f"{turn}.0.3"] and life.turn(page).attempt == 1
+    life.post(page, "large")
+    life.rest(page)
+    assert life.answers(page) == ["done [done done] [done blue] [done done] [done large]"]
+
+
+def test_an_answer_that_came_before_a_stop_is_not_taken_for_missing(home: Home) -> None:
+    """A21, A27: the attempt hears of both by the same way, in their order."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > look slow > ask colour > ask size | done")
+    life.until(lambda: home.edge.count("look slow begins") and len(life.transcript(page).questions) == 2)
+    turn = life.turn(page).id
+    life.post(page, "blue")
+    life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+    life.rest(page)
+    ended = [item.event.call_id for item in life.events(page) if isinstance(item.event, e.ToolFinished)]
+    assert sorted(ended) == [f"{turn}.0.1", f"{turn}.0.3"] and results(life, page)[f"{turn}.0.2"] == ("done", "blue")
+
+
+def test_a_turn_reads_the_log_for_answers_only_when_something_came(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that waits costs no read, and an answer one."""
+    life = home.start()
+    page = life.open_page()
+    records, reads = life.store.records, []
+
+    async def counted(session_id: str, *, after: int, limit: int) -> e.Page:
+        reads.append(after)
+        return await records(session_id, after=after, limit=limit)
+
+    monkeypatch.setattr(life.store, "records", counted)
+    life.post(page, "steps: go > deed 1 > ask colour | more > deed 5 > ask size | done")
+    life.until(lambda: life.session(page).state == "waiting")
+    assert reads == []
+    life.post(page, "blue")
+    life.until(lambda: [question.text for question in life.transcript(page).questions] == ["size"])
+    assert reads == []
+    life.post(page, "large")
+    life.rest(page)
+    assert life.answers(page) == ["done [done done] [done blue] [done done] [done large]"] and len(reads) == 1
+
+
+def test_a_result_that_takes_long_to_store_is_not_followed_by_another_when_a_stop_comes(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5, A21: what was done and is being recorded is not unknown."""
+    life = home.start()
+    page = life.open_page()
+    append = life.store.append_turn
+
+    async def slowly(lease: Lease, *, events: Sequence[Any], **given: Any) -> int:
+        if any(isinstance(event, e.ToolFinished) and event.outcome == "done" for event in events):
+            home.edge.saw("result on its way")
+            await asyncio.sleep(30)
+        return await append(lease, events=events, **given)
+
+    monkeypatch.setattr(life.store, "append_turn", slowly)
+    life.post(page, "steps: go > deed 0 | done")
+    life.until(lambda: home.edge.count("result on its way"))
+    life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+    life.rest(page)
+    finished = [item.event.outcome for item in life.events(page) if isinstance(item.event, e.ToolFinished)]
+    assert finished == ["done"] and life.outcomes(page) == ["cancelled"]
+
+
 def test_the_first_question_that_expires_ends_the_turn_and_closes_the_others(home: Home) -> None:
     """R5: nothing of it is unfinished work."""
     life = home.start()
@@ -154,8 +230,11 @@ def test_a_turn_that_died_with_a_question_open_and_is_set_aside_says_that_no_ans
     assert life.transcript(page).questions == []
 
 
-def test_an_answer_that_comes_while_its_turn_is_being_set_aside_continues_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R6, P1: what was decided without it is decided again."""
+@pytest.mark.parametrize("before", [Interruption, e.TurnEnded])
+def test_an_answer_that_comes_while_its_turn_is_being_set_aside_continues_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch, before: type
+) -> None:
+    """R6, P1: what was decided without it is decided again, whether it comes before the interruption is recorded or before the end is."""
     life = home.start()
     page = life.open_page()
     life.post(page, "steps: go > look slow > ask colour | done")
@@ -166,7 +245,7 @@ def test_an_answer_that_comes_while_its_turn_is_being_set_aside_continues_it(hom
 
     async def take_turn(store: SqliteStore, session_id: str, **given: Any) -> StartedTurn:
         nonlocal answered
-        if not answered and any(isinstance(event, e.TurnEnded) for event in given["events"]):
+        if not answered and any(isinstance(event, before) for event in given["events"]):
             answered = True
             await life.gateway.post(page, "blue", client_id=None)
         return await take(store, session_id, **given)
@@ -176,6 +255,28 @@ def test_an_answer_that_comes_while_its_turn_is_being_set_aside_continues_it(hom
     life.rest(page)
     assert answered
     assert life.answers(page) == ["done [done saw slow] [done blue]"] and life.outcomes(page) == ["completed"]
+
+
+def test_work_resumed_at_the_moment_at_which_it_is_left_for_a_suspension_continues(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R1, A24: the suspension is lifted before the decision is recorded, so it is decided again."""
+    life = home.start()
+    page = life.open_page()
+    take, resumed = life.store.take_turn, False
+
+    async def take_turn(session_id: str, **given: Any) -> StartedTurn:
+        nonlocal resumed
+        if not resumed and any(isinstance(event, e.TurnLeft) for event in given["events"]):
+            resumed = True
+            await life.gateway.resume_session(page, by="owner", client_id=None)
+        return await take(session_id, **given)
+
+    monkeypatch.setattr(life.store, "take_turn", take_turn)
+    life.post(page, "steps: go > look slow | done")
+    life.until(lambda: home.edge.count("look slow begins"))
+    life.do(life.gateway.suspend(page))
+    life.rest(page)
+    assert resumed and life.answers(page) == ["done [done saw slow]"]
+    assert not any(isinstance(item.event, e.TurnLeft) for item in life.events(page))
 
 
 def test_a_stop_while_a_question_is_open_and_another_call_runs_ends_the_turn(home: Home) -> None:
@@ -288,6 +389,20 @@ def test_a_steering_message_without_a_running_turn_is_a_message(home: Home) -> N
     assert life.answers(page) == ["re: hello"]
 
 
+def test_a_steering_message_to_a_turn_that_waits_answers_nothing_and_is_taken_when_it_continues(home: Home) -> None:
+    """R5, P6"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "steps: go > ask colour | done")
+    life.until(lambda: life.session(page).state == "waiting")
+    life.steer(page, "faster")
+    life.pass_s(5)
+    assert life.session(page).state == "waiting" and len(life.transcript(page).questions) == 1
+    life.post(page, "blue")
+    life.rest(page)
+    assert life.answers(page) == ["done [done blue] <faster>"] and life.outcomes(page) == ["completed"]
+
+
 def test_a_steering_message_that_comes_while_its_turn_is_made_ready_is_taken(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """P6: the turn is on record, and its conversation is still being read."""
     life = home.start()
@@ -299,7 +414,7 @@ def test_a_steering_message_that_comes_while_its_turn_is_made_ready_is_taken(hom
         found = await read(session)
         if session.turn_state is TurnState.RUNNING and not steered:
             steered = True
-            await life.gateway.post(page, "faster", client_id=None, mode="steer")
+            await life.gateway.post(page, "faster", client_id=None, mode=Mode.STEER)
         return found
 
     monkeypatch.setattr(life.store, "transcript", transcript)
@@ -332,19 +447,11 @@ SCRIPT = "look > look a > deed 0.001 > look b | act > ask colour > deed 0.001 > 
 
 def test_a_death_at_any_write_repeats_nothing_asks_nothing_twice_and_loses_no_answer(tmp_path: Path) -> None:
     """P5, R5, A27: with parallel calls, two questions and a steering message."""
-    for commits in range(1, COMMITS):
-        folder = tmp_path / str(commits)
-        folder.mkdir()
-        with gateways.home(folder) as home:
-            if not _tell(home, commits):
-                assert commits > 20
-                return
-    raise AssertionError("the story never came to its end")
+    gateways.with_a_death_after_each_commit(tmp_path, _tell, at_least=20)
 
 
-def _tell(home: Home, commits: int) -> bool:
-    """Whether the process died, after so many commits since the message was accepted."""
-    story = Story(home, commits)
+def _tell(story: Story, home: Home) -> None:
+    story.life.post(story.page, f"steps: {SCRIPT}")
     story.until(lambda: len(story.life.transcript(story.page).questions) == 2)
     if not any(item.event.mode == "steer" for item in story.life.events(story.page) if isinstance(item.event, e.MessageAccepted)):
         story.life.steer(story.page, "faster")
@@ -354,26 +461,6 @@ def _tell(home: Home, commits: int) -> bool:
     story.until(lambda: story.life.outcomes(story.page)[0] is not None)
     story.life.rest(story.page)
     _check(home, story.life, story.page)
-    story.life.stop()
-    return story.died
-
-
-class Story:
-    """One conversation, over the death of its process after so many commits."""
-
-    def __init__(self, home: Home, commits: int) -> None:
-        self._home, self._commits, self.died = home, commits, False
-        self.life = home.start()
-        self.page = self.life.open_page()
-        self.life.commits = 0
-        self.life.post(self.page, f"steps: {SCRIPT}")
-
-    def until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            self.life.pass_s(0.0003)
-            if not self.died and self.life.commits >= self._commits:
-                self.life.die()
-                self.life, self.died = self._home.start(), True
 
 
 def _check(home: Home, life: Life, page: str) -> None:

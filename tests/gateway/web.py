@@ -184,7 +184,7 @@ class World:
             url=self.url, public_url=None, running_turns=counts.running, retiring=[], inbox=counts.inbox, outbox=counts.outbox,
             suspended=counts.suspended, pending=counts.pending, safe_mode=self.gateway.safe_mode, platforms=[], home="", owner="us",
             paused_by=paused.holder if paused else None, paused_until="" if paused else None, supervisor="plain", agent="words",
-            degraded=None, stop_timeout_s=30.0,
+            models=[], degraded=None, stop_timeout_s=30.0, sandbox=None,
         )  # fmt: skip
 
     def browser(self, **headers: str) -> httpx.AsyncClient:

@@ -50,6 +50,10 @@ class TurnRecord:
         self.stopped_at: int | None = None
 
 
+def cause_of(event: e.MessageAccepted | e.CauseRecorded) -> str:
+    return event.message_id if isinstance(event, e.MessageAccepted) else event.cause_id
+
+
 class SessionRecord:
     def __init__(self, created: e.SessionCreated) -> None:
         self.session_id, self.session_key = created.session_id, created.session_key
@@ -117,7 +121,8 @@ def _read_turns(session: SessionRecord) -> None:
             # While the attempt still runs, or after it was interrupted, an answer is nobody's but its question's.
             asked = next(each for each in session.turns if any(of.call_id == event.call_id for _, of in each.log.of(e.QuestionAsked)))
             asked.log.append(Entry(item, event))
-            asked.results[event.call_id] = (ToolOutcome.DONE, event.text)
+            if event.verdict is None:
+                asked.results[event.call_id] = (ToolOutcome.DONE, event.text)
         if item.turn_id is None or turn is None:
             continue
         turn.log.append(Entry(item, event))
@@ -130,7 +135,7 @@ def _read_turns(session: SessionRecord) -> None:
                 turn.calls[event.call_id] = event
             case e.ToolFinished():
                 turn.results[event.call_id] = (event.outcome, event.result)
-            case e.QuestionAnswered():
+            case e.QuestionAnswered(verdict=None):
                 turn.results[event.call_id] = (ToolOutcome.DONE, event.text)
             case e.ModelResponded():
                 turn.responses.append(event)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 class SimLines:
     """`delay` gives the next wait in seconds; `fails` why the next operation (one that may be done when the disk is full, or
-    not) is not done, if so; `committed` is called after each commit, before anyone hears of it.
+    not) is not done, if so; `committing` is called before each commit, and `committed` after it, before anyone hears of it.
     """
 
     def __init__(
@@ -27,8 +27,10 @@ class SimLines:
         delay: Callable[[], float],
         fails: Callable[[bool], Exception | None],
         committed: Callable[[], None],
+        committing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._db, self._loop, self._delay, self._fails, self._committed = db, loop, delay, fails, committed
+        self._db, self._loop, self._delay, self._fails = db, loop, delay, fails
+        self._committing, self._committed = committing, committed
         self._queue: list[Operation] = []
         self._heard: list[Callable[[], None]] = []
         self._told_until = 0.0
@@ -51,6 +53,7 @@ class SimLines:
 
     def _flush(self) -> None:
         batch, self._queue = self._queue, []
+        self._committing()
         results = commit(self._db, batch)
         self._committed()
         # A commit is visible to readers before its callers hear of it; they hear in the order of the commits.

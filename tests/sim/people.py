@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.core.busy import Mode
 from holdfast.core.errors import NotFound, NotNow, Refused, Unavailable
 from holdfast.core.events import Logged, QuestionAsked, decode
 from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.answer import Answer as Given
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
 from holdfast.gateway.gateway import Gateway
@@ -55,12 +57,16 @@ class Stop(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Answers the last question seen, or the one of that number, by its own address and not by a message."""
+    """Answers the last question seen, or the one of that number, by its own address and not by a message. `verdict`: of an approval;
+    `always`: of all others like it, too.
+    """
 
     text: str
     after_s: float = 0.0
     once: tuple[str, int] | None = ("question.asked", 1)
     which: int = -1
+    verdict: str | None = None
+    always: bool = False
 
 
 class Restart(NamedTuple):
@@ -347,7 +353,9 @@ class Person:
         self.posted.setdefault(self.next, Posted(deed.text, client_id, None, deed.attach))
         for _ in range(1 + deed.again):
             attachments = [await self._upload(deed.attach, life)] if deed.attach is not None else []
-            accepted = await life.gateway.post(self.session_id, deed.text, client_id=client_id, attachments=attachments, mode=deed.mode)
+            accepted = await life.gateway.post(
+                self.session_id, deed.text, client_id=client_id, attachments=attachments, mode=Mode(deed.mode)
+            )
             before = self.posted[self.next].accepted
             assert before is None or (before.message_id, before.session_id) == (accepted.message_id, accepted.session_id), (
                 f"P1: the same client_id was answered with {before} and with {accepted}"
@@ -375,6 +383,10 @@ class Person:
         if self.questions:
             question = self.questions[deed.which] if deed.which < len(self.questions) else self.questions[-1]
             try:
-                await gateway.answer(question, deed.text)
+                if deed.verdict is None:
+                    await gateway.answer(question, deed.text)
+                else:
+                    scope = "session" if deed.always else "once"
+                    await gateway.judge(question, Given(by="owner", verdict=deed.verdict, scope=scope, reason=deed.text))
             except Refused:
                 return

@@ -16,10 +16,11 @@ from holdfast.core.turns import Outcome, TurnState
 from holdfast.store.projection import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import rebuild
-from tests.fakes.agents_sim import STEPS, whole_answer
+from tests.fakes.agents_sim import IN_STEPS, whole_answer
 from tests.fakes.power import Disk
 from tests.sim.disk import DATABASE
-from tests.sim.evidence import Evidence, SessionRecord, TurnRecord
+from tests.sim.evidence import Evidence, SessionRecord, TurnRecord, cause_of
+from tests.sim.models import MODEL_PROMISES
 from tests.sim.people import as_shown
 from tests.sim.rules import RULES
 from tests.sim.world import World
@@ -85,13 +86,20 @@ def p1_accepted_means_kept(found: Evidence) -> None:
     for session in found.sessions.values():
         _check_refusals(session, accepted)
     for session in found.sessions.values():
-        came = [_cause(event) for _, event in session.log if isinstance(event, e.MessageAccepted | e.CauseRecorded)]
-        started = [message_id for turn in session.turns for message_id in turn.started.causes]
-        assert started == [m for m in came if m in set(started)], f"P1: {session.session_id} took its messages out of order"
+        _check_order(session)
 
 
-def _cause(event: e.MessageAccepted | e.CauseRecorded) -> str:
-    return event.message_id if isinstance(event, e.MessageAccepted) else event.cause_id
+def _check_order(session: SessionRecord) -> None:
+    """P1: turns start from what waits in the order in which it came, except that a message which interrupts comes first."""
+    started = {cause_id for turn in session.turns for cause_id in turn.started.causes}
+    waiting: dict[str, bool] = {}
+    for _, event in session.log:
+        if isinstance(event, e.MessageAccepted | e.CauseRecorded) and cause_of(event) in started:
+            waiting[cause_of(event)] = isinstance(event, e.MessageAccepted) and event.mode == "interrupt"
+        elif isinstance(event, e.TurnStarted):
+            due = next((cause_id for cause_id, interrupts in waiting.items() if interrupts), next(iter(waiting), None))
+            assert list(event.causes) == [due], f"P1: {session.session_id} took its messages out of order"
+            del waiting[event.causes[0]]
 
 
 def _taken(found: Evidence) -> Iterator[str]:
@@ -336,9 +344,15 @@ def p5_finished_work_is_not_redone(found: Evidence) -> None:
         for call_id, call in turn.calls.items():
             outcome, _ = turn.results.get(call_id, (None, ""))
             assert outcome is not None or turn.end is None, f"P5: {turn.id} ended and left {call_id} open"
-            if call.name in EFFECTS and turn.end is not None:
+            if call.name in EFFECTS and turn.end is not None and not _cut_off(turn, call):
                 assert outcome in (ToolOutcome.DONE, ToolOutcome.UNKNOWN), f"P5: {call_id} is said to be {outcome}"
                 assert outcome is not ToolOutcome.DONE or effects[call_id], f"P5: {call_id} is said to be done and never was"
+
+
+def _cut_off(turn: TurnRecord, call: e.ToolStarted) -> bool:
+    """A response can end within its last call."""
+    calls = turn.responses[call.step].calls if turn.responses else ()
+    return bool(calls) and calls[-1].problem is not None and call.call_id == f"{turn.id}.{call.step}.{len(calls)}"
 
 
 def p5_a_step_is_done_once(found: Evidence) -> None:
@@ -346,7 +360,7 @@ def p5_a_step_is_done_once(found: Evidence) -> None:
     every call that was proposed, and no call ran that nobody proposed.
     """
     for turn in found.turns:
-        if not turn.text.startswith(STEPS):
+        if not turn.text.startswith(IN_STEPS):
             assert not turn.responses, f"P5: {turn.id} has steps, and its agent knows none"
             continue
         assert [response.step for response in turn.responses] == list(range(len(turn.responses))), f"P5: the steps of {turn.id}"
@@ -415,7 +429,7 @@ def p6_no_phantom_turns(found: Evidence) -> None:
             if item.turn_id is not None:
                 state = turns.after(state, event)
             if isinstance(event, e.MessageAccepted | e.CauseRecorded):
-                waiting.add(_cause(event))
+                waiting.add(cause_of(event))
             elif isinstance(event, e.TurnStarted):
                 waiting -= set(event.causes)
 
@@ -507,6 +521,7 @@ PROMISES = (
     answers_are_whole,
     what_content_names_is_there,
     the_catalog_follows_from_the_log,
+    *MODEL_PROMISES,
     *RULES,
     no_error_was_logged,
 )

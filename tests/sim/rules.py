@@ -14,7 +14,7 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.resume import Decision, Facts
 from holdfast.core.turns import Outcome, TurnState
 from tests.fakes.platform import NAME
-from tests.sim.evidence import Entries, Evidence, SessionRecord
+from tests.sim.evidence import Entries, Evidence, SessionRecord, TurnRecord, cause_of
 from tests.sim.world import Span
 
 # Between what a decision was based on and its record other things may come to be known, but not for longer than this.
@@ -23,6 +23,7 @@ STARTS_THAT_DIED = 3
 SUSPECT, STUCK, DEATHS = 2, 3, 10
 TRIAL_LEAST_S = 30.0
 HEALTHY_S = 600.0
+OLD_MS = 24 * 3600 * 1000
 PROGRESS_MS = 10 * 60 * 1000
 BEAT_MS = 30_000
 NO_RESTART = ("store_full", "store_failed", "suspended")
@@ -345,11 +346,23 @@ def each_attempt_has_its_note(found: Evidence) -> None:
         if isinstance(event, e.TurnResumed) and event.rule != "answer":
             cause = CAUSES.get(event.reason, "gateway interruption")
             assert given.note is not None and cause in given.note, f"B6: {given} after {event}"
-        elif isinstance(event, e.TurnStarted) and given.note is not None:
+        old = _waited_ms(turn) > OLD_MS
+        assert ("hours old" in (given.note or "")) is old, f"B5: {given} of a message that waited {_waited_ms(turn)} ms"
+        if isinstance(event, e.TurnStarted) and given.note is not None and not old:
             ended = next((turn.end for turn in reversed(turn.session.turns[: turn.session.turns.index(turn)])), None)
             assert ended is not None, f"B5: {given} with nothing before it"
             told = any(isinstance(before, e.TurnInterrupted) for _, before in turn.session.log[:place]) or ended.unread_results
             assert told, f"B5: {given} though nothing was cut, with {known_at[turn.session.session_id][place]}"
+
+
+def _waited_ms(turn: TurnRecord) -> int:
+    """How old what it answers was when it started."""
+    came = next(
+        item.at
+        for item, event in turn.session.log
+        if isinstance(event, e.MessageAccepted | e.CauseRecorded) and cause_of(event) == turn.started.causes[0]
+    )
+    return turn.log[0].item.at - came
 
 
 def a_running_turn_shows_signs_of_life(found: Evidence) -> None:

@@ -87,11 +87,43 @@ STEPS: dict[str, Tale] = {
         ),
         _ways((COMPLETED,), (COMPLETED, COMPLETED)),
     ),
+    "two approvals in one step": (
+        _ann(
+            Say("steps: go > unsafe a > guarded b > unsafe c > guarded d > pure e | done"),
+            Answer("", which=0, verdict="approve"),
+            Answer("not now", which=1, once=("question.asked", 2), verdict="deny"),
+        ),
+        (COMPLETED,),
+    ),
     "a stop while a step's calls run": (
         _ann(Say("steps: go > pure a > unsafe b > unsafe c | done"), Stop(once=("tool.started", 1))),
         _ways((CANCELLED,), (COMPLETED,)),
     ),
 }
+# A model that is asked twice now and then, and calls that a person has to approve.
+FLAKY = {"weather": Weather(models=("", "", "closed", "cut", "thoughts"))}
+MODELS: dict[str, Tale] = {
+    "a model's calls in parallel": (
+        _ann(Say("model: look > pure a > pure b > unsafe c | act > idempotent d > unsafe e | done")),
+        (COMPLETED,),
+    ),
+    "two approvals and a question of a model": (
+        _ann(
+            Say("model: go > guarded a > pure b > ask colour > guarded c | more > guarded d | done"),
+            Answer("blue", which=1, once=("question.asked", 3)),
+            Answer("not this", which=2, verdict="deny"),
+            Answer("", which=0, verdict="approve", always=True),
+        ),
+        (COMPLETED,),
+    ),
+}
+APPROVED_IN_CHAT: Tale = (
+    _ann(
+        Say("model: go > unsafe a > guarded b > guarded c | done"),
+        Say("/approve all", once=("turn.waiting", 1)),
+    ),
+    (COMPLETED,),
+)
 STEERED: dict[str, Tale] = {
     "something happens that starts a turn": (
         _ann(Say("say:one"), Happens("say:two|call:unsafe", once=("turn.ended", 1), again=1), Say("say:three")),
@@ -100,6 +132,14 @@ STEERED: dict[str, Tale] = {
     "words that steer": (
         _ann(Say("steps: go > unsafe a | more > unsafe b | done"), Say("this way", once=("tool.started", 1), mode="steer")),
         _ways((COMPLETED,), (COMPLETED, COMPLETED)),
+    ),
+    "words that interrupt": (
+        _ann(
+            Say("steps: go > unsafe a | more > unsafe b | done"),
+            Say("say:waits", once=("tool.started", 1)),
+            Say("say:instead", once=("tool.finished", 1), mode="interrupt"),
+        ),
+        _ways((CANCELLED, COMPLETED, COMPLETED), (COMPLETED, CANCELLED, COMPLETED), (COMPLETED, COMPLETED, COMPLETED)),
     ),
     "the demo agent counts and is steered": (
         _ann(Say("count 12 0.05"), Say("say:faster", once=("text", 1), mode="steer")),
@@ -163,6 +203,8 @@ STORIES = (
     *(Story(f"chat, {name}", tell, ends, chats=True) for name, (tell, ends) in ANYWHERE.items()),
     *(Story(f"page, {name}", tell, ends) for name, (tell, ends) in (STEPS | STEERED).items()),
     *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in STEPS.items()),
+    *(Story(f"page, {name}", tell, ends, stride=3, world_is=FLAKY) for name, (tell, ends) in MODELS.items()),
+    Story("chat, two calls of a model are approved", *APPROVED_IN_CHAT, chats=True, stride=5, world_is=FLAKY),
     *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in CHAT.items()),
     *(Story(f"unsure chat, {name}", *ANYWHERE[name], chats=True, reconciles=False) for name in UNSURE),
     *(Story(f"{where}, a restart in mid-turn", *RESTARTED, chats=where == "chat", lives=2) for where in ("page", "chat")),

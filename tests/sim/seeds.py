@@ -8,13 +8,29 @@ import msgspec
 
 from holdfast.core.resets import Policy
 from holdfast.gateway.settings import Settings
+from tests.fakes.agents_sim import IN_STEPS
 from tests.fakes.power import MODES
+from tests.fakes.tools import GUARDED
 from tests.sim.people import Answer, Deed, Happens, Pause, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked", "model.responded", "turn.waiting")
 TOOLS = ("unsafe", "idempotent", "pure")
-COMMANDS = ("/stop", "/new", "/resume", "/resume 1", "/queue say:queued", "/status", "/sessions", "/help", "/nonsense")
+COMMANDS = (
+    "/stop",
+    "/new",
+    "/resume",
+    "/resume 1",
+    "/queue say:queued",
+    "/status",
+    "/sessions",
+    "/help",
+    "/nonsense",
+    "/approve all",
+    "/approve all always",
+    "/deny",
+)
+UNKIND = ("", "busy", "cut", "no end", "too long", "no key")
 HOUR_MS, DAY_MS = 3_600_000, 24 * 3_600_000
 
 
@@ -73,6 +89,7 @@ def _weather(chance: random.Random) -> Weather:
         drift=chance.choice((0.0, -0.2, 0.5)),
         jumps=jumps,
         moods=chance.choice((("",), ("",), ("", "", "refused"), ("", "", "", "lost", "cut"), ("", "", "", "", "late"))),
+        models=chance.choice((("",), ("", "", "busy", "closed", "cut"), ("", "later", "thoughts", "slow", "length", "no end"), UNKIND)),
         repeats=chance.choice((0.0, 0.0, 0.05)),
         slow=chance.choice((0.0, 0.0, 0.1, 0.5)),
         flaky=chance.choice((0.0, 0.0, 0.0, 0.02, 0.1)),
@@ -101,7 +118,9 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
         elif kind < 0.76:
             yield Stop(after_s=after_s, once=once)
         elif kind < 0.83:
-            yield Answer("because", after_s=after_s, once=("question.asked", chance.choice((1, 1, 2))), which=chance.choice((-1, -1, 0, 1)))
+            seen, which = ("question.asked", chance.choice((1, 1, 2))), chance.choice((-1, -1, 0, 1))
+            verdict = chance.choice((None, None, "approve", "approve", "deny"))
+            yield Answer("because", after_s=after_s, once=seen, which=which, verdict=verdict, always=chance.random() < 0.2)
         elif kind < 0.86:
             yield Restart(after_s=after_s, once=once)
         elif kind < 0.90:
@@ -134,9 +153,9 @@ def _script(chance: random.Random, chats: bool) -> str:
 
 
 def _steps(chance: random.Random) -> str:
-    """For the agent that works in steps: calls in parallel and in order, several questions."""
+    """For the agents that work in steps: calls in parallel and in order, several questions and approvals."""
     steps = []
     for _ in range(chance.randint(0, 3)):
-        calls = [chance.choice((*TOOLS, "pure", "unsafe", "ask")) for _ in range(chance.randint(0, 4))]
+        calls = [chance.choice((*TOOLS, "pure", "unsafe", "ask", GUARDED)) for _ in range(chance.randint(0, 4))]
         steps.append(" > ".join((chance.choice(("go", "well", "ä ö")), *(f"{tool} {number}" for number, tool in enumerate(calls)))))
-    return "steps: " + " | ".join((*steps, "done"))
+    return f"{chance.choice(IN_STEPS)} " + " | ".join((*steps, "done"))

@@ -227,3 +227,18 @@ def test_an_older_conversation_resumed_while_a_turn_runs_takes_its_place() -> No
         assert len(_session_of(found, "ann").turns) == 2
         if not world.crashes:
             break
+
+
+def test_a_stop_in_the_moment_in_which_a_question_is_recorded_closes_its_call() -> None:
+    """A21, A27, P5: the question is on record and its attempt is told to stop before it knows."""
+    met = 0
+    for seed in range(40):
+        world = World(seed, weather=Weather(slow=0.9))
+        stop = Stop(after_s=seed / 50)
+        world.person("ann", Say("say:one|ask:why?"), stop)
+        world.person("bob", Say("model: go > ask why > guarded a | done"), stop)
+        found = _tell(world)
+        for turn in found.turns:
+            asked = turn.log.of(e.QuestionAsked)
+            met += bool(asked and turn.stopped_at is not None and turn.stopped_at < asked[0][0].seq)
+    assert met, "no stop came just before a question was recorded"

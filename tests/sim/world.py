@@ -21,12 +21,14 @@ from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite.connection import connect, fetch
+from tests.fakes.agents_model import Asked, ModelTurns
 from tests.fakes.agents_sim import ScriptedAgent
 from tests.fakes.clock import SimClock
 from tests.fakes.loop import Crash, SimLoop, never, run
@@ -37,7 +39,8 @@ from tests.sim.disk import DATABASE, SimDisk, empty_database
 from tests.sim.lines import SimLines
 from tests.sim.people import Person, as_shown
 
-SETTINGS = Settings(turn_idle_timeout_s=5.0)
+# Pieces are kept for longer than any clock jumps: what is pruned cannot be compared with what people saw.
+SETTINGS = Settings(turn_idle_timeout_s=5.0, keep_streams_s=90 * 24 * 3600.0)
 QUIET_S = 1.5
 NOT_YET = float("inf")
 SOON_S = 60.0
@@ -57,11 +60,12 @@ class Death(NamedTuple):
 
 
 class Weather(NamedTuple):
-    """How unkind the world is. The default is a world in which only the deaths are."""
+    """How unkind the world is. The default is a world in which only the deaths are. `models`: how models take requests (`agents_model`)."""
 
     drift: float = 0.0
     jumps: tuple[tuple[float, int], ...] = ()
     moods: tuple[str, ...] = ("",)
+    models: tuple[str, ...] = ("",)
     repeats: float = 0.0
     slow: float = 0.0
     flaky: float = 0.0
@@ -128,6 +132,7 @@ class World:
         self.people: list[Person] = []
         self.effects: list[Done] = []
         self.given: list[Given] = []
+        self.asked: list[Asked] = []
         self.alive: set[str] = set()
         self.spans: list[Span] = []
         self.times: list[tuple[int, float]] = []
@@ -354,10 +359,27 @@ class Life:
         span = self.world.begin(Span(self.number, name, owner, after_id, self.elapsed(), boot_id))
         if self.world.bans is not None and self.world.bans[1] <= self.number:
             self.world.server.banned.add(self.world.bans[0])
-        tools: dict[str, Tool] = {
-            str(effect): CounterTool(effect, world=self.world, faults=self, noise=lambda: self._random.randint(0, self.world.weather.noise))
-            for effect in Effect
-        }
+        made = [(effect, False) for effect in Effect] + [(Effect.UNSAFE, True)]
+        counters = [
+            CounterTool(
+                effect,
+                world=self.world,
+                faults=self,
+                noise=lambda: self._random.randint(0, self.world.weather.noise),
+                guarded=guarded,
+            )
+            for effect, guarded in made
+        ]
+        tools: dict[str, Tool] = {tool.name: tool for tool in counters}
+        moods = self.world.random(f"models {self.number}")
+        models = ModelTurns(
+            clock=clock,
+            tools=Toolbox(tools).specs,
+            mood=lambda: moods.choice(self.world.weather.models),
+            asked=self.world.asked.append,
+            log_id=self.last_id,
+            chance=moods.random,
+        )
         gateway = Gateway(
             store=store,
             clock=clock,
@@ -370,6 +392,7 @@ class Life:
                 think=lambda: self._random.uniform(0, 0.05),
                 given=self._given,
                 crash=self.crash,
+                models=models,
             ),
             tools=tools,
             platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
@@ -443,7 +466,7 @@ class Life:
             " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')),"
             " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE"
             "  (SELECT max(id) FROM event e WHERE e.session = h.session"
-            "   AND kind IN ('question.asked', 'turn.waiting', 'turn.ended', 'session.resumed')) <= ?"
+            "   AND kind IN ('question.asked', 'question.answered', 'turn.waiting', 'turn.ended', 'session.resumed')) <= ?"
             "  AND (h.state = 'waiting' AND h.stays = 0 OR s.resume_pending AND h.state IN ('none', 'ended')))",
             (self.span.after_id,),
         )[0]

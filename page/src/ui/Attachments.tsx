@@ -1,6 +1,6 @@
 /** Images, recordings and files of a message. */
 
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import type { BytesPart, Part } from "../types";
 import { size } from "../words";
 import { FileIcon } from "./icons";
@@ -9,7 +9,8 @@ import { FileIcon } from "./icons";
 const DRAWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
 
 function address(part: BytesPart): string {
-  return `/api/blobs/${encodeURIComponent(part.digest)}${part.name === null ? "" : `?name=${encodeURIComponent(part.name)}`}`;
+  const asked = new URLSearchParams({ type: part.media_type, ...(part.name !== null && { name: part.name }) });
+  return `/api/blobs/${encodeURIComponent(part.digest)}?${asked}`;
 }
 
 export function Attachment(props: { part: BytesPart }): VNode {
@@ -22,6 +23,15 @@ export function Attachment(props: { part: BytesPart }): VNode {
     <a class="file" href={address(part)} download={name} data-testid="attachment">
       <FileIcon /><span class="file-name">{name}</span><span class="file-size">{size(part.size)}</span>
     </a>
+  );
+}
+
+/** A file that is on its way, with what can be done about it. */
+export function FileChip(props: { name: string | null; size: number; note?: string | null; children?: ComponentChildren }): VNode {
+  return (
+    <span class="file" data-testid="file">
+      <FileIcon /><span class="file-name">{props.name ?? "File"}</span><span class="file-size">{props.note ?? size(props.size)}</span>{props.children}
+    </span>
   );
 }
 

@@ -6,9 +6,9 @@ import { isWaiting, liveTurn, openTurn, reading, type View } from "../log";
 import type { Message, Turn } from "../types";
 import { turnEnd } from "../words";
 import { DownIcon } from "./icons";
-import { MessageRow, OutboxRow, SentRow, takenBy, TurnEnd, Working } from "./Messages";
+import { Failing, MessageRow, OutboxRow, SentRow, takenBy, TurnEnd, Working } from "./Messages";
+import { Approvals } from "./ApprovalCard";
 import { QuestionCard } from "./QuestionCard";
-import { gist } from "./ToolCard";
 import { useApp } from "./shared";
 import { Welcome } from "./Welcome";
 
@@ -38,7 +38,7 @@ export function ConversationPane(): VNode {
 }
 
 function Rows(props: { view: View }): VNode {
-  const { session, reasoning } = props.view;
+  const { session, thoughts, failing } = props.view;
   const [shown, setShown] = useState(SHOWN);
   const { settled, waiting } = reading(session.messages);
   const app = useApp();
@@ -48,11 +48,12 @@ function Rows(props: { view: View }): VNode {
   const last = settled[settled.length - 1];
   const ending = last?.parts[last.parts.length - 1]?.type;
   const writes = last?.role === "assistant" && last.turn_id === open?.id && (ending === "text" || last.tool_calls?.some((call) => call.outcome === null));
-  const answers = answered(settled);
   const waits = open?.state === "waiting" && session.questions.length > 0;
   const works = liveTurn(session) !== null && !waits && !writes;
   const taken = new Map(settled.filter((message) => message.role === "assistant").map((message) => [message.id, takenBy(message, settled)]));
   const inside = new Set([...taken.values()].flatMap((messages) => messages.map((message) => message.id)));
+  const turns = new Map(session.turns.map((turn) => [turn.id, turn]));
+  const answers_now = settled.some((message) => message.role === "assistant" && message.turn_id === open?.id && message.parts.length > 0);
   const asks = session.questions.map((question) => question.call_id).join("\n");
   return (
     <>
@@ -65,13 +66,16 @@ function Rows(props: { view: View }): VNode {
         return (
           <MessageRow
             key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
-            asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING} answers={answers.get(message.id) ?? null}
+            asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING}
+            {...(message.role === "assistant" && { turn: turns.get(message.turn_id!) ?? null, thoughts: thoughts.get(message.turn_id!)?.text ?? null })}
           />
         );
       })}
-      {works && open && <Working word={away ? "Not known while Holdfast is away" : open.state === "interrupted" ? "Recovering" : "Working"} reasoning={reasoning?.turn_id === open.id ? reasoning.text : null} />}
-      {session.questions.map((question) => <QuestionCard key={question.question_id} question={question} />)}
-      {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting={isWaiting(message)} asks="" taken={NOTHING} answers={null} />)}
+      {works && open && <Working word={away ? "Not known while Holdfast is away" : open.state === "interrupted" ? "Recovering" : "Working"} thoughts={answers_now ? null : (thoughts.get(open.id)?.text ?? null)} />}
+      {failing && open && !away && <Failing failure={failing} />}
+      <Approvals questions={session.questions.filter((question) => question.kind === "approval")} />
+      {session.questions.filter((question) => question.kind !== "approval").map((question) => <QuestionCard key={question.question_id} question={question} />)}
+      {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting={isWaiting(message)} asks="" taken={NOTHING} />)}
     </>
   );
 }
@@ -89,30 +93,13 @@ function rows(messages: Message[], turns: Turn[]): Row[] {
   });
 }
 
-/** Which messages answer a question of their turn, and what it was: the turn's answer, where the question stands, goes on below them. */
-function answered(messages: Message[]): Map<string, string> {
-  const questions = new Map<string, string>();
-  for (const { turn_id, tool_calls } of messages) {
-    for (const call of tool_calls ?? []) if (call.outcome === "done" && typeof call.result === "string") questions.set(`${turn_id} ${call.result}`, gist(call.arguments));
-  }
-  const found = new Map<string, string>();
-  const begun = new Set<string | null>();
-  for (const { id, role, turn_id, text } of messages) {
-    if (role !== "user") continue;
-    const question = begun.has(turn_id) ? questions.get(`${turn_id} ${text}`) : undefined;
-    begun.add(turn_id);
-    if (question) found.set(id, question);
-  }
-  return found;
-}
-
 /** What the server has not shown yet. An item whose message the stream shows already (its acknowledgement is late) is not drawn twice. */
 function OnTheirWay(props: { items: Item[]; sent: Sent[]; view: View | null }): VNode {
   const app = useApp();
-  const arrived = shownAlready(props.items, props.view?.session.messages ?? [], app.sending.acknowledged);
+  const arrived = shownAlready(props.items, props.view?.session.messages ?? [], app.sending.acknowledged, props.view?.named ?? new Map());
   return (
     <>
-      {props.sent.map((sent) => <SentRow key={sent.client_id} text={sent.text} />)}
+      {props.sent.map((sent) => <SentRow key={sent.client_id} text={sent.text} files={sent.attachments} />)}
       {props.items.filter((item) => !arrived.has(item.client_id)).map((item) => <OutboxRow key={item.client_id} item={item} />)}
     </>
   );

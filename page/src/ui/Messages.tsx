@@ -4,27 +4,28 @@ import type { ComponentChildren, VNode } from "preact";
 import { isCommand } from "../commands";
 import type { Item } from "../outbox";
 import { isMark } from "../answers";
-import type { Message, Part, Turn } from "../types";
-import { clock, interruption, moment, passages, turnEnd } from "../words";
-import { Attachment, Attachments } from "./Attachments";
+import type { Answers, Attached, Message, ModelFailure, Part, Turn } from "../types";
+import { answeredBy, askingAgain, clock, failedRequest, interruption, moment, passages, turnEnd, used } from "../words";
+import { Attachment, Attachments, FileChip } from "./Attachments";
 import { KnotIcon, Mark } from "./icons";
 import { Markdown } from "./Markdown";
-import { memo, useApp } from "./shared";
-import { ToolCard } from "./ToolCard";
+import { memo, useApp, useNow } from "./shared";
+import { gist, ToolCard } from "./ToolCard";
 
 function Time(props: { at: string }): VNode {
   return <time class="time" dateTime={props.at} title={moment(props.at)}>{clock(props.at)}</time>;
 }
 
-/** `asks` are the calls whose questions are open, a line each; `taken` the messages that the answer took; `answers` the question that this
- * message answers. */
-export const MessageRow = memo<{ message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; answers: string | null }>((props) => {
-  const { message, running, waiting, asks, taken, answers } = props;
+/** `asks` are the calls whose questions are open, a line each; `taken` the messages that the answer took; `turn` and `thoughts` those of an answer. */
+export const MessageRow = memo<{
+  message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; turn?: Turn | null; thoughts?: string | null;
+}>((props) => {
+  const { message, running, waiting, asks, taken } = props;
   switch (message.role) {
     case "user": if (message.status === "command") return <Spoken text={message.text} note={null} at={message.created_at} />;
       if (message.status === "refused") return <Refused text={message.text} />;
-      return <Said text={message.text} parts={message.parts} status={message.status} note={waiting ? "waiting for its turn" : null} at={waiting ? null : message.created_at} answers={answers} />;
-    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} />;
+      return <Said text={message.text} parts={message.parts} status={message.status} note={waiting ? "waiting for its turn" : (answeredBy(message.answers) ?? (message.edited_at ? "edited" : null))} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null} />;
+    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} turn={props.turn ?? null} thoughts={props.thoughts ?? null} />;
     case "interruption": return <Cut row={message} />;
     default: return (
       <div class="notice" data-testid="message" data-role={message.role} data-status={message.status}>
@@ -34,12 +35,13 @@ export const MessageRow = memo<{ message: Message; running: boolean; waiting: bo
   }
 });
 
-function Said(props: { text: string; parts?: Part[]; status: string; note: string | null; at: string | null; answers?: string | null; action?: VNode; children?: ComponentChildren }): VNode {
+function Said(props: { text: string; parts?: Part[]; files?: Attached[] | undefined; status: string; note: string | null; at: string | null; answers?: string | null; action?: VNode; children?: ComponentChildren }): VNode {
   return (
     <article class={`said ${props.status}`} data-testid="message" data-role="user" data-status={props.status} aria-label="You">
       {props.answers && <p class="said-about">{props.answers}</p>}
       {props.text !== "" && <div class="bubble">{props.text}</div>}
       {props.parts && <Attachments parts={props.parts} />}
+      {props.files && props.files.length > 0 && <div class="attachments">{props.files.map((file) => <FileChip key={file.attachment_id} name={file.name} size={file.size} />)}</div>}
       <div class="said-foot">
         {props.action}
         {props.note && <span class="said-note">{props.note}</span>}
@@ -62,9 +64,9 @@ function Spoken(props: { text: string; note: string | null; at: string | null })
 }
 
 /** A message the server has, whose event is still under way. */
-export function SentRow(props: { text: string }): VNode {
+export function SentRow(props: { text: string; files: Attached[] }): VNode {
   if (isCommand(props.text)) return <Spoken text={props.text} note={null} at={null} />;
-  return <Said text={props.text} status="complete" note="sent" at={null} />;
+  return <Said text={props.text} files={props.files} status="complete" note="sent" at={null} />;
 }
 
 /** A message that no turn took, and none will. A notice below it says why. */
@@ -78,9 +80,9 @@ function Refused(props: { text: string }): VNode {
 export const OutboxRow = memo<{ item: Item }>(({ item }) => {
   const app = useApp();
   if (item.refused === null && isCommand(item.text)) return <Spoken text={item.text} note={item.tries > 1 ? "sending… kept until Holdfast has it" : null} at={null} />;
-  if (item.refused === null) return <Said text={item.text} status="sending" note={item.tries > 1 ? "sending… kept until Holdfast has it" : "sending…"} at={null} />;
+  if (item.refused === null) return <Said text={item.text} files={item.attachments} status="sending" note={item.tries > 1 ? "sending… kept until Holdfast has it" : "sending…"} at={null} />;
   return (
-    <Said text={item.text} status="refused" note="not sent" at={null}>
+    <Said text={item.text} files={item.attachments} status="refused" note="not sent" at={null}>
       <div class="said-problem" role="alert">
         <p>{item.refused.message}</p>
         <div class="said-actions">
@@ -93,22 +95,23 @@ export const OutboxRow = memo<{ item: Item }>(({ item }) => {
 });
 
 /** Its parts in their order. A call that asks is shown as the question, not as a tool as well. */
-function Answer(props: { message: Message; running: boolean; asks: string; taken: Message[] }): VNode | null {
-  const { message, running, taken } = props;
+function Answer(props: { message: Message; running: boolean; asks: string; taken: Message[]; turn: Turn | null; thoughts: string | null }): VNode | null {
+  const { message, running, taken, turn } = props;
   const partial = message.status === "partial";
   const asks = new Set(props.asks.split("\n"));
   const calls = new Map(message.tool_calls?.map((call) => [call.call_id, call]));
   const last = message.parts[message.parts.length - 1];
+  const own = message.parts.map((part) => ("digest" in part ? part.digest : "")).join(" ");
   const draw = (part: Part, index: number): VNode | null => {
     switch (part.type) {
       case "text": return <Markdown key={part.id ?? index} text={part.text} writing={partial && running && part === last} />;
       case "call": {
         const call = calls.get(part.call_id);
-        return call === undefined || (call.outcome === null && asks.has(call.call_id)) ? null : <ToolCard key={part.id} call={call} running={running} />;
+        return call === undefined || (call.outcome === null && asks.has(call.call_id)) ? null : <ToolCard key={part.id} call={call} running={running} own={own} />;
       }
       case "message": {
         const message = taken.find((other) => other.id === part.message_id);
-        return message === undefined ? null : <MessageRow key={part.id} message={message} running={false} waiting={false} asks="" taken={NONE} answers={null} />;
+        return message === undefined ? null : <MessageRow key={part.id} message={message} running={false} waiting={false} asks="" taken={NONE} />;
       }
       default: return <Attachment key={part.id ?? index} part={part} />;
     }
@@ -119,11 +122,21 @@ function Answer(props: { message: Message; running: boolean; asks: string; taken
     <article class="answer" data-testid="message" data-role="assistant" data-status={message.status} aria-label="Holdfast's answer" aria-busy={partial && running}>
       <span class="answer-mark"><Mark size={20} /></span>
       <div class="answer-body" {...(partial && { "aria-live": "off" })}>
+        {props.thoughts && <Thoughts text={props.thoughts} />}
         {drawn}
-        <div class="answer-foot">{!partial && <Time at={message.created_at} />}</div>
+        <div class="answer-foot">
+          {turn?.usage && turn.state === "ended" && <p class="spent" data-testid="answer-cost">{[turn.model, ...used(turn.usage)].filter(Boolean).join(" · ")}</p>}
+          {!partial && <Time at={message.created_at} />}
+        </div>
+        {turn?.failures && turn.state === "ended" && <Failures failures={turn.failures} />}
       </div>
     </article>
   );
+}
+
+/** What was asked, in a line. */
+function asked(answers: Answers): string {
+  return answers.kind === "approval" && answers.call ? `${answers.call.name}: ${gist(answers.call.arguments)}` : answers.text;
 }
 
 /** The same for every answer that took no message, so that it need not be drawn for its sake. */
@@ -155,13 +168,34 @@ export const TurnEnd = memo<{ turn: Turn }>(({ turn }) => {
   return <div class={`turn-end ${end.tone}`} data-testid="turn-end" data-outcome={turn.outcome ?? undefined}><p>{end.text}</p></div>;
 });
 
-export function Working(props: { reasoning: string | null; word: string }): VNode {
+function Thoughts(props: { text: string }): VNode {
+  return <details class="folded" data-testid="thoughts"><summary>Thoughts</summary><p tabIndex={0}>{props.text}</p></details>;
+}
+
+/** Behind an answer: how often its models had to be asked again, and why. */
+function Failures(props: { failures: ModelFailure[] }): VNode {
+  const { length } = props.failures;
+  return (
+    <details class="folded" data-testid="model-failures">
+      <summary>{length === 1 ? "One request to a model failed" : `${length} requests to a model failed`}</summary>
+      <ul>{props.failures.map((failure, index) => <li key={index}>{failedRequest(failure)} <Time at={failure.at} /></li>)}</ul>
+    </details>
+  );
+}
+
+/** A request to a model failed, and nothing has come since. */
+export function Failing(props: { failure: ModelFailure }): VNode {
+  const now = useNow(props.failure.retry_at !== null);
+  return <p class="failing" role="status" data-testid="asking-again">{askingAgain(props.failure, now)}</p>;
+}
+
+export function Working(props: { thoughts: string | null; word: string }): VNode {
   return (
     <div class="working">
       <span class="answer-mark"><Mark size={20} /></span>
       <div>
         <p class="working-word"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{props.word}</p>
-        {props.reasoning && <details class="reasoning"><summary>Thinking</summary><p>{props.reasoning}</p></details>}
+        {props.thoughts && <Thoughts text={props.thoughts} />}
       </div>
     </div>
   );

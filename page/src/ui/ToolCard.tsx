@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ToolCall } from "../types";
 import { toolOutcome } from "../words";
+import { Attachments } from "./Attachments";
 import { ChevronIcon, ToolIcon } from "./icons";
 import { memo } from "./shared";
 
@@ -27,7 +28,8 @@ function inWords(result: unknown): string {
   return typeof result === "string" ? result : JSON.stringify(result, null, 2);
 }
 
-export const ToolCard = memo<{ call: ToolCall; running: boolean }>(({ call, running }) => {
+/** `own`: the digests of what the answer itself shows, which need not be shown here as well. */
+export const ToolCard = memo<{ call: ToolCall; running: boolean; own: string }>(({ call, running, own }) => {
   // A call that went well is folded when the conversation is opened; one that finishes before the reader's eyes stays as it is.
   const [open, setOpen] = useState(call.outcome !== "done");
   const body = useId();
@@ -45,6 +47,7 @@ export const ToolCard = memo<{ call: ToolCall; running: boolean }>(({ call, runn
         <span class="tool-outcome">{outcome}</span>
         <span class="tool-fold"><ChevronIcon /></span>
       </button>
+      {call.result_parts && <Attachments parts={call.result_parts.filter((part) => !("digest" in part) || !own.includes(part.digest))} />}
       <div id={body} class="tool-body" hidden={!open}>
         {summary.length > 60 && !isMoreThanGist(call.arguments) && <pre class="tool-arguments" tabIndex={0}>{summary}</pre>}
         {isMoreThanGist(call.arguments) && <pre class="tool-arguments" tabIndex={0}>{JSON.stringify(call.arguments, null, 2)}</pre>}

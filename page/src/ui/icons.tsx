@@ -36,6 +36,7 @@ export const PenIcon = (): VNode => <Icon><path d="m4 16 .8-3.2L13.3 4.3a1.4 1.4
 export const SendIcon = (): VNode => <Icon><path d="M10 16V4.5M5 9.2l5-5 5 5" /></Icon>;
 export const StopIcon = (): VNode => <Icon filled><rect x="5.5" y="5.5" width="9" height="9" rx="1.5" /></Icon>;
 export const FileIcon = (): VNode => <Icon><path d="M5.5 3h6L15 6.5V17H5.5zM11.5 3v3.5H15" /></Icon>;
+export const ClipIcon = (): VNode => <Icon><path d="m6.5 10.5 4.8-4.8a2.4 2.4 0 0 1 3.4 3.4l-6 6a3.9 3.9 0 0 1-5.5-5.5l6-6" /></Icon>;
 export const ToolIcon = (): VNode => <Icon><path d="m4 6 4 4-4 4M10.5 14.5H16" /></Icon>;
 export const ChevronIcon = (): VNode => <Icon><path d="m7 5 5.5 5L7 15" /></Icon>;
 export const DownIcon = (): VNode => <Icon><path d="M10 4v11.5M5 11l5 5 5-5" /></Icon>;

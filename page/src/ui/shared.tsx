@@ -1,7 +1,7 @@
 /** What the parts of the drawing share. */
 
 import { Component, type ComponentChildren, type ComponentType, createContext, type VNode } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useEffect, useState } from "preact/hooks";
 import type { App } from "../app";
 
 export const AppContext = createContext<App | null>(null);
@@ -45,6 +45,17 @@ export function IconButton(props: {
       {props.children}
     </button>
   );
+}
+
+/** The time in milliseconds, from second to second while it matters. */
+export function useNow(matters: boolean): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!matters) return;
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, [matters]);
+  return now;
 }
 
 /** True on devices whose main pointer is a finger: there a focused field brings up a keyboard nobody asked for. */

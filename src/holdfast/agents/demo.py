@@ -8,10 +8,17 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.history import User
 from holdfast.ports.agents import AgentRequest, TurnFace
 
-HINT = "Try: count 60 0.1 · run date · ask What is your name? · fail · hang"
+HINT = "Try: count 60 0.1 · run date · approve date · ask What is your name? · fail · hang"
 MAX_COUNT = 100_000
 MAX_DELAY_S = 60.0
 DEFAULT_DELAY_S = 0.05
+# What a command printed is shown with its call; the answer does not repeat it.
+SAID_OF_RUN = {
+    ToolOutcome.DONE: "Done.",
+    ToolOutcome.FAILED: "The command failed.",
+    ToolOutcome.UNKNOWN: "The command was interrupted. It is not known whether it finished, and it was not run again. Send it again if that"
+    " does no harm.",
+}
 
 
 class AskedToFail(HoldfastError):
@@ -27,7 +34,14 @@ class DemoAgent:
     name = "demo"
 
     def __init__(self) -> None:
-        self._words = {"count": self._count, "run": self._run, "ask": self._ask, "fail": self._fail, "hang": self._hang}
+        self._words = {
+            "count": self._count,
+            "run": self._run,
+            "approve": self._approve,
+            "ask": self._ask,
+            "fail": self._fail,
+            "hang": self._hang,
+        }
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         if not keys.parse(request.session_key).on_page:
@@ -35,7 +49,7 @@ class DemoAgent:
             return
         asked = request.causes[0].text  # What was said to steer the turn comes behind it.
         word, _, rest = asked.strip().partition(" ")
-        if word in ("background", "approve"):
+        if word == "background":
             await turn.say(f"`{word}` comes in a later version. {HINT}")
         elif word in self._words:
             await self._words[word](request, turn, rest.strip())
@@ -72,14 +86,18 @@ class DemoAgent:
             await turn.say("`run COMMAND` runs a shell command, for example `run date`.")
             return
         result = await turn.call(f"{request.turn_id}.1", "terminal", {"command": rest})
-        if result.outcome is ToolOutcome.UNKNOWN:
-            await turn.say(result.text)
-        else:
-            await turn.say(f"```\n{result.text.rstrip()}\n```")
+        await turn.say(SAID_OF_RUN[result.outcome])
+
+    async def _approve(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
+        if not rest:
+            await turn.say("`approve COMMAND` runs a shell command once you approved it, for example `approve date`.")
+            return
+        result = await turn.call(f"{request.turn_id}.1", "terminal", {"command": rest}, careful=True)
+        await turn.say("The command was denied, or failed." if result.outcome is ToolOutcome.FAILED else SAID_OF_RUN[result.outcome])
 
     async def _ask(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
         answer = await turn.ask(f"{request.turn_id}.1", rest or "What would you like to tell me?")
-        await turn.say(f"Thank you. You answered: {answer}")
+        await turn.say(f"Thank you. You answered: {answer.text}")
 
     async def _fail(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
         raise AskedToFail

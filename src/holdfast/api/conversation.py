@@ -11,9 +11,11 @@ import msgspec
 
 from holdfast.api import parts, views
 from holdfast.api.times import rfc3339, rfc3339_or_none
-from holdfast.core import content, output
+from holdfast.core import approvals, content, output
 from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
+from holdfast.core.events import ModelResponded, ProposedCall
+from holdfast.core.messages import Answered
 from holdfast.core.sessions import Session
 from holdfast.core.turns import shown as shown_state
 
@@ -22,6 +24,8 @@ MOST_MESSAGES = 500
 MOST_CHARS = 512 * 1024
 MOST_CALLS = 200
 MOST_PARTS = 1000
+MOST_FAILURES = 20
+MOST_RESPONSES = 50
 MOST_ARGUMENTS, BRIEF_ARGUMENTS = 64 * 1024, 1024
 
 
@@ -82,10 +86,13 @@ def _messages(transcript: t.Transcript) -> list[t.Message]:
 def _newest(found: Session, transcript: t.Transcript, extent: Extent) -> dict[str, Any]:
     shown = _page(found, transcript, _messages(transcript), extent)
     if shown["earlier"] is None:  # Also a turn of which every message is damaged.
-        shown["turns"] = [_turn(turn) for turn in transcript.turns]
+        shown["turns"] = [_turn(turn, transcript) for turn in transcript.turns]
+    above = transcript.above_answer
     return shown | {
         "cursor": f"{found.log}.{transcript.seq}",
+        "answer_below": above.id if above else None,
         "questions": [_question(question, extent) for question in transcript.questions],
+        "usage": views.usage(transcript.spent),
     }
 
 
@@ -101,7 +108,7 @@ def _page(found: Session, transcript: t.Transcript, messages: Sequence[t.Message
             break
     shown.reverse()
     ids = {view.turn_id for view in shown}
-    turns = [_turn(turn) for turn in transcript.turns if turn.id in ids]
+    turns = [_turn(turn, transcript) for turn in transcript.turns if turn.id in ids]
     return {"messages": shown, "earlier": shown[0].id if len(shown) < len(messages) else None, "turns": turns}
 
 
@@ -122,6 +129,8 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
         created_at=rfc3339(message.created_at),
         status=message.status,
     )
+    if message.edited_at is not None:
+        view.edited_at = rfc3339(message.edited_at)
     if omitted:
         view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
     if message.role == "assistant":
@@ -134,12 +143,26 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
             view.tool_calls_omitted = omitted
         return view
     view.parts = [*parts.content(content.parts(message.content), extent.message)]
+    if message.answers is not None:
+        view.answers = _answers(message.answers)
     if message.role == "cause":
         view.cause = message.cause
     elif message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
     return view
+
+
+def _answers(answered: Answered) -> views.AnswersView:
+    call = None if answered.name is None else views.QuestionCallView(name=answered.name, arguments=BRIEF.arguments(answered.arguments))
+    return views.AnswersView(
+        question_id=answered.question_id,
+        kind=answered.form,
+        text=BRIEF.output(answered.text).text,
+        call=call,
+        by=answered.by,
+        verdict=answered.verdict,
+    )
 
 
 def _calls(calls: list[t.ToolCall], log: str, extent: Extent) -> list[views.ToolCallView]:
@@ -175,8 +198,8 @@ def _call(call: t.ToolCall, log: str, extent: Extent) -> views.ToolCallView:
     return view
 
 
-def _turn(turn: t.Turn) -> views.TurnView:
-    return views.TurnView(
+def _turn(turn: t.Turn, transcript: t.Transcript) -> views.TurnView:
+    view = views.TurnView(
         id=turn.id,
         generation=turn.generation,
         attempt=turn.attempt,
@@ -189,9 +212,51 @@ def _turn(turn: t.Turn) -> views.TurnView:
         ended_at=rfc3339_or_none(turn.ended_at),
         error=None if turn.error is None else output.shown(turn.error).text,
     )
+    if turn.stopped_because is not None:
+        view.stopped_because = turn.stopped_because
+    if turn.failures:
+        view.failures = [_failure(failure) for failure in turn.failures[-MOST_FAILURES:]]
+    if turn.spent.requests:
+        view.usage = views.usage(turn.spent)
+    if turn.steps:
+        responses = [step.response for step in transcript.steps_of(turn.id)[-MOST_RESPONSES:]]
+        view.responses = [_response(response) for response in responses if response is not None]
+    if turn.model:
+        view.model = turn.model
+    return view
+
+
+def _response(response: ModelResponded) -> views.ResponseView:
+    usage = response.usage
+    return views.ResponseView(
+        step=response.step,
+        model=t.model_name(response.provider, response.model),
+        finish=response.finish,
+        input=usage.input,
+        output=usage.output,
+        cached=usage.cached,
+        stored=usage.stored,
+        thought=usage.thought,
+        cost=response.cost,
+    )
+
+
+def _failure(failure: t.Failure) -> views.FailureView:
+    event = failure.event
+    return views.FailureView(
+        at=rfc3339(failure.at),
+        step=event.step,
+        model=event.model,
+        tries=event.tries,
+        error=event.error,
+        why=output.shown(event.why).text,
+        retry_at=rfc3339_or_none(event.retry_at),
+    )
 
 
 def _question(question: t.Question, extent: Extent) -> views.QuestionView:
+    """What somebody is to approve is shown whole, however long it is."""
+    extent = WHOLE if question.form == approvals.FORM else extent
     return views.QuestionView(
         question_id=question.question_id,
         kind=question.form,
@@ -201,10 +266,11 @@ def _question(question: t.Question, extent: Extent) -> views.QuestionView:
         parts=parts.content(question.parts, extent.message),
         choices=list(question.choices),
         call=None if question.call is None else _asking(question.call, extent),
+        pattern=question.pattern,
         asked_at=rfc3339(question.asked_at),
         expires_at=rfc3339(question.expires_at),
     )
 
 
-def _asking(call: t.ToolCall, extent: Extent) -> views.QuestionCallView:
+def _asking(call: t.ToolCall | ProposedCall, extent: Extent) -> views.QuestionCallView:
     return views.QuestionCallView(name=call.name, arguments=extent.arguments(call.arguments))

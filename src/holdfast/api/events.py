@@ -7,15 +7,20 @@ from msgspec import to_builtins
 
 from holdfast.api import parts
 from holdfast.api.times import rfc3339
-from holdfast.core.events import Logged, Reasoning, Text, ToolOutput, public
+from holdfast.core import keys
+from holdfast.core.events import Logged, MessageAccepted, MessageWritten, Reasoning, Text, ToolOutput, public
 
 # Pieces that belong to a step.
 STEPPED = frozenset({Text.kind, Reasoning.kind, ToolOutput.kind})
 
 
 def fields(logged: Logged) -> dict[str, Any]:
-    """The public fields of a record."""
-    return {name: _shown(name, value) for name, value in public(logged.event, in_turn=logged.turn_id is not None)}
+    """The public fields of a record. A message says under which `client_id` it was sent, so that its sender knows it again."""
+    event = logged.event
+    found = {name: _shown(name, value) for name, value in public(event, in_turn=logged.turn_id is not None)}
+    if isinstance(event, MessageAccepted) or (isinstance(event, MessageWritten) and event.dedup_key is not None):
+        found["client_id"] = keys.client_id(event.dedup_key)
+    return found
 
 
 def _shown(name: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api.conversation import MOST_MESSAGES
 from holdfast.core.blobs import MOST_ATTACHMENTS
+from holdfast.core.busy import Mode
 
 MAX_PAUSE_S = 24 * 3600.0
 
@@ -48,10 +49,19 @@ class SessionsQuery(Query, frozen=True):
     state: State | None = None
 
 
+class UsageQuery(Query, frozen=True):
+    """`days`: so many, up to today."""
+
+    days: Annotated[int, Meta(ge=1, le=366)] = 7
+
+
 class SessionChange(Body, frozen=True):
+    """`model`: one of those that can be chosen; null for the configured one."""
+
     title: Title | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
+    model: Annotated[str, Meta(max_length=200)] | UnsetType | None = UNSET
 
 
 class Command(Body, frozen=True):
@@ -71,13 +81,20 @@ class StopTurn(Command, frozen=True):
 
 class NewMessage(Body, frozen=True):
     """The same `client_id` with the same text and attachments again is the same message. `attachments` are ids of uploads; with
-    any, the text may be empty.
+    any, the text may be empty. `mode`: what becomes of it while the conversation is busy; without one, as configured for its chat.
     """
 
     text: str
     client_id: ClientId | None = None
-    mode: Literal["queue", "steer", "interrupt", "reject"] = "queue"
+    mode: Mode | None = None
     attachments: Annotated[tuple[AttachmentId, ...], Meta(max_length=MOST_ATTACHMENTS)] = ()
+
+
+class MessageEdit(Body, frozen=True):
+    """What the message says from now on; what is attached to it stays. The same `client_id` with the same text again is the same edit."""
+
+    text: str
+    client_id: ClientId | None = None
 
 
 class UploadQuery(Query, frozen=True):
@@ -91,9 +108,12 @@ class UploadQuery(Query, frozen=True):
 
 
 class BlobQuery(Query, frozen=True):
-    """`name`: what a browser saves the bytes as."""
+    """`name`: what a browser saves the bytes as. `type`: the `media_type` of the part that names them; without it, that of an upload of
+    these bytes.
+    """
 
     name: Annotated[str, Meta(max_length=1000)] | None = None
+    type: Annotated[str, Meta(max_length=200)] | None = None
 
 
 class MessagesQuery(Query, frozen=True):
@@ -110,10 +130,30 @@ class EventsQuery(Query, frozen=True):
 
 
 class Answer(Body, frozen=True):
-    """To a question. The same `client_id` with the same text again is the same answer."""
+    """To a question: either `text`, or `choice`, which is one of the question's choices. The same `client_id` with the same words again is
+    the same answer.
+    """
 
-    text: str
+    text: str | None = None
+    choice: str | None = None
     client_id: ClientId | None = None
+
+
+class Judgement(Body, frozen=True):
+    """Of an approval. `scope` `session`: also calls that match its `pattern`, in this conversation, from now on. `reason`: why not, for the
+    agent. The same `client_id` with the same words again is the same answer.
+    """
+
+    verdict: Literal["approve", "deny"]
+    scope: Literal["once", "session"] = "once"
+    reason: Annotated[str, Meta(max_length=10_000)] = ""
+    client_id: ClientId | None = None
+
+
+class RulesQuery(Query, frozen=True):
+    """`session`: only those of this session."""
+
+    session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
 # the gateway

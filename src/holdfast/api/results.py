@@ -62,6 +62,16 @@ class Uploaded(msgspec.Struct):
     type: str
 
 
+class EditedMessage(msgspec.Struct):
+    """`effect`: `replaced` if the message still waits, `steered` if the turn that is open is given the new words as a correction, else
+    `recorded`.
+    """
+
+    message_id: str
+    session_id: str
+    effect: str
+
+
 class AcceptedMessage(msgspec.Struct):
     """`session_id`: where the message went. If the session is not current, the key's current one gets it; if it is suspended or past a
     reset boundary, a new one does; `/new` and `/resume` are answered where they lead. `question_id`: the question it answers, if it

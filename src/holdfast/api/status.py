@@ -25,8 +25,21 @@ class Retiring(Process, kw_only=True):
     running_turns: int
 
 
+class SandboxStatus(msgspec.Struct, kw_only=True):
+    """Which sandbox commands run in, found out by trying: bubblewrap, landlock or none. `gaps`: what it does not keep, a sentence each.
+    `missing`: why there is no better one.
+    """
+
+    mode: str
+    network: bool
+    gaps: list[str]
+    missing: list[str]
+
+
 class Status(Process, kw_only=True):
-    """What the serving process says about itself. A lock with the name `owner` proves that it is alive."""
+    """What the serving process says about itself. A lock with the name `owner` proves that it is alive. `models`: those that a
+    conversation may choose, the default first.
+    """
 
     started_at: str
     version: str
@@ -49,16 +62,18 @@ class Status(Process, kw_only=True):
     supervisor: str
     owner: str | None
     agent: str | None
+    models: list[str]
     degraded: str | None
     stop_timeout_s: float
+    sandbox: SandboxStatus | None
 
 
 # What a status of another version may lack.
 _UNSAID: dict[str, Any] = {
     **dict.fromkeys(("boot_id", "started_at", "version", "since", "url", "home"), ""),
-    **dict.fromkeys(("why", "public_url", "paused_by", "paused_until", "owner", "agent", "degraded")),
+    **dict.fromkeys(("why", "public_url", "paused_by", "paused_until", "owner", "agent", "degraded", "sandbox")),
     **dict.fromkeys(("process_started_at", "running_turns", "inbox", "outbox", "suspended", "pending", "stop_timeout_s"), 0),
-    **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "safe_mode": False},
+    **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "models": [], "safe_mode": False},
 }
 
 

@@ -6,12 +6,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.api.times import rfc3339, rfc3339_or_none
+from holdfast.core.approvals import Rule
 from holdfast.core.sessions import Session
+from holdfast.core.usage import Spent
 
 
 class SummaryView(msgspec.Struct, kw_only=True):
     """`rule` and `why` are the last decision about its newest turn; `left`: the decision was not to continue it for now. `current`: it is
-    its key's current session.
+    its key's current session. `model`: the one chosen for it, null for the configured one.
     """
 
     session_id: str
@@ -35,6 +37,7 @@ class SummaryView(msgspec.Struct, kw_only=True):
     left: bool
     rule: str | None
     why: str | None
+    model: str | None
 
 
 class TextPartView(msgspec.Struct, kw_only=True, tag="text", tag_field="type"):
@@ -107,11 +110,27 @@ class ToolCallView(msgspec.Struct, kw_only=True):
     whole_after: str | UnsetType = UNSET
 
 
+class QuestionCallView(msgspec.Struct, kw_only=True):
+    name: str
+    arguments: dict[str, Any]
+
+
+class AnswersView(msgspec.Struct, kw_only=True):
+    """What a message answers. `text` and `call` are those of the question, shortened; `by`: who answered, `verdict`: of an approval."""
+
+    question_id: str
+    kind: str
+    text: str
+    call: QuestionCallView | None
+    by: str | None
+    verdict: str | None
+
+
 class MessageView(msgspec.Struct, kw_only=True):
-    """`parts` is the content in order; `text` only its words, for an answer those of its last step. `tool_calls`: only on assistant
-    messages, `cause` on causes, `state` to `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`: how many earlier calls and
-    parts of the turn are not shown, if any. `text_omitted`: how many characters of the middle of the text were left out, if any; the event
-    after `whole_after` has all of it.
+    """`parts` is the content in order; `text` only its words, for an answer those of its last step. `edited_at`: when its sender last
+    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes, `state` to
+    `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`: how many earlier calls and parts of the turn are not shown, if
+    any. `text_omitted`: how many characters of the middle of the text were left out, if any; the event after `whole_after` has all of it.
     """
 
     id: str
@@ -121,7 +140,9 @@ class MessageView(msgspec.Struct, kw_only=True):
     turn_id: str | None
     created_at: str
     status: str
+    edited_at: str | UnsetType = UNSET
     tool_calls: list[ToolCallView] | UnsetType = UNSET
+    answers: AnswersView | UnsetType = UNSET
     cause: str | UnsetType | None = UNSET
     state: str | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
@@ -134,8 +155,56 @@ class MessageView(msgspec.Struct, kw_only=True):
     whole_after: str | UnsetType = UNSET
 
 
+class FailureView(msgspec.Struct, kw_only=True):
+    """A request to a model that failed. `tries`: how often this model had been asked for the step by then. `retry_at`: when it was to be
+    asked again, null if it was not.
+    """
+
+    at: str
+    step: int
+    model: str
+    tries: int
+    error: str
+    why: str
+    retry_at: str | None
+
+
+class ResponseView(msgspec.Struct, kw_only=True):
+    """A response of a model. Tokens; `cached` are those of the input that its provider had kept, `stored` those that it keeps from then
+    on, `thought` those of the output that were thoughts. `cost`: in millionths of a US dollar, null where the price is not known.
+    """
+
+    step: int
+    model: str
+    finish: str
+    input: int
+    output: int
+    cached: int
+    stored: int
+    thought: int
+    cost: int | None
+
+
+class UsageView(msgspec.Struct, kw_only=True):
+    """What models used, as of a response, summed up over `requests`. `cost`: of those whose price is known, null if none is; `unpriced`:
+    of how many it is not.
+    """
+
+    requests: int
+    input: int
+    output: int
+    cached: int
+    stored: int
+    thought: int
+    cost: int | None
+    unpriced: int
+
+
 class TurnView(msgspec.Struct, kw_only=True):
-    """`steps`: how many model responses it has."""
+    """`steps`: how many model responses it has, `responses` the newest of them; `model`: the last one that responded; `usage`: what they
+    and summaries used. `failures`: the newest requests for a response that failed. Each only if there is any.
+    `stopped_because`: why it was stopped, if not by a stop.
+    """
 
     id: str
     generation: int
@@ -148,16 +217,16 @@ class TurnView(msgspec.Struct, kw_only=True):
     started_at: str
     ended_at: str | None
     error: str | None
-
-
-class QuestionCallView(msgspec.Struct, kw_only=True):
-    name: str
-    arguments: dict[str, Any]
+    failures: list[FailureView] | UnsetType = UNSET
+    responses: list[ResponseView] | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    usage: UsageView | UnsetType = UNSET
+    stopped_because: str | UnsetType = UNSET
 
 
 class QuestionView(msgspec.Struct, kw_only=True):
-    """An open question. `kind`: `question`, `approval` or `elicitation`. `call`: the call that asks, or that the question is about, once
-    it is recorded.
+    """An open question. `kind`: `question`, `approval` or `elicitation`. `call`: the call that asks, or the one that an approval is for,
+    which is shown whole. `pattern`: what an approval with the scope `session` allows from then on; null where that is not possible.
     """
 
     question_id: str
@@ -168,20 +237,24 @@ class QuestionView(msgspec.Struct, kw_only=True):
     parts: list[ContentPartView]
     choices: list[str]
     call: QuestionCallView | None
+    pattern: str | None
     asked_at: str
     expires_at: str
 
 
 class SessionView(SummaryView, kw_only=True):
     """A session and the newest page of its conversation. `cursor` is the id of the newest event in this view. `earlier`: null, or the value
-    of `before` that gets the previous page. `turns` are the turns of these messages, `questions` the open ones.
+    of `before` that gets the previous page. `turns` are the turns of these messages, `questions` the open ones. `answer_below`: the
+    message below which the answer of the open turn will stand, null once it says something. `usage`: of all turns.
     """
 
     cursor: str
     messages: list[MessageView]
     earlier: str | None
+    answer_below: str | None
     turns: list[TurnView]
     questions: list[QuestionView]
+    usage: UsageView
 
 
 class MessagePageView(msgspec.Struct, kw_only=True):
@@ -201,6 +274,37 @@ class SnapshotView(SessionView, kw_only=True):
 class SessionPageView(msgspec.Struct, kw_only=True):
     sessions: list[SummaryView]
     next: str | None
+
+
+def usage(spent: Spent) -> UsageView:
+    return UsageView(
+        requests=spent.requests,
+        input=spent.input,
+        output=spent.output,
+        cached=spent.cached,
+        stored=spent.stored,
+        thought=spent.thought,
+        cost=spent.known_cost,
+        unpriced=spent.unpriced,
+    )
+
+
+class RuleView(msgspec.Struct, kw_only=True):
+    """Calls that match `pattern` need no approval in this session. `by`: who allowed them."""
+
+    rule_id: str
+    session_id: str
+    pattern: str
+    by: str
+    created_at: str
+
+
+class RulesView(msgspec.Struct):
+    rules: list[RuleView]
+
+
+def rule(found: Rule) -> RuleView:
+    return RuleView(rule_id=found.rule_id, session_id=found.session_id, pattern=found.pattern, by=found.by, created_at=rfc3339(found.at))
 
 
 def summary(session: Session) -> SummaryView:
@@ -230,4 +334,5 @@ def fields(session: Session) -> dict[str, Any]:
         "left": session.left,
         "rule": session.rule,
         "why": session.why,
+        "model": session.model,
     }

@@ -11,6 +11,7 @@ import structlog
 
 from holdfast.blobs.folder import Folder, Making, Stored
 from holdfast.core.errors import BlobLost, StoreFull, Unavailable
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.blobs import Blob, BlobRows, Upload
 from holdfast.ports.process import Clock, Ids
 
@@ -59,7 +60,7 @@ class TooManyOpen(Unavailable):
 
 
 class Blobs:
-    """`most_open`: how many are written and read at once."""
+    """`most_open`: how many are written and read at once. `secrets` are replaced in what is written."""
 
     def __init__(
         self,
@@ -70,9 +71,10 @@ class Blobs:
         ids: Ids,
         elsewhere: Elsewhere = asyncio.to_thread,
         most_open: int = MOST_OPEN,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         self._folder, self._rows, self._clock, self._ids, self._elsewhere = folder, rows, clock, ids, elsewhere
-        self._most_open, self._open = most_open, 0
+        self._most_open, self._open, self._secrets = most_open, 0, secrets
 
     async def put(self, chunks: AsyncIterable[bytes], *, media_type: str) -> Blob:
         """Durable and named by a row once this returns. Whatever `chunks` raises leaves nothing behind. Raises `StoreFull`,
@@ -107,14 +109,15 @@ class Blobs:
 
     async def _write(self, making: Making, chunks: AsyncIterable[bytes]) -> Stored:
         waiting: list[bytes] = []
-        size = 0
-        async for chunk in chunks:
+        size, clean = 0, self._secrets.bytes_stream()
+        async for given in chunks:
+            chunk = clean.add(given)
             waiting.append(chunk)
             size += len(chunk)
             if size >= WRITTEN_AT_ONCE:
                 await self._elsewhere(making.write, b"".join(waiting))
                 waiting, size = [], 0
-        await self._elsewhere(making.write, b"".join(waiting))
+        await self._elsewhere(making.write, b"".join(waiting) + clean.end())
         return await self._elsewhere(making.finish)
 
     async def _name(self, stored: Stored, media_type: str) -> Blob:
@@ -146,6 +149,19 @@ class Blobs:
             self._closed()
             raise
         return Reading(blob, descriptor, self._elsewhere, self._closed)
+
+    async def read(self, digest: str) -> bytes:
+        """All of a blob. Waits while too many are open. Raises `NotFound`, `BlobLost`."""
+        while True:
+            try:
+                reading = await self.open(digest)
+            except TooManyOpen as error:
+                await asyncio.sleep(error.retry_after_s)
+                continue
+            try:
+                return await reading.read(0, reading.blob.size)
+            finally:
+                reading.close()
 
     async def keep(self) -> None:
         """Collects and sweeps for as long as it runs. Any number of processes may do so at once."""

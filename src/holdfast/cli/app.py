@@ -4,7 +4,6 @@ A command's module is loaded when the command is called, and slow imports (the s
 `--help` must not wait for them.
 """
 
-import difflib
 import importlib
 import io
 import os
@@ -29,6 +28,7 @@ MAX_ERROR_LOG = 1024 * 1024
 # A command is the module of its name in `commands/`; here is its line in the list.
 COMMANDS = {
     "serve": "Run the gateway in the foreground until it is stopped.",
+    "setup": "Choose the model that answers, and try it.",
     "open": "Open the web page in a browser, signed in.",
     "link": "Print a link that signs one browser in.",
     "status": "Show whether the gateway is running, and its state.",
@@ -39,10 +39,14 @@ COMMANDS = {
     "unpause": "Resume after a pause.",
     "sessions": "List conversations, newest first.",
     "show": "Show one conversation.",
+    "usage": "Show what models used and cost.",
     "send": "Send a message and print the answer.",
     "resume": "Go back to a conversation, or leave safe mode.",
     "suspend": "Suspend a conversation until it is resumed.",
     "delete": "Delete a conversation, or undo that.",
+    "approve": "Let a tool call run that waits for your approval.",
+    "deny": "Refuse a tool call that waits for your approval.",
+    "rules": "List what was allowed for conversations, or take it back.",
     "logs": "Show the gateway's log.",
     "token": "Print or replace the token of the page and the HTTP API.",
     "doctor": "Check everything the gateway needs, and say what to do.",
@@ -72,11 +76,16 @@ SYNONYMS = {
     "rm": "delete",
     "remove": "delete",
     "settings": "config",
+    "cost": "usage",
+    "spend": "usage",
+    "configure": "setup",
+    "init": "setup",
     "version": "--version",
     "help": "--help",
 }
 EXAMPLES = (
     ("serve", "start it"),
+    ("setup", "choose the model that answers"),
     ("open", "open its page in a browser"),
     ('send new "count 5"', "talk to it from here"),
     ("doctor", "when something is wrong"),
@@ -101,6 +110,8 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:  # Click suggests from a list of its own, which is empty here.
+            import difflib
+
             name = error.command_name
             known = [SYNONYMS[name]] if name in SYNONYMS else difflib.get_close_matches(name, [*COMMANDS, *program.own_words()])
             meant = f" Did you mean {' or '.join(repr(each) for each in known)}?" if known else ""

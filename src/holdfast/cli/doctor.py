@@ -1,22 +1,25 @@
 """The checks of `holdfast doctor`. Each looks at one thing and says what it found; none changes anything."""
 
+import hashlib
 import os
 import platform
 import shutil
 import socket
 import stat
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
 
 from holdfast import config
+from holdfast.cli import model_checks
 from holdfast.cli.access import offline, running
 from holdfast.cli.access.client import connect
+from holdfast.cli.findings import Finding
 from holdfast.cli.options import chosen_home, home
 from holdfast.cli.terminal import program
 from holdfast.cli.terminal.layout import count, size
@@ -38,22 +41,15 @@ EARLIEST_S = 1_735_689_600
 # Variables of ours that are not settings.
 OTHER_VARIABLES = (
     *("HOLDFAST_HOME", "HOLDFAST_DEBUG", "HOLDFAST_SESSION_ID", "HOLDFAST_SESSION_KEY", "HOLDFAST_GENERATION", "HOLDFAST_TURN_ID"),
-    *("HOLDFAST_CALL", "HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", program.COMMAND, program.OWN_WORDS),
+    *(config.MODEL_KEY, "HOLDFAST_CALL", "HOLDFAST_OWNER", "HOLDFAST_SUPERVISOR", program.COMMAND, program.OWN_WORDS),
 )
 
+INSTALL = "On Linux, install bubblewrap (on Debian and Ubuntu: `sudo apt install bubblewrap`) and restart Holdfast."
 RESTORE = "Stop the gateway and restore the newest backup: `holdfast restore PATH`. The damaged database is kept."
 
 
-class Finding(NamedTuple):
-    """`state` is ok, warn or fail; `advice` what to do about it."""
-
-    check: str
-    state: str
-    text: str
-    advice: str = ""
-
-
-def run_all() -> Iterator[Finding]:
+def run_all(*, deep: bool = False) -> Iterator[Finding]:
+    """`deep` reads every attachment whole, which may take minutes, and asks every model something."""
     folder = home()
     found = running.find(folder)
     settings = config.Config(home=folder)
@@ -70,12 +66,13 @@ def run_all() -> Iterator[Finding]:
     yield from _gateway(folder, found)
     yield _port(settings, found)
     yield _token(folder)
-    yield from _database(folder, found.alive)
-    yield _sandbox(settings)
+    yield from _database(folder, found.alive, deep)
+    yield _sandbox(settings, found)
+    yield from model_checks.run_all(settings, gateway_alive=found.alive, deep=deep)
 
 
 def _settings(folder: Path) -> Iterator[Finding]:
-    named = {f"HOLDFAST_{name.upper()}" for name in config.SETTINGS} | set(OTHER_VARIABLES)
+    named = {*config.VARIABLES.values(), *OTHER_VARIABLES}
     unknown = sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in named)
     if unknown:
         yield Finding(
@@ -235,14 +232,14 @@ def _token(folder: Path) -> Finding:
     return Finding("token", "ok", "present")
 
 
-def _database(folder: Path, gateway_alive: bool) -> Iterator[Finding]:
+def _database(folder: Path, gateway_alive: bool, deep: bool) -> Iterator[Finding]:
     async def look(store: SqliteStore, lines: inspection.ReadingLines) -> list[Finding]:
         return [
             await _integrity(folder, store, lines),
             await _clock(lines),
             await _owners(folder, store, gateway_alive),
             await _quarantine(lines),
-            await _attachments(folder, lines),
+            await _attachments(folder, lines, deep),
         ]
 
     try:
@@ -268,18 +265,26 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob(f"{DATABASE}*"))
 
 
-async def _attachments(folder: Path, lines: inspection.ReadingLines) -> Finding:
+async def _attachments(folder: Path, lines: inspection.ReadingLines, deep: bool) -> Finding:
     known = await lines.read(inspection.blob_files)
-    lost = sum(not _is_whole(folder / FOLDER / file, length) for file, length in known)
+    lost = sum(not _is_whole(folder / FOLDER / file, length, digest if deep else None) for digest, file, length in known)
     if lost:
         advice = "Send those files again, or restore a backup that has them: `holdfast restore PATH`."
         return Finding("attachments", "fail", f"{lost} of {count(len(known), 'file')} missing or damaged.", advice)
-    return Finding("attachments", "ok", f"{count(len(known), 'file')}, {size(sum(length for _, length in known))}" if known else "none")
+    checked = "every byte read" if deep else "sizes checked; --deep reads every byte"
+    said = f"{count(len(known), 'file')}, {size(sum(length for _, _, length in known))} ({checked})" if known else "none"
+    return Finding("attachments", "ok", said)
 
 
-def _is_whole(path: Path, length: int) -> bool:
+def _is_whole(path: Path, length: int, digest: str | None) -> bool:
+    """Also its bytes are looked at where there is a digest to hold them to."""
     try:
-        return path.stat().st_size == length
+        if not path.is_file() or path.stat().st_size != length:
+            return False
+        if digest is None:
+            return True
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == digest
     except OSError:
         return False
 
@@ -324,11 +329,31 @@ async def _quarantine(lines: inspection.ReadingLines) -> Finding:
     return Finding("quarantine", "ok", "empty")
 
 
-def _sandbox(settings: config.Config) -> Finding:
+def _sandbox(settings: config.Config, found: running.Found) -> Finding:
+    """As the running gateway found it; otherwise tried now, in the home folder itself where there is one."""
+    if found.alive and found.status and found.status.sandbox:
+        said = found.status.sandbox
+        return _said_of_sandbox(settings, said.mode, said.gaps, said.missing)
+    from holdfast.sandbox.trial import choose
+
+    with tempfile.TemporaryDirectory() as nowhere:
+        tried = choose(
+            settings.tools.sandbox,
+            home=settings.home if settings.home.is_dir() else Path(nowhere),
+            shared=config.tools_folder(settings) if settings.tools.shared else None,
+            network=settings.tools.network,
+            environment=os.environ,
+        )
+    return _said_of_sandbox(settings, tried.mode, tried.gaps, tried.missing)
+
+
+def _said_of_sandbox(settings: config.Config, mode: str, gaps: Sequence[str], missing: Sequence[str]) -> Finding:
+    if mode != "none":
+        return Finding("sandbox", "ok", f"{mode}, tried. {' '.join(gaps)}")
     open_to_others = settings.host not in config.LOOPBACK
     return Finding(
         "sandbox",
         "warn",
-        "Terminal commands are not sandboxed: use the demo agent on loopback only.",
-        "Anyone who can sign in can run commands as you: go back to 127.0.0.1." if open_to_others else "",
+        f"Terminal commands are not sandboxed. {' '.join((*missing, *gaps))}",
+        "Anyone who can sign in can run commands as you: go back to 127.0.0.1." if open_to_others else INSTALL,
     )

@@ -1,5 +1,6 @@
-"""The options of every command: `--home` and `--json`."""
+"""What the options of several commands share: `--home`, `--json`, paths and numbers of seconds."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,16 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 HOME = "holdfast.home"
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds that a clock can count: neither infinite nor "not a number", which no limit refuses by itself."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is not a number of seconds. Give a number, such as 30.", param, ctx)
+        return seconds
 
 
 def _remember_home(ctx: click.Context, param: click.Parameter, value: str | None) -> None:

@@ -16,10 +16,18 @@ COMMANDS: dict[str, Usage] = {
     "resume": Usage("/resume [number or id]", "Go back to an earlier conversation, or continue interrupted work."),
     "sessions": Usage("/sessions", "List the conversations of this chat."),
     "status": Usage("/status", "Show what is happening here."),
+    "model": Usage("/model [name or number]", "List the models, or choose the one that answers in this conversation."),
     "queue": Usage("/queue TEXT", "Send TEXT as the next message, even while a question is open."),
+    "steer": Usage("/steer TEXT", "Send TEXT to the answer that is being written."),
+    "interrupt": Usage("/interrupt TEXT", "Stop what is running, and answer TEXT next."),
+    "approve": Usage("/approve [id or all] [always]", "Let a call run that waits for your approval; `always` for this conversation."),
+    "deny": Usage("/deny [id or all] [reason]", "Refuse a call that waits for your approval."),
     "restart": Usage("/restart", "Restart Holdfast (if allowed)."),
     "help": Usage("/help", "List these commands."),
 }
+
+# Those that send their TEXT to the agent.
+SENDING = ("queue", "steer", "interrupt")
 
 # A path such as /usr/bin/env is not a command. Some platforms add the bot's name: /stop@holdfast.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:@\S+)?(?:\s+(.*))?", re.DOTALL)

@@ -1,5 +1,7 @@
 """Errors, grouped by who must act. A constructor takes data and writes the sentence: what happened, to what, what to do."""
 
+from collections.abc import Sequence
+
 
 class HoldfastError(Exception):
     """The root of all errors that Holdfast raises on purpose. `code` is for programs, the text for people."""
@@ -124,6 +126,24 @@ class LaneFull(Refused):
         self.waiting = waiting
 
 
+class ConversationBusy(Refused):
+    """The message was not to wait. It is on record as refused."""
+
+    code = "busy"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"The session {session_id!r} is busy, so the message was refused. Wait for the answer, or send it again with the mode queue."
+        )
+
+
+class CannotEdit(Refused):
+    code = "cannot_edit"
+
+    def __init__(self, message_id: str, why: str) -> None:
+        super().__init__(f"The message {message_id!r} cannot be edited: {why}. Send a new message instead.")
+
+
 class NothingToStop(Refused):
     code = "nothing_to_stop"
 
@@ -141,10 +161,34 @@ class QuestionClosed(Refused):
     def __init__(self, question_id: str, state: str) -> None:
         if state == "suspended":
             told = f"The conversation of the question {question_id!r} is suspended. Resume it first: the question is still open there."
+        elif state == "ended":
+            told = f"The turn that asked the question {question_id!r} has ended without an answer. Send a message to continue."
         else:
             told = f"The question {question_id!r} is {state} and cannot be answered any more. Send a message to continue."
         super().__init__(told)
         self.code = f"question_{state}"
+
+
+class UnknownChoice(Refused):
+    """`choices`: what can be chosen; nothing where a question leaves the answer open."""
+
+    code = "unknown_choice"
+
+    def __init__(self, question_id: str, choice: str, choices: Sequence[str]) -> None:
+        if choices:
+            told = f"{choice!r} is not a choice of the question {question_id!r}. Choose one of: {', '.join(map(repr, choices))}."
+        else:
+            told = f"The question {question_id!r} has no choices. Answer it with `text`."
+        super().__init__(told)
+
+
+class NotYours(Refused):
+    """Somebody else asked for the work."""
+
+    code = "not_yours"
+
+    def __init__(self, question_id: str) -> None:
+        super().__init__(f"{question_id!r} can be approved or denied only by the person who asked for the work, or by an administrator.")
 
 
 class DuplicateOtherContent(Refused):
@@ -221,6 +265,24 @@ class PositionGap(Conflict):
     def __init__(self, turn_id: str, expected: int, actual: int) -> None:
         super().__init__(f"Turn {turn_id!r} stands at position {actual}; writing at {expected} would leave a gap. Nothing was written.")
         self.actual = actual
+
+
+class Taken(Conflict):
+    """A message that was believed to wait does so no more."""
+
+    code = "taken"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(f"The message {message_id!r} has just been taken; nothing was written. Try again.")
+
+
+class ApprovalVoid(Conflict):
+    """A call names an approval that is not for it, was denied, or is used up."""
+
+    code = "approval_void"
+
+    def __init__(self, question_id: str) -> None:
+        super().__init__(f"The approval {question_id!r} does not allow this call; nothing was written.")
 
 
 class BlobMissing(Conflict):

@@ -13,9 +13,10 @@ from holdfast.core import content
 from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
+from holdfast.core.usage import DaySpent
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls"})
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since"})
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,6 +73,7 @@ class SessionChanged(Event, frozen=True):
     title: str | msgspec.UnsetType = msgspec.UNSET
     pinned: bool | msgspec.UnsetType = msgspec.UNSET
     archived: bool | msgspec.UnsetType = msgspec.UNSET
+    model: str | msgspec.UnsetType | None = msgspec.UNSET
     suspended: bool | msgspec.UnsetType = msgspec.UNSET
     resume_pending: bool | msgspec.UnsetType = msgspec.UNSET
     resume_reason: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -94,7 +96,9 @@ class SessionUndeleted(Event, frozen=True):
 
 
 class SessionPurged(Event, frozen=True):
-    """The tombstone: all that is known of a session whose earlier events are being removed. `current`: its key pointed at it."""
+    """The tombstone: all that is known of a session whose earlier events are being removed. `current`: its key pointed at it. `spent`: what
+    its models used, day by day, so that the sums of a day stay true.
+    """
 
     kind = "session.purged"
     session_id: str
@@ -105,6 +109,7 @@ class SessionPurged(Event, frozen=True):
     by: str
     why: str | None = None
     current: bool = False
+    spent: tuple[DaySpent, ...] = ()
 
 
 class SessionForgotten(Event, frozen=True):
@@ -131,13 +136,28 @@ class RequestNoted(Event, frozen=True):
 
 
 class MessageAccepted(Says, frozen=True):
-    """The cause record of a message. `anchor` is the platform's own name of the message: what a reply to it hangs on."""
+    """The cause record of a message. `mode`: as `core.busy` says; "reject" only for one that is refused with it. `anchor` is the platform's
+    own name of the message: what a reply to it hangs on.
+    """
 
     kind = "message.accepted"
     message_id: str
     mode: str = "queue"
     sender: str = "owner"
     anchor: str | None = None
+    dedup_key: str | None = None
+
+
+class MessageEdited(Says, frozen=True):
+    """Its sender changed a message. Whoever reads it later reads this; what was answered already stays answered. `effect`: as
+    `core.plans.edit` says. `since`: where in the log its first words stand.
+    """
+
+    kind = "message.edited"
+    message_id: str
+    effect: str = "recorded"
+    sender: str = "owner"
+    since: int = 0
     dedup_key: str | None = None
 
 
@@ -237,11 +257,15 @@ class Reasoning(Event, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens of one response. `cached`: those of the input that the provider had kept."""
+    """Tokens of one response. `cached`: those of the input that the provider had kept; `stored`: those that it keeps from now on;
+    `thought`: those of the output that were thoughts.
+    """
 
     input: int = 0
     output: int = 0
     cached: int = 0
+    stored: int = 0
+    thought: int = 0
 
 
 class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,7 +279,8 @@ class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
 class ModelResponded(Event, frozen=True):
     """A step: one whole response of a model, as its provider sent it (`blocks`). It stands before everything its calls do. `cost`: in
     millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people; `calls`: what of them is
-    to be run, in order, so that a step can be continued from the log alone.
+    to be run, in order, so that a step can be continued from the log alone. `day` and `sender`: for which day, where the process runs, and
+    for whom it is counted.
     """
 
     kind = "model.responded"
@@ -270,10 +295,14 @@ class ModelResponded(Event, frozen=True):
     provider: str = ""
     model: str = ""
     response_id: str | None = None
+    day: str | None = None
+    sender: str | None = None
 
 
 class ModelFailed(Event, frozen=True):
-    """A request for a step failed. `error` is its class, `why` its words. `retry_at`: when it is tried again, None when it is not."""
+    """A request for a step failed. `error` is its class, `why` its words. `retry_at`: when it is tried again, None when it is not.
+    `summary`: it was for a summary that the step needs.
+    """
 
     kind = "model.failed"
     step: int
@@ -282,11 +311,30 @@ class ModelFailed(Event, frozen=True):
     why: str
     model: str = ""
     retry_at: int | None = None
+    summary: bool = False
+
+
+class ContextCompacted(Event, frozen=True):
+    """From here on a model is given `summary` instead of the turns up to generation `through`; the log keeps them. `problem`: why there is
+    no summary and those turns are left out. `trimmed`: the calls of this turn whose results a model is given shortened from here on.
+    """
+
+    kind = "context.compacted"
+    through: int
+    summary: str
+    problem: str | None = None
+    usage: Usage = Usage()
+    cost: int | None = None
+    provider: str = ""
+    model: str = ""
+    trimmed: tuple[str, ...] = ()
+    day: str | None = None
+    sender: str | None = None
 
 
 class ToolStarted(Event, frozen=True):
     """`offset`: how much of the step's text stands before the call. `key`: what the tool is given to make a repetition harmless.
-    `approval`: the question whose answer allowed it, used up by this.
+    `approval`: the question whose answer allowed it, used up by this; `place`: where it works then, as that answer was for.
     """
 
     kind = "tool.started"
@@ -298,6 +346,7 @@ class ToolStarted(Event, frozen=True):
     offset: int = 0
     key: str | None = None
     approval: str | None = None
+    place: str | None = None
 
 
 class ToolOutput(Event, frozen=True):
@@ -328,8 +377,9 @@ class ToolFinished(Event, frozen=True):
 
 
 class QuestionAsked(Says, frozen=True):
-    """`form`: question, approval or elicitation. `fingerprint`: of the very call an approval is for. `ends_attempt`: as version 0.1 wrote
-    it, where asking ended the attempt; since then `TurnWaiting` does.
+    """`form`: question, approval or elicitation. `call`: the very call an approval is for, `fingerprint` what it is known by, and `pattern`
+    what "always for this conversation" would allow, None where that is not offered. `ends_attempt`: as version 0.1 wrote it, where asking
+    ended the attempt; since then `TurnWaiting` does.
     """
 
     kind = "question.asked"
@@ -338,7 +388,9 @@ class QuestionAsked(Says, frozen=True):
     expires_at: int
     form: str = "question"
     choices: tuple[str, ...] = ()
+    call: ProposedCall | None = None
     fingerprint: str | None = None
+    pattern: str | None = None
     ends_attempt: bool = True
 
     @property
@@ -347,7 +399,9 @@ class QuestionAsked(Says, frozen=True):
 
 
 class QuestionAnswered(Says, frozen=True):
-    """`verdict` and `scope`: of an approval. `last`: no other question of the turn is open now, so that it can continue."""
+    """`verdict`, `scope` and `reason` (for the agent): of an approval. `last`: no other question of the turn is open now, so that it can
+    continue.
+    """
 
     kind = "question.answered"
     question_id: str
@@ -356,12 +410,28 @@ class QuestionAnswered(Says, frozen=True):
     by: str | None = None
     verdict: str | None = None
     scope: str | None = None
+    reason: str | None = None
     last: bool = True
     dedup_key: str | None = None
 
     @property
     def move(self) -> str:
         return "question.answered (last)" if self.last else self.kind
+
+
+class RuleAdded(Event, frozen=True):
+    """Calls that match `pattern`, which names their tool, need no further approval in this conversation. `by`: who said so."""
+
+    kind = "rule.added"
+    rule_id: str
+    pattern: str
+    by: str
+
+
+class RuleRemoved(Event, frozen=True):
+    kind = "rule.removed"
+    rule_id: str
+    by: str
 
 
 class TurnWaiting(Event, frozen=True):
@@ -372,12 +442,15 @@ class TurnWaiting(Event, frozen=True):
 
 
 class StopRequested(Event, frozen=True):
-    """`turn_id`: the turn it is for, which may have ended already. `reply`: the delivery that tells the chat which asked."""
+    """`turn_id`: the turn it is for, which may have ended already. `reply`: the delivery that tells the chat which asked. `why`: where
+    nobody said stop.
+    """
 
     kind = "stop.requested"
     turn_id: str
     by: str
     reply: str | None = None
+    why: str | None = None
     dedup_key: str | None = None
 
 
@@ -494,10 +567,10 @@ KINDS: dict[str, type[Event]] = {
             SessionForgotten,
             SessionRestored,
         ),
-        *(RequestNoted, MessageAccepted, MessageRefused, MessageWritten, CauseRecorded, CauseTaken, CauseDropped),
+        *(RequestNoted, MessageAccepted, MessageEdited, MessageRefused, MessageWritten, CauseRecorded, CauseTaken, CauseDropped),
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
-        *(Text, Reasoning, ModelResponded, ModelFailed, ToolStarted, ToolOutput, ToolFinished),
-        *(QuestionAsked, QuestionAnswered, TurnWaiting),
+        *(Text, Reasoning, ModelResponded, ModelFailed, ContextCompacted, ToolStarted, ToolOutput, ToolFinished),
+        *(QuestionAsked, QuestionAnswered, RuleAdded, RuleRemoved, TurnWaiting),
         *(TurnAlive, DeliveryChanged, JournalPruned, Damaged),
     )
 }

@@ -51,6 +51,18 @@ def page_key(profile: str, chat_id: str) -> SessionKey:
     return SessionKey(profile, PAGE, "page", chat_id)
 
 
+def message_dedup_key(session_key: str, client_id: str) -> str:
+    """Under which a message sent over HTTP is known: the same `client_id` in the same lane is the same message."""
+    return f"message|{session_key}|{client_id}"
+
+
+def client_id(dedup_key: str | None) -> str | None:
+    """The name that the sender of a message gave it; None for other keys."""
+    if dedup_key is None or not dedup_key.startswith("message|"):
+        return None
+    return dedup_key.split("|", 2)[2]
+
+
 def _escape(part: str) -> str:
     if not part:
         raise BadInput("A session key cannot have empty parts. Leave the part out.")

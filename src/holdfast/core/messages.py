@@ -7,7 +7,9 @@ import msgspec
 from holdfast.core import content
 from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.events import ContextCompacted, ModelFailed, ProposedCall
 from holdfast.core.turns import Outcome, TurnState
+from holdfast.core.usage import NOTHING, Spent
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,11 +78,26 @@ class ToolCall(msgspec.Struct, kw_only=True):
         return None if self.content is None else content.text(self.content)
 
 
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """What a message answers. `name` and `arguments`: of the call that asked, or that an approval is for. `by`: who answered;
+    `verdict`: of an approval.
+    """
+
+    question_id: str
+    form: str
+    text: str
+    name: str | None
+    arguments: dict[str, Any]
+    by: str | None
+    verdict: str | None
+
+
 class Message(msgspec.Struct, kw_only=True):
     """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
     says what). `status`: complete, partial, refused, or command (one to the gateway, which no agent sees). `made_of`: what an
     assistant's message is made of. An interruption row also has `reason`, `state` and, once decided, `rule`, `decision` (in words) and
-    `attempt`. `seq`: where in the log its text stands whole.
+    `attempt`. `edited_at`: when its sender last changed it. `seq`: where in the log its text stands whole. `answers`: what it answers, if
+    anything.
     """
 
     id: str
@@ -99,7 +116,9 @@ class Message(msgspec.Struct, kw_only=True):
     attempt: int | None = None
     sender: str | None = None
     anchor: str | None = None
+    edited_at: int | None = None
     seq: int = 0
+    answers: Answered | None = None
 
     @property
     def text(self) -> str:
@@ -116,11 +135,27 @@ class Message(msgspec.Struct, kw_only=True):
         return () if self.made_of is None else self.made_of.parts()
 
 
+class Failure(msgspec.Struct, frozen=True):
+    """A request to a model that failed, and when."""
+
+    at: int
+    event: ModelFailed
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """A turn began with a summary of those before it. `generation`: of the turn that wrote it."""
+
+    turn_id: str
+    generation: int
+    event: ContextCompacted
+
+
 class Turn(msgspec.Struct, kw_only=True):
     """`signed_at`: its last sign of life, None where its time is not known. `reason`: what interrupted it last. `asked`: a human has asked
     to continue it since. `unread_results`: it stands at, or ended with, tool results that nobody processed. `spoke`: its newest attempt
-    has something of its own to show. `steps`: how many responses of a model it has. `died`: the owner whose death interrupted it last,
-    if one did.
+    has something of its own to show. `steps`: how many responses of a model it has; `failures`: the requests for one that failed.
+    `died`: the owner whose death interrupted it last, if one did. `spent`: what its models used, `model` the last one that responded.
+    `stopped_because`: why it was to stop, where nobody said so.
     """
 
     id: str
@@ -136,17 +171,23 @@ class Turn(msgspec.Struct, kw_only=True):
     ended_at: int | None = None
     error: str | None = None
     stop_requested: bool = False
+    stopped_because: str | None = None
     signed_at: int | None = None
     reason: str | None = None
     asked: bool = False
     unread_results: bool = False
     spoke: bool = False
     steps: int = 0
+    failures: list[Failure] = []
     died: int | None = None
+    spent: Spent = NOTHING
+    model: str | None = None
 
 
 class Question(msgspec.Struct, kw_only=True):
-    """An open question. `form`: question, approval or elicitation. `call`: the call that asks, or that it is about, once it is recorded."""
+    """An open question. `form`: question, approval or elicitation. `call`: the call that asks, or the one that an approval is for, which
+    `fingerprint` knows; until that starts, as it was proposed. `pattern`: what may be allowed from now on instead.
+    """
 
     question_id: str
     turn_id: str
@@ -156,7 +197,9 @@ class Question(msgspec.Struct, kw_only=True):
     expires_at: int
     form: str = "question"
     choices: tuple[str, ...] = ()
-    call: ToolCall | None = None
+    call: ToolCall | ProposedCall | None = None
+    fingerprint: str | None = None
+    pattern: str | None = None
 
     @property
     def text(self) -> str:

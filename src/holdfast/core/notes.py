@@ -1,6 +1,9 @@
-"""What the agent is told about an interruption: in its own field, never mixed with the user's words. People never see it."""
+"""What the agent is told about an interruption, or the age of a message: in its own field, never mixed with the user's words. People never
+see it.
+"""
 
 _UNKNOWN_CALLS = "A call whose outcome is unknown may have done its work: check before you repeat it, and tell the user if it matters."
+OLD_MS = 24 * 3600 * 1000
 _CAUSES = {"restart_timeout": "gateway restart", "shutdown_timeout": "gateway shutdown"}
 
 
@@ -9,15 +12,25 @@ def cause_of(reason: str) -> str:
     return _CAUSES.get(reason, "gateway interruption")
 
 
-def choose(*, resumed: str | None, pending: str | None, unread_results: bool) -> str | None:
+def choose(*, resumed: str | None, pending: str | None, unread_results: bool, waited_ms: int = 0) -> str | None:
     """The note for an attempt, if it needs one. `resumed`: why the turn that now continues was interrupted. `pending`: why the previous
-    turn was interrupted, if no turn has completed since. `unread_results`: the history ends in unprocessed tool results.
+    turn was interrupted, if no turn has completed since. `unread_results`: the history ends in unprocessed tool results. `waited_ms`: how
+    old the message was when its turn started.
     """
+    note = None
     if resumed is not None:
-        return continued(resumed)
-    if pending is not None:
-        return with_message(pending)
-    return tool_tail() if unread_results else None
+        note = continued(resumed)
+    elif pending is not None:
+        note = with_message(pending)
+    elif unread_results:
+        note = tool_tail()
+    if waited_ms <= OLD_MS:
+        return note
+    age = (
+        f"The message is {waited_ms // 3_600_000} hours old: it waited for that long, after a gateway interruption, a pause or other work."
+    )
+    check = "Check whether what it asks for is still wanted and still right before you act on it."
+    return f"[System note: {age} {check}]" if note is None else f"{note.removesuffix(']')} {age} {check}]"
 
 
 def continued(reason: str) -> str:

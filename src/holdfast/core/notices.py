@@ -6,6 +6,7 @@ from holdfast.core.blame import is_suspect
 from holdfast.core.commands import COMMANDS
 from holdfast.core.resume import Staleness
 from holdfast.core.sessions import Session
+from holdfast.core.turns import TurnState
 
 INTERRUPTED_BY = {
     "crash": "a crash",
@@ -25,6 +26,7 @@ BEGUN_BECAUSE = {
     "deleted": "the previous one was deleted",
 }
 _HOW_TO_CONTINUE = "Nothing is lost: send /resume to continue it, or a new message to continue from there."
+ONE_AT_A_TIME = "after several crashes Holdfast resumes one conversation at a time, so it may take some minutes."
 MAX_QUOTED = 10_000
 
 
@@ -187,6 +189,29 @@ def waits_for_approval() -> str:
     return "Your message is saved and waits: the assistant needs your approval first. Approve or deny it, and your message comes next."
 
 
+def approve_how(question: str, question_id: str, pattern: str | None) -> str:
+    """Where there are no buttons: the words that approve or deny a call."""
+    always = f"\n/approve {question_id} always to allow {pattern} in this conversation" if pattern else ""
+    return f"{question}\n\n/approve {question_id} to run it once{always}\n/deny {question_id} REASON to refuse"
+
+
+def nothing_to_approve(named: str) -> str:
+    return f"No approval that begins with {named!r} is open here." if named else "Nothing here waits for an approval."
+
+
+def approve_which(open_ones: Sequence[str]) -> str:
+    return f"{len(open_ones)} calls wait for an approval here: {', '.join(open_ones)}. Name one of them, or say all."
+
+
+def approve_unclear(words: str) -> str:
+    return f"Nothing was approved: {words!r} is not understood. Write /approve, /approve ID or /approve all, with or without `always`."
+
+
+def judged(calls: int, *, approved: bool) -> str:
+    which = "The call is" if calls == 1 else f"{calls} calls are"
+    return f"{which} {'approved' if approved else 'denied'}."
+
+
 def expired() -> str:
     return "Nobody answered in time; the question has expired."
 
@@ -195,10 +220,12 @@ def failed(error: str) -> str:
     return f"This did not work: {error}"
 
 
-def resumed(session: Session, *, continues: bool, stopped: bool) -> str:
+def resumed(session: Session, *, continues: bool, stopped: bool, waits: bool = False) -> str:
+    """`waits`: the work of another conversation is resumed first."""
     title = f" “{session.title}”" if session.title else ""
     left = " What was running in the other conversation was stopped." if stopped else ""
-    return f"Back in the conversation{title}." + (" The interrupted work continues." if continues else "") + left
+    goes_on = f" The interrupted work {f'waits: {ONE_AT_A_TIME}' if waits else 'continues.'}" if continues else ""
+    return f"Back in the conversation{title}.{goes_on}{left}"
 
 
 def already_going_on(session: Session) -> str:
@@ -218,8 +245,12 @@ def no_such_conversation(name: str) -> str:
     return f"There is no conversation {name!r} here. /sessions lists them."
 
 
-def queue_what() -> str:
-    return "Say what to queue: /queue TEXT"
+def send_what(command: str) -> str:
+    return f"Say what to send: /{command} TEXT"
+
+
+def rejected() -> str:
+    return "This message was refused, because the conversation is busy. Send it again after the answer, or let it wait: /queue TEXT"
 
 
 def lane_full(waiting: int) -> str:
@@ -249,7 +280,8 @@ def sessions(listed: Sequence[tuple[int, Session]]) -> str:
     return "\n".join(lines) + "\n\n/resume NUMBER goes back to one of them."
 
 
-def status(session: Session, *, safe_mode: bool) -> str:
+def status(session: Session, *, safe_mode: bool, waits: bool = False) -> str:
+    """`waits`: interrupted work waits until that of another conversation is resumed."""
     lines = [f"This conversation is {session.state}" + (" and suspended." if session.suspended else ".")]
     if session.queued:
         lines.append(f"{session.queued} {'message is' if session.queued == 1 else 'messages are'} waiting.")
@@ -260,11 +292,23 @@ def status(session: Session, *, safe_mode: bool) -> str:
             f"{session.interrupted_restarts} restarts in a row interrupted it. Holdfast continues such conversations one at a time, "
             "so its work may wait for some minutes."
         )
+    elif waits and session.turn_state is TurnState.INTERRUPTED and not session.left:
+        lines.append(f"Its work waits: {ONE_AT_A_TIME}")
     if session.rule and session.why:
         lines.append(f"Last decision: {decision(session.rule, session.why)}.")
     if safe_mode:
         lines.append("Holdfast is in safe mode after several crashes: it continues nothing by itself. Messages are answered as usual.")
     return "\n".join(lines)
+
+
+def compacted(*, summarised: bool, problem: str | None, trimmed: int) -> str:
+    """Why the agent may not remember everything."""
+    if problem is not None:
+        return f"The conversation has become too long for the model. It no longer sees the earlier messages: {problem}"
+    if summarised:
+        return "The conversation has become too long for the model. It sees a summary of the earlier messages from here on."
+    results = "a long result" if trimmed == 1 else f"{trimmed} long results"
+    return f"This turn has become too long for the model. It sees only the beginning and the end of {results}."
 
 
 def decision(rule: str, why: str) -> str:

@@ -27,6 +27,13 @@ class Rows:
         self._rows.append(answer)
         self._unsaid.add(answer.id)
 
+    def above(self, answer: Message) -> Message | None:
+        """The message below which an answer will be read that has not said anything yet."""
+        if answer.id not in self._unsaid:
+            return None
+        place = self._find(answer)
+        return next((row for row in reversed(self._rows[:place]) if row.id not in self._unsaid), None)
+
     def show(self, answer: Message) -> None:
         self._unsaid.discard(answer.id)
 
@@ -46,10 +53,8 @@ class Rows:
 
     def move_down(self, answer: Message) -> None:
         """Below whatever came between its attempts."""
-        place = self._find(answer)
-        if place < len(self._rows) - 1:
-            self._rows.append(self._rows.pop(place))
+        self._rows.append(self._rows.pop(self._find(answer)))
 
     def _find(self, message: Message) -> int:
         """Near the end, for whatever is looked for while it changes."""
-        return next(place for place in range(len(self._rows) - 1, -1, -1) if self._rows[place] is message)
+        return next(place for place in reversed(range(len(self._rows))) if self._rows[place] is message)

@@ -11,11 +11,11 @@ from holdfast.core.turns import TurnState
 _SIGN, _SPEAKS, _READS, _RESULT = 1, 2, 4, 8
 # What only the turn's own process, or its user, can add to it. Nothing that a recovery writes is a sign of life.
 _NOTED = {
-    e.TurnStarted: _SIGN,
     e.TurnAlive: _SIGN,
     e.TurnWaiting: _SIGN,
     e.CauseTaken: _SIGN,
     e.ModelFailed: _SIGN,
+    e.ContextCompacted: _SIGN,
     e.Text: _SIGN | _SPEAKS | _READS,
     e.Reasoning: _SIGN | _SPEAKS | _READS,
     e.ModelResponded: _SIGN | _SPEAKS | _READS,
@@ -28,7 +28,7 @@ _NOTED = {
 
 
 class Signs:
-    """Of one turn. The keys are the places of what they are named after."""
+    """Of one turn, which starts with a sign of life at `at`. The keys are the places of what they are named after."""
 
     __slots__ = ("attempt", "read", "result", "signed")
 
@@ -54,4 +54,4 @@ class Signs:
         else:
             return
         if turn.state is not TurnState.ENDED:
-            turn.unread_results = self.result > self.read
+            turn.unread_results = self.result >= self.read

@@ -156,6 +156,14 @@ class Steps:
         run = self._runs.get(call_id)
         return None if run is None else run.call
 
+    def proposed(self, call_id: str) -> e.ProposedCall | None:
+        """A call of a recorded response, whether it has started or not. Who asks for it asks of the newest."""
+        for step in reversed(self._steps.values()):
+            for number, call in enumerate(step.response.calls if step.response is not None else (), 1):
+                if call_id == f"{self.turn_id}.{step.number}.{number}":
+                    return call
+        return None
+
     @property
     def content(self) -> Content:
         """The answer, as it is delivered: what the end wrote; until then the last step's text, or the last text that was said."""

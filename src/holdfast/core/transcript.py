@@ -3,24 +3,25 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from holdfast.core import approvals, notices, usage
 from holdfast.core import events as e
-from holdfast.core import notices
+from holdfast.core.approvals import Approval
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.messages import Message, Question, ToolCall, Turn, answer_id
+from holdfast.core.messages import Answered, Compacted, Failure, Message, Question, ToolCall, Turn, answer_id
 from holdfast.core.rows import Rows
 from holdfast.core.signs import Signs
 from holdfast.core.steps import LAST, Key, Step, Steps, key
 from holdfast.core.turns import MOVES, TABLE, Outcome, TurnState
 
-__all__ = ["Message", "Question", "ToolCall", "Transcript", "Turn", "answer_id"]
+__all__ = ["Failure", "Message", "Question", "ToolCall", "Transcript", "Turn", "answer_id", "model_name"]
 
-_DECIDED = {Outcome.CANCELLED: "cancelled", Outcome.SET_ASIDE: "set aside", Outcome.FAILED: "ended"}
+_DECIDED = {Outcome.CANCELLED: "cancelled", Outcome.SET_ASIDE: "set aside"}
 
 
 class _Work:
     """What is known of one turn while it is folded. `at`: the place of the event that is being applied."""
 
-    __slots__ = ("answer", "at", "opened", "row", "signs", "steps", "turn")
+    __slots__ = ("answer", "approvals", "at", "opened", "row", "signs", "steps", "turn")
 
     def __init__(self, turn: Turn, at: Key, started_at: int) -> None:
         self.turn, self.at = turn, at
@@ -35,6 +36,7 @@ class _Work:
             made_of=self.steps,
             tool_calls=self.steps.calls,
         )
+        self.approvals: dict[str, Approval] = {}
         self.signs = Signs(at)
         self.opened: Key | None = None
         self.row: Message | None = None  # Tells of the interruption over which nothing is decided yet.
@@ -55,6 +57,8 @@ class Transcript:
         self.last_at = 0
         self._works: dict[str, _Work] = {}
         self._unjoined: set[_Work] = set()  # Turns that have said or put out something since their answer was read.
+        self.compacted: Compacted | None = None  # What agents are given instead of the earliest turns.
+        self.trimmed: set[str] = set()  # Calls whose results they are given shortened.
         self._epoch = -1
         self._holes = False  # Something of the newest turn, or of what came after it, could not be read.
 
@@ -68,6 +72,10 @@ class Transcript:
         self._join()
         return self._rows.read()
 
+    def find(self, message_id: str) -> Message | None:
+        """The message of this id, also while it waits."""
+        return self.queued.get(message_id) or self._rows.newest((message_id,))
+
     @property
     def questions(self) -> list[Question]:
         """The open ones, oldest first."""
@@ -78,6 +86,11 @@ class Transcript:
         """The tool calls of the newest turn."""
         self._join()
         return list(self._newest.steps.calls) if self._newest else []
+
+    @property
+    def approvals(self) -> dict[str, Approval]:
+        """What people said about calls of the newest turn that have not started since, by call."""
+        return dict(self._newest.approvals) if self._newest else {}
 
     @property
     def steps(self) -> list[Step]:
@@ -97,6 +110,17 @@ class Transcript:
     def anchor(self) -> str | None:
         """What a reply of the newest turn hangs on."""
         return self.request.anchor if self.request else None
+
+    @property
+    def above_answer(self) -> Message | None:
+        """The message below which the answer of the open turn will be read, while it has not said anything yet."""
+        work = self._newest
+        return self._rows.above(work.answer) if work and work.turn.state is not TurnState.ENDED else None
+
+    @property
+    def spent(self) -> usage.Spent:
+        """What the models of all turns used."""
+        return sum((turn.spent for turn in self.turns if turn.spent.requests), usage.NOTHING)
 
     @property
     def answer_text(self) -> str:
@@ -200,6 +224,10 @@ class Transcript:
             refused.status = "refused"
             self._rows.append(refused)
 
+    def _edit(self, item: e.Logged, event: e.MessageEdited) -> None:
+        if message := self.find(event.message_id):
+            message.content, message.edited_at, message.seq = event.content, item.at, item.seq
+
     def _drop(self, item: e.Logged, event: e.CauseDropped) -> None:
         self.queued.pop(event.cause_id, None)
 
@@ -223,6 +251,7 @@ class Transcript:
             content=event.content,
             turn_id=item.turn_id,
             created_at=waiting.created_at if waiting else item.at,
+            edited_at=waiting.edited_at if waiting else None,
             status=status,
             seq=item.seq,
         )
@@ -255,11 +284,29 @@ class Transcript:
     def _respond(self, work: _Work, item: e.Logged, event: e.ModelResponded) -> None:
         work.steps.respond(event)
         work.turn.steps = max(work.turn.steps, event.step + 1)
+        work.turn.spent += usage.of(event)
+        work.turn.model = model_name(event.provider, event.model) or work.turn.model
         self._unjoined.add(work)
         self._open(work, item)
 
+    def _fail(self, work: _Work, item: e.Logged, event: e.ModelFailed) -> None:
+        work.turn.failures.append(Failure(item.at, event))
+
+    def _compact(self, work: _Work, item: e.Logged, event: e.ContextCompacted) -> None:
+        """For those who read, everything stays; a row tells that a model no longer gets all of it."""
+        work.turn.spent += usage.of(event)
+        self.trimmed.update(event.trimmed)
+        covers = event.summary or event.problem is not None
+        if covers and (self.compacted is None or event.through >= self.compacted.event.through):
+            self.compacted = Compacted(work.turn.id, work.turn.generation, event)
+        told = notices.compacted(summarised=bool(event.summary), problem=event.problem, trimmed=len(event.trimmed))
+        what = event.trimmed[0] if event.trimmed else event.through  # A turn gives up nothing twice.
+        row = Message(id=f"{work.turn.id}.compacted.{what}", role="notice", content=told, turn_id=work.turn.id, created_at=item.at)
+        self._rows.insert_above(work.answer, row)
+
     def _call(self, work: _Work, item: e.Logged, event: e.ToolStarted) -> None:
         work.steps.start(work.at, item, event)
+        work.approvals.pop(event.call_id, None)
         self._open(work, item)
 
     def _put_out(self, work: _Work, item: e.Logged, event: e.ToolOutput) -> None:
@@ -281,23 +328,28 @@ class Transcript:
             expires_at=event.expires_at,
             form=event.form,
             choices=event.choices,
-            call=work.steps.call(event.call_id),
+            call=event.call or work.steps.call(event.call_id) or work.steps.proposed(event.call_id),
+            fingerprint=event.fingerprint,
+            pattern=event.pattern,
         )
+        work.approvals.pop(event.call_id, None)  # What is asked once more is not answered yet.
 
     def _answer(self, work: _Work, item: e.Logged, event: e.QuestionAnswered) -> None:
-        work.steps.finish(work.at, item.attempt, event.call_id, ToolOutcome.DONE, event.content)
-        self._answered(work, item, event)
+        self._answered(work, item, event, work.at, item.attempt)
 
     def _answer_held(self, item: e.Logged, event: e.QuestionAnswered) -> None:
         """An answer that came while a process held the turn: the places in the turn are that process's, and nothing undoes the answer."""
         question = self._questions.get(event.question_id)
         if question is not None and (work := self._works.get(question.turn_id)):
-            work.steps.finish(LAST, work.turn.attempt, event.call_id, ToolOutcome.DONE, event.content)
             work.signs.note(work.turn, event, work.at, item.at)
-            self._answered(work, item, event)
+            self._answered(work, item, event, LAST, work.turn.attempt)
 
-    def _answered(self, work: _Work, item: e.Logged, event: e.QuestionAnswered) -> None:
-        self._questions.pop(event.question_id, None)
+    def _answered(self, work: _Work, item: e.Logged, event: e.QuestionAnswered, at: Key, attempt: int) -> None:
+        question = self._questions.pop(event.question_id, None)
+        if event.verdict is None:  # The answer is the call's result.
+            work.steps.finish(at, attempt, event.call_id, ToolOutcome.DONE, event.content)
+        else:
+            work.approvals[event.call_id] = approvals.given(event, None if question is None else question.fingerprint)
         work.turn.asked = work.turn.asked or work.turn.state is TurnState.INTERRUPTED  # Who answers wants it to continue.
         said = self.queued.pop(event.message_id, None) if event.message_id else None
         message = Message(
@@ -307,6 +359,7 @@ class Transcript:
             turn_id=work.turn.id,
             created_at=said.created_at if said else item.at,
             seq=item.seq,
+            answers=None if question is None else _answered(question, event),
         )
         if work.turn.state is TurnState.RUNNING:
             self._rows.insert_above(work.answer, message)
@@ -365,6 +418,7 @@ class Transcript:
     def _stop(self, item: e.Logged, event: e.StopRequested) -> None:
         if work := self._works.get(event.turn_id):
             work.turn.stop_requested = True
+            work.turn.stopped_because = work.turn.stopped_because or event.why
 
     def _await_trial(self, item: e.Logged, event: e.TrialAwaited) -> None:
         """Waiting for a trial does not age a turn."""
@@ -377,12 +431,32 @@ class Transcript:
         self._rows.append(Message(id=f"notice.{item.seq}", role="notice", content=text, turn_id=item.turn_id, created_at=item.at))
 
 
+def _answered(question: Question, event: e.QuestionAnswered) -> Answered:
+    call = question.call
+    return Answered(
+        question_id=question.question_id,
+        form=question.form,
+        text=question.text,
+        name=None if call is None else call.name,
+        arguments={} if call is None else call.arguments,
+        by=event.by,
+        verdict=event.verdict,
+    )
+
+
+def model_name(provider: str, model: str) -> str:
+    """As it is configured: PROVIDER:NAME."""
+    return f"{provider}:{model}" if provider and model else model
+
+
 # What is done with an event of a turn, and with one that belongs to none. Kinds that are not here say nothing to people.
 _IN_TURN: dict[type[e.Event], Callable[[Transcript, _Work, e.Logged, Any], None]] = {
     e.CauseTaken: Transcript._take,
     e.MessageWritten: Transcript._write_in_turn,
     e.Text: Transcript._say,
     e.ModelResponded: Transcript._respond,
+    e.ModelFailed: Transcript._fail,
+    e.ContextCompacted: Transcript._compact,
     e.ToolStarted: Transcript._call,
     e.ToolOutput: Transcript._put_out,
     e.ToolFinished: Transcript._finish,
@@ -395,6 +469,7 @@ _IN_TURN: dict[type[e.Event], Callable[[Transcript, _Work, e.Logged, Any], None]
 }
 _FREE: dict[type[e.Event], Callable[[Transcript, e.Logged, Any], None]] = {
     e.MessageAccepted: Transcript._accept,
+    e.MessageEdited: Transcript._edit,
     e.MessageRefused: Transcript._refuse,
     e.CauseRecorded: Transcript._record_cause,
     e.CauseDropped: Transcript._drop,

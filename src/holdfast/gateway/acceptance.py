@@ -3,14 +3,19 @@ on disk when `take` returns (P1)."""
 
 import msgspec
 
-from holdfast.core import commands, content, keys, notices, resets
+from holdfast.core import busy, commands, content, keys, model_choice, notices, resets
+from holdfast.core.approvals import APPROVE, DENY, ONCE, SESSION
+from holdfast.core.busy import Mode
 from holdfast.core.commands import Command
 from holdfast.core.content import BytesPart
 from holdfast.core.errors import BadInput
+from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
-from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
+from holdfast.core.plans.answer import Answer
+from holdfast.core.plans.command import ALL, Action, Aside, Choose, Judge, Reset, Resume, Say, Stop
 from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
+from holdfast.gateway.admission import Admissions
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
@@ -20,10 +25,13 @@ from holdfast.ports.store import Store
 
 LISTED = 20
 SEARCHED = 1000
+# How the id of a question begins.
+QUESTION = "q_"
+ALWAYS = "always"
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """`on_page`: written where everything that is stored can be read, also if it is for a chat."""
+    """`on_page`: written where everything that is stored can be read, also if it is for a chat. `mode`: None for that of its chat."""
 
     text: str
     attached: tuple[BytesPart, ...] = ()
@@ -31,7 +39,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     dedup_key: str | None
     anchor: str | None = None
     on_page: bool = False
-    mode: str = "queue"
+    mode: Mode | None = None
     reply_to: str | None = None
 
 
@@ -44,27 +52,34 @@ class Acceptance:
         lanes: Lanes,
         stage: Stage,
         safe_mode: SafeMode,
+        admissions: Admissions,
         announcements: Announcements,
         policies: dict[str, resets.Policy],
+        busy_modes: dict[str, Mode],
         max_waiting: int,
+        models: tuple[str, ...],
     ) -> None:
         self._store, self._clock, self._ids, self._lanes = store, host.clock, host.ids, lanes
-        self._stage, self._safe_mode, self._announcements = stage, safe_mode, announcements
-        self._policies, self._max_waiting = policies, max_waiting
+        self._stage, self._safe_mode, self._admissions, self._announcements = stage, safe_mode, admissions, announcements
+        self._policies, self._busy_modes, self._max_waiting, self._models = policies, busy_modes, max_waiting, models
 
     async def take(self, session: Session, said: Said) -> Accepted:
         """Raises `LaneFull` for a message too many, `DuplicateOtherContent` for a key that was used for other words."""
         command = commands.parse(said.text)
-        if command is not None and command.name != "queue" and said.attached:
+        sends = command is not None and command.name in commands.SENDING
+        if command is not None and not sends and said.attached:
             raise BadInput(f"/{command.name} is a command to the gateway and takes no attachments. Send them with a message.")
         if command is not None and command.name == "restart":
             return await self._restart(session, said)
-        if command is not None and not (command.name == "queue" and command.argument):
+        if command is not None and not (sends and command.argument):
             return await self.answer(session, said, await self._action(session, command, said.sender))
-        text = said.text if command is None else command.argument
-        accepted = await self._accept(session, said, text, answers=command is None)
+        if command is not None:
+            said = msgspec.structs.replace(said, text=command.argument, mode=Mode(command.name))
+        # A message that says what else it is for is no answer to a question.
+        answers = command is None and said.mode in (None, Mode.QUEUE)
+        accepted = await self._accept(session, said, answers=answers)
         self._lanes.look(accepted.session_id)
-        if not accepted.duplicate:  # A message that is delivered again may have been answered long ago.
+        if not accepted.duplicate and not accepted.refused:  # A message that is delivered again may have been answered long ago.
             await self.tell_that_it_waits(accepted.session_id, said.anchor)
         return accepted
 
@@ -100,13 +115,13 @@ class Acceptance:
             self._announcements.begin(request)
         return accepted
 
-    async def _accept(self, session: Session, said: Said, text: str, *, answers: bool) -> Accepted:
+    async def _accept(self, session: Session, said: Said, *, answers: bool) -> Accepted:
         now, key = self._clock.now(), keys.parse(session.session_key)
         policy = resets.policy_for(self._policies, key.platform, key.chat_type)
         return await self._store.accept(
             session.session_id,
             message_id=self._ids.new("m"),
-            content=content.of([*content.parts(text), *said.attached]),
+            content=content.of([*content.parts(said.text), *said.attached]),
             sender=said.sender,
             dedup_key=said.dedup_key,
             at=now,
@@ -115,7 +130,7 @@ class Acceptance:
             anchor=said.anchor,
             answers=answers,
             on_page=said.on_page,
-            mode=said.mode,
+            mode=said.mode or busy.mode_for(self._busy_modes, session.session_key),
             reply_to=said.reply_to,
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
@@ -128,6 +143,8 @@ class Acceptance:
         match command.name:
             case "stop":
                 return Stop(sender, saw=session.turn_id if session.current and session.open_turn else None)
+            case "approve" | "deny":
+                return self._judge(session, command, sender)
             case "new":
                 return Reset(self.fresh(), sender)
             case "resume":
@@ -136,19 +153,45 @@ class Acceptance:
                 listed = await self._store.conversations(session.session_key, limit=LISTED)
                 return Say(notices.sessions(listed))
             case "status":
-                return Say(notices.status(session, safe_mode=self._safe_mode.on))
-            case "queue":
-                return Say(notices.queue_what())
+                return Say(notices.status(session, safe_mode=self._safe_mode.on, waits=self._admissions.queue))
+            case "model":
+                return self._model(session, command.argument)
+            case name if name in commands.SENDING:
+                return Say(notices.send_what(name))
             case "help":
                 return Say(notices.help_text())
             case _:
                 return Say(notices.unknown_command(command.name))
 
+    def _model(self, session: Session, wanted: str) -> Action:
+        if not wanted:
+            return Say(model_choice.listed(self._models, session.model))
+        try:
+            return Choose(model_choice.pick(wanted, self._models))
+        except UnknownModel as error:
+            return Say(str(error))
+
+    def _judge(self, session: Session, command: Command, sender: str) -> Action:
+        """`/approve [id or all] [always]`, `/deny [id or all] [reason]`. An approval with other words approves nothing: it may mean another
+        call, or none.
+        """
+        word, _, rest = command.argument.partition(" ")
+        named = word == ALL or word.startswith(QUESTION)
+        rest = rest.strip() if named else command.argument
+        operator = self._announcements.operates(session.session_key, sender)
+        if command.name == "deny":
+            said = Answer(by=sender, verdict=DENY, scope=ONCE, reason=rest, operator=operator)
+        elif rest in ("", ALWAYS):
+            said = Answer(by=sender, verdict=APPROVE, scope=SESSION if rest else ONCE, operator=operator)
+        else:
+            return Say(notices.approve_unclear(rest))
+        return Judge(answer=said, which=word if named else "")
+
     async def _resume(self, session: Session, wanted: str, sender: str) -> Action:
         """By number or id. Without either it is decided in the transaction, where nothing can change in between."""
         if not wanted:
-            return Resume(None, sender)
+            return Resume(None, sender, waits=self._admissions.queue)
         for number, other in await self._store.conversations(session.session_key, limit=SEARCHED):
             if wanted in (str(number), other.session_id):
-                return Resume(other.session_id, sender)
+                return Resume(other.session_id, sender, waits=self._admissions.queue)
         return Say(notices.no_such_conversation(wanted))

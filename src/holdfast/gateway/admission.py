@@ -50,6 +50,11 @@ class Admissions:
         """After several crashes: whichever session brings the process down, it takes no other one with it."""
         self._resumes.count, self._after_safe_mode = 1, True
 
+    @property
+    def queue(self) -> bool:
+        """Whether interrupted work that is to continue now waits, perhaps for minutes, for that of another conversation."""
+        return self._after_safe_mode and self._resumes.full
+
     def resume_after(self, seconds: float) -> None:
         self._resumes.close()
         asyncio.get_running_loop().call_later(seconds, self._resumes.open)

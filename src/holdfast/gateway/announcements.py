@@ -41,11 +41,15 @@ class Announcements:
 
     # a restart that is asked for
 
-    def refusal(self, session_key: str, sender: str) -> str | None:
-        """Why this person cannot restart Holdfast from there, if so."""
+    def operates(self, session_key: str, sender: str) -> bool:
+        """Whether this person may do there what concerns others, too."""
         key = keys.parse(session_key)
         platform = self._platforms.get(key.platform)
-        if not key.on_page and (platform is None or not platform.may_operate(session_key, sender)):
+        return key.on_page or (platform is not None and platform.may_operate(session_key, sender))
+
+    def refusal(self, session_key: str, sender: str) -> str | None:
+        """Why this person cannot restart Holdfast from there, if so."""
+        if not self.operates(session_key, sender):
             return notices.may_not_restart()
         if self._restarts is None:
             return notices.cannot_restart()

@@ -17,15 +17,15 @@ from holdfast.core.sessions import Session
 from holdfast.core.texts import storable
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome
+from holdfast.gateway.budget import Budget
 from holdfast.gateway.face import Face
 from holdfast.gateway.host import Host
 from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.news import Halt, Halted, News
-from holdfast.gateway.questions import Questions
+from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent, AgentRequest
-from holdfast.ports.log import Log
 
 CANCEL_S = 3.0
 STOP_TOOLS_S = 1.0
@@ -38,8 +38,9 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """With what every attempt of this process is run."""
 
     agent: Agent
-    log: Log
     tools: Toolbox
+    permissions: Permissions
+    budget: Budget
     host: Host
     tally: Tally
 
@@ -48,6 +49,7 @@ def request_for(session: Session, transcript: Transcript, resumed: str | None) -
     """What the agent is given. `resumed`: why the turn was interrupted, if this attempt continues it."""
     turn = transcript.turns[-1]
     return AgentRequest(
+        session_id=session.session_id,
         session_key=session.session_key,
         generation=turn.generation,
         turn_id=turn.id,
@@ -57,10 +59,13 @@ def request_for(session: Session, transcript: Transcript, resumed: str | None) -
         unfinished=history.unfinished(transcript),
         calls=transcript.calls,
         kept=_kept(transcript),
+        model=session.model,
+        failures=tuple(failure.event for failure in turn.failures if failure.event.step == turn.steps),
         note=notes.choose(
             resumed=resumed,
             pending=session.resume_reason if session.resume_pending and turn.attempt == 1 else None,
             unread_results=turn.attempt == 1 and len(transcript.turns) > 1 and transcript.turns[-2].unread_results,
+            waited_ms=turn.started_at - transcript.request.created_at if transcript.request else 0,
         ),
     )
 
@@ -86,9 +91,23 @@ class Attempt:
         self._over = False  # Its end is on record.
         self._request = request_for(session, transcript, resumed)
         self._answered_before = transcript.answer_text
-        questions = Questions(means.log, session.session_id, after=session.seq, open=transcript.questions)
-        self._face = Face(written, self._request, news=news, questions=questions, anchor=self.anchor, tools=means.tools, host=means.host)
+        news.questions.read_to = session.seq
+        for question in transcript.questions:
+            news.questions.add(question.call_id, question.fingerprint)
+        news.questions.given = transcript.approvals
+        self._face = Face(
+            written,
+            self._request,
+            news=news,
+            anchor=self.anchor,
+            tools=means.tools,
+            permissions=means.permissions,
+            budget=means.budget,
+            host=means.host,
+        )
         written.unread_results = turn.unread_results
+        if self._request.failures:
+            written.silent_until(self._request.failures[-1].retry_at)
 
     @property
     def number(self) -> int:
@@ -185,7 +204,7 @@ class Attempt:
             case Halt.UNSTORABLE:
                 await self._insist(lambda: self._end(Outcome.FAILED, halted.words))
             case Halt.EXPIRED:
-                await self._insist(lambda: self._record_end(ending.expired(self._unfinished())))
+                await self._insist(self._end_expired)
             case Halt.STORE | Halt.SUSPENDED if not self._log.interrupted:  # No restart is to blame.
                 interrupted = self._interruption("suspended" if halted.why is Halt.SUSPENDED else halted.reason, End.HARMLESS)
                 await self._insist(lambda: self._log.record(interrupted))
@@ -212,17 +231,23 @@ class Attempt:
 
     async def _end(self, outcome: Outcome, error: str | None = None) -> None:
         """Answer, end, and what is owed to a chat: one transaction."""
-        events = ending.by_agent(self._unfinished(), outcome, error=error, recovers=self._recovers, said_now=bool(self._log.text))
+        unfinished = await self._unfinished()
+        events = ending.by_agent(unfinished, outcome, error=error, recovers=self._recovers, said_now=bool(self._log.text))
         await self._means.host.tasks.finish(self._record_end(events), name=f"end of {self.turn_id}")
 
-    def _unfinished(self) -> Unfinished:
+    async def _end_expired(self) -> None:
+        await self._record_end(ending.expired(await self._unfinished()))
+
+    async def _unfinished(self) -> Unfinished:
+        """Also a result counts whose recording takes longer than the agent was given to end (P5)."""
+        calls = await self._face.finished()
         return Unfinished(
             session_key=self.session.session_key,
             turn_id=self.turn_id,
             said=self._so_far,
             anchor=self.anchor,
-            calls=list(self._face.calls.values()),
-            asking=self._face.questions.asking,
+            calls=calls,
+            asking=self.news.questions.started,
             unread_results=self._log.unread_results,
             resume_pending=self.session.resume_pending,
         )

@@ -3,18 +3,24 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from holdfast.core import keys
-from holdfast.core.errors import BadInput, Deleted, NothingToStop
+from holdfast.core import content, keys, usage
+from holdfast.core.approvals import Rule
+from holdfast.core.busy import Mode
+from holdfast.core.errors import BadInput, CannotEdit, ConversationBusy, Deleted, NotFound, NothingToStop, Taken
 from holdfast.core.events import Logged, SessionChanged
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.delete import Deletion
+from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.restarts import By
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
+from holdfast.core.usage import DaySpent
 from holdfast.gateway.acceptance import Said
 from holdfast.gateway.host import Host
 from holdfast.gateway.parts import Edges, Parts
@@ -51,10 +57,11 @@ class Gateway:
         settings: Settings | None = None,
         restarts: Restarts | None = None,
         on_step: Callable[[str], None] = lambda step: None,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         self.settings = settings or Settings()
         self.store, self.agent, self.platforms = store, agent, platforms
-        host = Host(clock=clock, ids=ids, liveness=liveness, tasks=Tasks(), owner=owner, name=owner_name)
+        host = Host(clock=clock, ids=ids, liveness=liveness, tasks=Tasks(), owner=owner, name=owner_name, secrets=secrets)
         edges = Edges(
             agent=agent,
             tools=Toolbox(tools),
@@ -134,6 +141,9 @@ class Gateway:
         return await self.session(session_id)
 
     async def change_session(self, session_id: str, change: SessionChanged) -> Session:
+        """Raises `UnknownModel` for a model that cannot be chosen."""
+        if isinstance(change.model, str) and change.model not in self.settings.models:
+            raise UnknownModel(change.model, self.settings.models)
         return await self.store.change_session(session_id, change, at=self._clock.now())
 
     async def post(
@@ -144,18 +154,49 @@ class Gateway:
         client_id: str | None,
         attachments: Sequence[str] = (),
         sender: str = "owner",
-        mode: str = "queue",
+        mode: Mode | None = None,
     ) -> Accepted:
-        """On disk once this returns (P1). `attachments` are ids of uploads. `mode` "steer": for the turn that runs, if it still takes it.
-        Raises `AttachmentGone`.
+        """On disk once this returns (P1). `attachments` are ids of uploads. `mode`: what becomes of it while the conversation is busy;
+        without one, as its chat's policy says. Raises `AttachmentGone`, `ConversationBusy`.
         """
         if text or not attachments:
             _check_text(text)
         session = await self.session(session_id)
-        dedup_key = f"message|{session.session_key}|{client_id}" if client_id else None
+        dedup_key = keys.message_dedup_key(session.session_key, client_id) if client_id else None
         attached = tuple(each.part for each in await self.store.uploads(attachments)) if attachments else ()
         said = Said(text=text, attached=attached, sender=sender, dedup_key=dedup_key, on_page=True, mode=mode)
-        return await self._acceptance.take(session, said)
+        accepted = await self._acceptance.take(session, said)
+        if accepted.refused:
+            raise ConversationBusy(accepted.session_id)
+        return accepted
+
+    async def edit_message(self, session_id: str, message_id: str, text: str, *, by: str = "owner", client_id: str | None) -> Edited:
+        """Changes the words of a message; what is attached to it stays. Raises `CannotEdit`."""
+        dedup_key = f"edit|{session_id}|{message_id}|{client_id}" if client_id else None
+        while True:
+            _, transcript = await self.view(session_id)
+            message = transcript.find(message_id)
+            if message is None:
+                raise NotFound("message", message_id)
+            if message.role != "user" or message.status == "command":
+                raise CannotEdit(message_id, "only what a person wrote to the agent can be")
+            if text or not content.attached(message.content):
+                _check_text(text)
+            edit = Edit(
+                message_id=message_id,
+                text=text,
+                by=by,
+                seq=message.seq,
+                turn_id=message.turn_id,
+                waits=message_id in transcript.queued,
+                dedup_key=dedup_key,
+            )
+            try:
+                edited = await self.store.edit(session_id, edit, at=self._clock.now())
+            except Taken:
+                continue
+            self.lanes.look(session_id)
+            return edited
 
     async def reset(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Begins a new conversation in place of this one, which is kept."""
@@ -203,13 +244,25 @@ class Gateway:
         self.lanes.look(session_id)
         return stopped
 
-    async def answer(self, question_id: str, text: str, *, by: str = "owner", client_id: str | None = None) -> str:
+    async def answer(self, question_id: str, text: str, *, chosen: bool = False, by: str = "owner", client_id: str | None = None) -> str:
+        """`chosen`: the text must be one of the question's choices. Raises `UnknownChoice`, `QuestionClosed`."""
         _check_text(text)
         dedup_key = f"answer|{question_id}|{client_id}" if client_id else None
-        session_id = await self.store.answer(question_id, Answer(content=text, by=by, dedup_key=dedup_key), at=self._clock.now())
+        return await self.judge(question_id, Answer(content=text, by=by, chosen=chosen, dedup_key=dedup_key))
+
+    async def judge(self, question_id: str, answer: Answer) -> str:
+        """Answers a question, or approves or denies a call. Gives the session's id. Raises `QuestionClosed`, `NotYours`, `BadInput`."""
+        session_id = await self.store.answer(question_id, answer, at=self._clock.now())
         self.lanes.look(session_id)
         await self._acceptance.tell_that_it_waits(session_id)
         return session_id
+
+    async def rules(self, session_id: str | None = None) -> list[Rule]:
+        """What people have allowed for a conversation, or for all of them."""
+        return await self.store.rules(session_id)
+
+    async def remove_rule(self, rule_id: str, *, by: str) -> Rule:
+        return await self.store.remove_rule(rule_id, by=by, at=self._clock.now())
 
     async def view(self, session_id: str) -> tuple[Session, Transcript]:
         """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from."""
@@ -223,6 +276,12 @@ class Gateway:
             if not page:
                 break
         return session, transcript
+
+    async def spent(self, *, days: int) -> tuple[str, list[DaySpent]]:
+        """What models used in so many days up to today, by day and person, and the first of these days."""
+        now = self._clock.now()
+        since = usage.days_before(usage.day(now, self._clock.offset_s(now)), days)
+        return since, await self.store.spent_by_day(since=since)
 
     async def counts(self) -> Counts:
         return await self.store.counts()

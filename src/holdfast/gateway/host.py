@@ -2,12 +2,14 @@
 
 import msgspec
 
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.gateway.tasks import Tasks
 from holdfast.ports.process import Clock, Ids, Liveness
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """`owner` is the number under which it holds leases, `name` the name of its lock. `tasks` owns every task of the gateway."""
+    """`owner` is the number under which it holds leases, `name` the name of its lock. `tasks` owns every task of the gateway. `secrets`
+    are recorded nowhere."""
 
     clock: Clock
     ids: Ids
@@ -15,3 +17,4 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     tasks: Tasks
     owner: int
     name: str
+    secrets: Secrets = NO_SECRETS

@@ -64,6 +64,7 @@ class Housekeeping:
             self._lanes.look(session_id)
         await self._store.prune_streams(before=now - int(self._keep_streams_s * 1000), at=now, limit=PRUNED_AT_ONCE)
         await self._retain(now)
+        await self._tools.forget_purged(self._store.purged)
         for owner in await self._store.owners():
             if owner.id != self._host.owner and not self._host.liveness.alive(owner.name):
                 await self._store.forget_owner(owner.id)

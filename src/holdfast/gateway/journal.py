@@ -29,6 +29,7 @@ from holdfast.core.output import Course, Piece
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.wait import Waiting
+from holdfast.core.redaction import NO_SECRETS, Held, Secrets
 from holdfast.core.texts import Growing, storable
 from holdfast.gateway.news import News
 from holdfast.gateway.tasks import Tasks, heard
@@ -65,7 +66,11 @@ class TurnLog:
         # What was said last and is not among the pending events yet, and where in the text it begins.
         self._said: list[str] = []
         self._said_from = 0
+        self._starts_over = False
         self._outputs: dict[str, Course] = {}
+        # What may be the beginning of a secret waits for what follows it.
+        self._held_text, self._held_thought = journal.secrets.stream(), journal.secrets.stream()
+        self._held_output: dict[str, Held[str]] = {}
         self._spoken = False
         self._room = asyncio.Event()
         self._room.set()
@@ -78,7 +83,7 @@ class TurnLog:
     @property
     def text(self) -> str:
         """The answer, as far as this attempt has it: the text of its step or, before that says something, the last one that was said."""
-        return self._text.read() or self._earlier
+        return self._text.read() + self._held_text.waiting or self._earlier
 
     @property
     def offset(self) -> int:
@@ -88,11 +93,17 @@ class TurnLog:
     def keep(self, text: str) -> None:
         """The answer begins with what earlier attempts wrote."""
         self._gather()
-        self._text = Growing(text)
+        self._text, self._held_text, self._starts_over = Growing(text), self._journal.secrets.stream(), False
+
+    def start_over(self) -> None:
+        """What is said next stands in the place of the step's text. Until then, and if nothing more is said, that text stays (P7)."""
+        self._starts_over, self._held_thought = True, self._journal.secrets.stream()
 
     async def say(self, text: str) -> None:
         self.spoke, self.unread_results = True, False
-        text = storable(text)
+        if self._starts_over:
+            self.keep("")
+        text = self._held_text.add(storable(text))
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
             if self._text.length - self._said_from + len(piece) > PIECE:
@@ -105,15 +116,24 @@ class TurnLog:
 
     async def think(self, text: str) -> None:
         self.spoke, self.unread_results = True, False
-        text = storable(text)
+        text = self._held_thought.add(storable(text))
         for start in range(0, len(text), PIECE):
             await self._add(Reasoning(text=text[start : start + PIECE], step=self.step), min(PIECE, len(text) - start))
 
+    def without_secrets(self, call_id: str, text: str) -> str:
+        """A tool's output as it may be kept. What may be the beginning of a secret comes with what follows it."""
+        if (held := self._held_output.get(call_id)) is None:
+            held = self._held_output[call_id] = self._journal.secrets.stream()
+        return held.add(storable(text))
+
     async def output(self, call_id: str, text: str) -> None:
-        """Records as much of a tool's output as is kept of it. Output is a sign of life whether it is recorded or not (P3)."""
+        """Records as much of a tool's output, `without_secrets`, as is kept of it. Output is a sign of life whether it is recorded or not
+        (P3).
+        """
         now = self.last_sign = self._journal.clock.monotonic()
-        course = self._outputs.setdefault(call_id, Course())
-        for event in _outputs(call_id, course.add(storable(text), now)):
+        if (course := self._outputs.get(call_id)) is None:
+            course = self._outputs[call_id] = Course()
+        for event in _outputs(call_id, course.add(text, now)):
             await self._add(event, len(event.text))
 
     def sample(self) -> None:
@@ -133,7 +153,30 @@ class TurnLog:
             over = list(self._outputs)
         else:
             over = [event.call_id for event in events if isinstance(event, ToolFinished) and event.call_id in self._outputs]
-        return [event for call_id in over for event in _outputs(call_id, self._outputs.pop(call_id).end())]
+        return [event for call_id in over for event in _outputs(call_id, self._end_output(call_id))]
+
+    def _end_output(self, call_id: str) -> list[Piece]:
+        course, held = self._outputs.pop(call_id), self._held_output.pop(call_id).end()
+        return [*(course.add(held, self._journal.clock.monotonic()) if held else []), *course.end()]
+
+    def _release(self, events: Sequence[Event | Interruption]) -> None:
+        """With a step or the attempt its text is over: what was held back of it is no secret."""
+        if not any(isinstance(event, (*ENDS, ModelResponded)) for event in events):
+            return
+        if thought := self._held_thought.end():
+            self._gather()
+            self._pending.append(Reasoning(text=thought, step=self.step))
+        if text := self._held_text.end():
+            if not self._said:
+                self._said_from = self._text.length
+            self._said.append(text)
+            self._text.add(text)
+
+    def silent_until(self, at: int | None) -> None:
+        """The turn waits until then on purpose: its silence is no idleness."""
+        if at is not None:
+            wait_s = max(0, at - self._journal.clock.now()) / 1000
+            self.last_sign = max(self.last_sign, self._journal.clock.monotonic() + wait_s)
 
     def beat(self) -> None:
         """Puts on record that the turn is still run, though it has nothing to show."""
@@ -167,6 +210,7 @@ class TurnLog:
         async with self._lock:
             if self._closed:
                 raise StaleEpoch(self.lease.session_id, self.lease.epoch)
+            self._release(events)
             pieces = [*self._take(), *self._last_outputs(events)]
             try:
                 await self._append([*pieces, *map(self._judged, events)])
@@ -184,18 +228,20 @@ class TurnLog:
         await self._journal.tasks.finish(self._respond(responded, events), name=f"step of {self.turn_id}")
 
     async def _respond(self, responded: ModelResponded, events: tuple[Event, ...]) -> None:
+        if self._starts_over:
+            self.keep("")
         await self._record((responded, *events))
         self._earlier = responded.text or self._earlier
         self.step, self._text = self.step + 1, Growing()
 
-    async def wait(self) -> Waiting:
-        """Ends the attempt if questions of its turn are still open: nothing is written after that."""
-        return await self._journal.tasks.finish(self._wait(), name=f"wait of {self.turn_id}")
+    async def wait(self, asking: tuple[str, ...]) -> Waiting:
+        """Ends the attempt if the questions of these calls are still open, all of them: nothing is written after that."""
+        return await self._journal.tasks.finish(self._wait(asking), name=f"wait of {self.turn_id}")
 
-    async def _wait(self) -> Waiting:
+    async def _wait(self, asking: tuple[str, ...]) -> Waiting:
         async with self._writing() as journal:
             waiting, self.position = await journal.store.wait_turn(
-                self.lease, turn_id=self.turn_id, attempt=self.attempt, position=self.position, at=journal.clock.now()
+                self.lease, turn_id=self.turn_id, attempt=self.attempt, position=self.position, asking=asking, at=journal.clock.now()
             )
             if waiting.open:
                 self._close()
@@ -332,8 +378,8 @@ def _outputs(call_id: str, pieces: list[Piece]) -> list[ToolOutput]:
 class Journal:
     """One tick for all turns. The first piece of an attempt goes out at once, later ones with the tick."""
 
-    def __init__(self, store: Turns, clock: Clock, tasks: Tasks) -> None:
-        self.store, self.clock, self.tasks = store, clock, tasks
+    def __init__(self, store: Turns, clock: Clock, tasks: Tasks, secrets: Secrets = NO_SECRETS) -> None:
+        self.store, self.clock, self.tasks, self.secrets = store, clock, tasks, secrets
         self._dirty: dict[int, TurnLog] = {}
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()

@@ -6,7 +6,7 @@ import structlog
 
 from holdfast.core import events as e
 from holdfast.core import resume
-from holdfast.core.errors import Bug, Conflict, HoldfastError, NotFound, Unavailable
+from holdfast.core.errors import Bug, Conflict, HoldfastError, NotFound, StalePosition, Unavailable
 from holdfast.core.lifecycle import Work
 from holdfast.core.resume import Decision
 from holdfast.core.sessions import Session
@@ -205,7 +205,10 @@ class Lanes:
             if self._stage.work is Work.DECISIONS and resume.waits_in_a_pause(judged.rule):
                 await lane.again.wait()
                 return True
-            await self._recovery.carry_out(judged)
+            try:
+                await self._recovery.carry_out(judged)
+            except StalePosition:
+                return True
             return judged.rule.decision is not Decision.LEAVE or bool(judged.session.queued)
         admission = await self._admit(judged.session, lane, judged)
         if admission is None:

@@ -9,6 +9,7 @@ from holdfast.gateway.acceptance import Acceptance
 from holdfast.gateway.admission import Admissions
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.attempts import Means
+from holdfast.gateway.budget import Budget
 from holdfast.gateway.connections import Connections
 from holdfast.gateway.delivery import Deliveries
 from holdfast.gateway.feed import Feed
@@ -22,6 +23,7 @@ from holdfast.gateway.lifecycle import Lifecycle
 from holdfast.gateway.neighbours import Neighbours
 from holdfast.gateway.news import Newsroom
 from holdfast.gateway.pausing import Pausing
+from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.safe_mode import SafeMode
@@ -63,7 +65,7 @@ class Parts:
     def _build_work(self) -> None:
         """What runs turns."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
-        self.journal, self.newsroom = Journal(store, host.clock, host.tasks), Newsroom(store)
+        self.journal, self.newsroom = Journal(store, host.clock, host.tasks, host.secrets), Newsroom(store, store)
         self.neighbours = Neighbours(store=store, liveness=host.liveness, tools=edges.tools)
         self.admissions = Admissions(store=store, host=host, resumes_at_once=settings.resumes_at_once)
         self.teller = Teller(store=store, host=host, platforms=edges.platforms, homes=settings.home_channels)
@@ -78,7 +80,14 @@ class Parts:
         )
         self.runner = Runner(
             store=store,
-            means=Means(agent=edges.agent, log=store, tools=edges.tools, host=host, tally=self.tally),
+            means=Means(
+                agent=edges.agent,
+                tools=edges.tools,
+                permissions=Permissions(settings.policy, store, host.secrets),
+                budget=Budget(settings.limits, store),
+                host=host,
+                tally=self.tally,
+            ),
             journal=self.journal,
             newsroom=self.newsroom,
             admissions=self.admissions,
@@ -127,9 +136,12 @@ class Parts:
             lanes=self.lanes,
             stage=self.stage,
             safe_mode=self.safe_mode,
+            admissions=self.admissions,
             announcements=self.announcements,
             policies=settings.resets,
+            busy_modes=settings.busy,
             max_waiting=settings.max_waiting,
+            models=settings.models,
         )
         intake = Intake(store=store, host=host, acceptance=self.acceptance)
         self.connections = Connections(host=host, stage=self.stage, platforms=edges.platforms, agent=edges.agent, intake=intake)

@@ -1,51 +1,59 @@
-"""The questions of a running turn, and the answers that came to them while it runs."""
+"""The questions of a running attempt, and the answers that came to them while it runs."""
 
-import asyncio
 from collections.abc import Iterable
 
-from holdfast.core.errors import Unavailable
-from holdfast.core.events import Page, QuestionAnswered
-from holdfast.core.messages import Question
-from holdfast.ports.log import Log
-
-LIMIT = 200
+from holdfast.core import approvals
+from holdfast.core.approvals import UNREADABLE, Approval
+from holdfast.core.events import QuestionAnswered
 
 
 class Questions:
-    """Those that are open, by the call that waits for each. `after`: up to where the log is known to the turn's process."""
+    """Those that are open, by the call that waits for each. `read_to`: up to where the log was read for their answers. `given`: what people
+    said about calls that wait to start.
+    """
 
-    def __init__(self, log: Log, session_id: str, *, after: int, open: Iterable[Question]) -> None:
-        self._log, self._session_id, self._after = log, session_id, after
-        self._open = {question.call_id: question.question_id for question in open}
+    def __init__(self) -> None:
+        self.read_to = 0
+        self.given: dict[str, Approval] = {}
+        self._open: dict[str, str | None] = {}
+        self._answers: list[QuestionAnswered] = []
 
     def __contains__(self, call_id: object) -> bool:
         return call_id in self._open
 
-    def add(self, call_id: str, question_id: str) -> None:
-        self._open[call_id] = question_id
-
-    def close(self, call_id: str) -> None:
-        del self._open[call_id]
-
     @property
     def asking(self) -> tuple[str, ...]:
-        """The calls that wait for an answer."""
+        """The calls that wait for an answer, or for their approval."""
         return tuple(self._open)
 
-    async def answers(self) -> list[QuestionAnswered]:
-        """Those that came since the last look, in this process or another one: the log has them all."""
-        found = []
-        while self._open and (page := await self._read()):
-            for item in page:
-                self._after = item.seq
-                event = item.event
-                if isinstance(event, QuestionAnswered) and self._open.pop(event.call_id, ""):
-                    found.append(event)
-        return found
+    @property
+    def started(self) -> tuple[str, ...]:
+        """Those of them that have started: the answer is their result."""
+        return tuple(call_id for call_id, fingerprint in self._open.items() if fingerprint is None)
 
-    async def _read(self) -> Page:
-        while True:
-            try:
-                return await self._log.records(self._session_id, after=self._after, limit=LIMIT)
-            except Unavailable as error:
-                await asyncio.sleep(error.retry_after_s)
+    def add(self, call_id: str, fingerprint: str | None = None) -> None:
+        """`fingerprint`: of a call that waits for its approval."""
+        self._open[call_id] = fingerprint
+
+    def close_unreadable(self, call_id: str) -> bool:
+        """Closes a question whose answer cannot be read. True: the answer was to be its call's result. A call without an approval does not
+        run.
+        """
+        fingerprint = self._open.pop(call_id)
+        if fingerprint is not None:
+            self.given[call_id] = Approval(question_id="", verdict=UNREADABLE, fingerprint=None)
+        return fingerprint is None
+
+    def tell(self, answers: Iterable[QuestionAnswered]) -> None:
+        """Keeps the answers to open questions until they are taken. The same one may come twice."""
+        told = {answered.call_id for answered in self._answers}
+        self._answers += [answered for answered in answers if answered.call_id in self._open and answered.call_id not in told]
+
+    def take(self) -> list[QuestionAnswered]:
+        """The answers that came since the last call. Their questions are closed, and what was approved or denied is `given`."""
+        answers, self._answers = self._answers, []
+        for answered in answers:
+            fingerprint = self._open.pop(answered.call_id, None)
+            if answered.verdict is not None:
+                self.given[answered.call_id] = approvals.given(answered, fingerprint)
+        return answers

@@ -3,10 +3,10 @@
 import msgspec
 import structlog
 
-from holdfast.core import blame, keys, notices, recovery, replies, resume
+from holdfast.core import approvals, blame, keys, notices, recovery, replies, resume
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
-from holdfast.core.errors import Bug
+from holdfast.core.errors import Bug, StalePosition
 from holdfast.core.plans.ending import Unfinished, ending
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.resume import Decision, Facts, Rule, Staleness
@@ -63,17 +63,30 @@ class Recovery:
         """Decides on a turn whose owner is gone. One that was still running is first recorded as interrupted, and counted, in one
         transaction; nobody holds it from then on, so that the first process to carry the decision out does so.
         """
-        transcript = await self._store.transcript(session)
+        session, transcript, found = await self._interrupt(session)
         turn = transcript.turns[-1]
         asked, reason = turn.asked, turn.reason or session.resume_reason or blame.CRASH
-        if session.turn_state is TurnState.RUNNING:
-            found = await self._interruption(session, transcript)
-            await self._take(session, found)
+        if found is not None:
             session, asked, reason = await self._store.session(session.session_id), False, found.reason
         facts = self._facts(session, transcript.request, asked=asked, signed_at=turn.signed_at)
         asked_at = transcript.request.created_at if transcript.request else turn.started_at
         rule = resume.decide(facts)
         return Judged(session=session, facts=facts, rule=rule, reason=reason, signed_at=turn.signed_at, asked_at=asked_at)
+
+    async def _interrupt(self, session: Session) -> tuple[Session, Transcript, Interruption | None]:
+        """An interrupted turn's session and conversation and, of one that was still running, its interruption, now on record. If people
+        stored something after the conversation was read, an answer perhaps, it is read again before anything is decided.
+        """
+        while True:
+            transcript = await self._store.transcript(session)
+            if session.turn_state is not TurnState.RUNNING:
+                return session, transcript, None
+            found = await self._interruption(session, transcript)
+            try:
+                await self._take(session, found)
+                return session, transcript, found
+            except StalePosition:
+                session = await self._store.session(session.session_id)
 
     async def _interruption(self, session: Session, transcript: Transcript) -> Interruption:
         turn = transcript.turns[-1]
@@ -123,7 +136,9 @@ class Recovery:
         )
 
     async def carry_out(self, judged: Judged, *, trial: bool = False) -> StartedTurn | None:
-        """Takes the turn and records the decision, in one transaction. Gives the attempt that now has to run, if one has to."""
+        """Takes the turn and records the decision, in one transaction. Gives the attempt that now has to run, if one has to. Raises
+        `StalePosition` if the turn is not to continue and something was stored in its session since: that has to be decided again.
+        """
         session, rule, now = judged.session, judged.rule, self._clock.now()
         transcript = await self._store.transcript(session)
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
@@ -149,7 +164,7 @@ class Recovery:
             case _:
                 raise Bug(f"Rule {rule.label} decided {rule.decision} for a turn that is {session.turn_state}.")
         resumes = rule.decision is Decision.RESUME
-        taken = await self._take(session, *events, position=None if resumes else session.position)
+        taken = await self._take(session, *events, stands=not resumes)
         self._tally.rules[rule.label] += 1
         _log(session, rule, why)
         if rule.decision is Decision.SUSPEND:
@@ -163,6 +178,15 @@ class Recovery:
             return []
         told = _notice(judged.session, transcript, "held", notices.held(judged.reason, safe_mode=self._safe_mode.on))
         return [] if any(message.id == told.message_id for message in transcript.messages) else [told]
+
+    async def convict(self, session: Session) -> None:
+        """Suspends the session if its interrupted turn is one restart too many (R2)."""
+        while (judged := await self.look_into(session)).rule.decision is Decision.SUSPEND:
+            try:
+                await self.carry_out(judged)
+                return
+            except StalePosition:
+                session = await self._store.session(session.session_id)
 
     async def decide_quiet(self, session: Session) -> None:
         """What a start has to say of a session whose turn nobody was running: one that waits, or none at all that a mark speaks of."""
@@ -179,7 +203,8 @@ class Recovery:
             self._tally.rules[rule.label] += 1
             _log(session, rule, None)
 
-    async def _take(self, session: Session, *events: e.Event | Interruption, position: int | None = None) -> StartedTurn:
+    async def _take(self, session: Session, *events: e.Event | Interruption, stands: bool = True) -> StartedTurn:
+        """`stands`: only if nothing was stored in the session since it was read. People answer, stop, suspend and resume at any time."""
         return await self._store.take_turn(
             session.session_id,
             owner=self._owner,
@@ -187,7 +212,7 @@ class Recovery:
             epoch=session.epoch,
             events=events,
             at=self._clock.now(),
-            position=position,
+            seq=session.seq if stands else None,
         )
 
 
@@ -204,7 +229,7 @@ def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, 
         said=transcript.answer_text,
         anchor=transcript.anchor,
         calls=transcript.calls,
-        asking=tuple(question.call_id for question in transcript.questions),
+        asking=tuple(question.call_id for question in transcript.questions if question.form != approvals.FORM),
         unread_results=turn.unread_results,
     )
     blamed_for = turn.died if judged.rule.decision is Decision.SUSPEND else None

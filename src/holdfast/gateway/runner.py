@@ -14,7 +14,7 @@ from holdfast.core.turns import Outcome
 from holdfast.gateway.admission import Admission, Admissions
 from holdfast.gateway.attempts import Attempt, Means
 from holdfast.gateway.journal import Journal, TurnLog
-from holdfast.gateway.news import Halt, News, Newsroom
+from holdfast.gateway.news import Halt, Newsroom
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
 from holdfast.ports.store import Store
@@ -45,8 +45,8 @@ class Runner:
 
     async def run(self, started: StartedTurn, admission: Admission, *, resumed: str | None = None) -> None:
         """One attempt, to its end. `resumed`: why its turn was interrupted, if this continues it."""
-        session_id, news = started.lease.session_id, News()
-        self._newsroom.follow(session_id, started.turn_id, news)  # Before its session is read: what comes from now on is heard.
+        session_id = started.lease.session_id
+        news = self._newsroom.follow(session_id, started.turn_id)  # Before its session is read: what comes from now on is heard.
         try:
             session, transcript = await self._read(session_id)
             news.tell(session)

@@ -3,7 +3,10 @@
 import msgspec
 
 from holdfast.core import blame, resume
+from holdfast.core.busy import Mode
+from holdfast.core.limits import SpendingLimits
 from holdfast.core.plans.accept import MAX_WAITING
+from holdfast.core.policy import Rules
 from holdfast.core.resets import Policy
 from holdfast.core.retention import Limits
 
@@ -20,7 +23,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     crash_policy: str = "resume"
     crash_window_s: float = 120.0
     resets: dict[str, Policy] = {}
+    busy: dict[str, Mode] = {}
     keep_streams_s: float = 7 * 24 * 3600.0
     undo_delete_s: float = 600.0
     retention: Limits = Limits()
     home_channels: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()  # What a conversation may choose; the first answers where none was chosen.
+    policy: Rules = Rules()
+    limits: SpendingLimits = SpendingLimits()

@@ -30,6 +30,10 @@ class Slots:
         self._arrivals = 0
         self._waiting: list[tuple[Rank, int, asyncio.Event]] = []
 
+    @property
+    def full(self) -> bool:
+        return self._taken >= self.count
+
     async def take(self, rank: Rank, news: asyncio.Event) -> Slot | None:
         """A slot, or None when there was news first: what was to be resumed may have been stopped."""
         if self._taken < self.count and not self._waiting and not self._closed:

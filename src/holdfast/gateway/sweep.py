@@ -6,7 +6,6 @@ import structlog
 
 from holdfast.core.errors import Conflict, NotFound, Unavailable
 from holdfast.core.lifecycle import Work
-from holdfast.core.resume import Decision
 from holdfast.core.turns import TurnState
 from holdfast.gateway.admission import Admissions
 from holdfast.gateway.host import Host
@@ -104,9 +103,7 @@ class Sweep:
             if session.owner is not None and await self._neighbours.lives(session.owner):
                 continue
             try:
-                judged = await self._recovery.look_into(session)
-                if judged.rule.decision is Decision.SUSPEND:
-                    await self._recovery.carry_out(judged)
+                await self._recovery.convict(session)
             except Conflict as error:
                 log.info("somebody else was faster", session=session.session_id, error=str(error))
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.core import content
-from holdfast.core.events import ProposedCall, Usage
-from holdfast.core.history import Call, Item, User
+from holdfast.core.events import ContextCompacted, ModelFailed, ProposedCall, Usage
+from holdfast.core.history import Call, Item, Step, User
 from holdfast.core.transcript import ToolCall
 from holdfast.ports.tools import ToolResult
 
@@ -16,9 +16,11 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent is given. `history` is everything that was said and done before this attempt, folded from the log, this turn
     included; every call of an earlier turn has its result. `causes` are what this turn answers. `unfinished`: the calls of the last
     recorded step that have no result yet; an agent that works in steps runs them first. `calls` are this turn's calls of earlier
-    attempts, `kept` the text they had written and no step has on record. `note` is ours to the agent, never inside the user's words.
+    attempts, `kept` the text they had written and no step has on record. `failures`: the failed requests for the step that is due.
+    `model`: the one chosen for this conversation, None for the configured one. `note` is ours to the agent, never inside the user's words.
     """
 
+    session_id: str
     session_key: str
     generation: int
     turn_id: str
@@ -28,6 +30,8 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: tuple[Call, ...]
     calls: list[ToolCall]
     kept: str
+    failures: tuple[ModelFailed, ...] = ()
+    model: str | None = None
     note: str | None
 
     @property
@@ -67,10 +71,23 @@ class TurnFace(Protocol):
     async def keep(self, chars: int) -> None:
         """The first `chars` characters of what earlier attempts wrote (`kept`) stay. Otherwise the step's text starts over."""
 
-    async def responded(self, response: Response) -> tuple[Call, ...]:
-        """Records a step, whole, and the questions that its calls ask, before any of its calls starts. Gives the calls under their own
-        ids. The response's text is the step's, whatever pieces of it were said.
+    async def responded(self, response: Response) -> Step:
+        """Records a step, whole, and the questions that its calls ask, before any of its calls starts. Gives the step as it is on record,
+        its calls under their own ids; what is wrong with a call's arguments is its `problem`. The response's text is the step's, whatever
+        pieces of it were said.
         """
+
+    async def failed(self, failure: ModelFailed) -> None:
+        """Records that a request for the step failed, before it is tried again. What the step had said until then stays until more is
+        said, which starts over."""
+
+    async def afford(self) -> None:
+        """Call it before each request to a model. Returns if the limits allow another one. Raises `LimitReached`; where the limits are such
+        that somebody is asked, the attempt ends here and the turn waits, as with `run`.
+        """
+
+    async def compacted(self, compaction: ContextCompacted) -> None:
+        """Records that a summary stands for earlier turns. The next attempt's history begins with it."""
 
     async def run(self, calls: Sequence[Call]) -> list[ToolResult]:
         """Runs the calls of a step and gives their results, in the same order. Each is recorded before it starts and its result before
@@ -79,11 +96,15 @@ class TurnFace(Protocol):
         nothing more can run, the attempt ends here and the turn waits; the next attempt gets the answers.
         """
 
-    async def call(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """As `run`, for one call of an agent that does not work in steps."""
+    async def call(self, call_id: str, name: str, arguments: dict[str, Any], *, careful: bool = False) -> ToolResult:
+        """As `run`, for one call of an agent that does not work in steps. `careful`: a person must approve it first, also where it is
+        configured to run.
+        """
 
-    async def ask(self, call_id: str, question: str) -> str:
-        """The user's answer. Where there is none yet the attempt ends here and the turn waits, as with `run`."""
+    async def ask(self, call_id: str, question: str) -> ToolResult:
+        """The user's answer, with files where it has them. Where there is none yet the attempt ends here and the turn waits, as with
+        `run`.
+        """
 
     async def taken(self) -> tuple[User, ...]:
         """Steering messages that came since the last call. Each is recorded as taken before it is given, and starts no turn of its own;

@@ -2,11 +2,13 @@
 
 from typing import Protocol
 
+from holdfast.core.approvals import Rule
 from holdfast.core.content import Content
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside
+from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.resets import Boundary
 
@@ -35,8 +37,10 @@ class Inbox(Protocol):
         """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the question
         whose delivery it replies to (`reply_to`, the platform's own name of that message), else to the oldest open
         question that its sender can have seen: in a chat, once its delivery is `sent`; for a message written `on_page`, at once. Until
-        then the message waits behind it (A27), and a question that will never arrive is sent again. A message of the `mode` "steer" may
-        be taken by the turn that runs, and answers nothing.
+        then the message waits behind it (A27), and a question that will never arrive is sent again. Otherwise
+        `mode` (`core.busy`) says what becomes of it while the session is busy. "steer": the turn that runs may take it. "interrupt": a
+        stop of the open turn is recorded with it, and the next turn starts from it, before others that wait. "reject": it is recorded
+        and refused. A message that is refused is `refused` in the reply.
 
         If the session is not current, the key's current one gets the message; if it is suspended or past a reset boundary, a new one
         (`fresh`: session id, log name) does, whose first words say why. All in the same transaction.
@@ -44,6 +48,13 @@ class Inbox(Protocol):
         A key whose current session is deleted gets a new one, too. The same key with the same content again is a no-op that gives the
         first answer; with other content it raises `DuplicateOtherContent`, and `Deleted` if the session it was said in is purged. Raises
         `NotFound`, `LaneFull`, `BlobMissing`.
+        """
+
+    async def edit(self, session_id: str, edit: Edit, *, at: int) -> Edited:
+        """Its sender changes a message; what is attached to it stays. Of one that waits, the turn that takes it reads the new words. To
+        the open turn that took it the new words are given as a correction, a cause that it takes as it takes a message that steers. Of any
+        other the change is recorded. Repeating a dedup key changes nothing and returns the first answer; with another text it raises
+        `DuplicateOtherContent`. Raises `NotFound`, `CannotEdit`, and `Taken` where the message was believed to wait and does not.
         """
 
     async def record_cause(
@@ -85,8 +96,16 @@ class Inbox(Protocol):
 
     async def answer(self, question_id: str, answer: Answer, *, at: int) -> str:
         """Records the answer to an open question, also while its turn still runs; gives the session's id. The turn continues after the last
-        one it waits for. Repeating a dedup key changes nothing. Raises `NotFound`, `QuestionClosed`.
+        one it waits for. An approval takes a verdict, from the one who asked for the work or an operator, and with the scope "session" adds
+        the rule that was offered, in the same transaction. Repeating a dedup key changes nothing. Raises `NotFound`, `QuestionClosed`,
+        `NotYours`, and `BadInput` for an answer of the other kind.
         """
+
+    async def rules(self, session_id: str | None = None) -> list[Rule]:
+        """What people have allowed for a session, oldest first; without an id, for all that are not deleted."""
+
+    async def remove_rule(self, rule_id: str, *, by: str, at: int) -> Rule:
+        """Takes a rule back, and gives what it was. Raises `NotFound`."""
 
     async def expire_questions(self, *, now: int) -> list[str]:
         """Ends, as failed, every turn whose question is past its time. Gives their sessions' ids."""

@@ -1,5 +1,6 @@
 """The sessions of a store: their rows, their flags, which one a key points at, and how one is deleted."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -23,6 +24,9 @@ class Sessions(Protocol):
 
     async def session(self, session_id: str) -> Session:
         """The catalog's row, also of one that is deleted. Raises `NotFound`; `Deleted`, which is one, once its content is gone."""
+
+    async def purged(self, session_ids: Sequence[str]) -> list[str]:
+        """Those among them whose content is gone for good."""
 
     async def current_session(self, session_key: str) -> Session | None:
         """The session a key points at now."""

@@ -8,6 +8,7 @@ import msgspec
 from holdfast.core import content
 from holdfast.core.content import Content
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.redaction import NO_SECRETS, Secrets
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -20,19 +21,40 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`)."""
+    """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`). `key`: stays the same
+    when the call is repeated after an interruption. `secrets`: for a tool that shortens its own result, which must replace them first.
+    """
 
     session_id: str
     session_key: str
     generation: int
     turn_id: str
     call_id: str
+    key: str
     output: Callable[[str], Awaitable[None]]
+    secrets: Secrets = NO_SECRETS
 
 
 class Tool(Protocol):
+    """`description` and `schema` (of its arguments: JSON schema, an object) are what a model is told. Arguments are checked against the
+    schema before a call is recorded.
+    """
+
     name: str
-    effect: Effect
+    description: str
+    schema: dict[str, Any]
+
+    def effect(self, arguments: dict[str, Any]) -> Effect:
+        """What running this call twice would do. Arguments may be wrong; unsure means unsafe."""
+
+    async def ready(self) -> None:
+        """Waits until what `place` and `confined` say is known. They are asked after this alone."""
+
+    def place(self, session_id: str) -> str:
+        """Where a call of this session would work: the folder and the sandbox, in words. An approval is for this place only."""
+
+    def confined(self, arguments: dict[str, Any]) -> bool:
+        """Whether a sandbox keeps this call within its folder, so that it need not ask where nothing else is configured."""
 
     async def reap(self, lives: Callable[[str], bool]) -> int:
         """Kills what lives of the gateway that are over (`lives(owner's name)` is false) left running; gives how many it killed."""
@@ -42,6 +64,12 @@ class Tool(Protocol):
 
     async def end_session(self, session_id: str) -> int:
         """Kills what calls of this session left running, whichever process of this home started them. Gives how many."""
+
+    async def kept(self) -> list[str]:
+        """The sessions of which it keeps files."""
+
+    async def forget(self, session_id: str) -> None:
+        """Removes the files it keeps of a session, whose content is gone. Raises `OSError`."""
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Cancelled means: whatever it started is dead when this has returned. What goes on after a call that returned is named in its

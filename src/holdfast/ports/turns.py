@@ -43,12 +43,12 @@ class Turns(Protocol):
         epoch: int,
         events: Sequence[Event | Interruption],
         at: int,
-        position: int | None = None,
+        seq: int | None = None,
     ) -> StartedTurn:
         """Takes the lease of an open turn from the holder of `epoch`, and records `events` under the new one, as `append_turn` does. The
-        caller must know that the former owner is gone. `position`: where the turn must still stand, for events that were decided by what
-        it held there: an answer may have come since. Raises `StaleEpoch` when somebody was faster, `ToldToStop` when
-        this owner was told to stop.
+        caller must know that the former owner is gone. `seq`: where its session's log must still stand, for events that were
+        decided by what was there: people may have answered, stopped or resumed it since. Raises `StaleEpoch` when somebody was faster,
+        `StalePosition` when only the log has grown, `ToldToStop` when this owner was told to stop.
         """
 
     async def append_turn(
@@ -59,7 +59,8 @@ class Turns(Protocol):
         end of an interrupted turn but `cancelled`; a running turn that ends by itself then ends as cancelled. `TurnEnded` and
         `TurnLeft` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has in this
         transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
-        wait in it, and their senders are told once.
+        wait in it, and their senders are told once. A `ToolStarted` that names an approval uses it up; unless that was given, for this
+        very call, and is unused, nothing is written and `ApprovalVoid` raised.
         """
 
     async def pass_trial(self, lease: Lease, *, turn_id: str, at: int) -> bool:
@@ -75,10 +76,13 @@ class Turns(Protocol):
         whose delivery was given up is owed to its chat again.
         """
 
-    async def wait_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, at: int) -> tuple[Waiting, int]:
+    async def wait_turn(
+        self, lease: Lease, *, turn_id: str, attempt: int, position: int, asking: tuple[str, ...], at: int
+    ) -> tuple[Waiting, int]:
         """Ends an attempt that can do nothing more until people answer: records `turn.waiting` with the questions of its turn that are
-        open in this transaction, which releases the lease. Writes nothing where none is open, one has expired, or a stop is on record.
-        Gives what it found, and the position. Refuses as `append_turn`.
+        open in this transaction, which releases the lease. `asking`: the calls that wait for an answer, as far as the attempt knows.
+        Writes nothing where one of them is answered, one has expired, or a stop is on record. Gives what it found, and the position.
+        Refuses as `append_turn`.
         """
 
     async def take_causes(

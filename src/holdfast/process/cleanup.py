@@ -10,13 +10,13 @@ from holdfast import files, status_file
 from holdfast.config import TOKEN
 from holdfast.core import planned_stop, restarts
 from holdfast.locks import OwnerLocks
-from holdfast.store.sqlite import restoring
+from holdfast.store.sqlite.store import RESTORING
 
 # Names under which files are made before they get their own. That takes milliseconds, except for a restored database, and nothing starts
 # while one is made.
 UNFINISHED = (
     *(f".{name}.*" for name in (planned_stop.NAME, restarts.NOTE, status_file.NAME, TOKEN)),
-    *(f"{restoring.MAKING}*", ".writable", "owners/.*"),
+    *(f"{RESTORING}*", ".writable", "owners/.*"),
     *("status.making", ".token"),  # As version 0.1 named them.
 )
 MADE_WITHIN_S = 60.0

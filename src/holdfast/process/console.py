@@ -18,9 +18,11 @@ class Console:
         self.watched, self._as_typed = watched, as_typed
         self._draining = False
 
-    def serving(self, url: str, home: Path, log: Path, *, code: str | None) -> None:
-        """`code` signs one browser in; None if others may read what is printed."""
-        self._print(f"Holdfast {__version__} serves the demo agent. Try to break it.\n")
+    def serving(self, url: str, home: Path, log: Path, *, agent: str, code: str | None) -> None:
+        """`agent`: the model or module that answers; empty for the demo agent. `code` signs one browser in; None if others may read what
+        is printed.
+        """
+        self._print(f"Holdfast {__version__} serves {agent or 'the demo agent'}. Try to break it.\n")
         if code:
             self._print(f"  open  {url}/#code={code}")
             self._print("        (signs one browser in, within five minutes; `holdfast open` prints a new one)")
@@ -29,7 +31,10 @@ class Console:
         self._print(f"  home  {home}")
         self._print(f"  log   {log}")
         self._print("  stop  Ctrl-C, or `holdfast stop`")
-        self._print(f"  kill  kill -9 {os.getpid()}\n")
+        self._print(f"  kill  kill -9 {os.getpid()}")
+        if not agent:
+            self._print("  next  `holdfast setup` lets a real model answer")
+        self._print("")
         sys.stdout.flush()
 
     def failed(self, error: Exception) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import structlog
 
+from holdfast.core.redaction import NO_SECRETS, Secrets
+
 MAX_BYTES = 10_000_000
 KEPT = 3
 MAX_WAITING = 10_000
@@ -24,11 +26,11 @@ FORMAT = "%(asctime)s %(name)s %(levelname)s: %(message)s"
 
 class LogFile:
     """Lines appended by a thread of its own, so that a disk that hangs delays nobody who logs. Several processes may
-    append: each writes whole lines at the end, the one that fills the file renames it, and the others follow.
+    append: each writes whole lines at the end, the one that fills the file renames it, and the others follow. `secrets` are not written.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT) -> None:
-        self._path, self._max_bytes, self._kept = path, max_bytes, kept
+    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT, secrets: Secrets = NO_SECRETS) -> None:
+        self._path, self._max_bytes, self._kept, self._secrets = path, max_bytes, kept, secrets
         self._lines: queue.Queue[str | None] = queue.Queue(MAX_WAITING)
         self._descriptor: int | None = None
         self._lost = 0
@@ -38,7 +40,7 @@ class LogFile:
 
     def write(self, text: str) -> int:
         try:
-            self._lines.put_nowait(text)
+            self._lines.put_nowait(self._secrets.text(text))
         except queue.Full:
             self._lost += 1
         return len(text)
@@ -132,9 +134,9 @@ class _ToFile:
         return event
 
 
-def set_up(path: Path, *, level: str, shown: str, form: str) -> LogFile:
+def set_up(path: Path, *, level: str, shown: str, form: str, secrets: Secrets) -> LogFile:
     """`level`: the least important level that is written to the file. `shown`: the same for standard error."""
-    file = LogFile(path)
+    file = LogFile(path, secrets=secrets)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -142,13 +144,16 @@ def set_up(path: Path, *, level: str, shown: str, form: str) -> LogFile:
             *([structlog.processors.format_exc_info] if form == "json" else []),
             _ToFile(file, _renderer(form, colours=False), getattr(logging, shown.upper())),
             _renderer(form, colours=sys.stderr.isatty()),
+            lambda logger, method, line: secrets.text(str(line)),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(min(getattr(logging, level.upper()), getattr(logging, shown.upper()))),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr), logging.StreamHandler(file)]
-    logging.basicConfig(level=logging.WARNING, handlers=handlers, format=FORMAT)
+    for handler in handlers:
+        handler.setFormatter(_Discreet(secrets))
+    logging.basicConfig(level=logging.WARNING, handlers=handlers)
     return file
 
 
@@ -156,3 +161,12 @@ def _renderer(form: str, *, colours: bool) -> structlog.typing.Processor:
     if form == "json":
         return structlog.processors.JSONRenderer()
     return structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=24, exception_formatter=structlog.dev.plain_traceback)
+
+
+class _Discreet(logging.Formatter):
+    def __init__(self, secrets: Secrets) -> None:
+        super().__init__(FORMAT)
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._secrets.text(super().format(record))

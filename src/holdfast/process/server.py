@@ -104,6 +104,7 @@ class Server:
     async def run(self) -> None:
         # What was loaded is never garbage: looking through all of it would delay every client by 40 ms.
         gc.freeze()
+        gc.enable()
         await self._uvicorn.serve(sockets=[self._listener])
 
     async def started(self) -> None:

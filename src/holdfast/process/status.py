@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 import msgspec
 import structlog
 
 from holdfast import __version__, status_file
-from holdfast.api.status import Retiring, Status
+from holdfast.api.status import Retiring, SandboxStatus, Status
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Unavailable
@@ -18,9 +19,10 @@ from holdfast.locks import living
 from holdfast.ports.upkeep import Counts
 from holdfast.process.stop_requests import StopRequests
 from holdfast.process.this_process import ThisProcess
+from holdfast.sandbox import Sandbox
 
 LOOK_S = 1.0
-FOLLOWED = ("degraded", "retiring")
+FOLLOWED = ("degraded", "retiring", "sandbox")
 ENDING = (GatewayState.RETIRING, GatewayState.DRAINING, GatewayState.STOPPING, GatewayState.STOPPED)
 
 log = structlog.get_logger()
@@ -39,10 +41,11 @@ class StatusReport:
         public_url: str | None,
         gateway: Gateway | None = None,
         stops: StopRequests | None = None,
+        sandbox: Callable[[], Sandbox | None] = lambda: None,
         file_is_ours: bool = True,
     ) -> None:
         self._this, self.url, self._public_url, self._gateway, self._stops = this, url, public_url, gateway, stops
-        self._file_is_ours = file_is_ours
+        self._file_is_ours, self._sandbox = file_is_ours, sandbox
         self._state, self._since = GatewayState.STARTING, this.started_at
         self._counts = Counts(0, 0, 0, 0, 0, 0)
         self._retiring: list[Retiring] = []
@@ -50,6 +53,22 @@ class StatusReport:
         # As the file on disk says. Another process's file says that it comes back.
         self._comes_back: bool | None = None if file_is_ours else True
         self._trouble = ""
+
+    def with_gateway(self, gateway: Gateway, stops: StopRequests, sandbox: Callable[[], Sandbox | None]) -> "StatusReport":
+        """The same report, now that there is a gateway to tell of. It knows what the file on disk says already. `sandbox`: that of the
+        tools, as soon as it is known.
+        """
+        report = StatusReport(
+            self._this,
+            url=self.url,
+            public_url=self._public_url,
+            gateway=gateway,
+            stops=stops,
+            sandbox=sandbox,
+            file_is_ours=self._file_is_ours,
+        )
+        report._comes_back = self._comes_back
+        return report
 
     async def status(self) -> Status:
         """While the store cannot be read, or no descriptor is left to ask who is alive: what was known last."""
@@ -150,6 +169,14 @@ class StatusReport:
             supervisor=self._this.supervisor.kind,
             owner=self._this.name,
             agent=gateway.agent.name if gateway else None,
+            models=list(gateway.settings.models) if gateway else [],
             degraded=gateway.store.degraded if gateway else None,
             stop_timeout_s=self._this.stop_timeout_s,
+            sandbox=_shown(self._sandbox()),
         )
+
+
+def _shown(sandbox: Sandbox | None) -> SandboxStatus | None:
+    if sandbox is None:
+        return None
+    return SandboxStatus(mode=sandbox.mode, network=sandbox.network, gaps=list(sandbox.gaps), missing=list(sandbox.missing))

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core.process_id import ProcessId
+from holdfast.core.redaction import Secrets
 from holdfast.gateway.tasks import Tasks
 from holdfast.locks import OwnerLocks
 from holdfast.process.supervisor import Supervisor
@@ -13,7 +14,7 @@ from holdfast.process.system import SystemClock
 
 class ThisProcess(msgspec.Struct, frozen=True, kw_only=True):
     """`name`: of its owner lock, which proves that it is alive. `locks`: whether other processes of this home are alive. A stop is over
-    within `stop_timeout_s`.
+    within `stop_timeout_s`. `secrets` are recorded nowhere.
     """
 
     home: Path
@@ -25,3 +26,4 @@ class ThisProcess(msgspec.Struct, frozen=True, kw_only=True):
     clock: SystemClock
     locks: OwnerLocks
     tasks: Tasks
+    secrets: Secrets

@@ -1,7 +1,8 @@
 """The rows of blobs and uploads. A blob's row is not derived from the log; which session names it is (`blob_use`).
 
-`touched_at` says since when a blob may be waiting to be named. It is NULL once that was found to have happened, so that looking for what
-nothing names costs only what is new; a purge sets it to 0 for what its session named.
+`touched_at` says since when a blob may be waiting to be named. It is NULL once something names it, so that looking for what nothing names
+costs only what is new; a purge sets it to 0 for what its session named. What was put again since it was named waits for its own message: a
+purge leaves it alone.
 """
 
 from collections.abc import Sequence
@@ -48,12 +49,13 @@ def uploads(tx: Tx, attachment_ids: Sequence[str]) -> list[Upload]:
 def hold(tx: Tx, session: int, event: Event) -> None:
     """An event is about to name blobs: their rows must be there, in the same transaction. What its session names already may be named
     again though a restore has lost it: the message that brought it still gets its turn. Uploads that a message names stay from now on as
-    long as its session, so that the same request again finds them.
+    long as any session that names them, so that the same request again finds them.
     """
     for part in attached(event):
-        if not tx.write(q.BLOB_NAMEABLE, part.blob, part.blob, session):
+        if not tx.write(q.BLOB_NAMED, part.blob) and not tx.query(q.BLOB_NAMED_BY, part.blob, session):
             raise BlobMissing(part.blob)
         if isinstance(event, MessageAccepted):
+            tx.write(q.UPLOAD_USED_IN, session, part.blob, part.name, part.media_type)  # fmt: skip
             tx.write(q.UPLOAD_USED, session, part.blob, part.name, part.media_type)  # fmt: skip
 
 
@@ -67,6 +69,8 @@ def visible(tx: Tx, digest: str) -> Blob:
 def leave(tx: Tx, session: int) -> None:
     """A session is purged: what it alone named may go at once."""
     tx.write(q.BLOBS_LOOSE, session)
+    tx.write(q.UPLOAD_USES_GONE, session)
+    tx.write(q.UPLOADS_USED_ELSEWHERE, session)
     tx.write(q.UPLOADS_GONE, session)
 
 

@@ -12,7 +12,7 @@ from holdfast.core.content import digest
 from holdfast.core.plans import delete
 from holdfast.core.plans.delete import Deleted
 from holdfast.ports.upkeep import Usage
-from holdfast.store import blobs, reads
+from holdfast.store import blobs, reads, spending
 from holdfast.store import queries as q
 from holdfast.store.heads import Head
 from holdfast.store.log import read
@@ -71,6 +71,7 @@ def _begin(tx: Tx, head: Head, waited_ms: int, at: int) -> bool:
         why=deleted.why if isinstance(deleted, e.SessionDeleted) else None,
         untold=bool(untold),
         pointed_at=lane == head.session,
+        spent=spending.of_session(tx, head.session),
     )
     plan = delete.purge(found, waited_ms=waited_ms, at=at)
     if plan.reply:

@@ -75,7 +75,8 @@ class Queues:
     # on the event loop
 
     async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
-        self._check_usable(when_full=when_full)
+        self._check_open()
+        self._check_usable(when_full)
         future: asyncio.Future[T] = self._loop.create_future()
         self._queue.append(Operation(future, run, arguments, when_full))
         if self._sleeping:
@@ -86,7 +87,8 @@ class Queues:
         return await future
 
     async def read(self, run: Callable[..., T], *arguments: Any) -> T:
-        self._check_usable(when_full=True)
+        self._check_open()
+        self._check_usable(True)
         future: asyncio.Future[T] = self._loop.create_future()
         self._reads.put((future, run, arguments))
         return await future
@@ -116,11 +118,14 @@ class Queues:
         for thread in self._threads:
             thread.join()
 
-    def _check_usable(self, *, when_full: bool) -> None:
+    def _check_open(self) -> None:
         if self._closing:
             raise StoreClosed
         if self._broken:
             raise StoreClosed(self._broken)
+
+    def _check_usable(self, when_full: bool) -> None:
+        """Raises what an engine knows to be in the way."""
 
     def _rouse(self) -> None:
         """Wakes the writer. It says that it sleeps before it looks at the queue for the last time, and we look whether it sleeps after we

@@ -76,11 +76,12 @@ def append(tx: Tx, head: Head, event: Event, at: int, *, in_turn: bool) -> None:
         if isinstance(event, TurnStarted):
             head.turn_seq = head.seq + 1
     attempt = event.attempt if isinstance(event, TurnStarted | TurnResumed) else head.attempt
+    event, body = tx.secrets.seal(event)
     if event.says:
         blobs.hold(tx, head.session, event)
     head.seq += 1
     place = (head.turn, head.epoch, attempt, head.position) if in_turn else OUTSIDE
-    insert(tx, (row_of(head.session, head.seq, *place, event.kind, int(event.stream), encode(event), at),), at)
+    insert(tx, (row_of(head.session, head.seq, *place, event.kind, int(event.stream), body, at),), at)
     tx.apply(head, project(head, event, at, in_turn=in_turn))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from holdfast.core import events as e
+from holdfast.core.approvals import Rule
 from holdfast.core.blame import Interruption
 from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
@@ -13,6 +14,7 @@ from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Cause, Recorded
 from holdfast.core.plans.command import Action, Aside, Stop
 from holdfast.core.plans.delete import Deletion
+from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.stop import Stopped
@@ -21,6 +23,7 @@ from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.transcript import Transcript
+from holdfast.core.usage import Account, DaySpent
 from holdfast.ports.blobs import Blob, BlobUsage, Upload
 from holdfast.ports.log import Make
 from holdfast.ports.outbox import Delivery
@@ -28,7 +31,7 @@ from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.turns import StreamItem
 from holdfast.ports.upkeep import Counts, Usage
-from holdfast.store import blobs, deletion, reads, upkeep
+from holdfast.store import blobs, deletion, reads, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
 from holdfast.store.work import inbox, questions, sessions, streams, turns
@@ -52,6 +55,9 @@ class TxStore:
 
     async def session(self, session_id: str) -> Session:
         return await self._lines.read(reads.session, session_id)
+
+    async def purged(self, session_ids: Sequence[str]) -> list[str]:
+        return await self._lines.read(reads.purged, session_ids)
 
     async def current_session(self, session_key: str) -> Session | None:
         return await self._lines.read(reads.current_session, session_key)
@@ -179,6 +185,9 @@ class TxStore:
             inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, reply_to, at
         )
 
+    async def edit(self, session_id: str, edit: Edit, *, at: int) -> Edited:
+        return await self._lines.write(inbox.edit_message, session_id, edit, at)
+
     async def record_cause(
         self,
         session_id: str,
@@ -211,6 +220,18 @@ class TxStore:
     async def answer(self, question_id: str, answer: Answer, *, at: int) -> str:
         return await self._lines.write(questions.answer_question, question_id, answer, at)
 
+    async def rules(self, session_id: str | None = None) -> list[Rule]:
+        return await self._lines.read(rules.rules, session_id)
+
+    async def remove_rule(self, rule_id: str, *, by: str, at: int) -> Rule:
+        return await self._lines.write(rules.remove_rule, rule_id, by, at)
+
+    async def account(self, session_id: str, *, turn_id: str, day: str, sender: str) -> Account:
+        return await self._lines.read(spending.account, session_id, turn_id, day, sender)
+
+    async def spent_by_day(self, *, since: str) -> list[DaySpent]:
+        return await self._lines.read(spending.by_day, since)
+
     async def expire_questions(self, *, now: int) -> list[str]:
         expired = page = await self._lines.write(inbox.expire_questions, now, when_full=True)
         while page:
@@ -230,9 +251,9 @@ class TxStore:
         epoch: int,
         events: Sequence[e.Event | Interruption],
         at: int,
-        position: int | None = None,
+        seq: int | None = None,
     ) -> StartedTurn:
-        return await self._lines.write(turns.take_turn, session_id, owner, turn_id, epoch, tuple(events), at, position)
+        return await self._lines.write(turns.take_turn, session_id, owner, turn_id, epoch, tuple(events), at, seq)
 
     async def append_turn(
         self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event | Interruption], at: int
@@ -243,8 +264,10 @@ class TxStore:
                 ends = True
         return await self._lines.write(turns.append_turn, lease, turn_id, attempt, position, tuple(events), at, when_full=ends)
 
-    async def wait_turn(self, lease: Lease, *, turn_id: str, attempt: int, position: int, at: int) -> tuple[Waiting, int]:
-        return await self._lines.write(questions.wait_turn, lease, turn_id, attempt, position, at)
+    async def wait_turn(
+        self, lease: Lease, *, turn_id: str, attempt: int, position: int, asking: tuple[str, ...], at: int
+    ) -> tuple[Waiting, int]:
+        return await self._lines.write(questions.wait_turn, lease, turn_id, attempt, position, asking, at)
 
     async def take_causes(
         self, lease: Lease, *, turn_id: str, attempt: int, position: int, step: int, offset: int, at: int

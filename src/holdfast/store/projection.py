@@ -6,18 +6,21 @@ The same function serves those who append and those who rebuild the catalog from
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
+from holdfast.core import approvals, turns, usage
 from holdfast.core import events as e
-from holdfast.core import turns
+from holdfast.core.busy import Mode
 from holdfast.core.content import digest, outline
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.plans.repeats import CONTINUES, NOTHING, RESET, RESUME, STOP
+from holdfast.core.plans.edit import REPLACED
+from holdfast.core.plans.repeats import CONTINUES, NOTHING, REFUSED, RESET, RESUME, STOP
 from holdfast.core.sessions import title_of
 from holdfast.store.heads import Head
 from holdfast.store.rows import Change, Delete, Insert, Update
 
-DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "blob_use")
+DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "blob_use", "spent")
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
 LIVELY = {
     "session.created",
@@ -30,6 +33,8 @@ LIVELY = {
     "turn.interrupted",
     "question.asked",
 }
+# Modes of a message that may be taken before those that came earlier.
+AHEAD = (Mode.STEER, Mode.INTERRUPT)
 # Outside a turn these are words to and from the gateway itself: a conversation does not live by them.
 ASIDE = {"message.written"}
 
@@ -74,7 +79,7 @@ UNDELETED = Update("session", "deleted_at = NULL", "deleted_by = NULL", "purge_a
 PURGED = Update("session", "purge_at = NULL", where=THIS)
 CHANGED = {
     field: Update("session", field, where=THIS)
-    for field in ("title", "pinned", "suspended", "resume_pending", "resume_reason", "last_resume_marked_at", "rule")
+    for field in ("title", "pinned", "suspended", "resume_pending", "resume_reason", "last_resume_marked_at", "rule", "model")
 }
 
 LANE_GENERATION = Update("lane", "generation", where=KEY_OF)
@@ -87,6 +92,7 @@ LANE_BURIED_CURRENT = Insert(
 )
 
 WAITS = Insert("inbox", "session", "seq", "cause_id", "what")
+EDITED = Update("inbox", "edited", where="session = ? AND cause_id = ?")
 TAKEN = Delete("inbox", where="session = ? AND cause_id = ?")
 BEGUN = Delete("inbox", where="session = ? AND cause_id = ?", returning="seq", into="asked_seq")
 INBOX_GONE = Delete("inbox", where="session = ?")
@@ -94,10 +100,20 @@ REMEMBERED = Insert("dedup", "dedup_key", "digest", "session", "ref")
 FORGOTTEN = Insert("forgotten", "key", "session", conflict="DO NOTHING")
 OWED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at")
 DELIVERY = Update("outbox", "state", "tries", "retry_at", "owner", "receipt", "error", where="delivery_id = ?")
-ASKED = Insert("question", "question_id", "session", "turn", "call_id", "state", "expires_at", "form")
-ANSWERED = Update("question", "state", "message", where="question_id = ?")
-CLOSED = Update("question", "state", where="session = ? AND turn = ? AND state = 'open'")
+ASKED = Insert("question", "question_id", "session", "turn", "call_id", "state", "expires_at", "form", "seq")
+ANSWERED = Update("question", "state", "message", "verdict", where="question_id = ?")
+USED_UP = Update("question", "state = 'used'", where="question_id = ?")
+CLOSED = Update(
+    "question", "state = CASE WHEN expires_at <= ? THEN 'expired' ELSE ? END", where="session = ? AND turn = ? AND state = 'open'"
+)
 QUESTIONS_GONE = Delete("question", where="session = ? AND state = 'open'")
+RULE = Insert("rule", "rule_id", "session", "pattern", "author", "at", conflict="DO NOTHING")
+RULE_GONE = Delete("rule", where="rule_id = ?")
+RULES_GONE = Delete("rule", where="session = ?")
+SUMS = ("requests", "input", "output", "cached", "stored", "thought", "cost", "unpriced")
+_ADDED = ", ".join(f"{name} = spent.{name} + excluded.{name}" for name in SUMS)
+SPENT = Insert("spent", "session", "turn", "day", "sender", *SUMS, conflict=f"(session, turn, day) DO UPDATE SET {_ADDED}")
+SPENT_GONE = Delete("spent", where="session = ?")
 USED = Insert("blob_use", "digest", "session", conflict="DO NOTHING")
 UNUSED = Delete("blob_use", where="session = ?")
 
@@ -173,16 +189,40 @@ def _turn_waiting(head: Head, event: e.TurnWaiting, at: int, in_turn: bool) -> l
 
 def _question_asked(head: Head, event: e.QuestionAsked, at: int, in_turn: bool) -> list[Change]:
     released = _released(head) if event.ends_attempt else []
-    return [*released, (ASKED, (event.question_id, head.session, head.turn, event.call_id, "open", event.expires_at, event.form))]
+    row = (event.question_id, head.session, head.turn, event.call_id, "open", event.expires_at, event.form, head.seq)
+    return [*released, (ASKED, row)]
 
 
 def _question_answered(head: Head, event: e.QuestionAnswered, at: int, in_turn: bool) -> list[Change]:
     head.left = 0
     return [
-        (ANSWERED, ("answered", event.message_id, event.question_id)),
-        *_remember(event.dedup_key, digest(event.content), head, event.question_id),
+        (ANSWERED, ("answered", event.message_id, event.verdict, event.question_id)),
+        *_remember(event.dedup_key, _said(event), head, event.question_id),
         *([(TAKEN, (head.session, event.message_id))] if event.message_id else []),
     ]
+
+
+def _said(event: e.QuestionAnswered) -> bytes:
+    return approvals.known_by((event.reason or "") if event.verdict else event.content, event.verdict, event.scope)
+
+
+def _tool_started(head: Head, event: e.ToolStarted, at: int, in_turn: bool) -> list[Change]:
+    return [] if event.approval is None else [(USED_UP, (event.approval,))]
+
+
+def _spent(head: Head, event: e.ModelResponded | e.ContextCompacted, at: int, in_turn: bool) -> list[Change]:
+    spent = usage.of(event)
+    if not spent.requests:
+        return []
+    return [(SPENT, (head.session, head.turn or "", event.day or usage.day(at), event.sender or "", *msgspec.structs.astuple(spent)))]
+
+
+def _rule_added(head: Head, event: e.RuleAdded, at: int, in_turn: bool) -> list[Change]:
+    return [(RULE, (event.rule_id, head.session, event.pattern, event.by, at))]
+
+
+def _rule_removed(head: Head, event: e.RuleRemoved, at: int, in_turn: bool) -> list[Change]:
+    return [(RULE_GONE, (event.rule_id,))]
 
 
 def _stop_requested(head: Head, event: e.StopRequested, at: int, in_turn: bool) -> list[Change]:
@@ -200,8 +240,8 @@ def _trial_passed(head: Head, event: e.TrialPassed, at: int, in_turn: bool) -> l
 
 def _turn_ended(head: Head, event: e.TurnEnded, at: int, in_turn: bool) -> list[Change]:
     completed = event.outcome is turns.Outcome.COMPLETED
-    closed = "cancelled" if event.outcome is turns.Outcome.CANCELLED else "expired"
-    changes: list[Change] = [(CLOSED, (closed, head.session, head.turn))]
+    closed = (0, "cancelled") if event.outcome is turns.Outcome.CANCELLED else (at, "ended")
+    changes: list[Change] = [(CLOSED, (*closed, head.session, head.turn))]
     if completed:
         changes.append((SOUND, (head.owner,)))
     if event.blamed_for is not None:
@@ -278,6 +318,9 @@ def _session_purged(head: Head, event: e.SessionPurged, at: int, in_turn: bool) 
         (UNUSED, (head.session,)),
         (INBOX_GONE, (head.session,)),
         (QUESTIONS_GONE, (head.session,)),
+        (RULES_GONE, (head.session,)),
+        (SPENT_GONE, (head.session,)),
+        *((SPENT, (head.session, "", each.day, "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
         (SESSION_GONE, (head.session,)),
         (SESSION_BURIED, known),
         (LANE_BURIED_CURRENT if event.current else LANE_BURIED, (event.session_key, head.session, event.generation)),
@@ -294,12 +337,18 @@ def _session_forgotten(head: Head, event: e.SessionForgotten, at: int, in_turn: 
 
 
 def _message_accepted(head: Head, event: e.MessageAccepted, at: int, in_turn: bool) -> list[Change]:
-    what = "steer" if event.mode == "steer" else "message"
+    what = event.mode if event.mode in AHEAD else "message"
+    ref = event.message_id if event.mode != Mode.REJECT else REFUSED + event.message_id
     return [
         (WAITS, (head.session, head.seq, event.message_id, what)),
-        *_remember(event.dedup_key, digest(event.content), head, event.message_id),
+        *_remember(event.dedup_key, digest(event.content), head, ref),
         (TITLED, (title_of(event.text or outline(event.content)), head.session)),
     ]
+
+
+def _message_edited(head: Head, event: e.MessageEdited, at: int, in_turn: bool) -> list[Change]:
+    waits: list[Change] = [(EDITED, (head.seq, head.session, event.message_id))] if event.effect == REPLACED else []
+    return [*waits, *_remember(event.dedup_key, digest(event.text), head, event.effect)]
 
 
 def _message_refused(head: Head, event: e.MessageRefused, at: int, in_turn: bool) -> list[Change]:
@@ -341,6 +390,11 @@ _ROWS: dict[type[e.Event], Callable[[Head, Any, int, bool], list[Change]]] = {
     e.TurnEnded: _turn_ended,
     e.QuestionAsked: _question_asked,
     e.QuestionAnswered: _question_answered,
+    e.ModelResponded: _spent,
+    e.ContextCompacted: _spent,
+    e.ToolStarted: _tool_started,
+    e.RuleAdded: _rule_added,
+    e.RuleRemoved: _rule_removed,
     e.StopRequested: _stop_requested,
     e.TrialPassed: _trial_passed,
     e.SessionCreated: _session_created,
@@ -353,6 +407,7 @@ _ROWS: dict[type[e.Event], Callable[[Head, Any, int, bool], list[Change]]] = {
     e.SessionPurged: _session_purged,
     e.SessionForgotten: _session_forgotten,
     e.MessageAccepted: _message_accepted,
+    e.MessageEdited: _message_edited,
     e.MessageRefused: _message_refused,
     e.CauseRecorded: _cause_recorded,
     e.CauseTaken: _cause_gone,

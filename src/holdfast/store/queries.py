@@ -19,7 +19,7 @@ SESSIONS = """
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
            h.stop, s.pruned_seq, h.stays, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
            s.deleted_at, s.purge_at, s.purged,
-           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.id
+           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.model, s.id
     FROM session s JOIN head h ON h.session = s.id
 """
 # The order in which recovery looks at sessions: by the time of the message that started the turn.
@@ -39,6 +39,7 @@ OLDEST_AT_REST = (
 )
 SIZES = "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM session WHERE purge_at IS NOT NULL)"
 PURGE_DUE = "SELECT id FROM session WHERE purge_at <= ? ORDER BY purge_at, id LIMIT ?"
+SESSION_PURGED = "SELECT session_id FROM session WHERE session_id = ? AND purged <> 0"
 PURGE_STATE = "SELECT purge_at, purged FROM session WHERE id = ?"
 DELETED_BY = "SELECT s.deleted_by, l.session FROM session s JOIN lane l USING (session_key) WHERE s.id = ?"
 UNTOLD = "SELECT 1 FROM outbox WHERE state NOT IN ('sent', 'dead') AND state <> 'sending' AND session = ? AND seq > ? LIMIT 1"
@@ -154,7 +155,12 @@ INDEXED = "SELECT h.seq, coalesce(i.seq, 0) FROM head h LEFT JOIN indexed i ON i
 INDEXED_SET = "INSERT INTO indexed (session, seq) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seq = excluded.seq"
 SEARCHED = (
     f"SELECT seq, kind, body FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS}"
-    " AND kind IN ('message.written', 'message.accepted', 'question.answered', 'session.created', 'session.changed') ORDER BY seq"
+    " AND kind IN ('message.written', 'message.accepted', 'message.edited', 'question.answered', 'session.created', 'session.changed')"
+    " ORDER BY seq"
+)
+SAID_BETWEEN = (
+    f"SELECT {EVENT} FROM event WHERE session = ? AND seq > ? AND seq < ? AND {RECORDS}"
+    " AND kind IN ('message.written', 'message.accepted', 'message.edited', 'question.answered') ORDER BY seq"
 )
 RECORD_PLACES = f"SELECT id, session, seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {RECORDS} ORDER BY seq"
 FIRST_PIECE_KEPT = f"SELECT seq FROM event WHERE session = ? AND seq > ? AND seq <= ? AND {STREAMS} ORDER BY seq LIMIT 1 OFFSET ?"
@@ -174,12 +180,22 @@ UPLOAD_ADD = "INSERT INTO upload (attachment_id, digest, media_type, name, at, d
 UPLOAD = f"{_UPLOAD} WHERE u.attachment_id = ?"
 UPLOAD_USED = "UPDATE upload SET session = ? WHERE digest = ? AND name = ? AND media_type = ? AND session IS NULL"
 BLOB_THERE = "SELECT 1 FROM blob WHERE digest = ?"
-BLOB_NAMEABLE = "SELECT 1 FROM blob WHERE digest = ? UNION ALL SELECT 1 FROM blob_use WHERE digest = ? AND session = ?"
+UPLOAD_USED_IN = (
+    "INSERT INTO upload_use (attachment_id, session) SELECT attachment_id, ? FROM upload WHERE digest = ? AND name = ? AND media_type = ?"
+    " ON CONFLICT DO NOTHING"
+)
+BLOB_NAMED = "UPDATE blob SET touched_at = NULL WHERE digest = ? RETURNING 1"
+BLOB_NAMED_BY = "SELECT 1 FROM blob_use WHERE digest = ? AND session = ?"
 BLOB_VISIBLE = (
     "SELECT digest, size, media_type, file FROM blob WHERE digest = ? AND EXISTS"
     " (SELECT 1 FROM blob_use u JOIN head h ON h.session = u.session WHERE u.digest = ? AND h.deleted = 0)"
 )
-BLOBS_LOOSE = "UPDATE blob SET touched_at = 0 WHERE digest IN (SELECT digest FROM blob_use WHERE session = ?)"
+BLOBS_LOOSE = "UPDATE blob SET touched_at = 0 WHERE touched_at IS NULL AND digest IN (SELECT digest FROM blob_use WHERE session = ?)"
+UPLOAD_USES_GONE = "DELETE FROM upload_use WHERE session = ?"
+UPLOADS_USED_ELSEWHERE = (
+    "UPDATE upload SET session = (SELECT min(u.session) FROM upload_use u WHERE u.attachment_id = upload.attachment_id)"
+    " WHERE session = ? AND EXISTS (SELECT 1 FROM upload_use u WHERE u.attachment_id = upload.attachment_id)"
+)
 UPLOADS_GONE = "DELETE FROM upload WHERE session = ?"
 BLOBS_DUE_ANY = (
     "SELECT EXISTS (SELECT 1 FROM upload WHERE session IS NULL AND at <= ?)"
@@ -205,7 +221,7 @@ QUESTIONS_EXPIRED = (
 )
 
 QUESTION = (
-    "SELECT s.session_id, q.call_id, q.state, q.expires_at,"
+    "SELECT s.session_id, q.session, q.call_id, q.state, q.expires_at, q.form, q.seq,"
     " (SELECT count(*) FROM question o WHERE o.session = q.session AND o.state = 'open' AND o.question_id <> q.question_id)"
     " FROM question q JOIN session s ON s.id = q.session WHERE q.question_id = ?"
 )
@@ -220,9 +236,28 @@ ACTIVE = (
 
 # snapshots for plans
 
-INBOX = "SELECT seq, cause_id FROM inbox WHERE session = ? ORDER BY seq"
+INBOX = "SELECT seq, cause_id, edited FROM inbox WHERE session = ? ORDER BY seq"
+WAITS = "SELECT seq, edited FROM inbox WHERE session = ? AND cause_id = ?"
+GRANTED = "SELECT turn, call_id, state, verdict, seq FROM question WHERE question_id = ? AND session = ?"
+RULES = "SELECT r.rule_id, s.session_id, r.pattern, r.author, r.at FROM rule r JOIN session s ON s.id = r.session"
+RULES_OF = f"{RULES} WHERE s.session_id = ? ORDER BY r.at, r.rule_id"
+RULES_ALL = f"{RULES} JOIN head h ON h.session = r.session WHERE h.deleted = 0 ORDER BY r.at, r.rule_id"
+RULE = f"{RULES} WHERE r.rule_id = ?"
+RULE_IDS = "SELECT rule_id FROM rule WHERE session = ? ORDER BY at, rule_id"
+_SUMS = "sum(requests), sum(input), sum(output), sum(cached), sum(stored), sum(thought), sum(cost), sum(unpriced)"
+_SESSION_OF = "session = (SELECT id FROM session WHERE session_id = ?)"
+ACCOUNT = (
+    f"SELECT 'turn', count(*), {_SUMS} FROM spent WHERE {_SESSION_OF} AND turn = ?"
+    f" UNION ALL SELECT 'session', count(*), {_SUMS} FROM spent WHERE {_SESSION_OF}"
+    f" UNION ALL SELECT 'day', count(*), {_SUMS} FROM spent WHERE day = ?"
+    f" UNION ALL SELECT 'sender', sum(CASE WHEN turn = ? THEN 0 ELSE 1 END), {_SUMS} FROM spent WHERE day = ? AND sender = ?"
+)
+# A purged session's turns are not known any more, only what they used.
+_TURNS = "sum(CASE WHEN turn = '' THEN 0 ELSE 1 END)"
+SPENT_BY_DAY = f"SELECT day, sender, {_TURNS}, {_SUMS} FROM spent WHERE day >= ? GROUP BY day, sender ORDER BY day, sender"
+SPENT_OF_SESSION = f"SELECT day, {_SUMS} FROM spent WHERE session = ? GROUP BY day ORDER BY day"
 QUESTIONS_OPEN = (
-    "SELECT question_id, call_id, expires_at FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id"
+    "SELECT question_id, call_id, expires_at, form FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id"
 )
 QUESTION_ANSWERED_BY = "SELECT question_id FROM question WHERE message = ?"
 QUESTIONS_OPEN_OF = (
@@ -244,7 +279,12 @@ LANE = (
     " AND h.stop = 1 AND h.state IN ('running', 'interrupted'))"
     " FROM session s JOIN lane l USING (session_key) WHERE s.id = ?"
 )
-NEXT_CAUSE = "SELECT seq, cause_id FROM inbox WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1"
+# A message that interrupted the turn before comes first.
+# The oldest one that interrupts, else the oldest.
+NEXT_CAUSE = (
+    "SELECT seq, cause_id, edited FROM inbox WHERE session = ? AND seq ="
+    " (SELECT coalesce(min(CASE WHEN what = 'interrupt' THEN seq END), min(seq)) FROM inbox WHERE session = ? AND seq > ?)"
+)
 STANDING = "SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id = ?"
 DELIVERY_STATE = "SELECT state FROM outbox WHERE delivery_id = ? AND session = ?"
 

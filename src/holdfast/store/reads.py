@@ -69,6 +69,11 @@ def living(tx: Tx, session_id: str) -> Session:
     return found
 
 
+def purged(tx: Tx, session_ids: Sequence[str]) -> list[str]:
+    found = (row for session_id in session_ids for row in tx.query(q.SESSION_PURGED, session_id))
+    return [session_id for (session_id,) in found]
+
+
 def current_session(tx: Tx, session_key: str) -> Session | None:
     rows = tx.query(q.SESSION_CURRENT, session_key)
     return _session(rows[0]) if rows else None
@@ -146,7 +151,7 @@ def _session(row: tuple[Any, ...]) -> Session:
     (
         session_id, session_key, log, seq, title, created_at, updated_at, generation, pinned, archived, suspended, resume_pending,
         resume_reason, marked_at, auto_reset_reason, restarts, queued, state, turn, attempt, position, turn_seq, owner, epoch, stop,
-        pruned, left, rule, why, current, deleted_at, purge_at, purged, attempt_at, on_trial, tried_at, lived_ms, deaths, _,
+        pruned, left, rule, why, current, deleted_at, purge_at, purged, attempt_at, on_trial, tried_at, lived_ms, deaths, model, _,
     ) = row  # fmt: skip
     return Session(
         session_id=session_id, session_key=session_key, log=log, seq=seq, title=title, created_at=created_at, updated_at=updated_at,
@@ -156,7 +161,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         turn_state=_member(TurnState, state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
         stop_requested=bool(stop), pruned_seq=pruned, left=bool(left), rule=rule, why=why,
         current=bool(current) and deleted_at is None, deleted_at=deleted_at, undo_until=None if purged else purge_at,
-        attempt_at=attempt_at, on_trial=bool(on_trial), tried_at=tried_at, lived_ms=lived_ms, deaths=deaths,
+        attempt_at=attempt_at, on_trial=bool(on_trial), tried_at=tried_at, lived_ms=lived_ms, deaths=deaths, model=model,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from holdfast.core.events import Event
 from holdfast.core.plans.repeats import Known
+from holdfast.core.redaction import Secrets
 from holdfast.core.sessions import Session
 from holdfast.store.heads import Head
 from holdfast.store.rows import Change
@@ -14,8 +15,10 @@ class Tx(Protocol):
     """One transaction, synchronous. A head that changed is written when the operation is over, or before the next `query` or `execute`,
     so that each of them sees everything that came before it.
 
-    `unreadable` is what a statement raises where stored pages cannot be read.
+    `secrets` are replaced in everything that is appended. `unreadable` is what a statement raises where stored pages cannot be read.
     """
+
+    secrets: Secrets
 
     @property
     def unreadable(self) -> type[Exception]: ...

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from holdfast.core import events as e
+from holdfast.core.busy import Mode
 from holdfast.core.content import outline
-from holdfast.core.plans import causes
 from holdfast.core.shutdowns import Shutdown, joined
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner, Pause
@@ -95,17 +95,29 @@ def _index_session(tx: Tx, session: int, room: int) -> int:
         return 0  # Damage has changed whose event it is.
     last, after = rows[0]
     came, used = last, 0
-    for seq, text in _texts(tx, session, after, last):
+    for seq, event, text in _texts(tx, session, after, last):
         if used >= room:
             came = seq - 1
             break
+        if isinstance(event, e.MessageEdited):
+            _forget_words(tx, session, event, seq)
         tx.index(session, seq, text[:SEARCHABLE_CHARS])
         used += len(text[:SEARCHABLE_CHARS])
     tx.execute(q.INDEXED_SET, session, came)
     return used
 
 
-def _texts(tx: Tx, session: int, after: int, last: int) -> Iterator[tuple[int, str]]:
+def _forget_words(tx: Tx, session: int, edited: e.MessageEdited, seq: int) -> None:
+    """What the message said before is no longer found."""
+    after = edited.since - 1
+    while rows := tx.page(q.SAID_BETWEEN, session, after, seq):
+        for item in read(tx, rows, {session: ""}, []):
+            if getattr(item.event, "message_id", None) == edited.message_id:
+                tx.unindex(session, item.seq, item.seq)
+        after = rows[-1][2]
+
+
+def _texts(tx: Tx, session: int, after: int, last: int) -> Iterator[tuple[int, e.Event, str]]:
     try:
         rows = tx.query(q.SEARCHED, session, after, last)
     except tx.unreadable:  # The index alone may still be whole.
@@ -114,14 +126,14 @@ def _texts(tx: Tx, session: int, after: int, last: int) -> Iterator[tuple[int, s
     for seq, kind, body in rows:
         event = e.decode(kind, body) if isinstance(body, bytes) else None
         text = _words(event)
-        if isinstance(text, str) and text:
-            yield seq, text
+        if event is not None and isinstance(text, str) and text:
+            yield seq, event, text
 
 
 def _words(event: e.Event | None) -> object:
     """Of a message that waits, the record of its turn is found; one that steers a turn has no other than its own."""
     match event:
-        case e.MessageWritten() | e.QuestionAnswered() | e.MessageAccepted(mode=causes.STEER):
+        case e.MessageWritten() | e.MessageEdited() | e.QuestionAnswered() | e.MessageAccepted(mode=Mode.STEER):
             return outline(event.content)
         case _:
             return getattr(event, "title", None)

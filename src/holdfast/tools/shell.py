@@ -76,6 +76,15 @@ class Shell:
             self._loop.remove_reader(self._reading)
         return True
 
+    async def exits(self, timeout_s: float) -> bool:
+        """Waits until the shell has ended. False after the timeout."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.exited.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def signal_group(self, number: int) -> None:
         """Reaches whatever is still in the command's process group."""
         try:
@@ -103,14 +112,13 @@ class Shell:
             os.close(self._reading)
 
 
-def start(command: str, *, folder: Path, environment: dict[str, str]) -> Shell:
+def start(words: list[str], *, folder: Path, environment: dict[str, str]) -> Shell:
     """Starts it in a session of its own, with nothing to read. Raises `OSError`."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     try:
         process = subprocess.Popen(
-            command,
-            shell=True,
+            words,
             stdin=subprocess.DEVNULL,
             stdout=writing,
             stderr=writing,

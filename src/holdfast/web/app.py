@@ -11,10 +11,12 @@ import holdfast
 from holdfast.api.status import Status
 from holdfast.blobs import Blobs
 from holdfast.core.forwarding import Network
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
 from holdfast.web.access import Access
 from holdfast.web.admin import Admin
+from holdfast.web.approvals import Approvals
 from holdfast.web.endpoints import Endpoint, Resource
 from holdfast.web.envelope import Envelope, Guard
 from holdfast.web.login import Login
@@ -27,6 +29,7 @@ from holdfast.web.questions import Questions
 from holdfast.web.sessions import Sessions
 from holdfast.web.stream import Streams, Timing
 from holdfast.web.uploads import Uploads
+from holdfast.web.usage import Usage
 
 STATIC = Path(__file__).parent / "static"
 
@@ -42,6 +45,7 @@ def build_app(
     max_upload_bytes: int = 25_000_000,
     static: Path | None = STATIC,
     trusted_proxies: tuple[Network, ...] = (),
+    secrets: Secrets = NO_SECRETS,
     timing: Timing = Timing(),  # noqa: B008 - it is a value
 ) -> ASGIApp:
     """The ASGI application for one gateway, which must have been built with `encode=holdfast.web.frames.encode`.
@@ -51,12 +55,14 @@ def build_app(
     page; without it a plain text says so.
     """
     router = Router(redirect_slashes=False)
-    envelope = Envelope(Guard(router, access))
+    envelope = Envelope(Guard(router, access), secrets)
     endpoints: list[Endpoint] = [
         *Messages(gateway).endpoints(),
         *Streams(gateway, access, Tasks(), timing).endpoints(),
         *Sessions(gateway).endpoints(),
+        *Usage(gateway).endpoints(),
         *Questions(gateway).endpoints(),
+        *Approvals(gateway).endpoints(),
         *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
         *Admin(gateway, Metrics(gateway, envelope.responses), status, request_stop, request_restart).endpoints(),
         *Login(access, gateway.store).endpoints(),

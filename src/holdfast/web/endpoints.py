@@ -1,7 +1,6 @@
 """The table of endpoints: one row per method and path. Requests are served from it, and the OpenAPI document is made from it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -49,8 +48,7 @@ def client_of(scope: Scope) -> str:
     return str(client[0]) if client else ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One method of one path. `responses`: a status of success and the type of its body (None: no body, bytes: not JSON). `refusals`: its
     own errors; those that any request can meet follow from `open` (no credential needed), `body` and `inside` (it uses the gateway).
     `octets`: its body is bytes of any type, which it reads itself."""
@@ -68,7 +66,7 @@ class Endpoint:
     open: bool = False
     inside: bool = True
     streams: bool = False
-    content_types: Mapping[int, str] = field(default_factory=dict)
+    content_types: Mapping[int, str] = {}
 
     @property
     def failures(self) -> frozenset[int]:

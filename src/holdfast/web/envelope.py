@@ -6,6 +6,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import BadInput
+from holdfast.core.redaction import Secrets
 from holdfast.web.access import Access
 from holdfast.web.endpoints import HEADERS
 from holdfast.web.errors import Gone, HeadTooLarge, response_to
@@ -31,10 +32,10 @@ log = structlog.get_logger()
 
 
 class Envelope:
-    """The outermost layer. `responses` counts responses by status."""
+    """The outermost layer. `responses` counts responses by status. `secrets` are in no message of an error."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, secrets: Secrets) -> None:
+        self._app, self._secrets = app, secrets
         self.responses: Counter[int] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +64,7 @@ class Envelope:
             if started:
                 log.error("a response was cut short", path=scope["path"], exc_info=error)
                 raise
-            await response_to(error)(scope, receive, dressed)
+            await response_to(error, self._secrets)(scope, receive, dressed)
 
 
 class Guard:

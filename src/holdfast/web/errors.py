@@ -10,7 +10,9 @@ from holdfast.core.errors import (
     AttachmentGone,
     BadInput,
     Bug,
+    CannotEdit,
     Conflict,
+    ConversationBusy,
     Deleted,
     DuplicateOtherContent,
     HandOverFailed,
@@ -24,6 +26,7 @@ from holdfast.core.errors import (
     StoreFull,
     Unavailable,
 )
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.web.responses import Header, Response, json_response
 
 log = structlog.get_logger()
@@ -144,19 +147,14 @@ class TooManyTries(WebError):
         self.headers = ((b"retry-after", b"%d" % seconds),)
 
 
-class NotYet(WebError):
-    code, status = "not_yet", 501
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not possible yet. A later version will support it.")
-
-
 # The first that fits decides.
 STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (Deleted, 410),
     (NotFound, 404),
     (BadInput, 400),
     (LaneFull, 429),
+    (ConversationBusy, 409),
+    (CannotEdit, 409),
     (NothingToStop, 409),
     (NotNow, 409),
     (HandOverFailed, 409),
@@ -178,7 +176,7 @@ def status_of(kind: type[HoldfastError]) -> int:
     return next(status for family, status in STATUSES if issubclass(kind, family))
 
 
-def response_to(error: Exception) -> Response:
+def response_to(error: Exception, known: Secrets = NO_SECRETS) -> Response:
     """An unexpected error is shown only as an id; the log has the details under that id."""
     status = status_of(type(error)) if isinstance(error, HoldfastError) else 500
     if status == 500 or not isinstance(error, HoldfastError):
@@ -190,7 +188,7 @@ def response_to(error: Exception) -> Response:
         headers = error.headers
     elif isinstance(error, Unavailable):
         headers = ((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after_s))),)
-    return _failed(status, error.code, str(error), headers)
+    return _failed(status, error.code, known.text(str(error)), headers)
 
 
 def _failed(status: int, code: str, message: str, headers: tuple[Header, ...] = ()) -> Response:

@@ -5,13 +5,21 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp
 
 from holdfast.api import conversation
-from holdfast.api.requests import MessagesQuery, NewMessage
-from holdfast.api.results import AcceptedMessage
+from holdfast.api.requests import MessageEdit, MessagesQuery, NewMessage
+from holdfast.api.results import AcceptedMessage, EditedMessage
 from holdfast.api.views import MessagePageView
-from holdfast.core.errors import AttachmentGone, BlobMissing, Deleted, DuplicateOtherContent, LaneFull, NotFound
+from holdfast.core.errors import (
+    AttachmentGone,
+    BlobMissing,
+    CannotEdit,
+    ConversationBusy,
+    Deleted,
+    DuplicateOtherContent,
+    LaneFull,
+    NotFound,
+)
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request
-from holdfast.web.errors import NotYet
 from holdfast.web.responses import json_response
 
 
@@ -27,7 +35,7 @@ class Messages:
             summary="Send a message, or a command such as /stop",
             body=NewMessage,
             responses={202: AcceptedMessage, 200: AcceptedMessage},
-            refusals=(NotFound, Deleted, LaneFull, DuplicateOtherContent, AttachmentGone, BlobMissing, NotYet),
+            refusals=(NotFound, Deleted, LaneFull, DuplicateOtherContent, AttachmentGone, BlobMissing, ConversationBusy),
         )
 
         yield Endpoint(
@@ -40,6 +48,23 @@ class Messages:
             refusals=(NotFound, Deleted),
         )
 
+        yield Endpoint(
+            method="PATCH",
+            path="/api/sessions/{id}/messages/{message_id}",
+            handle=self.edit,
+            summary="Change what a message says",
+            body=MessageEdit,
+            responses={200: EditedMessage},
+            refusals=(NotFound, Deleted, CannotEdit, DuplicateOtherContent),
+        )
+
+    async def edit(self, request: Request) -> ASGIApp:
+        wanted: MessageEdit = request.body
+        edited = await self._gateway.edit_message(
+            request.params["id"], request.params["message_id"], wanted.text, client_id=wanted.client_id
+        )
+        return json_response(200, EditedMessage(edited.message_id, edited.session_id, edited.effect))
+
     async def earlier(self, request: Request) -> ASGIApp:
         asked: MessagesQuery = request.query
         session, transcript = await self._gateway.view(request.params["id"])
@@ -47,8 +72,6 @@ class Messages:
 
     async def post(self, request: Request) -> ASGIApp:
         message: NewMessage = request.body
-        if message.mode not in ("queue", "steer"):
-            raise NotYet(f"The mode {message.mode!r}")
         accepted = await self._gateway.post(
             request.params["id"], message.text, client_id=message.client_id, attachments=message.attachments, mode=message.mode
         )

@@ -6,10 +6,9 @@ from starlette.types import ASGIApp
 
 from holdfast.api.requests import Answer
 from holdfast.api.results import AcceptedAnswer
-from holdfast.core.errors import DuplicateOtherContent, NotFound, QuestionClosed
+from holdfast.core.errors import BadInput, DuplicateOtherContent, NotFound, QuestionClosed, UnknownChoice
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request
-from holdfast.web.errors import NotYet
 from holdfast.web.responses import json_response
 
 
@@ -25,23 +24,14 @@ class Questions:
             summary="Answer a question",
             body=Answer,
             responses={202: AcceptedAnswer},
-            refusals=(NotFound, QuestionClosed, DuplicateOtherContent),
-        )
-        yield Endpoint(
-            method="POST",
-            path="/api/approvals/{id}",
-            handle=self.approve,
-            summary="Approve or deny a call",
-            responses={},
-            refusals=(NotYet,),
-            inside=False,
+            refusals=(NotFound, QuestionClosed, UnknownChoice, DuplicateOtherContent),
         )
 
     async def answer(self, request: Request) -> ASGIApp:
         given: Answer = request.body
         question_id = request.params["id"]
-        session_id = await self._gateway.answer(question_id, given.text, client_id=given.client_id)
+        said = given.text if given.choice is None else given.choice
+        if said is None or None not in (given.text, given.choice):
+            raise BadInput("Give either `text` or `choice`.")
+        session_id = await self._gateway.answer(question_id, said, chosen=given.choice is not None, client_id=given.client_id)
         return json_response(202, AcceptedAnswer(question_id, session_id))
-
-    async def approve(self, request: Request) -> ASGIApp:
-        raise NotYet("Approving a call")

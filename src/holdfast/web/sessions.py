@@ -128,8 +128,8 @@ class Sessions:
     async def change(self, request: Request) -> ASGIApp:
         wanted: SessionChange = request.body
         if wanted == SessionChange():
-            raise BadInput("There is nothing to change. Give `title`, `pinned` or `archived`.")
-        change = SessionChanged(title=wanted.title, pinned=wanted.pinned, archived=wanted.archived)
+            raise BadInput("There is nothing to change. Give `title`, `pinned`, `archived` or `model`.")
+        change = SessionChanged(title=wanted.title, pinned=wanted.pinned, archived=wanted.archived, model=wanted.model)
         return json_response(200, views.summary(await self._gateway.change_session(request.params["id"], change)))
 
     async def stop(self, request: Request) -> ASGIApp:

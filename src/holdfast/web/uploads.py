@@ -73,7 +73,7 @@ class Uploads:
             raise NotFound("blob", digest)
         reading = await self._blobs.open(digest)
         try:
-            response = _response(request, reading, asked.name)
+            response = _response(request, reading, asked)
         except BaseException:
             reading.close()
             raise
@@ -82,14 +82,16 @@ class Uploads:
         return response
 
 
-def _response(request: Request, reading: Reading, name: str | None) -> ASGIApp:
+def _response(request: Request, reading: Reading, asked: BlobQuery) -> ASGIApp:
+    """The type is only ever one that a browser draws, plays or saves, whatever is asked for: naming it proves nothing."""
+    kind = reading.blob.media_type if asked.type is None else rules.type_of(asked.type)
     blob, tag = reading.blob, f'"{reading.blob.digest}"'.encode()
     headers: tuple[Header, ...] = (*_HARMLESS, (b"etag", tag))
     if ranges.matches(request.headers.get(b"if-none-match"), tag):
         return Response(304, headers=headers)
     headers += (
-        (b"content-type", rules.served_as(blob.media_type).encode()),
-        (b"content-disposition", rules.disposition(blob.media_type, name).encode()),
+        (b"content-type", rules.served_as(kind).encode()),
+        (b"content-disposition", rules.disposition(kind, asked.name).encode()),
     )
     span = None
     if request.scope["method"] == "GET" and request.headers.get(b"if-range", tag) == tag:

@@ -21,7 +21,7 @@ TOLD = e.MessageWritten(message_id="q1.asked", role="notice", content="Which?", 
 
 
 def message(mode: str = "queue") -> e.MessageAccepted:
-    return e.MessageAccepted(message_id="m9", content="hi", sender="ann", mode=mode, dedup_key="k9")
+    return e.MessageAccepted(message_id="m9", content="hi", sender="ann", anchor="a9", mode=mode, dedup_key="k9")
 
 
 def question(name: str = "q1", *deliveries: DeliveryState, form: str = "question", expires_at: int = AT + 1) -> Question:
@@ -39,12 +39,11 @@ def plan(
 ) -> Plan[Accepted]:
     """As a store does it: it loads what the plan can need, and nothing else."""
     reason = accept.leaves(of, resets)
-    late = any(asked.expires_at <= AT for asked in questions)
     found = Snapshot(
         session=of,
         fresh=None if reason is None else FRESH,
         questions=questions if reason is None else (),
-        unfinished=unattended(of) if late else None,
+        unfinished=unattended(of) if reason is None and accept.may_end(said or message(), questions, at=AT) else None,
     )
     return accept.plan(found, said or message(), reason=reason, answers=answers, on_page=on_page, max_waiting=most, at=AT)
 
@@ -116,7 +115,7 @@ def test_a_message_answers_the_question_that_its_sender_can_have_seen(
     lost = bool(deliveries) and set(deliveries) == {DEAD} and not on_page
     made = plan(session(TurnState.WAITING), question("q1", *deliveries), said=message(mode), answers=answers, on_page=on_page)
     answered = events(made, e.QuestionAnswered)
-    if answers and seen and mode == "queue":
+    if answers and seen:
         assert made.reply.answered == "q1"
         expected = e.QuestionAnswered(question_id="q1", call_id="q1.call", content="hi", message_id="m9", by="ann", last=True)
         assert answered == [expected]
@@ -199,8 +198,11 @@ def test_a_repeated_message_gives_the_first_reply_or_is_refused(digest: bytes | 
     if digest == b"same":
         assert accept.again(repeats.check(known, "client|k", b"same"), "q1") == Accepted("m1", "s1", duplicate=True, answered="q1")
     else:
-        with pytest.raises(Deleted if digest is None else DuplicateOtherContent):
+        with pytest.raises(Deleted if digest is None else DuplicateOtherContent) as refused:
             repeats.check(known, "client|k", b"same")
+        # What is purged cannot be brought back, and a client knows its id without what stands before it in the key.
+        expected = Deleted("s1", undoable=False) if digest is None else DuplicateOtherContent("k")
+        assert str(refused.value) == str(expected)
 
 
 @pytest.mark.parametrize(("reply_to", "expected"), [("r2", "q2"), ("r1", "q1"), ("r9", "q1"), (None, "q1")])
@@ -214,10 +216,123 @@ def test_a_message_answers_the_question_it_replies_to_else_the_oldest(reply_to: 
     assert made.reply.answered == expected
 
 
-def test_a_message_while_only_approvals_are_open_waits_and_says_so() -> None:
-    """A plain message approves nothing."""
-    made = plan(session(TurnState.WAITING), question("q1", SENT, form="approval"))
-    assert made.reply.answered is None
-    assert kinds(made) == ["message.accepted", "message.written"]
-    both = plan(session(TurnState.WAITING), question("q1", SENT, form="approval"), question("q2", SENT))
-    assert both.reply.answered == "q2"
+@pytest.mark.parametrize("other", [None, SENT, PENDING])
+def test_a_message_while_only_approvals_are_open_waits_and_says_so(other: DeliveryState | None) -> None:
+    """A plain message approves nothing. Next to a question it waits for that one, or answers it."""
+    questions = [question("q1", SENT, form="approval"), *([] if other is None else [question("q2", other)])]
+    made = plan(session(TurnState.WAITING), *questions)
+    assert made.reply.answered == ("q2" if other is SENT else None)
+    told = events(made, e.MessageWritten)
+    assert [(event.role, event.message_id, event.anchor) for event in told] == ([("notice", "m9.waits", "a9")] if other is None else [])
+
+
+def test_a_message_that_was_said_for_later_is_not_told_that_an_approval_is_open() -> None:
+    """Its sender knows that it waits."""
+    made = plan(session(TurnState.WAITING), question("q1", SENT, form="approval"), answers=False)
+    assert kinds(made) == ["message.accepted"]
+
+
+@pytest.mark.parametrize(("form", "state"), list(product(("question", "approval"), (SENT, DEAD))))
+def test_nobody_waits_for_an_answer_to_a_turn_that_is_being_stopped(form: str, state: DeliveryState) -> None:
+    """A21: a message is the next one then; no question is asked again."""
+    made = plan(session(TurnState.RUNNING, stop_requested=True), question("q1", state, form=form))
+    assert made.reply.answered is None and kinds(made) == ["message.accepted"]
+
+
+# busy
+
+
+@pytest.mark.parametrize(
+    ("state", "left", "stop", "queued", "on_page"), list(product(STATES, (False, True), (False, True), (0, 2), (False, True)))
+)
+def test_a_message_that_interrupts_is_recorded_with_the_stop_of_the_turn_that_is_open(
+    state: TurnState, left: bool, stop: bool, queued: int, on_page: bool
+) -> None:
+    """A21, P1: the stop stands first, and a turn that belongs to no process ends with it. One that was left is set aside instead (A23)."""
+    of = session(state, left=left, stop_requested=stop, queued=queued)
+    made = plan(of, said=message("interrupt"), answers=False, on_page=on_page)
+    at_work = state in OPEN and not (left and state is TurnState.INTERRUPTED)
+    ended = at_work and not stop and state in (TurnState.WAITING, TurnState.ANSWERED)
+    assert [event.turn_id for event in events(made, e.StopRequested)] == (["t1"] if at_work and not stop else [])
+    assert [event.why for event in events(made, e.StopRequested)] == (["interrupted by a new message"] if at_work and not stop else [])
+    assert ("turn.ended" in kinds(made)) is ended
+    assert made.writes[-1].event == message("interrupt") and made.reply == Accepted("m9", "s1")
+
+
+@pytest.mark.parametrize(("answers", "deliveries"), list(product((False, True), DELIVERIES)))
+def test_a_message_that_interrupts_a_waiting_turn_asks_nothing_again(answers: bool, deliveries: tuple[DeliveryState, ...]) -> None:
+    """A27, R5: where it is the answer to a question, it is that and interrupts nothing."""
+    made = plan(session(TurnState.WAITING), question("q1", *deliveries), said=message("interrupt"), answers=answers)
+    if answers and (not deliveries or SENT in deliveries):
+        assert kinds(made) == ["message.accepted", "question.answered"]
+    else:
+        assert kinds(made) == ["stop.requested", "tool.finished", "message.written", "turn.ended", "message.accepted"]
+
+
+@pytest.mark.parametrize(("state", "left", "queued", "suspended"), list(product(STATES, (False, True), (0, 2), (False, True))))
+def test_a_message_that_is_not_to_wait_is_refused_where_it_would(state: TurnState, left: bool, queued: int, suspended: bool) -> None:
+    """P1: on record with its words, and said to its sender. Otherwise it is a message like any other."""
+    of = session(state, left=left, queued=queued, suspended=suspended)
+    made = plan(of, said=message("reject"), answers=False)
+    busy = not suspended and (queued > 0 or (state in OPEN and not (left and state is TurnState.INTERRUPTED)))
+    assert made.reply.refused is busy
+    if busy:
+        assert kinds(made) == ["message.accepted", "message.refused", "message.written"]
+        (refused,), (told,) = events(made, e.MessageRefused), events(made, e.MessageWritten)
+        assert (refused.message_id, refused.reason) == ("m9", "the conversation was busy")
+        assert (told.role, told.message_id, told.delivery_id, told.anchor) == ("notice", "m9.refused", "m9.refused", "a9")
+        assert made.writes[0].event == message("reject")
+    else:
+        assert made.writes[-1].event == message("queue")
+
+
+def test_a_full_lane_refuses_what_would_wait_and_not_what_is_refused_anyway() -> None:
+    of = session(TurnState.RUNNING, queued=3)
+    assert plan(of, said=message("reject"), answers=False).reply.refused
+    with pytest.raises(LaneFull):
+        plan(of, said=message("interrupt"), answers=False)
+
+
+@pytest.mark.parametrize("queued", [0, 1])
+def test_a_message_that_finds_a_question_expired_is_refused_only_if_others_wait(queued: int) -> None:
+    """R5, P1: the turn ends with it."""
+    asked = question("q1", SENT, expires_at=AT)
+    made = plan(session(TurnState.WAITING, queued=queued), asked, said=message("reject"))
+    assert made.reply.refused is (queued == 1) and kinds(made)[3] == "turn.ended"
+
+
+def test_a_message_that_is_not_to_wait_answers_a_question_like_any_other() -> None:
+    """A27"""
+    made = plan(session(TurnState.WAITING, queued=1), question("q1", SENT), said=message("reject"))
+    assert made.reply == Accepted("m9", "s1", answered="q1") and kinds(made) == ["message.accepted", "question.answered"]
+
+
+LATE = ["tool.finished", "message.written", "message.written", "turn.ended", "message.accepted"]
+
+
+@pytest.mark.parametrize(
+    ("state", "mode", "expected"),
+    [
+        (TurnState.WAITING, "interrupt", LATE),
+        (TurnState.WAITING, "reject", LATE),
+        (TurnState.RUNNING, "interrupt", ["stop.requested", "message.accepted"]),
+        (TurnState.RUNNING, "reject", ["message.accepted", "message.refused", "message.written"]),
+        (TurnState.RUNNING, "queue", ["message.accepted"]),
+    ],
+)
+def test_an_answer_that_comes_too_late_finds_a_turn_that_ends_with_it_or_one_that_still_runs(
+    state: TurnState, mode: str, expected: list[str]
+) -> None:
+    """R5, P1: only the first leaves nothing to interrupt and nothing to wait for."""
+    assert kinds(plan(session(state), question("q1", SENT, expires_at=AT), said=message(mode))) == expected
+
+
+def test_an_answer_that_comes_too_late_has_no_other_question_asked_again() -> None:
+    """R5: they end with the turn."""
+    assert kinds(plan(session(TurnState.WAITING), question("q1", SENT, expires_at=AT), question("q2", DEAD))) == LATE
+
+
+def test_a_refusal_is_known_again() -> None:
+    """P1"""
+    known = accept.again(Known(b"", "s1", repeats.REFUSED + "m9"), None)
+    assert known == Accepted("m9", "s1", duplicate=True, refused=True)

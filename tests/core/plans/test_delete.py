@@ -7,12 +7,15 @@ from holdfast.core.plans import Plan, delete
 from holdfast.core.plans.delete import Deleted, Deletion
 from holdfast.core.plans.leave import Underway
 from holdfast.core.turns import OPEN, TurnState
+from holdfast.core.usage import DaySpent, Spent
 from tests.core.plans.values import AT, CHAT, STATES, events, kinds, session, waiting
+
+SPENT = (DaySpent(day="2026-11-16", spent=Spent(requests=2, cost=9), turns=1),)
 
 
 def gone(state: TurnState = TurnState.ENDED, *, untold: bool = False) -> Deleted:
     found = session(state, deleted_at=AT - 100, undo_until=AT - 10)
-    return Deleted(session=found, by="ann", why=None, untold=untold, pointed_at=True)
+    return Deleted(session=found, by="ann", why=None, untold=untold, pointed_at=True, spent=SPENT)
 
 
 def test_what_waits_in_a_deleted_session_is_refused_with_the_reason() -> None:
@@ -48,4 +51,5 @@ def test_the_tombstone_says_who_deleted_what_and_those_who_were_refused_are_told
     (tombstone,) = events(plan, e.SessionPurged)
     assert (tombstone.session_id, tombstone.session_key, tombstone.deleted_at, tombstone.by) == ("s1", CHAT, AT - 100, "ann")
     assert (tombstone.created_at, tombstone.generation, tombstone.current) == (1, 5, True)
+    assert tombstone.spent == SPENT
     assert [(told.role, told.delivery_id) for told in events(plan, e.MessageWritten)] == [("notice", "s1.deleted")] * untold

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.content import Content, Part, TextPart, bytes_part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.plans import ending
 from holdfast.core.plans.ending import Unfinished
@@ -49,7 +50,7 @@ def test_an_attempt_ends_as_its_outcome_its_words_and_its_past_say(outcome: Outc
 
     in_vain = recovers and (outcome is Outcome.FAILED or (outcome is Outcome.COMPLETED and not said_now))
     assert ended.outcome is (Outcome.FAILED if in_vain else outcome)
-    assert ended.rule == ("R4" if in_vain else None)
+    assert (ended.rule, ended.why) == (("R4", ending.ENDED_BY_ITSELF) if in_vain else (None, None))
     assert ended.error == (error or ending.NO_ANSWER if in_vain else error)
     assert ended.still_pending == (outcome is Outcome.FAILED and not recovers and pending)
     # What people saw stays (P7), also where the attempt that ends added nothing to it.
@@ -59,11 +60,18 @@ def test_an_attempt_ends_as_its_outcome_its_words_and_its_past_say(outcome: Outc
         assert ended.error in said["notice"].text
 
 
+def test_a_recovery_that_completed_without_any_answer_is_not_tried_again() -> None:
+    """R4: it spoke, but nothing of it is an answer."""
+    ended = end_of(ending.by_agent(unfinished(said=""), Outcome.COMPLETED, recovers=True, said_now=True))
+    assert (ended.outcome, ended.rule) == (Outcome.FAILED, "R4")
+
+
 @pytest.mark.parametrize(("outcome", "unread"), list(product(OUTCOMES, (False, True))))
 def test_an_end_leaves_no_call_open_and_says_whether_results_were_not_read(outcome: Outcome, unread: bool) -> None:
     """P5, B1"""
     for calls in ((), CALLS[:1], CALLS[:2]):
-        events = ending.by_agent(unfinished(calls=calls, unread_results=unread), outcome)
+        events = ending.by_agent(unfinished(calls=calls, unread_results=unread), outcome, recovers=False, said_now=True)
+        assert not end_of(events).still_pending
         closed = [event for event in events if isinstance(event, e.ToolFinished)]
         assert [event.call_id for event in closed] == [open_call.call_id for open_call in calls if open_call.outcome is None]
         assert all(event.outcome is ToolOutcome.UNKNOWN for event in closed)
@@ -121,3 +129,30 @@ def test_a_message_that_continues_from_a_turn_that_was_left_sets_it_aside_and_ke
     assert results["open"].outcome is ToolOutcome.UNKNOWN
     last = end_of(events)
     assert (last.outcome, last.rule, last.why, last.still_pending) == (Outcome.SET_ASIDE, "R7", "held", True)
+
+
+FILE = bytes_part(blob="f", size=1, media_type="text/csv", name="a.csv")
+OTHER = bytes_part(blob="g", size=1, media_type="text/csv", name="b.csv")
+
+
+def attaching(name: str, outcome: ToolOutcome | None, *parts: Part) -> ToolCall:
+    made = call(f"{name}.{len(parts)}.{outcome}", outcome)
+    made.name, made.content = name, (TextPart("It is attached."), *parts)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("said", "calls", "answer"),
+    [
+        ("Here.", [attaching("attach_file", ToolOutcome.DONE, FILE)], (TextPart("Here."), FILE)),
+        ("", [attaching("attach_file", ToolOutcome.DONE, FILE)], (FILE,)),
+        ("Here.", [attaching("attach_file", ToolOutcome.DONE, FILE), attaching("attach_file", ToolOutcome.DONE, FILE, OTHER)],
+         (TextPart("Here."), FILE, OTHER)),
+        ("Here.", [attaching("attach_file", ToolOutcome.FAILED, FILE), attaching("camera", ToolOutcome.DONE, FILE)], "Here."),
+    ],
+)  # fmt: skip
+def test_an_answer_has_the_files_that_were_attached_once_each(said: str, calls: list[ToolCall], answer: Content) -> None:
+    """P4: what a chat is sent."""
+    events = ending.stopped(unfinished(said=said, calls=calls))
+    (found,) = [event for event in events if isinstance(event, e.MessageWritten) and event.role == "assistant"]
+    assert found.content == answer and found.delivery_id == found.message_id

@@ -3,9 +3,11 @@
 from itertools import product
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core import notices
 from holdfast.core.plans import Plan, command, delete, leave
 from holdfast.core.plans.command import Aside
 from holdfast.core.plans.delete import LAST_WORDS_MS, Deleted, Deletion
@@ -48,7 +50,7 @@ def test_a_reset_leaves_what_was_used_and_begins_a_new_session(state: TurnState,
         assert plan.reply == Moved("s1", changed=False)
         assert [write.event for write in plan.writes] == [e.RequestNoted(what="reset", dedup_key="k")]
         return
-    assert plan.reply == Moved("s2", changed=True)
+    assert plan.reply == Moved("s2", changed=True, continues=False)
     check_left(plan, state, inbox, leave.RESET_FIRST)
     (created,) = events(plan, e.SessionCreated)
     assert (created.session_id, created.session_key, created.log, created.dedup_key) == ("s2", CHAT, "l2", "k")
@@ -56,6 +58,7 @@ def test_a_reset_leaves_what_was_used_and_begins_a_new_session(state: TurnState,
     assert written(plan)[-2:] == [("s2", "session.created", False), ("s2", "message.written", False)]
     begun = plan.writes[-1].event
     assert isinstance(begun, e.MessageWritten) and "/resume 3" in begun.text and begun.delivery_id == "s2.begun"
+    assert "you asked for one" in begun.text
 
 
 @pytest.mark.parametrize("ref", ["s2", NOTHING])
@@ -89,7 +92,15 @@ def test_a_session_that_takes_the_place_of_another_says_why_and_how_to_get_back(
     told = [write.event for write in writes[1:]]
     assert len(told) == (reason != "deleted")  # There is nothing to get back to.
     for event in told:
-        assert isinstance(event, e.MessageWritten) and event.delivery_id is None and "/resume 3" in event.text
+        assert isinstance(event, e.MessageWritten) and event.delivery_id is None and event.role == "notice"
+        assert event.text == notices.begun(reason or "asked", 3) and "/resume 3" in event.text
+
+
+def test_what_was_allowed_in_a_conversation_is_over_once_it_is_left() -> None:
+    """Its rules are removed there, on record, before the new one begins."""
+    writes = leave.beginning(session(), msgspec.structs.replace(FRESH, rules=("r1", "r2")), reason=None)
+    removed = [e.RuleRemoved(rule_id=rule_id, by="reset") for rule_id in ("r1", "r2")]
+    assert [(write.session_id, write.event) for write in writes[:2]] == [("s1", event) for event in removed]
 
 
 @pytest.mark.parametrize(("suspended", "inbox"), list(product((True, False, None), INBOXES)))
@@ -102,6 +113,8 @@ def test_only_a_change_that_suspends_turns_away_what_waits(suspended: bool | Non
         check_left(plan, TurnState.NONE, inbox, "the conversation was suspended first")
     else:
         assert len(plan.writes) == 1
+    assert leave.suspends(changed) is bool(suspended)
+    assert not leave.suspends(e.SessionResumed(by="ann"))
 
 
 @pytest.mark.parametrize(("state", "inbox"), list(product(STATES, INBOXES)))

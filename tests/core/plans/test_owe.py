@@ -53,7 +53,8 @@ def test_a_notice_is_written_under_its_own_key_and_owed_to_a_chat_only(key: str)
     plan = owe.notice(session(session_key=key), "held.3", "Wait.", anchor="a1")
     (told,) = [write.event for write in plan.writes]
     assert plan.reply and isinstance(told, e.MessageWritten)
-    assert (told.message_id, told.anchor, told.dedup_key) == ("s1.held.3", "a1", owe.notice_key("s1", "held.3"))
+    assert (told.role, told.text, told.message_id, told.anchor) == ("notice", "Wait.", "s1.held.3", "a1")
+    assert told.dedup_key == owe.notice_key("s1", "held.3")
     assert told.delivery_id == ("s1.held.3" if key == CHAT else None)
 
 
@@ -71,6 +72,7 @@ def test_a_suspended_session_is_never_marked_and_only_a_marked_one_is_cleared(th
     marked, cleared = marks.pending(of, "crash"), marks.cleared(of)
     assert marked.reply == (there and not suspended) and len(marked.writes) == marked.reply
     assert cleared.reply == (there and pending) and len(cleared.writes) == cleared.reply
+    assert [write.event for write in cleared.writes] == ([e.SessionChanged(resume_pending=False)] if cleared.reply else [])
     if marked.reply:
         assert marked.writes[0].event == e.SessionChanged(resume_pending=True, resume_reason="crash")
 

@@ -2,11 +2,13 @@
 
 from itertools import product
 
+import msgspec
 import pytest
 
 from holdfast.core import events as e
 from holdfast.core import keys
-from holdfast.core.errors import QuestionClosed
+from holdfast.core.content import ImagePart, TextPart
+from holdfast.core.errors import QuestionClosed, UnknownChoice
 from holdfast.core.plans import Write, answer, ask, take, wait
 from holdfast.core.plans.answer import Answer, Snapshot
 from holdfast.core.plans.ask import QUESTION_LIFE_MS, Asking
@@ -36,9 +38,39 @@ def test_a_question_starts_its_call_and_is_owed_to_a_chat_and_ends_no_attempt(ke
     events = ask.by_call(asked, session_key=key, anchor="a1", at=NOW)
     started, *owed, question = events
     assert isinstance(started, e.ToolStarted) and (started.call_id, started.step, started.offset) == ("t1.0.1", 2, 5)
-    assert [type(event) for event in owed] == ([e.MessageWritten] if told else [])
+    assert (started.name, started.arguments) == ("ask_user", {"question": "why?"})
+    carried = e.MessageWritten(message_id="q1.asked", role="notice", content="why?", delivery_id="q1.asked", anchor="a1")
+    assert owed == ([carried] if told else [])
     assert isinstance(question, e.QuestionAsked) and question.expires_at == NOW + QUESTION_LIFE_MS
     assert (question.ends_attempt, question.choices) == (False, ("a", "b"))
+
+
+def test_a_question_may_have_parts_and_its_call_names_them_in_plain_values() -> None:
+    """Arguments are what a model wrote, or could have."""
+    content = (TextPart("Which one?"), ImagePart(blob="d1", size=3, media_type="image/png"))
+    asked = Asking(question_id="q1", call_id="t1.0.1", content=content, choices=(), step=0, offset=0)
+    started, question = ask.by_call(asked, session_key=PAGE, anchor=None, at=NOW)
+    assert isinstance(started, e.ToolStarted) and isinstance(question, e.QuestionAsked)
+    assert started.arguments == {"question": msgspec.to_builtins(content)} and question.content == content
+
+
+@pytest.mark.parametrize(("name", "asks"), [("ask_user", True), ("ask", True), ("terminal", False), ("", False)])
+def test_a_question_is_asked_by_its_name_or_the_one_it_had_in_version_0_1(name: str, asks: bool) -> None:
+    """What stands in a log of that time is still a question."""
+    assert ask.asks(name) is asks
+
+
+def test_a_model_is_told_how_to_ask() -> None:
+    assert set(ask.SCHEMA) == {"type", "properties", "required", "additionalProperties"}
+    assert (ask.SCHEMA["type"], ask.SCHEMA["required"], ask.SCHEMA["additionalProperties"]) == ("object", ["question"], False)
+    question, choices = ask.SCHEMA["properties"]["question"], ask.SCHEMA["properties"]["choices"]
+    assert (question["type"], choices["type"], choices["items"]) == ("string", "array", {"type": "string"})
+    assert question["description"].endswith(".") and choices["description"].endswith(".") and ask.DESCRIPTION.endswith("word.")
+
+
+def test_a_question_stays_open_for_a_day() -> None:
+    """R5"""
+    assert QUESTION_LIFE_MS == 86_400_000
 
 
 @pytest.mark.parametrize(
@@ -47,16 +79,28 @@ def test_a_question_starts_its_call_and_is_owed_to_a_chat_and_ends_no_attempt(ke
 def test_a_turn_waits_for_what_is_open_in_that_transaction_and_for_nothing_else(questions: tuple[str, ...], stop_requested: bool) -> None:
     """A21, R5: a stop wins, and one question past its time ends the turn."""
     found = tuple(open_question(name, NOW if name == "late" else NOW + 1) for name in questions)
-    planned = wait.plan("s1", found, stop_requested=stop_requested, at=NOW)
+    asking = tuple(question.call_id for question in found)
+    planned = wait.plan("s1", found, asking=asking, stop_requested=stop_requested, at=NOW)
     if stop_requested:
-        assert (planned.writes, planned.reply) == ((), Waiting(stopped=True))
+        assert (planned.writes, planned.reply) == ((), Waiting(open=(), expired=False, stopped=True))
     elif "late" in questions:
-        assert (planned.writes, planned.reply) == ((), Waiting(expired=True))
+        assert (planned.writes, planned.reply) == ((), Waiting(open=(), expired=True, stopped=False))
     elif questions:
         assert planned.writes == (Write("s1", e.TurnWaiting(question_ids=questions), in_turn=True),)
         assert planned.reply == Waiting(open=questions)
     else:
-        assert (planned.writes, planned.reply) == ((), Waiting())
+        assert (planned.writes, planned.reply) == ((), Waiting(open=(), expired=False, stopped=False))
+
+
+@pytest.mark.parametrize(("questions", "stop_requested"), list(product(((), ("q2",), ("late",)), (False, True))))
+def test_a_turn_does_not_wait_while_an_answer_is_there_that_its_attempt_has_not_heard(
+    questions: tuple[str, ...], stop_requested: bool
+) -> None:
+    """A27, A21: what stands behind the answered call may run first. The attempt hears of the answer before a stop closes the others."""
+    found = tuple(open_question(name, NOW if name == "late" else NOW + 1) for name in questions)
+    asking = ("q1.call", *(question.call_id for question in found))
+    planned = wait.plan("s1", found, asking=asking, stop_requested=stop_requested, at=NOW)
+    assert (planned.writes, planned.reply) == ((), Waiting(answered=("q1.call",), stopped=stop_requested))
 
 
 @pytest.mark.parametrize(("owner", "others"), list(product((None, 7), (0, 1))))
@@ -66,10 +110,9 @@ def test_an_answer_takes_a_position_only_of_a_turn_that_no_process_holds(owner: 
     found = Snapshot(
         session=session(owner=owner, turn_state=state), question_id="q1", call_id="c1", state="open", expires_at=NOW + 1, others=others
     )
-    planned = answer.plan(found, Answer(content="because", by="ann"), at=NOW)
-    [write] = planned.writes
-    assert isinstance(write.event, e.QuestionAnswered)
-    assert (write.in_turn, write.event.last, write.event.by, planned.reply) == (owner is None, others == 0, "ann", "s1")
+    planned = answer.plan(found, Answer(content="because", by="ann", dedup_key="k1"), at=NOW)
+    answered = e.QuestionAnswered(question_id="q1", call_id="c1", content="because", by="ann", last=others == 0, dedup_key="k1")
+    assert planned.writes == (Write("s1", answered, in_turn=owner is None),) and planned.reply == "s1"
 
 
 @pytest.mark.parametrize(
@@ -79,24 +122,49 @@ def test_an_answer_takes_a_position_only_of_a_turn_that_no_process_holds(owner: 
         ("answered", NOW + 1, {}, "answered"),
         ("expired", NOW + 1, {}, "expired"),
         ("cancelled", NOW + 1, {}, "cancelled"),
+        ("ended", NOW + 1, {}, "ended"),
         ("open", NOW + 1, {"suspended": True}, "suspended"),
         ("open", NOW + 1, {"stop_requested": True}, "cancelled"),
     ],
 )
 def test_a_question_that_is_closed_takes_no_answer(state: str, expires_at: int, of_session: dict[str, bool], why: str) -> None:
     """R5, A21: a late answer is told so."""
-    found = Snapshot(session=session(**of_session), question_id="q1", call_id="c1", state=state, expires_at=expires_at)
+    found = Snapshot(session=session(**of_session), question_id="q1", call_id="c1", state=state, expires_at=expires_at, others=0)
     with pytest.raises(QuestionClosed) as closed:
         answer.plan(found, Answer(content="because", by="ann"), at=NOW)
     assert str(closed.value) == str(QuestionClosed("q1", why))
+
+
+@pytest.mark.parametrize(("choices", "taken"), [(("a", "b"), True), (("b",), False), ((), False)])
+def test_what_is_chosen_must_be_a_choice_and_what_is_said_need_not(choices: tuple[str, ...], taken: bool) -> None:
+    """R5"""
+    found = Snapshot(session=session(), question_id="q1", call_id="c1", state="open", expires_at=NOW + 1, others=0, choices=choices)
+    assert answer.plan(found, Answer(content="a", by="ann"), at=NOW).writes
+    if taken:
+        assert answer.plan(found, Answer(content="a", by="ann", chosen=True), at=NOW).writes
+    else:
+        with pytest.raises(UnknownChoice):
+            answer.plan(found, Answer(content="a", by="ann", chosen=True), at=NOW)
 
 
 @pytest.mark.parametrize("stop_requested", [False, True])
 def test_a_running_turn_takes_what_is_meant_to_steer_and_leaves_the_rest(stop_requested: bool) -> None:
     """P6, P1, A21: one that is being stopped takes nothing."""
     waiting = [Cause(cause_id=name, content=name, steers=steers) for name, steers in (("a", False), ("b", True), ("c", True))]
-    planned = take.plan("s1", waiting, stop_requested=stop_requested, step=3, offset=4)
+    planned = take.plan("s1", waiting, generation=5, stop_requested=stop_requested, step=3, offset=4)
     taken = [] if stop_requested else ["b", "c"]
     assert [cause.cause_id for cause in planned.reply] == taken
     assert [write.event for write in planned.writes] == [e.CauseTaken(cause_id=name, step=3, offset=4) for name in taken]
     assert all(write.in_turn for write in planned.writes)
+
+
+@pytest.mark.parametrize(("generation", "stop_requested"), [(4, False), (5, False), (5, True)])
+def test_a_correction_that_was_meant_for_an_earlier_turn_is_dropped(generation: int, stop_requested: bool) -> None:
+    """P6"""
+    correction = Cause(cause_id="m1.edit.9", content="x", what="edit", generation=4, steers=True)
+    planned = take.plan("s1", (correction,), generation=generation, stop_requested=stop_requested, step=3, offset=4)
+    assert planned.reply == ((correction,) if generation == 4 else ())
+    dropped = [] if stop_requested else [("s1", "cause.dropped", False)]
+    assert [(write.session_id, write.event.kind, write.in_turn) for write in planned.writes] == (
+        [("s1", "cause.taken", True)] if generation == 4 else dropped
+    )

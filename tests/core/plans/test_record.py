@@ -27,14 +27,18 @@ def plan(
 @pytest.mark.parametrize(("state", "stop", "told"), list(product(record.HELD, FLAGS, FLAGS)))
 def test_nothing_is_resumed_by_a_process_that_stops_or_after_a_stop(state: TurnState, stop: bool, told: bool) -> None:
     """R0, C28"""
-    if told:
-        with pytest.raises(ToldToStop):
-            plan(RESUMED, stop=stop, state=state, told=told)
-    elif stop:
-        with pytest.raises(StaleEpoch):
-            plan(RESUMED, stop=stop, state=state, told=told)
+    if told or stop:
+        with pytest.raises(ToldToStop if told else StaleEpoch):
+            plan(CALLED, RESUMED, stop=stop, state=state, told=told)
     else:
         assert plan(CALLED, RESUMED, state=state) == [CALLED, RESUMED]
+    assert plan(CALLED, stop=stop, state=state, told=told) == [CALLED]  # What is done is recorded in any case.
+
+
+def test_a_process_holds_what_runs_and_what_it_interrupted_and_another_may_take_over_what_was_answered_too() -> None:
+    """P2, P3: nobody takes a turn that waits for people, or one that is over."""
+    assert set(record.HELD) == {TurnState.RUNNING, TurnState.INTERRUPTED}
+    assert set(record.TAKEABLE) == {TurnState.RUNNING, TurnState.INTERRUPTED, TurnState.ANSWERED}
 
 
 @pytest.mark.parametrize(("state", "stop", "outcome", "rule"), list(product(record.HELD, FLAGS, Outcome, (None, "R4"))))
@@ -58,12 +62,6 @@ def test_a_turn_with_a_stop_on_record_ends_as_cancelled_and_as_nothing_else(
 @pytest.mark.parametrize(("end", "restarts", "stop"), list(product(End, (0, 2), FLAGS)))
 def test_an_interruption_is_counted_on_from_what_the_session_has(end: End, restarts: int, stop: bool) -> None:
     """P8, A25"""
-    (found,) = plan(Interruption(reason="crash", end=end), restarts=restarts, stop=stop)
-    assert isinstance(found, e.TurnInterrupted)
+    called, found = plan(CALLED, Interruption(reason="crash", end=end), restarts=restarts, stop=stop)
+    assert called is CALLED and isinstance(found, e.TurnInterrupted)
     assert found.restarts == {End.HARMLESS: restarts, End.PLANNED: restarts + 1, End.DEATH: max(restarts, min(restarts + 1, 2))}[end]
-
-
-@pytest.mark.parametrize(("stop", "state"), list(product(FLAGS, TurnState)))
-def test_a_turn_that_came_to_wait_while_it_was_stopped_ends(stop: bool, state: TurnState) -> None:
-    """R0, P3"""
-    assert record.ends_waiting(stop_requested=stop, state=state) == (stop and state is TurnState.WAITING)

@@ -15,8 +15,10 @@ from tests.core.plans.values import CHAT, STATES, call, kinds, session, waiting,
 FLAGS = (False, True)
 
 
-def lane(state: TurnState = TurnState.ENDED, **facts: object) -> Lane:
-    return Lane(session_id="s1", session_key=CHAT, state=state, generation=5, epoch=2, rule="R7", why="held", **facts)  # type: ignore[arg-type]
+def lane(state: TurnState = TurnState.ENDED, **facts: bool) -> Lane:
+    usual = {"left": False, "stop_requested": False, "told_to_stop": False, "suspended": False, "current": True, "waits": True}
+    flags = {**usual, "another_ends": False, **facts}
+    return Lane(session_id="s1", session_key=CHAT, state=state, generation=5, newest=5, epoch=2, rule="R7", why="held", **flags)
 
 
 @pytest.mark.parametrize(("state", "left", "stop", "told"), list(product(STATES, FLAGS, FLAGS, FLAGS)))
@@ -108,5 +110,18 @@ def test_a_cause_is_read_from_its_record_whatever_kind_it_is() -> None:
     assert causes.read("w1", said) == Cause(cause_id="w1", content="hi", sender="ann", anchor="a1", steers=True)
     ended = e.CauseRecorded(cause_id="w2", what="process", content="It ended.", sender="ann", anchor="a2", generation=5)
     expected = Cause(cause_id="w2", content="It ended.", what="process", sender="ann", anchor="a2", generation=5)
-    assert causes.read("w2", ended) == expected
-    assert causes.read("w3", e.Damaged(reason="gone")).content == causes.UNREADABLE
+    assert causes.read("w2", ended) == expected and not expected.steers
+    damaged = causes.read("w3", e.Damaged(reason="gone"))
+    assert (damaged.content, damaged.what, damaged.steers) == (causes.UNREADABLE, "message", False)
+
+
+def test_a_cause_that_was_edited_is_read_with_its_newest_words() -> None:
+    """P1, P6: also where its first words are damaged; a damaged edit changes nothing. A correction is meant for the turn that runs."""
+    said = e.MessageAccepted(message_id="w1", content="old", sender="ann", anchor="a1")
+    edited = e.MessageEdited(message_id="w1", content="new", sender="ann", since=1)
+    lost = e.Damaged(reason="gone")
+    assert causes.read("w1", said, edited) == Cause(cause_id="w1", content="new", sender="ann", anchor="a1")
+    assert causes.read("w1", said, lost).content == "old"
+    assert (causes.read("w1", lost, edited).content, causes.read("w1", lost, lost).content) == ("new", causes.UNREADABLE)
+    correction = e.CauseRecorded(cause_id="w1.edit.2", what="edit", content="It now reads: new", generation=5)
+    assert causes.read("w1.edit.2", correction).steers

@@ -37,6 +37,11 @@ def test_a_stop_is_for_the_turn_it_names_or_was_seen_and_for_no_later_one(state:
         assert [write.event for write in plan.writes] == [e.RequestNoted(what="stop", dedup_key="k")]
 
 
+def test_a_turn_belongs_to_no_process_while_it_waits_and_until_its_answer_is_taken_up() -> None:
+    """P3"""
+    assert set(stop.UNATTENDED) == set(ENDS)
+
+
 @pytest.mark.parametrize("state", ENDS)
 def test_what_ends_with_a_stop_ends_in_its_own_turn_and_nothing_stays_open(state: TurnState) -> None:
     """P3"""

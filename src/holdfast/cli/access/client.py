@@ -85,11 +85,20 @@ class Client:
         """`what` is stop, reset, resume, suspend or undelete."""
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/{what}", more or None)
 
+    def judge(self, approval_id: str, verdict: str, **more: str) -> Response:
+        """Approves or denies a call."""
+        return self.post(f"/api/approvals/{quote(approval_id, safe='')}", {"verdict": verdict} | more)
+
+    def remove_rule(self, rule_id: str) -> Response:
+        return self._ask("DELETE", f"/api/rules/{quote(rule_id, safe='')}")
+
     def delete(self, session_id: str) -> Response:
         return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}")
 
-    def post_message(self, session_id: str, text: str, client_id: str, attachments: Sequence[str] = ()) -> Response:
-        more = {"attachments": list(attachments)} if attachments else {}
+    def post_message(
+        self, session_id: str, text: str, client_id: str, attachments: Sequence[str] = (), mode: str | None = None
+    ) -> Response:
+        more = ({"attachments": list(attachments)} if attachments else {}) | ({"mode": mode} if mode else {})
         return self.post(f"/api/sessions/{quote(session_id, safe='')}/messages", {"text": text, "client_id": client_id} | more)
 
     def upload(self, file: Path, media_type: str, client_id: str) -> str:

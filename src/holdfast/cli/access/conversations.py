@@ -25,6 +25,11 @@ def page(home: Path, *, query: str, archived: bool, state: str | None, limit: in
     )
 
 
+def usage(home: Path, days: int) -> dict[str, Any]:
+    """What models used in so many days up to today."""
+    return _either(home, lambda client: client.get("/api/usage", days=days), lambda store: offline.usage(store, days))
+
+
 def view(home: Path, key_or_id: str) -> dict[str, Any]:
     """A session with all its messages. Of a long conversation the gateway shows the newest page; the store has all of it."""
     found = _either(home, lambda client: client.session(session_id(home, key_or_id)), lambda store: offline.view(store, key_or_id))

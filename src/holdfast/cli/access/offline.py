@@ -5,15 +5,18 @@ Returns the same shapes as the HTTP API, so that a command need not know where t
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import to_builtins
 
 from holdfast.api import conversation, views
+from holdfast.api import usage as reports
 from holdfast.api.events import data
 from holdfast.cli.options import home
 from holdfast.cli.terminal.layout import cut, one_line
+from holdfast.core import usage as spending
 from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
@@ -149,6 +152,12 @@ async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
     if _is_interrupted(session, living):
         transcript.turns[-1].state = TurnState.INTERRUPTED
     return _told(conversation.session(session, transcript, conversation.WHOLE), session, living)
+
+
+async def usage(store: SqliteStore, days: int) -> dict[str, Any]:
+    since = spending.days_before(f"{datetime.now():%Y-%m-%d}", days)
+    told: dict[str, Any] = to_builtins(reports.report(since, await store.spent_by_day(since=since)))
+    return told
 
 
 async def events(store: SqliteStore, key_or_id: str) -> list[dict[str, Any]]:

@@ -1,6 +1,10 @@
 """`holdfast backup`: a copy of all conversations, checked before it counts."""
 
+import contextlib
+import fcntl
 import os
+import re
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -10,6 +14,9 @@ from holdfast.cli.options import home, home_option, json_option, keep_files_priv
 from holdfast.cli.terminal.layout import count, size
 from holdfast.cli.terminal.output import note, print_json
 from holdfast.core.errors import Refused
+
+# The names under which a backup makes its copy, and SQLite what it needs next to one.
+MAKING = re.compile(r"\..+\.\d+\.making(\.partial)?(-journal|-wal|-shm)?")
 
 
 class Damaged(Refused):
@@ -37,21 +44,59 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     keep_files_private()
     target = _target(path, force)
     making = target.with_name(f".{target.name}.{os.getpid()}.making")
-    try:
-        lost = offline.read(home(), lambda store, _: store.backup(str(making)))
-        found = inspection.check_copy(making)
-        if found != inspection.SOUND:
-            raise Damaged(found)
-        files.put_in_place(making, target)
-    finally:
-        making.unlink(missing_ok=True)
-        making.with_name(f"{making.name}.partial").unlink(missing_ok=True)
+    with _writing_to(target.parent):
+        try:
+            lost = offline.read(home(), lambda store, _: store.backup(str(making)))
+            found = inspection.check_copy(making)
+            if found != inspection.SOUND:
+                raise Damaged(found)
+            files.put_in_place(making, target)
+        finally:
+            making.unlink(missing_ok=True)
+            making.with_name(f"{making.name}.partial").unlink(missing_ok=True)
     if as_json:
         print_json({"path": str(target), "bytes": target.stat().st_size, "lost_attachments": lost})
         return
     click.echo(f"Copied to {target} ({size(target.stat().st_size)}), and checked.")
     if lost:
         note(f"{count(lost, 'attachment')} could not be copied: missing or damaged on disk. `holdfast doctor` says more.")
+
+
+@contextlib.contextmanager
+def _writing_to(folder: Path) -> Iterator[None]:
+    """All backups to a folder share its lock while they write. A backup that has the lock alone knows that unfinished copies in the folder
+    belong to backups that were killed.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            _clean(folder)
+        _lock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, how: int) -> bool:
+    """False if another backup has it, or if this file system has no such lock."""
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:
+        return False
+    return True
+
+
+def _clean(folder: Path) -> None:
+    left = [path for path in folder.iterdir() if MAKING.fullmatch(path.name) and path.is_file()]
+    if not left:
+        return
+    try:
+        for path in left:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        note(f"An interrupted backup left {path.name} in {folder}, and it cannot be removed: {error.strerror}. Remove it yourself.")
+    else:
+        note(f"Removed {count(len(left), 'file')} that an interrupted backup had left in {folder}.")
 
 
 def _target(path: Path, force: bool) -> Path:

@@ -21,7 +21,7 @@ def command(as_json: bool) -> None:
     from holdfast import config
 
     settings, sources = config.explain(os.environ, home=chosen_home())
-    values = {name: getattr(settings, name) for name in sources}
+    values = {name: config.value(settings, name) for name in sources}
     if as_json:
         print_json({name: {"value": value, "source": sources[name]} for name, value in values.items()})
         return
@@ -34,6 +34,8 @@ def _shown(value: object) -> str:
         return ", ".join(map(str, value)) or "(none)"
     if isinstance(value, dict):
         return "; ".join(f"{name}={each}" for name, each in value.items()) or "(none)"
+    if value is None or value == "":
+        return "(none)"
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and value < 1e6 else str(value)

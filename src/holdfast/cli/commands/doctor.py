@@ -1,9 +1,8 @@
 """`holdfast doctor`: checks everything the gateway needs, and says how to fix what is wrong."""
 
-from typing import Any
-
 import click
 
+from holdfast.cli.findings import Finding
 from holdfast.cli.options import home_option, json_option
 from holdfast.cli.terminal.layout import cells, width, wrap
 from holdfast.cli.terminal.output import as_typed, print_json
@@ -13,16 +12,17 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command("doctor")
 @home_option
+@click.option("--deep", is_flag=True, help="Also read every attachment whole, and ask each model something. May take minutes.")
 @json_option
-def command(as_json: bool) -> int:
+def command(deep: bool, as_json: bool) -> int:
     """Check everything the gateway needs, and say what to do.
 
     Changes nothing; works with and without a running gateway. Exit code 1 if a check fails.
     """
     from holdfast.cli import doctor
 
-    found: list[doctor.Finding] = []
-    for finding in doctor.run_all():
+    found: list[Finding] = []
+    for finding in doctor.run_all(deep=deep):
         found.append(finding)
         if not as_json:
             click.echo("\n".join(_lines(finding)))
@@ -32,7 +32,7 @@ def command(as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def _lines(finding: Any) -> list[str]:
+def _lines(finding: Finding) -> list[str]:
     head = f"{finding.state:<5} {finding.check:<12}"
     indent = " " * len(head)
     columns = width()

@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.options import Seconds, home, home_option, json_option
 from holdfast.cli.terminal.layout import moment, short
 from holdfast.cli.terminal.output import print_json, say
 
@@ -10,7 +10,7 @@ from holdfast.cli.terminal.output import print_json, say
 @click.command("pause")
 @home_option
 @json_option
-@click.option("--for", "for_s", type=click.FloatRange(min=1, max=86400), default=3600.0, show_default=True, metavar="S", help="Seconds.")
+@click.option("--for", "for_s", type=Seconds(min=1, max=86400), default=3600.0, show_default=True, metavar="S", help="Seconds.")
 @click.option("--holder", default="the command line", show_default=True, help="Who paused it; shown to anyone who asks.")
 def command(as_json: bool, for_s: float, holder: str) -> None:
     """Start no turns for a while. Running turns continue; messages are saved and answered after the pause.

@@ -1,5 +1,6 @@
 """`holdfast serve`: the one command that starts the gateway itself."""
 
+import gc
 import os
 import secrets
 import sys
@@ -58,6 +59,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
             main.decline(str(error))
         raise
     lock = None if SUCCESSION in os.environ else _be_seen(settings.home)
+    gc.disable()  # Nearly all that a start loads stays: looking through it for garbage would take a tenth of the start.
     from holdfast import main  # Last: it loads the whole gateway, and neither a wrong setting nor a stop should wait for that.
     from holdfast.core import exits
 

@@ -77,10 +77,9 @@ def install(scope: str | None, name: str, as_json: bool, run_as: str | None) -> 
     _say_up(installation, wanted.home, shown)
     if lingers is False:
         note("It stops when you log out. To keep it running: `sudo loginctl enable-linger $USER`.")
-    for variable in left_behind(os.environ, [f"HOLDFAST_{setting.upper()}" for setting in config.SETTINGS]):
-        note(
-            f"{variable} is set here, but the service does not see it: write {variable.removeprefix('HOLDFAST_').lower()} into config.toml."
-        )
+    names = {variable: name for name, variable in config.VARIABLES.items()}
+    for variable in left_behind(os.environ, list(names)):
+        note(f"{variable} is set here, but the service does not see it: write {names[variable]} into config.toml.")
     return 0
 
 

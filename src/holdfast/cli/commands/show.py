@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from holdfast.cli.options import home, home_option, json_option
-from holdfast.cli.terminal.layout import ago, clean, cut, moment, one_line, short, size, table, took, width, wrap
+from holdfast.cli.terminal.layout import ago, cut, excerpt, given, moment, one_line, short, size, table, took, width, wrap
 from holdfast.cli.terminal.output import as_typed, print_json
+from holdfast.cli.terminal.questions import how_to_judge, is_approval
 
 ROLES = {"user": ("you", "cyan"), "assistant": ("agent", "green"), "notice": ("notice", "yellow")}
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
 STATUSES = {"partial": " (not finished)", "refused": " (not answered)", "command": " (to the gateway)"}
-MAX_RESULT_LINES = 12
 
 
 @click.command("show")
@@ -44,7 +44,7 @@ def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
     lines = _head(session, now)
     for message in session["messages"]:
         lines += ["", *_message(message, now)]
-    lines += _questions(session, now) + _turns(session, now)
+    lines += _questions(session, now) + _turns(session, now) + _failures(session, now)
     click.echo("\n".join(lines))
 
 
@@ -91,32 +91,39 @@ def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
 
 def _call(call: dict[str, Any]) -> list[str]:
     outcome = call["outcome"] or "running"
-    arguments = call["arguments"]
-    said = str(next(iter(arguments.values()))) if len(arguments) == 1 else json.dumps(arguments, ensure_ascii=False)
     columns = width()
-    head = cut(f"  > {one_line(call['name'])}: {one_line(said)}", columns - len(outcome) - 3 if columns else None)
+    head = cut(f"  > {one_line(call['name'])}: {one_line(given(call['arguments']))}", columns - len(outcome) - 3 if columns else None)
     lines = [f"{head}  {click.style(outcome, fg=OUTCOMES.get(outcome, 'cyan'))}"]
-    result = clean(call["result"] or call["output"] or "").rstrip()
-    if result:
-        shown = result.splitlines()
-        lines += [click.style(line, dim=True) for text in shown[:MAX_RESULT_LINES] for line in wrap(text, "    ")]
-        if len(shown) > MAX_RESULT_LINES:
-            lines.append(click.style(f"    ... {len(shown) - MAX_RESULT_LINES} more lines (use --json to see them)", dim=True))
-    return lines
+    result = call["result"] or call["output"] or ""
+    return lines + [click.style(line, dim=True) for line in excerpt(result, "    ", hint=" (--json shows all)")]
 
 
 def _questions(session: dict[str, Any], now: datetime) -> list[str]:
     lines = []
     for question in session["questions"]:
         expires = moment(question["expires_at"])
+        if is_approval(question):
+            lines += _approval(question, f"  (until {short(expires, now)})")
+            continue
         lines += [
             "",
             click.style("the agent asks", fg="yellow", bold=True) + click.style(f"  (until {short(expires, now)})", dim=True),
             *wrap(question["text"]),
+            *(line for choice in question["choices"] for line in wrap(one_line(choice), "  - ")),
         ]
-    if lines:
+    if not all(is_approval(question) for question in session["questions"]):
         lines.append(click.style(as_typed(f"  answer with `holdfast send {session['session_id']} TEXT`"), dim=True))
     return lines
+
+
+def _approval(question: dict[str, Any], until: str) -> list[str]:
+    """The call, whole, and how to answer."""
+    return [
+        "",
+        click.style("the agent needs an approval", fg="yellow", bold=True) + click.style(until, dim=True),
+        *wrap(question["text"]),
+        *(click.style(as_typed(f"  {hint}"), dim=True) for hint in how_to_judge(question)),
+    ]
 
 
 def _turns(session: dict[str, Any], now: datetime) -> list[str]:
@@ -141,6 +148,18 @@ def _turns(session: dict[str, Any], now: datetime) -> list[str]:
         "",
         *table(("TURN", "ATTEMPT", "CAUSE", "STATE", "STARTED", "TOOK", "ERROR"), rows, flexible=6, optional=(2, 1), styles=OUTCOMES),
     ]
+
+
+def _failures(session: dict[str, Any], now: datetime) -> list[str]:
+    """The requests to models that failed."""
+    lines: list[str] = []
+    for turn in session["turns"]:
+        for failure in turn.get("failures", ()):
+            then = f"asked again {short(moment(failure['retry_at']), now)}" if failure["retry_at"] else "not asked again"
+            where = f"turn {turn['generation']}, step {failure['step'] + 1}, try {failure['tries']}"
+            told = f"{short(moment(failure['at']), now)}  {failure['model']} did not answer ({where}; {then}): {failure['why']}"
+            lines += [click.style(line, fg="yellow") for line in wrap(told, "!  ")]
+    return ["", *lines] if lines else []
 
 
 def _event(event: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ def command(as_json: bool) -> int:
     if as_json:
         print_json({"running": True, "answers": silent is None, "hung": False} | _plain(status))
         return 0
-    click.echo("\n".join(_lines(status)))
+    click.echo("\n".join(_lines(status, None if silent else _today())))
     if silent:
         note(f"This is from its status file. {silent}")
     return 0
@@ -82,7 +82,27 @@ def _last(status: "Status") -> str:
     return f"{gone}. Start it with `holdfast serve`."
 
 
-def _lines(status: "Status") -> list[str]:
+def _agent(status: "Status") -> str:
+    if not status.models:
+        return status.agent or "none"
+    first, *others = status.models
+    return f"{first}, or {', '.join(others)} if a conversation chooses it" if others else first
+
+
+def _today() -> str | None:
+    """What models used today, if any was asked."""
+    from holdfast.cli.access.client import connect
+    from holdfast.core.errors import HoldfastError
+
+    try:
+        total = connect(home()).get("/api/usage", days=1)["total"]
+    except HoldfastError:  # An earlier version does not know it.
+        return None
+    cost = "" if total["cost"] is None else f", ${total['cost'] / 1_000_000:,.2f}"
+    return f"{total['input'] + total['output']:,} tokens in {count(total['requests'], 'request')}{cost}" if total["requests"] else None
+
+
+def _lines(status: "Status", today: str | None) -> list[str]:
     now = datetime.now().astimezone()
     state = status.gateway_state
     pairs = [("state", click.style(state, fg="green" if state == "running" else "yellow"))]
@@ -92,11 +112,12 @@ def _lines(status: "Status") -> list[str]:
     pairs += [
         ("process", str(status.pid)),
         ("home", status.home or str(home())),
-        ("agent", status.agent or "none"),
+        ("agent", _agent(status)),
         ("turns", f"{status.running_turns} running"),
         ("inbox", f"{count(status.inbox, 'message')} waiting for a turn"),
         ("outbox", f"{count(status.outbox, 'reply', 'replies')} to be sent"),
         ("platforms", ", ".join(status.platforms) or "none"),
+        *([("today", today)] if today else []),
     ]
     for retiring in status.retiring:
         pairs.append(("retiring", f"process {retiring.pid}, {count(retiring.running_turns, 'turn')} running"))

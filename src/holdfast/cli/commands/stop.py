@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.options import chosen_home, home, home_option
+from holdfast.cli.options import Seconds, chosen_home, home, home_option
 from holdfast.cli.terminal.layout import count, took
 from holdfast.cli.terminal.output import note
 from holdfast.core.errors import Refused, Unavailable
@@ -34,7 +34,7 @@ LOOK_S = 0.05
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     metavar="S",
     help="How long to wait before it is killed [default: its own deadline plus 5 s]; for a turn, how long to wait [default: 10 s].",
 )

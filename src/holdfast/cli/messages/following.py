@@ -3,7 +3,9 @@ events."""
 
 from typing import Any, NamedTuple
 
+from holdfast.cli.terminal.layout import given
 from holdfast.core import notices
+from holdfast.core.plans.ask import asks
 from holdfast.core.texts import Growing
 
 
@@ -25,10 +27,14 @@ class Doing(NamedTuple):
     text: str
 
 
-Piece = Text | Note | Doing
+class Printed(NamedTuple):
+    """What a tool gave back."""
 
-# The tool that asks the user: its question is printed separately.
-ASK = "ask"
+    text: str
+
+
+Piece = Text | Note | Doing | Printed
+
 # The ends of notices' ids: the first notice of a new conversation, the reply to a command, the text of a refused message, and the notice
 # that a message waits.
 BEGUN, REPLY, REFUSED, HELD = ".begun", ".reply", ".refused", ".held."
@@ -58,6 +64,7 @@ class Following:
         self.outcome: str | None = None
         self.error: str | None = None
         self._known = known or {}
+        self._calls: set[str] = set()  # Those whose results are printed.
 
     @property
     def reply(self) -> str:
@@ -86,14 +93,19 @@ class Following:
             case "text":
                 return self._say(data)
             case "message.written" if data["role"] == "assistant":
-                return self._becomes(data["text"], final=True) if self.reply or data["text"] != self._earlier else []
+                said = self._becomes(data["text"], final=True) if self.reply or data["text"] != self._earlier else []
+                return [*said, *(Note(f"Attached: {part['name'] or part['type']}.") for part in data.get("parts", ()) if "digest" in part)]
             case "message.written" if data["role"] == "notice":
                 return [Note(data["text"])]
-            case "tool.started" if data["name"] != ASK:
-                arguments = data["arguments"]
-                return [Doing(f"{data['name']}: {next(iter(arguments.values())) if len(arguments) == 1 else arguments}")]
-            case "tool.finished" if data["outcome"] != "done":
-                return [Note(OUTCOMES.get(data["outcome"], f"The tool's outcome: {data['outcome']}."))]
+            case "tool.started" if not asks(data["name"]):  # A question is printed separately.
+                self._calls.add(data["call_id"])
+                return [Doing(f"{data['name']}: {given(data['arguments'])}")]
+            case "tool.finished":
+                return self._finished(data)
+            case "model.failed" if data.get("retry_at"):
+                return [Note(f"{data['model']} did not answer and is asked again: {data['why']}")]
+            case "model.failed":
+                return [Note(f"{data['model']} did not answer: {data['why']}")]
             case "question.asked":
                 self.questions[data["question_id"]] = data
             case "question.answered":
@@ -109,6 +121,12 @@ class Following:
                 self.outcome, self.error, self.left = data["outcome"], data.get("error"), None
                 self.questions = {}
         return []
+
+    def _finished(self, data: dict[str, Any]) -> list[Piece]:
+        outcome, result = data["outcome"], data["result"] or ""
+        ran = data["call_id"] in self._calls and outcome != "unknown"
+        printed: list[Piece] = [Printed(result)] if ran and result.strip() else []
+        return printed if outcome == "done" else [*printed, Note(OUTCOMES.get(outcome, f"The tool's outcome: {outcome}."))]
 
     def see(self, view: dict[str, Any]) -> list[Piece]:
         """The whole session at once, where the stream could not continue from where we were."""
@@ -159,14 +177,16 @@ class Following:
         return [Note(data["text"])]
 
     def _find(self, event: str, data: dict[str, Any]) -> list[Piece]:
-        """The turn that our message starts, or that it answers."""
+        """The turn that our message starts, that it answers, or that takes it."""
         if event == "message.accepted" and data["message_id"] == self.message_id:
             self._accepted = True
         elif event == "message.refused" and data["message_id"] == self.message_id:
             self.outcome, self.error = "refused", data["reason"]
         elif event == "turn.started" and self.message_id in data["causes"]:
             self.turn_id = data["turn_id"]
-        elif event == "question.answered" and data.get("message_id") == self.message_id:
+        elif (event == "question.answered" and data.get("message_id") == self.message_id) or (
+            event == "cause.taken" and data["cause_id"] == self.message_id
+        ):
             self.turn_id = data["turn_id"]
             self._reply, self._shown = Growing(self._known.get(data["turn_id"], "")), None
         return []

@@ -13,6 +13,7 @@ from holdfast.cli.access.running import NotRunning
 from holdfast.cli.messages.following import Following, Note, Piece
 from holdfast.cli.terminal.layout import count, moment, short
 from holdfast.core import commands
+from holdfast.core.busy import Mode
 from holdfast.core.errors import HoldfastError, Unavailable
 
 T = TypeVar("T")
@@ -65,9 +66,9 @@ class Sending:
         self._met = False
         self._gone_at: float | None = None
 
-    def send(self, key_or_id: str, text: str, client_id: str, attach: Sequence[Path] = ()) -> Sent:
+    def send(self, key_or_id: str, text: str, client_id: str, attach: Sequence[Path] = (), mode: str | None = None) -> Sent:
         try:
-            return self._send(key_or_id, text, client_id, attach)
+            return self._send(key_or_id, text, client_id, attach, mode)
         except TimeoutError:
             raise NotSent(f"The gateway did not answer within {self._timeout_s:g} s.", client_id) from None
         except Unavailable as error:
@@ -75,14 +76,14 @@ class Sending:
                 raise
             raise NotSent(str(error), client_id) from error
 
-    def _send(self, key_or_id: str, text: str, client_id: str, attach: Sequence[Path]) -> Sent:
+    def _send(self, key_or_id: str, text: str, client_id: str, attach: Sequence[Path], mode: str | None) -> Sent:
         tries = 0
         attachments: list[str] = []
 
         def post(client: Client) -> Response:
             nonlocal tries
             tries += 1
-            return client.post_message(session_id, text, client_id, attachments)
+            return client.post_message(session_id, text, client_id, attachments, mode)
 
         if key_or_id == NEW:
             session_id = self._insist(lambda client: client.post("/api/sessions")).body["session_id"]
@@ -90,7 +91,7 @@ class Sending:
         else:
             session_id = conversations.session_id(self._home, key_or_id)
             before = self._insist(lambda client: client.session(session_id))
-            after, known, busy = before["cursor"], _open_replies(before), _queued(before)
+            after, known, busy = before["cursor"], _open_replies(before), _queued(before, mode)
         attachments += [self._upload(file, f"{client_id}.{number}") for number, file in enumerate(attach)]
         response = self._insist(post)
         # A message that was sent earlier, or went to another session, may be anywhere in the log.
@@ -98,7 +99,7 @@ class Sending:
             after, known, busy = BEGINNING, {}, None
         paused = self._paused()
         command = commands.parse(text)
-        if command is not None and command.name != "queue":  # The gateway answers those at once.
+        if command is not None and command.name not in commands.SENDING:  # The gateway answers those at once.
             paused = busy = None
         return Sent(response.body["message_id"], response.body["session_id"], after, known, paused, busy)
 
@@ -185,20 +186,23 @@ class Sending:
 
 
 def _still_waits(client: Client, session_id: str, following: Following) -> bool:
-    """A reader that catches up sees questions that were answered long ago, and interrupted turns that continued since."""
+    """A reader that catches up sees questions that were answered long ago, and interrupted turns that continued since. Calls of one
+    response are asked about together, and the reader may have seen only the first of these questions.
+    """
     session = client.session(session_id)
     newest = session["turns"][-1]["id"] if session["turns"] else None
-    still_open = {asked["question_id"] for asked in session["questions"]}
-    following.questions = {question_id: asked for question_id, asked in following.questions.items() if question_id in still_open}
+    following.questions = {asked["question_id"]: asked for asked in session["questions"] if asked["turn_id"] == following.turn_id}
     if following.left and not (session["left"] and newest == following.turn_id):
         following.left = None
     return following.question is not None or following.left is not None
 
 
-def _queued(before: dict[str, Any]) -> str | None:
+def _queued(before: dict[str, Any], mode: str | None) -> str | None:
     """What a message waits for, judging by the conversation as it was before the message."""
-    if before["state"] not in ("running", "queued"):
+    if before["state"] not in ("running", "queued") or mode in (Mode.INTERRUPT, Mode.REJECT):
         return None
+    if mode == Mode.STEER:
+        return "Sent to the answer that is being written; what it does not take becomes the next message."
     ahead = f" and {count(before['queued'], 'message')}" if before["queued"] else ""
     return f"Queued: this conversation is busy. Your message comes after the answer that is being written{ahead}."
 

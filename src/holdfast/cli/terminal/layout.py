@@ -1,5 +1,6 @@
 """How things look at a terminal: times, tables, wrapped text. Knows no command. Text from conversations is made harmless first."""
 
+import json
 import os
 import re
 import shutil
@@ -8,11 +9,13 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import click
 
 # A conversation may contain anything. Escape sequences and marks that change the direction of writing must not reach the terminal.
 HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+EXCERPT_LINES = 12
 UNITS = (("year", 31_556_952.0), ("month", 2_629_746.0), ("day", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
@@ -29,6 +32,11 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
+
+
+def given(arguments: dict[str, Any]) -> str:
+    """What a tool was called with: its only argument as it is, several as JSON."""
+    return str(next(iter(arguments.values()))) if len(arguments) == 1 else json.dumps(arguments, ensure_ascii=False)
 
 
 def cells(text: str) -> int:
@@ -64,6 +72,14 @@ def wrap(text: str, indent: str = "  ") -> list[str]:
                 indent + part for part in textwrap.wrap(line, room, break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False)
             ]
     return lines
+
+
+def excerpt(text: str, indent: str, *, hint: str = "") -> list[str]:
+    """The first lines of a text that may be long, and how many were left out; `hint` says how to see them."""
+    lines = clean(text).rstrip().splitlines()
+    shown = [part for line in lines[:EXCERPT_LINES] for part in wrap(line, indent)]
+    left = len(lines) - EXCERPT_LINES
+    return [*shown, f"{indent}... {count(left, 'more line')}{hint}"] if left > 0 else shown
 
 
 def table(

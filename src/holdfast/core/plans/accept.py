@@ -2,34 +2,40 @@
 
 import msgspec
 
-from holdfast.core import notices, replies
+from holdfast.core import busy, notices, replies
+from holdfast.core.busy import Mode
 from holdfast.core.errors import LaneFull
-from holdfast.core.events import MessageAccepted, QuestionAnswered
-from holdfast.core.plans import Plan, Write, ending
-from holdfast.core.plans.causes import STEER
+from holdfast.core.events import MessageAccepted, MessageRefused, QuestionAnswered
+from holdfast.core.plans import Plan, Write, ending, to_session, to_turn
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.leave import DELETED, SUSPENDED, Fresh, beginning
 from holdfast.core.plans.owe import Asked, Question, asked, question_again
-from holdfast.core.plans.repeats import Known
+from holdfast.core.plans.repeats import REFUSED, Known
+from holdfast.core.plans.stop import stopping
 from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
 
 MAX_WAITING = 100
 TEXT_QUESTION, APPROVAL = "question", "approval"
+INTERRUPTED = "interrupted by a new message"
+BUSY = "the conversation was busy"
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """`duplicate`: this was stored before, under the same key; ids are those of the first time. `answered`: the question it answers."""
+    """`duplicate`: this was stored before, under the same key; ids are those of the first time. `answered`: the question it answers.
+    `refused`: the conversation is busy, and such a message is not to wait.
+    """
 
     message_id: str
     session_id: str
     duplicate: bool = False
     answered: str | None = None
+    refused: bool = False
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """`fresh`: a session to begin, where `leaves` gives a reason to. `questions`: the open ones of an open turn, oldest first.
-    `unfinished`: that turn, if one of them is past its time and it waits.
+    `unfinished`: that turn, if it belongs to no process and this message may end it: one of them is past its time, or it interrupts.
     """
 
     session: Session
@@ -40,7 +46,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 def again(known: Known, answered: str | None) -> Accepted:
     """`answered`: the question that the message answered when it first came."""
-    return Accepted(known.ref, known.session_id, duplicate=True, answered=answered)
+    message_id = known.ref.removeprefix(REFUSED)
+    return Accepted(message_id, known.session_id, duplicate=True, answered=answered, refused=message_id != known.ref)
 
 
 def leaves(session: Session, resets: tuple[Boundary, ...]) -> str | None:
@@ -48,6 +55,11 @@ def leaves(session: Session, resets: tuple[Boundary, ...]) -> str | None:
     if not session.current:
         return DELETED
     return SUSPENDED if session.suspended else due(session, resets)
+
+
+def may_end(message: MessageAccepted, questions: tuple[Question, ...], *, at: int) -> bool:
+    """Whether a turn that belongs to no process may end with this message."""
+    return message.mode == Mode.INTERRUPT or any(asked.expires_at <= at for asked in questions)
 
 
 def plan(
@@ -61,10 +73,12 @@ def plan(
     at: int,
     reply_to: str | None = None,
 ) -> Plan[Accepted]:
-    """`reason`: what `leaves` says. `answers`: its sender did not say that it is for later. `on_page`: written where everything that is
+    """`reason`: what `leaves` says. `answers`: its sender did not say what else it is for. `on_page`: written where everything that is
     stored can be seen. `reply_to`: the platform's message that it replies to, where it replies to one.
     """
-    session = found.session
+    session, rejects = found.session, message.mode == Mode.REJECT
+    if rejects:  # Unless it is refused, it is a message like any other.
+        refused, message = message, msgspec.structs.replace(message, mode=Mode.QUEUE.value)
     if found.fresh is not None:
         if max_waiting < 1:
             raise LaneFull(0)
@@ -73,18 +87,24 @@ def plan(
         return Plan((*begun, Write(session_id, message)), Accepted(message.message_id, session_id))
     session_id, writes = session.session_id, []
     questions = () if session.stop_requested else found.questions  # Nobody waits for an answer to a turn that is being stopped (A21).
-    question = _answered(questions, on_page=on_page, reply_to=reply_to) if answers and message.mode != STEER else None
-    if question is not None and any(asked.expires_at <= at for asked in questions):
+    question = _answered(questions, on_page=on_page, reply_to=reply_to) if answers else None
+    late = question is not None and any(asked.expires_at <= at for asked in questions)
+    ended = late and found.unfinished is not None
+    if late:
         question = None  # Too late to be the answer: it is the next message.
         if found.unfinished is not None:
-            writes = [Write(session_id, event, in_turn=True) for event in ending.expired(found.unfinished)]
-    elif not on_page:  # Its user is there to be asked again.
-        for lost in questions:
-            writes += [Write(session_id, told, in_turn=session.owner is None) for told in question_again(lost, at=at)]
+            writes = to_turn(session_id, ending.expired(found.unfinished))
+    if question is None and rejects and (session.queued if ended else busy.is_busy(session)):
+        return Plan((*writes, *_refused(session, refused)), Accepted(message.message_id, session_id, refused=True))
     if question is None and session.queued >= max_waiting:
         raise LaneFull(session.queued)
+    if question is None and not ended and message.mode == Mode.INTERRUPT and busy.at_work(session):
+        writes, questions = _interrupting(session, found.unfinished, message), ()
+    elif not on_page and not late:  # Its user is there to be asked again.
+        for lost in questions:
+            writes += [Write(session_id, told, in_turn=session.owner is None) for told in question_again(lost, at=at)]
     writes.append(Write(session_id, message))
-    if question is None and answers and _only_approvals(questions):
+    if answers and _only_approvals(questions):
         waits = replies.written(
             session.session_key, "notice", f"{message.message_id}.waits", notices.waits_for_approval(), anchor=message.anchor
         )
@@ -92,6 +112,19 @@ def plan(
     if question is not None:
         writes.append(_answer(session, question, message, last=len(questions) == 1))
     return Plan(tuple(writes), Accepted(message.message_id, session_id, answered=question.question_id if question else None))
+
+
+def _interrupting(session: Session, unfinished: Unfinished | None, message: MessageAccepted) -> list[Write]:
+    """The stop stands before the message: a `/stop` that follows is for the turn of that message (A21)."""
+    if session.stop_requested or session.turn_id is None:
+        return []
+    return stopping(session, unfinished, session.turn_id, message.sender, why=INTERRUPTED)
+
+
+def _refused(session: Session, message: MessageAccepted) -> list[Write]:
+    """On record with its words, and said to its sender, once (P1)."""
+    told = replies.written(session.session_key, "notice", f"{message.message_id}.refused", notices.rejected(), anchor=message.anchor)
+    return to_session(session.session_id, [message, MessageRefused(message_id=message.message_id, reason=BUSY), told])
 
 
 def _answered(questions: tuple[Question, ...], *, on_page: bool, reply_to: str | None) -> Question | None:

@@ -2,53 +2,101 @@
 
 import msgspec
 
+from holdfast.core import approvals, content
+from holdfast.core.approvals import SESSION
 from holdfast.core.content import Content
-from holdfast.core.errors import QuestionClosed
-from holdfast.core.events import QuestionAnswered
+from holdfast.core.errors import BadInput, NotYours, QuestionClosed, UnknownChoice
+from holdfast.core.events import QuestionAnswered, RuleAdded
 from holdfast.core.plans import Plan, Write
 from holdfast.core.sessions import Session
 
-OPEN = "open"
+OPEN, USED = "open", "used"
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """`verdict` and `scope`: of an approval."""
+    """`chosen`: the content must be one of the question's choices. `verdict`, `scope` and `reason`: of an approval. `operator`: the one who
+    answers may answer for everybody.
+    """
 
-    content: Content
+    content: Content = ""
     by: str
+    chosen: bool = False
     verdict: str | None = None
     scope: str | None = None
+    reason: str = ""
+    operator: bool = True
     dedup_key: str | None = None
+
+    @property
+    def known_by(self) -> bytes:
+        """By which the same answer is known again."""
+        return approvals.known_by(self.reason if self.verdict else self.content, self.verdict, self.scope)
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A question. `state`: open, answered, expired or cancelled. `others`: how many other questions of its turn are open."""
+    """A question. `state`: open, answered, used (an approval, by the call that it was for), expired, cancelled (by a stop) or ended (with
+    its turn). `others`: how many other questions of its turn are open. `choices`: what can be chosen. Of an approval:
+    `pattern`, what may be allowed from now on, `asked_by`, whose message the work is for, and `seen`: its people can have read it.
+    """
 
     session: Session
     question_id: str
     call_id: str
     state: str
     expires_at: int
-    others: int = 0
+    others: int
+    form: str = "question"
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    asked_by: str | None = None
+    seen: bool = True
 
 
 def plan(found: Snapshot, answer: Answer, *, at: int) -> Plan[str]:
-    """Replies with the session's id. Where a process holds the turn, its positions are that process's own."""
-    session = found.session
+    """Replies with the session's id."""
+    return Plan(tuple(answering(found, answer, at=at)), found.session.session_id)
+
+
+def answering(found: Snapshot, answer: Answer, *, at: int) -> list[Write]:
+    """Where a process holds the turn, its positions are that process's own."""
+    session, approves = found.session, found.form == approvals.FORM
+    _check(found, answer, at=at)
+    always = approves and answer.verdict == approvals.APPROVE and answer.scope == SESSION
+    rule = found.pattern if always else None
+    answered = QuestionAnswered(
+        question_id=found.question_id,
+        call_id=found.call_id,
+        content=approvals.answered(answer.verdict, pattern=rule, reason=answer.reason) if answer.verdict else answer.content,
+        by=answer.by,
+        verdict=answer.verdict,
+        scope=answer.scope,
+        reason=answer.reason or None,
+        last=found.others == 0,
+        dedup_key=answer.dedup_key,
+    )
+    writes = [Write(session.session_id, answered, in_turn=session.owner is None)]
+    if rule is not None:
+        writes.insert(0, Write(session.session_id, RuleAdded(rule_id=f"{found.question_id}.rule", pattern=rule, by=answer.by)))
+    return writes
+
+
+def _check(found: Snapshot, answer: Answer, *, at: int) -> None:
+    session, approves = found.session, found.form == approvals.FORM
+    if approves != (answer.verdict is not None):
+        raise BadInput(
+            f"{found.question_id!r} asks for an approval. Approve or deny it."
+            if approves
+            else f"{found.question_id!r} is a question and asks for no approval. Answer it with a text."
+        )
+    if approves and not answer.operator and answer.by != found.asked_by:
+        raise NotYours(found.question_id)
     if found.state != OPEN or found.expires_at <= at:
-        raise QuestionClosed(found.question_id, "expired" if found.state == OPEN else found.state)
+        raise QuestionClosed(found.question_id, {OPEN: "expired", USED: "answered"}.get(found.state, found.state))
     if session.stop_requested:  # Its turn is about to end as cancelled (A21).
         raise QuestionClosed(found.question_id, "cancelled")
     if session.suspended:
         raise QuestionClosed(found.question_id, "suspended")
-    answered = QuestionAnswered(
-        question_id=found.question_id,
-        call_id=found.call_id,
-        content=answer.content,
-        by=answer.by,
-        verdict=answer.verdict,
-        scope=answer.scope,
-        last=found.others == 0,
-        dedup_key=answer.dedup_key,
-    )
-    return Plan((Write(session.session_id, answered, in_turn=session.owner is None),), session.session_id)
+    if answer.chosen and answer.content not in found.choices:
+        raise UnknownChoice(found.question_id, content.text(answer.content), found.choices)
+    if answer.scope == SESSION and answer.verdict == approvals.APPROVE and found.pattern is None:
+        raise BadInput("No rule can allow this call from now on, because one in the configuration asks each time. Approve it once.")

@@ -1,13 +1,31 @@
 """Asking a person: what is recorded of a question, and how its chat gets it. A page reads the log."""
 
+from typing import Any
+
 import msgspec
 
-from holdfast.core import replies
+from holdfast.core import approvals, notices, replies
 from holdfast.core.content import Content
 from holdfast.core.effects import Effect
-from holdfast.core.events import Event, QuestionAsked, ToolStarted
+from holdfast.core.events import Event, ProposedCall, QuestionAsked, ToolStarted
+from holdfast.core.policy import Pattern
 
-ASK = "ask"
+ASK = "ask_user"
+# What it was called until version 0.1, in logs and in what agents of that time propose.
+_FORMERLY = "ask"
+DESCRIPTION = (
+    "Asks the user a question and gives the answer. The work continues when the answer comes, which may take hours. Use it when you cannot"
+    " continue without the user's word."
+)
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string", "description": "The question, in the user's language."},
+        "choices": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from, if there are a few."},
+    },
+    "required": ["question"],
+    "additionalProperties": False,
+}
 QUESTION_LIFE_MS = 24 * 3600 * 1000
 
 
@@ -17,16 +35,21 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     question_id: str
     call_id: str
     content: Content
-    choices: tuple[str, ...] = ()
-    step: int = 0
-    offset: int = 0
+    choices: tuple[str, ...]
+    step: int
+    offset: int
+
+
+def asks(name: str) -> bool:
+    """Whether a call of this name is a question to a person."""
+    return name in (ASK, _FORMERLY)
 
 
 def by_call(asked: Asking, *, session_key: str, anchor: str | None, at: int) -> list[Event]:
     """A call whose result is a person's answer: it starts with the question and ends with the answer. Asking does not end the attempt;
     `TurnWaiting` does, once nothing else of the turn can run.
     """
-    arguments = {"question": asked.content if isinstance(asked.content, str) else msgspec.to_builtins(asked.content)}
+    arguments = {"question": msgspec.to_builtins(asked.content)}
     events: list[Event] = [
         ToolStarted(call_id=asked.call_id, name=ASK, arguments=arguments, effect=Effect.PURE, step=asked.step, offset=asked.offset)
     ]
@@ -39,6 +62,42 @@ def by_call(asked: Asking, *, session_key: str, anchor: str | None, at: int) -> 
             content=asked.content,
             choices=asked.choices,
             expires_at=at + QUESTION_LIFE_MS,
+            ends_attempt=False,
+        )
+    )
+    return events
+
+
+def approval(
+    question_id: str,
+    call_id: str,
+    call: ProposedCall,
+    *,
+    place: str,
+    offer: Pattern | None,
+    session_key: str,
+    anchor: str | None,
+    at: int,
+) -> list[Event]:
+    """A question about a call that has not started: it starts once somebody approved it, as `core.plans.approve` checks. `place`: where it
+    would work. `offer`: what may be allowed from now on instead.
+    """
+    words = approvals.question(call.name, call.arguments, place)
+    pattern = None if offer is None else str(offer)
+    events: list[Event] = []
+    if replies.owed(session_key):
+        told = notices.approve_how(words, question_id, pattern)
+        events.append(replies.written(session_key, "notice", replies.asked_delivery(question_id), told, anchor=anchor))
+    events.append(
+        QuestionAsked(
+            question_id=question_id,
+            call_id=call_id,
+            content=words,
+            expires_at=at + QUESTION_LIFE_MS,
+            form=approvals.FORM,
+            call=call,
+            fingerprint=approvals.fingerprint(call.name, call.arguments, place),
+            pattern=pattern,
             ends_attempt=False,
         )
     )

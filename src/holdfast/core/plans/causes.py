@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.core import content, notices, replies
+from holdfast.core.busy import Mode
 from holdfast.core.content import Content
-from holdfast.core.events import CauseDropped, CauseRecorded, Event, MessageAccepted, MessageRefused
+from holdfast.core.events import CauseDropped, CauseRecorded, Event, MessageAccepted, MessageEdited, MessageRefused
 from holdfast.core.plans import Plan, to_session
 from holdfast.core.sessions import Session
 
-MESSAGE, STEER = "message", "steer"
+MESSAGE, EDIT = "message", "edit"
 UNREADABLE = "(this message was damaged on disk and cannot be read)"
 SUSPENDED_FIRST = "the conversation was suspended first"
 LEFT_FIRST = "the conversation was left first"
@@ -40,16 +41,18 @@ class Recorded(msgspec.Struct, frozen=True):
     dropped: str | None = None
 
 
-def read(cause_id: str, recorded: Event) -> Cause:
-    """The cause that waits under this id, from its record. One that was damaged still starts its turn: somebody waits for it."""
+def read(cause_id: str, recorded: Event, edited: Event | None = None) -> Cause:
+    """The cause that waits under this id, from its record and the newest edit of it. One that was damaged still starts its turn: somebody
+    waits for it.
+    """
     match recorded:
         case MessageAccepted():
             return Cause(
                 cause_id=cause_id,
-                content=recorded.content,
+                content=edited.content if isinstance(edited, MessageEdited) else recorded.content,
                 sender=recorded.sender,
                 anchor=recorded.anchor,
-                steers=recorded.mode == STEER,
+                steers=recorded.mode == Mode.STEER,
             )
         case CauseRecorded():
             return Cause(
@@ -59,25 +62,25 @@ def read(cause_id: str, recorded: Event) -> Cause:
                 sender=recorded.sender,
                 anchor=recorded.anchor,
                 generation=recorded.generation,
+                steers=recorded.what == EDIT,
             )
         case _:
-            return Cause(cause_id=cause_id, content=UNREADABLE)
+            return Cause(cause_id=cause_id, content=edited.content if isinstance(edited, MessageEdited) else UNREADABLE)
 
 
-def outdated(cause: Cause, generation: int) -> bool:
+def outdated(cause: Cause | CauseRecorded, generation: int) -> bool:
     """Whether it belongs to a turn that is no longer the newest one of its session (P6, E3)."""
     return cause.generation is not None and cause.generation != generation
 
 
 def record(session: Session, cause: CauseRecorded) -> Plan[Recorded]:
     """A cause for a session that will start no turn from it is dropped at once, on record."""
-    waits = Cause(cause_id=cause.cause_id, content="", generation=cause.generation)
     reason = None
     if not session.current:
         reason = LEFT_FIRST
     elif session.suspended:
         reason = SUSPENDED_FIRST
-    elif outdated(waits, session.generation):
+    elif outdated(cause, session.generation):
         reason = OUTDATED
     dropped = [] if reason is None else [CauseDropped(cause_id=cause.cause_id, reason=reason)]
     reply = Recorded(cause.cause_id, session.session_id, dropped=reason)

@@ -1,15 +1,21 @@
 """Words to the gateway itself, in a conversation: recorded, carried out and answered in one transaction. They start no turn."""
 
+from collections.abc import Sequence
+
 import msgspec
 
-from holdfast.core import notices, replies, stops
+from holdfast.core import approvals, model_choice, notices, replies, stops
 from holdfast.core.content import Content
-from holdfast.core.events import MessageWritten
+from holdfast.core.errors import Refused
+from holdfast.core.events import MessageWritten, SessionChanged
 from holdfast.core.plans import Plan, Write, leave, resume, to_session
+from holdfast.core.plans import answer as answers
 from holdfast.core.plans.accept import Accepted
+from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.leave import Fresh, Underway
 from holdfast.core.plans.stop import Snapshot, stopping
 from holdfast.core.sessions import Session
+from holdfast.core.turns import TurnState
 
 
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,17 +47,39 @@ class Reset(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """`session_id`: None for what was interrupted here or, where nothing is under way, the conversation before this one."""
+    """`session_id`: None for what was interrupted here or, where nothing is under way, the conversation before this one. `waits`:
+    interrupted work that is to continue now has to wait for that of another conversation.
+    """
 
     session_id: str | None
     by: str
+    waits: bool = False
 
 
-Action = Say | Stop | Reset | Resume
+class Choose(msgspec.Struct, frozen=True):
+    """A model for the conversation."""
+
+    model: str
+
+
+class Judge(msgspec.Struct, frozen=True, kw_only=True):
+    """Approves or denies calls. `which`: the beginning of a question's id, ALL, or nothing where only one is open."""
+
+    answer: Answer
+    which: str = ""
+
+
+ALL = "all"
+Action = Say | Stop | Reset | Resume | Choose | Judge
 
 
 def say(session: Session, aside: Aside, action: Say) -> Plan[Accepted]:
     return _replied(session, aside, action.reply)
+
+
+def choose(session: Session, aside: Aside, action: Choose) -> Plan[Accepted]:
+    change = to_session(session.session_id, [SessionChanged(model=action.model)])
+    return _replied(session, aside, model_choice.chose(action.model), list(change))
 
 
 def stop(found: Snapshot, aside: Aside, action: Stop, *, at: int) -> Plan[Accepted]:
@@ -74,6 +102,25 @@ def reset(found: Underway, fresh: Fresh, aside: Aside, action: Reset) -> Plan[Ac
     return _replied(found.session, aside, told, list(moved.writes), where=fresh.session_id)
 
 
+def judge(session: Session, found: Sequence[answers.Snapshot], aside: Aside, action: Judge, *, at: int) -> Plan[Accepted]:
+    """`found`: the open approvals, oldest first. What is refused for one of them is done for none. One that is not named is meant only if
+    its question has arrived: nobody approves a call that they cannot have read.
+    """
+    which, said = action.which, action.answer
+    chosen = [each for each in found if (each.question_id.startswith(which) if which not in ("", ALL) else each.seen)]
+    if not chosen:
+        return _replied(session, aside, notices.nothing_to_approve(which if found and which != ALL else ""))
+    if len(chosen) > 1 and which != ALL:
+        return _replied(session, aside, notices.approve_which([each.question_id for each in chosen]))
+    writes: list[Write] = []
+    try:
+        for done, each in enumerate(chosen):
+            writes += answers.answering(msgspec.structs.replace(each, others=each.others - done), said, at=at)
+    except Refused as refusal:
+        return _replied(session, aside, str(refusal))
+    return _replied(session, aside, notices.judged(len(chosen), approved=said.verdict == approvals.APPROVE), writes)
+
+
 def nothing_to_resume(session: Session, aside: Aside) -> Plan[Accepted]:
     return _replied(session, aside, notices.already_going_on(session) if session.open_turn else notices.nothing_to_resume())
 
@@ -83,7 +130,8 @@ def resumed(found: resume.Snapshot, current: Session, aside: Aside, action: Resu
     session, moved = found.session, resume.plan(found, by=action.by)
     if moved.reply.changed:
         stopped = current.open_turn and current.session_id != session.session_id
-        told = notices.resumed(session, continues=moved.reply.continues, stopped=stopped)
+        waits = action.waits and session.turn_state is TurnState.INTERRUPTED
+        told = notices.resumed(session, continues=moved.reply.continues, stopped=stopped, waits=waits)
     elif session.open_turn:
         told = notices.already_going_on(session)
     else:

@@ -7,6 +7,7 @@ from holdfast.core.events import Event, SessionDeleted, SessionPurged, SessionUn
 from holdfast.core.plans import Plan, Write, to_session
 from holdfast.core.plans.leave import Underway, leaving
 from holdfast.core.sessions import Session
+from holdfast.core.usage import DaySpent
 
 DELETED_FIRST = "the conversation was deleted first"
 # A turn that was told to stop has this long to end before its session is purged from under it.
@@ -23,7 +24,7 @@ class Deletion(msgspec.Struct, frozen=True):
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     """A deleted session whose time is over. `untold`: somebody whose message was refused for it has not been told yet. `pointed_at`: by
-    its key.
+    its key. `spent`: what its models used, day by day.
     """
 
     session: Session
@@ -31,6 +32,7 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     why: str | None
     untold: bool
     pointed_at: bool
+    spent: tuple[DaySpent, ...] = ()
 
 
 def delete(found: Underway, *, by: str, until: int, why: str | None = None, at: int) -> Plan[Deletion]:
@@ -65,6 +67,7 @@ def purge(found: Deleted, *, waited_ms: int, at: int) -> Plan[bool]:
             deleted_at=session.deleted_at or at,
             by=found.by,
             why=found.why,
+            spent=found.spent,
         )
     ]
     if found.untold:

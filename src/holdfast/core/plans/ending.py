@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from holdfast.core import notices, replies, resume
+from holdfast.core import content, notices, replies, resume
 from holdfast.core.content import Content
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import Event, ToolFinished, TurnEnded
@@ -12,6 +12,8 @@ from holdfast.core.recovery import close_every_call
 from holdfast.core.transcript import ToolCall, answer_id
 from holdfast.core.turns import Outcome
 
+# The tool with which an agent gives the user a file.
+ATTACH = "attach_file"
 NO_ANSWER = "Resumed after an interruption, but produced no answer."
 ENDED_BY_ITSELF = "the recovery ended by itself"
 STOPPED_WAITING = "The turn was stopped before an answer came."
@@ -25,7 +27,7 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
 
     session_key: str
     turn_id: str
-    said: Content = ""
+    said: Content
     anchor: str | None = None
     calls: Sequence[ToolCall] = ()
     asking: tuple[str, ...] = ()
@@ -33,9 +35,7 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
     resume_pending: bool = False
 
 
-def by_agent(
-    turn: Unfinished, outcome: Outcome, *, error: str | None = None, recovers: bool = False, said_now: bool = True
-) -> tuple[Event, ...]:
+def by_agent(turn: Unfinished, outcome: Outcome, *, error: str | None = None, recovers: bool, said_now: bool) -> tuple[Event, ...]:
     """The end of an attempt in its own process: the agent is done, or was stopped, or failed. `recovers`: the turn was interrupted before;
     such an attempt that ends by itself without an answer is not tried again (R4). `said_now`: this attempt itself has said something.
     What earlier attempts said and people saw is on record either way (P7).
@@ -88,11 +88,18 @@ def ending(
     events: list[Event] = [ToolFinished(call_id=call_id, outcome=ToolOutcome.FAILED, content=words) for call_id in turn.asking]
     interrupted = close_every_call([call for call in turn.calls if call.call_id not in turn.asking], stopped=stop)
     events += interrupted
-    if turn.said:
-        written = replies.written(key, "assistant", answer_id(turn.turn_id), turn.said, anchor=turn.anchor)
+    if answer := _answer(turn):
+        written = replies.written(key, "assistant", answer_id(turn.turn_id), answer, anchor=turn.anchor)
         events.append(written if owed else msgspec.structs.replace(written, delivery_id=None))
     if told is not None and replies.owed(key):
         events.append(replies.written(key, "notice", f"{turn.turn_id}.error", told, anchor=turn.anchor))
     unread = not stop and ended.outcome is not Outcome.COMPLETED and (bool(interrupted) or turn.unread_results)
     end = msgspec.structs.replace(ended, unread_results=unread, still_pending=still_pending)
     return (*events, *also, end)
+
+
+def _answer(turn: Unfinished) -> Content:
+    """What was said, with the files that the agent attached: so they reach a chat, too."""
+    attaching = [call.content for call in turn.calls if call.name == ATTACH and call.outcome is ToolOutcome.DONE and call.content]
+    files = dict.fromkeys(part for given in attaching for part in content.attached(given))
+    return content.of((*content.parts(turn.said), *files)) if files else turn.said

@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.core import notices, replies
-from holdfast.core.events import Event, SessionChanged, SessionCreated
+from holdfast.core.events import Event, RuleRemoved, SessionChanged, SessionCreated
 from holdfast.core.plans import Plan, Write, to_session
 from holdfast.core.plans.causes import SUSPENDED_FIRST, Cause, turned_away
 from holdfast.core.plans.ending import Unfinished
@@ -15,6 +15,7 @@ from holdfast.core.turns import TurnState
 RESET_FIRST = "a new conversation was started first"
 RESUMED_FIRST = "another conversation was resumed first"
 DELETED, SUSPENDED = "deleted", "suspended"
+LEFT = "reset"
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -34,12 +35,15 @@ class Underway(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fresh(msgspec.Struct, frozen=True, kw_only=True):
-    """A session to begin: its names, and how many of its key there are. `left`: the number of the one before it among those."""
+    """A session to begin: its names, and how many of its key there are. `left`: the number of the one before it among those, and `rules`
+    what was allowed in it.
+    """
 
     session_id: str
     log: str
     left: int
     conversations: int
+    rules: tuple[str, ...] = ()
 
 
 def leaving(found: Underway, by: str, why: str) -> list[Write]:
@@ -66,7 +70,8 @@ def beginning(before: Session, fresh: Fresh, *, reason: str | None, dedup_key: s
     if told and reason != DELETED:  # There is nothing to get back to.
         why = notices.begun(reason or "asked", fresh.left)
         events.append(replies.written(before.session_key, "notice", f"{fresh.session_id}.begun", why))
-    return to_session(fresh.session_id, events)
+    gone = [RuleRemoved(rule_id=rule_id, by=LEFT) for rule_id in fresh.rules]  # What was allowed there is over with it.
+    return [*to_session(before.session_id, gone), *to_session(fresh.session_id, events)]
 
 
 def unused(session: Session) -> bool:

@@ -1,7 +1,7 @@
 """What a chat must be told besides answers: notices, and questions that never arrived. A page reads the log; a chat has to be sent to."""
 
 from collections.abc import Sequence
-from enum import StrEnum
+from enum import Enum, auto
 
 import msgspec
 
@@ -15,12 +15,12 @@ from holdfast.core.sessions import Session
 UNREADABLE = "(this answer was damaged on disk and cannot be read)"
 
 
-class Asked(StrEnum):
+class Asked(Enum):
     """How far a question has come on its way to its user. LOST: every attempt to deliver it was given up."""
 
-    SEEN = "seen"
-    ON_ITS_WAY = "on_its_way"
-    LOST = "lost"
+    SEEN = auto()
+    ON_ITS_WAY = auto()
+    LOST = auto()
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

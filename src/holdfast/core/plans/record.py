@@ -3,6 +3,7 @@ whether this process was told to stop.
 """
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from holdfast.core import blame, resume
 from holdfast.core.blame import Interruption, Standing
@@ -53,17 +54,12 @@ def plan(
     return [_stopped(event) for event in written]  # People were told: whatever comes too late ends as the stop says.
 
 
-def ends_waiting(*, stop_requested: bool, state: TurnState) -> bool:
-    """A turn that came to wait in the moment in which it was stopped: the stop wins."""
-    return stop_requested and state is TurnState.WAITING
-
-
-def _ends_otherwise(event: Event) -> bool:
+def _ends_otherwise(event: Event) -> TypeGuard[TurnEnded]:
     return isinstance(event, TurnEnded) and event.outcome is not Outcome.CANCELLED
 
 
 def _stopped(event: Event) -> Event:
     """The end of a turn for which a stop was recorded earlier: whatever rule was about to decide, the stop did."""
-    if not isinstance(event, TurnEnded) or not _ends_otherwise(event):
-        return event
-    return TurnEnded(outcome=Outcome.CANCELLED, rule=resume.stopped().label if event.rule else None)
+    if _ends_otherwise(event):
+        return TurnEnded(outcome=Outcome.CANCELLED, rule=resume.stopped().label if event.rule else None)
+    return event

@@ -10,6 +10,8 @@ from holdfast.core.plans import Write
 STOP, RESET, RESUME = b"stop", b"reset", b"resume"
 # What is remembered as the reply to one.
 CONTINUES, NOTHING = "goes on", "nothing"
+# Before the id of a message that was refused at once.
+REFUSED = "refused "
 
 
 class Known(msgspec.Struct, frozen=True):

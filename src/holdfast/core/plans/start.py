@@ -1,6 +1,6 @@
 """Whether a turn starts in a session now, and from which cause (P2, P6)."""
 
-from enum import StrEnum
+from enum import Enum, auto
 
 import msgspec
 
@@ -30,24 +30,24 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str
     session_key: str
     state: TurnState
-    left: bool = False
-    stop_requested: bool = False
-    told_to_stop: bool = False
-    suspended: bool = False
-    current: bool = True
-    another_ends: bool = False
-    waits: bool = True
-    generation: int = 0
-    newest: int = 0
-    epoch: int = 0
-    rule: str | None = None
-    why: str | None = None
+    left: bool
+    stop_requested: bool
+    told_to_stop: bool
+    suspended: bool
+    current: bool
+    another_ends: bool
+    waits: bool
+    generation: int
+    newest: int
+    epoch: int
+    rule: str | None
+    why: str | None
 
 
-class Verdict(StrEnum):
-    REST = "rest"
-    TURN_AWAY = "turn_away"
-    START = "start"
+class Verdict(Enum):
+    REST = auto()
+    TURN_AWAY = auto()
+    START = auto()
 
 
 def sets_aside(lane: Lane) -> bool:

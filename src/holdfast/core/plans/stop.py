@@ -52,12 +52,13 @@ def stopping(
     by: str,
     *,
     reply: str | None = None,
+    why: str | None = None,
     dedup_key: str | None = None,
 ) -> list[Write]:
     """The record names the turn, also one that has ended since. A waiting or answered turn belongs to no process, so it ends here; an
     interrupted one is ended by the process that decides about it (R0).
     """
-    writes = [Write(session.session_id, StopRequested(turn_id=turn_id, by=by, reply=reply, dedup_key=dedup_key))]
+    writes = [Write(session.session_id, StopRequested(turn_id=turn_id, by=by, reply=reply, why=why, dedup_key=dedup_key))]
     if unfinished is not None and unfinished.turn_id == turn_id:
         writes += to_turn(session.session_id, ending.stopped(unfinished))
     return writes

@@ -8,19 +8,26 @@ from holdfast.core.plans.owe import Question
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """`open`: the questions that the turn waits for. None: every one is answered, and the attempt continues; unless the turn ends, because
-    one of them was not answered in time (`expired`) or a stop is on record (`stopped`).
+    """`open`: the questions that the turn waits for. None: the attempt continues, because calls that it believed to be waiting have their
+    answer (`answered`); or the turn ends, because a question was not answered in time (`expired`) or a stop is on record (`stopped`).
     """
 
     open: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
     expired: bool = False
     stopped: bool = False
 
 
-def plan(session_id: str, questions: tuple[Question, ...], *, stop_requested: bool, at: int) -> Plan[Waiting]:
-    """`questions`: the open ones of the turn. Answers may have come since the attempt last looked."""
+def plan(session_id: str, questions: tuple[Question, ...], *, asking: tuple[str, ...], stop_requested: bool, at: int) -> Plan[Waiting]:
+    """`questions`: the open ones of the turn. `asking`: the calls that wait, as far as the attempt knows. What stands behind one that has
+    been answered may run before the turn waits for the others.
+    """
+    still_open = {question.call_id for question in questions}
+    answered = tuple(call_id for call_id in asking if call_id not in still_open)
     if stop_requested:
-        return Plan((), Waiting(stopped=True))
+        return Plan((), Waiting(stopped=True, answered=answered))
+    if answered:
+        return Plan((), Waiting(answered=answered))
     if any(question.expires_at <= at for question in questions):
         return Plan((), Waiting(expired=True))
     open_ones = tuple(question.question_id for question in questions)

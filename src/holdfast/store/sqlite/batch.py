@@ -7,6 +7,7 @@ import secrets
 import apsw
 
 from holdfast.core.errors import Bug, HoldfastError, StoreFull, Unavailable
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.store.lines import Operation, Result
 from holdfast.store.log import NOT_STORABLE, not_storable
 from holdfast.store.sqlite.connection import fetch
@@ -25,7 +26,7 @@ class CommitLost(Exception):
         self.error: HoldfastError = Unavailable("The store failed at a commit.")
 
 
-def commit(db: apsw.Connection, batch: list[Operation]) -> list[Result]:
+def commit(db: apsw.Connection, batch: list[Operation], secrets: Secrets = NO_SECRETS) -> list[Result]:
     """Runs a batch as one transaction, each operation as if in a savepoint of its own. Nothing is answered before COMMIT returned.
 
     An operation may run twice. Raises `CommitLost` when nobody can know yet what is stored."""
@@ -34,34 +35,34 @@ def commit(db: apsw.Connection, batch: list[Operation]) -> list[Result]:
     except apsw.Error as error:  # Another process holds the database, or it cannot be read: true for all of them.
         return [Result(operation.future, None, translated(db, error)) for operation in batch]
     try:
-        results = _run(db, batch, savepoints=False)
+        results = _run(db, batch, secrets, savepoints=False)
         if results is None:  # An operation failed after it had written something.
             db.execute("BEGIN IMMEDIATE")
-            results = _run(db, batch, savepoints=True)
+            results = _run(db, batch, secrets, savepoints=True)
         assert results is not None
         return results
     except apsw.Error as error:
         failure = translated(db, error)
         if db.in_transaction:
             db.execute("ROLLBACK")
-        return [Result(batch[0].future, None, failure)] if len(batch) == 1 else _one_by_one(db, batch)
+        return [Result(batch[0].future, None, failure)] if len(batch) == 1 else _one_by_one(db, batch, secrets)
 
 
-def _one_by_one(db: apsw.Connection, batch: list[Operation]) -> list[Result]:
+def _one_by_one(db: apsw.Connection, batch: list[Operation], secrets: Secrets) -> list[Result]:
     """SQLite gave up the whole transaction: alone, each operation shows whether it was the culprit."""
     results: list[Result] = []
     for index, operation in enumerate(batch):
         try:
-            results += commit(db, [operation])
+            results += commit(db, [operation], secrets)
         except CommitLost as lost:
             lost.done, lost.rest = results, batch[index + 1 :]
             raise
     return results
 
 
-def _run(db: apsw.Connection, batch: list[Operation], *, savepoints: bool) -> list[Result] | None:
+def _run(db: apsw.Connection, batch: list[Operation], secrets: Secrets, *, savepoints: bool) -> list[Result] | None:
     """The batch inside a transaction that has begun, and its COMMIT. None: it was undone and must run again with savepoints."""
-    newest, at_first, tx = _newest(db), db.total_changes(), SqliteTx(db)
+    at_first, tx = db.total_changes(), SqliteTx(db, secrets)
     results: list[Result] = []
     for operation in batch:
         if savepoints:
@@ -84,8 +85,8 @@ def _run(db: apsw.Connection, batch: list[Operation], *, savepoints: bool) -> li
         if savepoints:
             db.execute("RELEASE operation")
     mark = _newest(db)
-    if mark == newest and db.total_changes() != at_first:
-        mark = _sign(db)  # It changed something and wrote no event by which to know it again.
+    if mark[0] < tx.first_event and db.total_changes() != at_first:
+        mark = _sign(db)  # It changed something and left no event of its own by which to know it again.
     try:
         db.execute("COMMIT")
     except apsw.Error as error:

@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,14 @@ import apsw
 
 from holdfast.core.errors import Refused
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 # The oldest schema whose programs can still write while one of this version does.
 OLDEST_PREDECESSOR = 5
 # Since this version the catalog is derived as it is now.
 CATALOG_SINCE = 2
 # Since this version what is removed is overwritten on the spot.
 OVERWRITTEN_SINCE = 4
-_SQL = resources.files("holdfast.store.sqlite")
+_SQL = Path(__file__).parent
 
 
 def upgrade(version: int) -> str:

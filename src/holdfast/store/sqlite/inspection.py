@@ -52,9 +52,9 @@ def newest_at(tx: SqliteTx) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def blob_files(tx: SqliteTx) -> list[tuple[str, int]]:
-    """The files of all blobs, and how long they are."""
-    return tx.query("SELECT file, size FROM blob")
+def blob_files(tx: SqliteTx) -> list[tuple[str, str, int]]:
+    """The digests of all blobs, their files, and how long those are."""
+    return tx.query("SELECT digest, file, size FROM blob")
 
 
 def check_copy(path: Path) -> str:

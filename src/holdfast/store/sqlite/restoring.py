@@ -26,12 +26,11 @@ from holdfast.store.log import Finding, number, read
 from holdfast.store.sqlite import packing
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
 from holdfast.store.sqlite.packing import Unpacking
-from holdfast.store.sqlite.store import DATABASE
+from holdfast.store.sqlite.store import DATABASE, RESTORING
 from holdfast.store.sqlite.tx import SqliteTx, rebuild
 from holdfast.store.upkeep import register_owner, set_pause
 from holdfast.store.work.turns import take_turn
 
-MAKING = ".restoring.db"
 COMPANIONS = ("", "-wal", "-shm", "-journal")
 HEADER = b"SQLite format 3\0"
 PAGE = 1000
@@ -65,7 +64,7 @@ class NoBackup(Refused):
 def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], stamp: str, damage: bool) -> Restored:
     """`damage`: whether a backup with damaged events is taken as it is. Raises `Refused` with nothing changed."""
     check_place(home)
-    making = home / MAKING
+    making = home / RESTORING
     _remove(making)
     blobs = home / FOLDER
     known, unpacking = _names(blobs), Unpacking(blobs)

@@ -71,7 +71,8 @@ CREATE TABLE session (
     on_trial              INTEGER NOT NULL DEFAULT 0, -- The newest attempt runs on trial.
     tried_at              INTEGER,                    -- When the last trial began.
     lived_ms              INTEGER NOT NULL DEFAULT 0, -- How long the attempt lived that a restart interrupted last.
-    deaths                INTEGER NOT NULL DEFAULT 0  -- Unclean deaths that interrupted the newest turn.
+    deaths                INTEGER NOT NULL DEFAULT 0, -- Unclean deaths that interrupted the newest turn.
+    model                 TEXT                        -- The model that was chosen for it, if one was.
 );
 CREATE INDEX session_of_key ON session (session_key);
 CREATE INDEX session_purge ON session (purge_at) WHERE purge_at IS NOT NULL;
@@ -86,12 +87,13 @@ CREATE TABLE lane (
     generation  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Causes that no turn has taken yet. `what`: message, steer, or another kind of cause.
+-- Causes that no turn has taken yet. `what`: message, steer, interrupt, or another kind of cause.
 CREATE TABLE inbox (
     session  INTEGER NOT NULL,
     seq      INTEGER NOT NULL,
     cause_id TEXT NOT NULL,
     what     TEXT NOT NULL DEFAULT 'message',
+    edited   INTEGER, -- Where its newest words stand, if its sender changed them.
     PRIMARY KEY (session, seq)
 ) WITHOUT ROWID;
 
@@ -131,11 +133,41 @@ CREATE TABLE question (
     state       TEXT NOT NULL,
     expires_at  INTEGER NOT NULL,
     form        TEXT NOT NULL DEFAULT 'question', -- Or approval, or elicitation.
-    message     TEXT -- The message that answered it, if one did.
+    message     TEXT, -- The message that answered it, if one did.
+    seq         INTEGER NOT NULL DEFAULT 0, -- Where in its session's log it was asked.
+    verdict     TEXT -- What was said to an approval.
 ) WITHOUT ROWID;
 CREATE INDEX question_open ON question (expires_at) WHERE state = 'open';
 CREATE INDEX question_message ON question (message) WHERE message IS NOT NULL;
 CREATE INDEX question_session ON question (session) WHERE state = 'open';
+
+-- What people have allowed for a conversation.
+CREATE TABLE rule (
+    rule_id TEXT PRIMARY KEY,
+    session INTEGER NOT NULL,
+    pattern TEXT NOT NULL,
+    author  TEXT NOT NULL,
+    at      INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX rule_session ON rule (session);
+
+-- What models used and cost: of a turn, on a day, for whom. Of a purged session the sums of its days are left, under no turn.
+CREATE TABLE spent (
+    session  INTEGER NOT NULL,
+    turn     TEXT NOT NULL,
+    day      TEXT NOT NULL,
+    sender   TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input    INTEGER NOT NULL,
+    output   INTEGER NOT NULL,
+    cached   INTEGER NOT NULL,
+    stored   INTEGER NOT NULL,
+    thought  INTEGER NOT NULL,
+    cost     INTEGER NOT NULL, -- In millionths of a US dollar.
+    unpriced INTEGER NOT NULL, -- How many of the requests have no known price.
+    PRIMARY KEY (session, turn, day)
+) WITHOUT ROWID;
+CREATE INDEX spent_day ON spent (day, sender);
 
 -- Which session names which blob: what a conversation's content refers to stays for as long as its log does.
 CREATE TABLE blob_use (
@@ -200,7 +232,7 @@ CREATE TABLE blob (
 ) WITHOUT ROWID;
 CREATE INDEX blob_loose ON blob (touched_at) WHERE touched_at IS NOT NULL;
 
--- What was uploaded for messages. `session`: the one a message named it in; NULL while none did.
+-- What was uploaded for messages. `session`: one whose message named it; NULL while none did.
 CREATE TABLE upload (
     attachment_id TEXT PRIMARY KEY,
     digest        TEXT NOT NULL,
@@ -213,6 +245,14 @@ CREATE TABLE upload (
 CREATE INDEX upload_digest ON upload (digest);
 CREATE INDEX upload_unused ON upload (at) WHERE session IS NULL;
 CREATE INDEX upload_session ON upload (session) WHERE session IS NOT NULL;
+
+-- All sessions whose messages named an upload: it stays until the last of them is gone.
+CREATE TABLE upload_use (
+    attachment_id TEXT NOT NULL,
+    session       INTEGER NOT NULL,
+    PRIMARY KEY (attachment_id, session)
+) WITHOUT ROWID;
+CREATE INDEX upload_use_session ON upload_use (session);
 
 -- How far the search index has come.
 CREATE TABLE indexed (

@@ -11,6 +11,7 @@ import apsw
 from holdfast import files
 from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.shutdowns import Shutdown
 from holdfast.ports.log import NOTHING, Changes, Cursor, Make
 from holdfast.store import upkeep
@@ -23,6 +24,7 @@ from holdfast.store.sqlite.threads import Threads
 from holdfast.store.sqlite.tx import SqliteTx, in_tx, rebuild
 
 DATABASE = "holdfast.db"
+RESTORING = ".restoring.db"  # A restored database, until it takes the place of the other.
 RESERVE = "reserve"
 # What was purged between the copy of the database and that of its blobs is missing from the copy; the next one knows it.
 COPIES = 2
@@ -92,10 +94,15 @@ def _give_identity(path: str) -> None:
 
 
 async def open_store(
-    home: Path, *, now: Callable[[], int], reserve_bytes: int = reserve.BYTES, expected: Identity | None = None
+    home: Path,
+    *,
+    now: Callable[[], int],
+    reserve_bytes: int = reserve.BYTES,
+    expected: Identity | None = None,
+    secrets: Secrets = NO_SECRETS,
 ) -> SqliteStore:
     """The store of a home folder, its schema brought up to date. Raises `Refused`, with what to do, where place or schema will not do, and
-    where the database is not the `expected` one.
+    where the database is not the `expected` one. `secrets` are replaced in everything that is recorded.
     """
     check_place(home)
     path = home / DATABASE
@@ -122,6 +129,7 @@ async def open_store(
         open_reader=lambda: ground.join(open_reader()),
         reserve=reserve.Reserve(home / RESERVE, reserve_bytes),
         ground=ground,
+        secrets=secrets,
     )
     return SqliteStore(lines, now=now, ground=ground)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import apsw
 
 from holdfast.core.errors import HoldfastError, StoreFull, StoreGone
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.store.lines import Operation, Queues, Result
 from holdfast.store.sqlite.batch import CommitLost, answerable, commit, read_back
 from holdfast.store.sqlite.connection import PAGE_BYTES
@@ -34,10 +35,11 @@ class Threads(Queues):
         ground: Ground | None = None,
         readers: int = 2,
         max_batch: int = 2000,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         super().__init__(readers=readers, max_batch=max_batch)
         self._open_writer, self._open_reader = open_writer, open_reader
-        self._reserve, self._ground = reserve, ground
+        self._reserve, self._ground, self._secrets = reserve, ground, secrets
         self._full = False
         self._gone: StoreGone | None = None
         self._looked = 0.0
@@ -55,8 +57,7 @@ class Threads(Queues):
             return str(self._gone)
         return "the disk is full" if self._full else None
 
-    def _check_usable(self, *, when_full: bool) -> None:
-        super()._check_usable(when_full=when_full)
+    def _check_usable(self, when_full: bool) -> None:
         if self._gone:
             raise self._gone
         if self._full and not when_full:
@@ -145,7 +146,7 @@ class Threads(Queues):
                 if not batch:
                     break
             try:
-                done, again = commit(db, batch), []
+                done, again = commit(db, batch, self._secrets), []
             except CommitLost as lost:
                 db, settled = self._reopen(db, lost)
                 done, again = lost.done + settled, lost.rest

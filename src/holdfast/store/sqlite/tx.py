@@ -7,6 +7,7 @@ import apsw
 
 from holdfast.core.events import PAGE_BYTES, Event
 from holdfast.core.plans.repeats import Known
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.sessions import Session
 from holdfast.store import heads, log, reads
 from holdfast.store import rebuild as replay
@@ -19,15 +20,23 @@ from holdfast.store.sqlite import search
 T = TypeVar("T")
 
 
+# Greater than the id of any event.
+NONE_WRITTEN = 2**63
+
+
 class SqliteTx:
-    """See `store.tx.Tx`. The transaction itself is begun and ended by those who made this."""
+    """See `store.tx.Tx`. The transaction itself is begun and ended by those who made this.
+
+    `first_event`: an event with this id or a greater one was written by this transaction.
+    """
 
     unreadable = apsw.CorruptError
 
-    def __init__(self, db: apsw.Connection) -> None:
-        self.db = db
+    def __init__(self, db: apsw.Connection, secrets: Secrets = NO_SECRETS) -> None:
+        self.db, self.secrets = db, secrets
         self._execute = db.execute
         self._heads: dict[int, Head] = {}
+        self.first_event = NONE_WRITTEN
 
     def query(self, sql: str, *values: Any) -> list[Any]:
         if self._heads:
@@ -59,15 +68,28 @@ class SqliteTx:
         return rows
 
     def insert(self, rows: Sequence[tuple[Any, ...]]) -> int:
+        if len(rows) != 1:  # Most come alone.
+            return self._insert_many(rows)
+        try:
+            self._execute(INSERT, rows[0])
+        except apsw.ConstraintError:
+            return 0
+        self._wrote_event()
+        return 1
+
+    def _insert_many(self, rows: Sequence[tuple[Any, ...]]) -> int:
         before = self.db.total_changes()
         try:
-            if len(rows) == 1:  # Most records come alone.
-                self._execute(INSERT, rows[0])
-            else:
-                self.db.executemany(INSERT, rows)
+            self.db.executemany(INSERT, rows)
         except apsw.ConstraintError:
             return self.db.total_changes() - before
+        if rows:
+            self._wrote_event()
         return len(rows)
+
+    def _wrote_event(self) -> None:
+        if self.first_event == NONE_WRITTEN:
+            self.first_event = self.db.last_insert_rowid()
 
     def session(self, session_id: str) -> Session:
         return reads.session(self, session_id)

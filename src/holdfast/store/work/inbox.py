@@ -1,12 +1,13 @@
 """Writes that need no lease: what people say, and other causes; stops, commands and answers; what is owed to chats."""
 
 from holdfast.core import events as e
-from holdfast.core.content import Content, digest
+from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.plans import Plan, accept, causes, command, ending, owe, resume, stop, to_turn
+from holdfast.core.plans import Plan, accept, causes, command, edit, ending, owe, resume, stop, to_turn
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Recorded
-from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
+from holdfast.core.plans.command import Action, Aside, Choose, Judge, Reset, Resume, Say, Stop
+from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.repeats import STOP
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.resets import Boundary
@@ -33,7 +34,7 @@ def accept_message(
     reply_to: str | None,
     at: int,
 ) -> Accepted:
-    repeated = known(tx, message.dedup_key, digest(message.content))
+    repeated = known(tx, message.dedup_key, message.content)
     if repeated is not None:
         return accept.again(repeated, snapshots.question_answered_by(tx, repeated.ref))
     named, session = snapshots.addressed(tx, session_id)
@@ -43,21 +44,28 @@ def accept_message(
         session=session,
         fresh=None if reason is None else snapshots.fresh(tx, session, names),
         questions=questions,
-        unfinished=snapshots.unattended(tx, session) if any(asked.expires_at <= at for asked in questions) else None,
+        unfinished=snapshots.unattended(tx, session) if accept.may_end(message, questions, at=at) and reason is None else None,
     )
     plan = accept.plan(found, message, reason=reason, answers=answers, on_page=on_page, max_waiting=max_waiting, at=at, reply_to=reply_to)
     return run(tx, plan, at, None if named is None else {session.session_id: tx.head(named)})
 
 
+def edit_message(tx: Tx, session_id: str, wanted: Edit, at: int) -> Edited:
+    repeated = known(tx, wanted.dedup_key, wanted.text)
+    if repeated is not None:
+        return edit.again(repeated, wanted.message_id)
+    return run(tx, edit.plan(snapshots.editing(tx, reads.living(tx, session_id), wanted), wanted), at)
+
+
 def record_cause(tx: Tx, session_id: str, cause: e.CauseRecorded, at: int) -> Recorded:
-    repeated = known(tx, cause.dedup_key, digest(cause.content))
+    repeated = known(tx, cause.dedup_key, cause.content)
     if repeated is not None:
         return Recorded(repeated.ref, repeated.session_id, duplicate=True)
     return run(tx, causes.record(reads.living(tx, session_id), cause), at)
 
 
 def carry_out(tx: Tx, session_id: str, aside: Aside, action: Action, at: int) -> Accepted:
-    repeated = known(tx, aside.dedup_key, digest(aside.content))
+    repeated = known(tx, aside.dedup_key, aside.content)
     if repeated is not None:
         return accept.again(repeated, None)
     return run(tx, _command(tx, snapshots.current(tx, session_id), aside, action, at), at)
@@ -67,6 +75,10 @@ def _command(tx: Tx, session: Session, aside: Aside, action: Action, at: int) ->
     match action:
         case Say():
             return command.say(session, aside, action)
+        case Choose():
+            return command.choose(session, aside, action)
+        case Judge():
+            return command.judge(session, snapshots.approvals_of(tx, session), aside, action, at=at)
         case Stop():
             return command.stop(snapshots.stopping(tx, session), aside, action, at=at)
         case Reset():
@@ -81,7 +93,7 @@ def _command(tx: Tx, session: Session, aside: Aside, action: Action, at: int) ->
 
 
 def tell_once(tx: Tx, session_id: str, notice_id: str, content: Content, anchor: str | None, at: int) -> bool:
-    if known(tx, owe.notice_key(session_id, notice_id), digest(content)) is not None:
+    if known(tx, owe.notice_key(session_id, notice_id), content) is not None:
         return False
     return run(tx, owe.notice(reads.living(tx, session_id), notice_id, content, anchor=anchor), at)
 

@@ -1,11 +1,17 @@
 """Snapshots for plans, from what a transaction reads. Each loads what its plan can need in the state it is in, and nothing else."""
 
+import msgspec
+
+from holdfast.core import approvals
 from holdfast.core import events as e
 from holdfast.core import resume as rules
 from holdfast.core.blame import Standing
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.plans import causes, resume, start, stop
+from holdfast.core.errors import NotFound, Taken
+from holdfast.core.plans import answer, causes, edit, resume, start, stop
+from holdfast.core.plans.approve import Granted
 from holdfast.core.plans.causes import Cause
+from holdfast.core.plans.edit import Edit
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.leave import Fresh, Underway
 from holdfast.core.plans.owe import Asked, Question
@@ -40,8 +46,11 @@ def current(tx: Tx, session_id: str) -> Session:
 
 
 def fresh(tx: Tx, before: Session, names: tuple[str, str]) -> Fresh:
-    left = reads.conversation_number(tx, number(tx, before.session_id))
-    return Fresh(session_id=names[0], log=names[1], left=left, conversations=reads.conversations_of(tx, before.session_key))
+    session = number(tx, before.session_id)
+    left = reads.conversation_number(tx, session)
+    rules = tuple(rule_id for (rule_id,) in tx.query(q.RULE_IDS, session))
+    conversations = reads.conversations_of(tx, before.session_key)
+    return Fresh(session_id=names[0], log=names[1], left=left, conversations=conversations, rules=rules)
 
 
 def underway(tx: Tx, session: Session) -> Underway:
@@ -52,7 +61,30 @@ def underway(tx: Tx, session: Session) -> Underway:
 def waiting(tx: Tx, session: int) -> tuple[Cause, ...]:
     """What waits, oldest first."""
     rows = tx.query(q.INBOX, session)
-    return tuple(causes.read(cause_id, tx.event_at(session, seq)) for seq, cause_id in rows)
+    return tuple(_cause(tx, session, *row) for row in rows)
+
+
+def _cause(tx: Tx, session: int, seq: int, cause_id: str, edited: int | None) -> Cause:
+    return causes.read(cause_id, tx.event_at(session, seq), None if edited is None else tx.event_at(session, edited))
+
+
+def editing(tx: Tx, session: Session, wanted: Edit) -> edit.Snapshot:
+    """Raises `Taken` where the message was believed to wait."""
+    found = number(tx, session.session_id)
+    head = tx.head(found)
+    rows = tx.query(q.WAITS, found, wanted.message_id)
+    if wanted.waits and not rows:
+        raise Taken(wanted.message_id)
+    seq = (rows[0][1] or rows[0][0]) if rows else wanted.seq
+    in_turn = wanted.turn_id is not None and wanted.turn_id == head.turn and head.state in OPEN
+    return edit.Snapshot(
+        session=session,
+        words=tx.event_at(found, seq),
+        seq=seq,
+        waits=bool(rows),
+        in_turn=in_turn,
+        waiting=waiting(tx, found) if in_turn else (),
+    )
 
 
 def unattended(tx: Tx, session: Session) -> Unfinished | None:
@@ -76,8 +108,8 @@ def unfinished(tx: Tx, head: Head, session_key: str) -> Unfinished:
 
 
 def _asking(tx: Tx, session: int) -> tuple[str, ...]:
-    """The calls that wait for an answer."""
-    return tuple(question.call_id for question in asked(tx, session))
+    """The calls that wait for an answer. One that waits for its approval has not started."""
+    return tuple(question.call_id for question in asked(tx, session) if question.form != approvals.FORM)
 
 
 def _anchor(tx: Tx, head: Head) -> str | None:
@@ -89,7 +121,10 @@ def _anchor(tx: Tx, head: Head) -> str | None:
 def asked(tx: Tx, session: int) -> tuple[Question, ...]:
     """The open questions of a session, oldest first, without how far each has come on its way."""
     rows = tx.query(q.QUESTIONS_OPEN, session)
-    return tuple(Question(question_id=question_id, call_id=call_id, expires_at=expires_at) for question_id, call_id, expires_at in rows)
+    return tuple(
+        Question(question_id=question_id, call_id=call_id, expires_at=expires_at, form=form)
+        for question_id, call_id, expires_at, form in rows
+    )
 
 
 def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
@@ -98,6 +133,46 @@ def questions(tx: Tx, session: Session) -> tuple[Question, ...]:
         return ()
     rows = tx.query(q.QUESTIONS_OPEN_OF, session.session_id)
     return tuple(_question(tx, *row) for row in rows)
+
+
+def question(tx: Tx, question_id: str) -> answer.Snapshot:
+    rows = tx.query(q.QUESTION, question_id)
+    if not rows:
+        raise NotFound("question", question_id)
+    session_id, session, call_id, state, expires_at, form, seq, others = rows[0]
+    asked_for = tx.event_at(session, seq)
+    cause = tx.event_at(session, tx.head(session).asked_seq)
+    return answer.Snapshot(
+        session=tx.session(session_id),
+        question_id=question_id,
+        call_id=call_id,
+        state=state,
+        expires_at=expires_at,
+        others=others,
+        form=form,
+        choices=asked_for.choices if isinstance(asked_for, e.QuestionAsked) else (),
+        pattern=asked_for.pattern if isinstance(asked_for, e.QuestionAsked) else None,
+        asked_by=cause.sender if isinstance(cause, e.MessageAccepted | e.CauseRecorded) else None,
+    )
+
+
+def approvals_of(tx: Tx, session: Session) -> tuple[answer.Snapshot, ...]:
+    """The open ones of a session, oldest first."""
+    return tuple(
+        msgspec.structs.replace(question(tx, each.question_id), seen=how_far(each.deliveries) is Asked.SEEN)
+        for each in questions(tx, session)
+        if each.form == approvals.FORM
+    )
+
+
+def granted(tx: Tx, session: int, question_id: str) -> Granted | None:
+    rows = tx.query(q.GRANTED, question_id, session)
+    if not rows:
+        return None
+    turn, call_id, state, verdict, seq = rows[0]
+    shown = tx.event_at(session, seq)
+    fingerprint = shown.fingerprint if isinstance(shown, e.QuestionAsked) else None
+    return Granted(turn_id=turn, call_id=call_id, state=state, verdict=verdict, fingerprint=fingerprint)
 
 
 def question_answered_by(tx: Tx, message_id: str) -> str | None:
@@ -144,7 +219,12 @@ def resuming(tx: Tx, session_id: str) -> resume.Snapshot:
 
 def _request(tx: Tx, head: Head) -> Request | None:
     accepted = tx.event_at(head.session, head.asked_seq)
-    return Request(accepted, reads.last_reason(tx, head)) if isinstance(accepted, e.MessageAccepted) else None
+    if not isinstance(accepted, e.MessageAccepted):
+        return None
+    shown = reads.open_turn(tx, head).request
+    if shown is not None:  # It may have been edited.
+        accepted = msgspec.structs.replace(accepted, content=shown.content)
+    return Request(accepted, reads.last_reason(tx, head))
 
 
 def previous(tx: Tx, session: Session) -> str | None:
@@ -179,9 +259,8 @@ def next_cause(tx: Tx, session: int, generation: int) -> tuple[Cause | None, tup
     """The oldest cause that is still current, where its session's newest turn is of this generation, and those before it that are not."""
     outdated: list[Cause] = []
     after = 0
-    while rows := tx.query(q.NEXT_CAUSE, session, after):
-        after, cause_id = rows[0]
-        cause = causes.read(cause_id, tx.event_at(session, after))
+    while rows := tx.query(q.NEXT_CAUSE, session, session, after):
+        cause, after = _cause(tx, session, *rows[0]), rows[0][0]
         if not causes.outdated(cause, generation):
             return cause, tuple(outdated)
         outdated.append(cause)

@@ -15,17 +15,17 @@ from holdfast.store.tx import Tx
 
 def append_stream(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int, events: Sequence[e.Event], at: int) -> int:
     """One fenced UPDATE answers for lease and position; only a refusal is looked into."""
-    bodies = [e.encode(event) for event in events]  # Before anything is written: it may be no text at all.
-    count, epoch = len(bodies), lease.epoch
+    pieces = [(event.kind, tx.secrets.seal(event)[1]) for event in events]  # Before anything is written: it may be no text at all.
+    count, epoch = len(pieces), lease.epoch
     fenced = tx.query(q.FENCED, count, count, lease.session_id, epoch, lease.owner, turn_id, attempt, position)
     if not fenced:
         raise _why_refused(tx, lease, turn_id, attempt, position)
     session, seq = fenced[0]
     seq -= count
     rows = []
-    for event, body in zip(events, bodies, strict=True):
+    for kind, body in pieces:
         seq += 1
-        rows.append(row_of(session, seq, turn_id, epoch, attempt, position, event.kind, 1, body, at))
+        rows.append(row_of(session, seq, turn_id, epoch, attempt, position, kind, 1, body, at))
         position += 1
     insert(tx, rows, at)
     return position

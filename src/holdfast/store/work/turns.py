@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
-from holdfast.core.errors import StaleEpoch, ToldToStop
-from holdfast.core.plans import causes, ending, leave, marks, record, start
+from holdfast.core.errors import StaleEpoch, StalePosition, ToldToStop
+from holdfast.core.plans import approve, causes, leave, marks, record, start
 from holdfast.core.plans.start import StartedTurn, Verdict
 from holdfast.core.sessions import Lease
 from holdfast.store import reads
@@ -39,12 +39,13 @@ def take_turn(
     epoch: int,
     events: Sequence[e.Event | Interruption],
     at: int,
-    position: int | None = None,
+    seq: int | None = None,
 ) -> StartedTurn:
     head = tx.head(number(tx, session_id))
-    stands = position is None or position == head.position
-    if (head.epoch, head.turn) != (epoch, turn_id) or head.state not in record.TAKEABLE or not stands:
+    if (head.epoch, head.turn) != (epoch, turn_id) or head.state not in record.TAKEABLE:
         raise StaleEpoch(session_id, epoch)
+    if seq is not None and seq != head.seq:
+        raise StalePosition(turn_id, seq, head.seq)
     if reads.told_to_stop(tx, owner):
         raise ToldToStop(session_id)
     planned = _planned(tx, head, Lease(session_id, owner, epoch), events)
@@ -66,14 +67,13 @@ def append_turn(tx: Tx, lease: Lease, turn_id: str, attempt: int, position: int,
         raise StaleEpoch(lease.session_id, lease.epoch)
     check_position(head, turn_id, attempt, position)
     _append(tx, head, _planned(tx, head, lease, events), at)
-    if record.ends_waiting(stop_requested=bool(head.stop), state=head.state):
-        unfinished = snapshots.unfinished(tx, head, tx.session(lease.session_id).session_key)
-        for event in ending.stopped(unfinished):
-            tx.append(head, event, at, in_turn=True)
     return head.position
 
 
 def _planned(tx: Tx, head: Head, lease: Lease, events: Sequence[e.Event | Interruption]) -> list[e.Event]:
+    for event in events:
+        if isinstance(event, e.ToolStarted) and event.approval is not None:
+            approve.check(event, turn_id=head.turn, granted=snapshots.granted(tx, head.session, event.approval))
     return record.plan(
         events,
         lease=lease,

@@ -1,0 +1,103 @@
+"""What a model is told before a conversation begins. It stays the same from step to step and from turn to turn of a day, so that providers
+can keep it: what changes most often stands last.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from holdfast.beneath import Beneath
+from holdfast.core import keys
+from holdfast.core.errors import BadInput
+from holdfast.core.keys import SessionKey
+from holdfast.ports.agents import AgentRequest
+from holdfast.ports.models import ToolSpec
+from holdfast.ports.process import Clock
+
+WORK = """You are an assistant that does real work with the tools it is given. Look before you change something, and say what you did.
+Your work survives interruptions: results of calls are kept. If the outcome of a call is unknown, check what it did before you repeat it."""
+PROJECT = "AGENTS.md"
+MEMORY = "memory"
+# Of a file that comes with the instructions. More of it would crowd out the conversation.
+MOST_CHARS = 32_000
+
+log = structlog.get_logger()
+
+
+class Extras(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes with the instructions. `project`: the text of AGENTS.md in the working folder, `memory`: what was kept for later."""
+
+    project: str = ""
+    memory: str = ""
+
+
+def compose(work: str, *, key: SessionKey, tools: Sequence[ToolSpec], extras: Extras, today: str) -> str:
+    """The system text. `work`: the configured instructions."""
+    sections = [work.strip() or WORK, place(key)]
+    if tools:
+        sections.append(f"Your tools: {', '.join(tool.name for tool in tools)}.")
+    if extras.project:
+        sections.append(f"The working folder has this {PROJECT}:\n\n{extras.project}")
+    if extras.memory:
+        sections.append(f"What you noted earlier, in {MEMORY}/{key.profile}.md:\n\n{extras.memory}")
+    return "\n\n".join([*sections, f"Today is {today}."])
+
+
+def place(key: SessionKey) -> str:
+    """Where the conversation is, and with whom."""
+    if key.on_page:
+        return "The user writes on a web page that shows Markdown."
+    where = {"dm": "a direct chat", "group": "a group", "channel": "a channel", "thread": "a thread"}.get(key.chat_type, "a chat")
+    others = " Several people may write here: each message begins with its sender." if several_write(key) else ""
+    return f"The user writes in {where} on {key.platform}.{others} Keep answers short enough to be read there."
+
+
+def several_write(key: SessionKey) -> bool:
+    return not key.on_page and key.chat_type != "dm" and key.user_id is None
+
+
+class Instructions:
+    """`text`: the configured instructions, or `file` with them. `folder`: where a session works. Files are read for each turn."""
+
+    def __init__(self, *, home: Path, clock: Clock, folder: Callable[[str], Path], text: str = "", file: Path | None = None) -> None:
+        self._home, self._clock, self._folder, self._text, self._file = home, clock, folder, text, file
+
+    def read(self, request: AgentRequest, tools: Sequence[ToolSpec]) -> str:
+        key = keys.parse(request.session_key)
+        extras = Extras(
+            project=_read_beneath(self._folder(request.session_id), PROJECT),
+            memory=_read(self._home / MEMORY / f"{key.profile}.md") if _plain(key.profile) else "",
+        )
+        work = _read(self._file) if self._file is not None else self._text
+        return compose(work, key=key, tools=tools, extras=extras, today=self._today())
+
+    def _today(self) -> str:
+        now = self._clock.now()
+        local = datetime.fromtimestamp(now / 1000, UTC) + timedelta(seconds=self._clock.offset_s(now))
+        return f"{local:%A, %-d %B %Y}"
+
+
+def _plain(profile: str) -> bool:
+    """Whether it can be the name of a file."""
+    return "/" not in profile and not profile.startswith(".") and "\0" not in profile
+
+
+def _read_beneath(folder: Path, name: str) -> str:
+    """Of a folder in which commands can write: a link there must not show what they cannot see, and a fifo must not hold us up."""
+    return _read(folder / name, lambda: Beneath(folder).open_file(name))
+
+
+def _read(path: Path, opened: Callable[[], int] | None = None) -> str:
+    """As much of a file as is given, nothing if there is none."""
+    try:
+        with open(opened() if opened else path, encoding="utf-8", errors="replace") as file:
+            text = file.read(MOST_CHARS + 1)
+    except FileNotFoundError:
+        return ""
+    except (OSError, BadInput) as error:
+        log.warning("a file of the instructions cannot be read", path=str(path), error=str(error))
+        return ""
+    return text.strip() if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS].rstrip()}\n[The rest of this file is left out.]"

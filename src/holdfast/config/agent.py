@@ -1,0 +1,148 @@
+"""`[agent]`: which agent answers, with which models, and where their keys come from. A key is never a setting, so that nobody pastes it."""
+
+import math
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.config.errors import BadConfig
+
+if TYPE_CHECKING:
+    from holdfast.core.events import Usage
+
+KEY = "HOLDFAST_MODEL_API_KEY"
+# Below this nothing but the instructions would fit.
+LEAST_WINDOW = 1000
+# What a model may take besides text.
+KINDS = ("image", "audio", "file")
+# What Holdfast itself says in every request.
+OURS = frozenset({"model", "messages", "input", "instructions", "system", "tools", "stream", "store"})
+# `openai:NAME` and so on; `chat:NAME` is any server that speaks chat completions.
+_MODEL = re.compile(r"[a-z][a-z0-9_-]*:\S+")
+
+
+class ModelPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model costs, in US dollars for a million tokens, and its window in tokens. `cached`: what its provider had kept, `stored`:
+    what it keeps from then on; both cost as much as other input where nothing is set.
+    """
+
+    input: float | None = None
+    output: float | None = None
+    cached: float | None = None
+    stored: float | None = None
+    window: int | None = None
+
+    @property
+    def priced(self) -> bool:
+        return self.input is not None and self.output is not None
+
+    def cost(self, usage: "Usage") -> float:
+        """In millionths of a US dollar."""
+        plain = self.input or 0.0
+        cached, stored = (plain if price is None else price for price in (self.cached, self.stored))
+        rest = max(0, usage.input - usage.cached - usage.stored)
+        return rest * plain + usage.cached * cached + usage.stored * stored + usage.output * (self.output or 0.0)
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`model`: PROVIDER:NAME; without one, and without a `module`, the demo agent answers. `models`: what a conversation may choose besides
+    it. `docs/operations.md` says what each one does.
+    """
+
+    model: str = ""
+    fallbacks: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    base_url: str = ""
+    api_key_file: str = ""
+    instructions: str = ""
+    instructions_file: str = ""
+    module: str = ""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    effort: str = ""
+    timeout_s: float = 300.0
+    takes: tuple[str, ...] | None = None
+    extra: dict[str, Any] = {}
+    transcriber: str = ""
+    window: int | None = None
+    prices: dict[str, ModelPrice] = {}
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The models that a conversation may choose, the configured one first."""
+        return tuple(dict.fromkeys(name for name in (self.model, *self.models) if name))
+
+
+# Those that are written most have a shorter variable.
+VARIABLES = {"agent.model": "HOLDFAST_MODEL", "agent.base_url": "HOLDFAST_MODEL_BASE_URL"}
+
+
+def check(agent: Agent) -> None:
+    """Raises `BadConfig`."""
+    for name in (*agent.choices, *agent.fallbacks, *filter(None, [agent.transcriber])):
+        if not _MODEL.fullmatch(name):
+            raise BadConfig(f"Invalid model {name!r} in [agent]. It must be PROVIDER:NAME, for example anthropic:claude-sonnet-4-5.")
+    if agent.model and agent.module:
+        raise BadConfig("[agent] has both a model and a module. Keep one: a model is answered by Holdfast's own agent, a module by yours.")
+    if agent.module and not re.fullmatch(r"[\w.]+:\w+", agent.module):
+        raise BadConfig(f"Invalid agent.module {agent.module!r}. It must be MODULE:OBJECT, for example my_agent:agent.")
+    if agent.transcriber and not agent.model:
+        raise BadConfig("[agent] has a transcriber but no model. Set model to the one that answers, or remove transcriber.")
+    if (agent.fallbacks or agent.models) and not agent.model:
+        raise BadConfig("[agent] lists fallbacks or models but no model. Set model to the one that answers by default.")
+    if agent.instructions and agent.instructions_file:
+        raise BadConfig("[agent] has both instructions and instructions_file. Keep one.")
+    if agent.max_tokens is not None and agent.max_tokens < 1:
+        raise BadConfig(f"Invalid agent.max_tokens {agent.max_tokens}. It must be a number of at least 1.")
+    if agent.window is not None and agent.window < LEAST_WINDOW:
+        raise BadConfig(f"Invalid agent.window {agent.window}. It must be a number of at least {LEAST_WINDOW}.")
+    for kind in agent.takes or ():
+        if kind not in KINDS:
+            raise BadConfig(f"Invalid agent.takes: {kind!r} is nothing that a model takes besides text. Use image, audio or file.")
+    if ours := sorted(OURS & agent.extra.keys()):
+        raise BadConfig(f"Invalid agent.extra: Holdfast itself sets {' and '.join(ours)} in each request. Remove it from [agent.extra].")
+    for name, price in agent.prices.items():
+        _check_price(name, price)
+
+
+def _check_price(name: str, price: ModelPrice) -> None:
+    where = f'[agent.prices."{name}"]'
+    if not _MODEL.fullmatch(name):
+        raise BadConfig(f"Invalid {where}. It must be named PROVIDER:NAME, as in model.")
+    if any(each is not None and not 0 <= each < math.inf for each in (price.input, price.output, price.cached, price.stored)):
+        raise BadConfig(f"Invalid price in {where}. Prices are US dollars for a million tokens, 0 or more.")
+    if (price.input is None) != (price.output is None):
+        raise BadConfig(f"{where} has only one of input and output. Set both, or neither.")
+    if price.window is not None and price.window < LEAST_WINDOW:
+        raise BadConfig(f"Invalid window {price.window} in {where}. It must be a number of at least {LEAST_WINDOW}.")
+
+
+def refuse_keys(table: Mapping[str, object], path: Path) -> None:
+    """A key does not belong into a file that people show each other."""
+    if "api_key" in table:
+        raise BadConfig(
+            f"{path} holds an api_key, and a key does not belong there. Move it to a file that only you can read (chmod 600) in the same"
+            f" folder and name that in api_key_file, or set {KEY}. If others may have seen it, replace the key."
+        )
+
+
+def key(agent: Agent, home: Path, environment: Mapping[str, str]) -> str | None:
+    """The key of the configured model's provider: from its file, else from the variable. None: the provider's own variable counts."""
+    if not agent.api_key_file:
+        return environment.get(KEY) or None
+    path = home / agent.api_key_file
+    try:
+        with path.open(encoding="utf-8") as file:
+            mode, text = os.fstat(file.fileno()).st_mode, file.read(64 * 1024).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfig(f"agent.api_key_file {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise BadConfig(f"Others can read the key in {path}. Close it with `chmod 600 {path}`.")
+    if not text:
+        raise BadConfig(f"agent.api_key_file {path} is empty. Write the key into it.")
+    return text

@@ -1,0 +1,53 @@
+"""Whether a call may start: what is configured, what people have allowed for its conversation, and what they said about this very call."""
+
+import asyncio
+from collections.abc import Sequence
+
+from holdfast.core import approvals, policy, redaction
+from holdfast.core.approvals import Approval, Clearance
+from holdfast.core.errors import Unavailable
+from holdfast.core.history import Call
+from holdfast.core.policy import Decision, Pattern, Request, Rules, Verdict
+from holdfast.core.redaction import Secrets
+from holdfast.ports.inbox import Inbox
+from holdfast.ports.tools import Tool
+
+
+class Permissions:
+    """The one place that decides, for every attempt of this process."""
+
+    def __init__(self, rules: Rules, store: Inbox, secrets: Secrets) -> None:
+        self._rules, self._store, self._secrets = rules, store, secrets
+
+    async def clear(self, session_id: str, call: Call, tool: Tool, given: Approval | None) -> Clearance:
+        """`given`: what a person said about this call. Its arguments are as they are recorded."""
+        await tool.ready()
+        place = tool.place(session_id)
+        made = approvals.fingerprint(call.name, call.arguments, place) if given is not None else None
+        if redaction.holds_mark(call.arguments):
+            return Clearance(place=place, refused=approvals.MARKED)
+        clearance = approvals.clear(await self._decide(session_id, call, tool), given, made=made, place=place)
+        if clearance.asks and self._secrets.holds(call.arguments):  # A person would be shown another call than the one that runs.
+            return Clearance(place=place, refused=approvals.SECRET)
+        return clearance
+
+    async def _decide(self, session_id: str, call: Call, tool: Tool) -> Decision:
+        """Rules of the conversation are read only for a call that would ask, and each time: one that was taken back allows nothing."""
+        request = Request(
+            tool=call.name,
+            arguments=call.arguments,
+            effect=tool.effect(call.arguments),
+            confined=tool.confined(call.arguments),
+            careful=call.careful,
+        )
+        decision = policy.decide(request, self._rules)
+        if decision.verdict is not Verdict.ASK:
+            return decision
+        return policy.decide(request, self._rules, await self._granted(session_id))
+
+    async def _granted(self, session_id: str) -> Sequence[Pattern]:
+        while True:
+            try:
+                return tuple(policy.parse(rule.pattern) for rule in await self._store.rules(session_id))
+            except Unavailable as error:
+                await asyncio.sleep(error.retry_after_s)

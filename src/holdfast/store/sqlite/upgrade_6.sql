@@ -1,0 +1,53 @@
+-- From schema 5 to 6. Nothing that a program of schema 5 reads or writes changes, so one may still run next to this.
+
+ALTER TABLE question ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE question ADD COLUMN verdict TEXT;
+UPDATE question SET seq = coalesce((
+    SELECT e.seq FROM event e
+    WHERE e.session = question.session AND e.stream = 0 AND e.kind = 'question.asked' AND json_valid(CAST(e.body AS TEXT))
+    AND json_extract(CAST(e.body AS TEXT), '$.question_id') = question.question_id
+), 0);
+
+-- What people have allowed for a conversation.
+CREATE TABLE rule (
+    rule_id TEXT PRIMARY KEY,
+    session INTEGER NOT NULL,
+    pattern TEXT NOT NULL,
+    author  TEXT NOT NULL,
+    at      INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX rule_session ON rule (session);
+
+-- All sessions whose messages named an upload: it stays until the last of them is gone.
+CREATE TABLE upload_use (
+    attachment_id TEXT NOT NULL,
+    session       INTEGER NOT NULL,
+    PRIMARY KEY (attachment_id, session)
+) WITHOUT ROWID;
+CREATE INDEX upload_use_session ON upload_use (session);
+INSERT INTO upload_use SELECT attachment_id, session FROM upload WHERE session IS NOT NULL;
+
+-- The model that was chosen for a conversation.
+ALTER TABLE session ADD COLUMN model TEXT;
+
+-- What models used and cost: of a turn, on a day, for whom. Of a purged session the sums of its days are left, under no turn.
+-- No earlier version asked a model, so there is nothing to add up.
+CREATE TABLE spent (
+    session  INTEGER NOT NULL,
+    turn     TEXT NOT NULL,
+    day      TEXT NOT NULL,
+    sender   TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input    INTEGER NOT NULL,
+    output   INTEGER NOT NULL,
+    cached   INTEGER NOT NULL,
+    stored   INTEGER NOT NULL,
+    thought  INTEGER NOT NULL,
+    cost     INTEGER NOT NULL, -- In millionths of a US dollar.
+    unpriced INTEGER NOT NULL, -- How many of the requests have no known price.
+    PRIMARY KEY (session, turn, day)
+) WITHOUT ROWID;
+CREATE INDEX spent_day ON spent (day, sender);
+
+-- Where the newest words of a message stand that waits and was edited.
+ALTER TABLE inbox ADD COLUMN edited INTEGER;

@@ -1,0 +1,35 @@
+"""The agent that answers with a model, as tests of the gateway have it: its models are in this process."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.agents.instructions import Instructions
+from holdfast.agents.model import ModelAgent
+from holdfast.agents.prices import Prices
+from holdfast.gateway.toolbox import Toolbox
+from holdfast.ports.models import ModelSettings
+from tests.fakes.models_scripted import ScriptedModels
+from tests.gateway.gateways import Home, Life
+
+FIRST, SECOND = "a:first", "b:second"
+
+
+def agent_of(home: Home, models: ScriptedModels, folder: Path, *names: str, prices: Prices | None = None) -> Callable[[Life], ModelAgent]:
+    def make(life: Life) -> ModelAgent:
+        return ModelAgent(
+            models=lambda chosen: names or ((SECOND, FIRST) if chosen == SECOND else (FIRST, SECOND)),
+            client=models.client,
+            instructions=Instructions(home=folder, clock=life.clock, folder=lambda session_id: folder, text="Be kind."),
+            tools=Toolbox(home.tools()).specs,
+            settings=lambda model: ModelSettings(),
+            read=_no_blob,
+            clock=life.clock,
+            prices=prices,
+            chance=lambda: 1.0,
+        )
+
+    return make
+
+
+async def _no_blob(digest: str) -> bytes:
+    raise AssertionError(f"nobody reads {digest}")

@@ -1,0 +1,121 @@
+"""What a model is told before a conversation: the same text for as long as nothing of it changes, with what changes most at its end."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.agents.instructions import MOST_CHARS, WORK, Extras, Instructions, compose, place
+from holdfast.core import keys
+from holdfast.ports.agents import AgentRequest
+from holdfast.ports.models import ToolSpec
+from tests.fakes.clock import SimClock
+
+TOOLS = (ToolSpec("ask_user", "", {}), ToolSpec("terminal", "", {}))
+DAY_S = 24 * 3600.0
+
+
+def request(key: str = "agent:main:web:page:s_1") -> AgentRequest:
+    return AgentRequest(
+        session_id="s_1",
+        session_key=key,
+        generation=1,
+        turn_id="t",
+        attempt=1,
+        history=(),
+        causes=(),
+        unfinished=(),
+        calls=[],
+        kept="",
+        note=None,
+    )
+
+
+class Times:
+    def __init__(self) -> None:
+        self.elapsed = 0.0
+        self.clock = SimClock(elapsed=lambda: self.elapsed, monotonic=lambda: self.elapsed)
+
+
+def test_every_section_stands_in_its_place_and_the_date_comes_last() -> None:
+    key = keys.parse("agent:main:telegram:group:7")
+    said = compose("Be brief.\n", key=key, tools=TOOLS, extras=Extras(project="Use tabs.", memory="Ann likes tea."), today="Monday")
+    assert said.split("\n\n") == [
+        "Be brief.",
+        "The user writes in a group on telegram. Several people may write here: each message begins with its sender. Keep answers short"
+        " enough to be read there.",
+        "Your tools: ask_user, terminal.",
+        "The working folder has this AGENTS.md:",
+        "Use tabs.",
+        "What you noted earlier, in memory/main.md:",
+        "Ann likes tea.",
+        "Today is Monday.",
+    ]
+    assert compose("", key=key, tools=(), extras=Extras(), today="Monday").startswith(WORK)
+
+
+def test_a_command_cannot_show_the_model_a_file_by_a_link_or_hold_it_up_by_a_fifo(tmp_path: Path) -> None:
+    """Commands can write into the working folder, and see less than we do."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "token").write_text("the-token")
+    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: work)
+    for make in (lambda path: path.symlink_to("../token"), lambda path: path.symlink_to(tmp_path / "token"), os.mkfifo, Path.mkdir):
+        make(work / "AGENTS.md")
+        assert "AGENTS.md" not in (said := instructions.read(request(), TOOLS)) and "the-token" not in said
+        (work / "AGENTS.md").rmdir() if (work / "AGENTS.md").is_dir() else (work / "AGENTS.md").unlink()
+    (work / "AGENTS.md").write_text("Use tabs.")
+    assert "Use tabs." in instructions.read(request(), TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("agent:main:web:page:s_1", "web page"),
+        ("agent:main:slack:dm:7", "a direct chat on slack. Keep"),
+        ("agent:main:slack:thread:7:8", "a thread on slack. Several people"),
+        ("agent:main:slack:group:7::u", "a group on slack. Keep"),
+        ("agent:main:irc:room:7", "a chat on irc."),
+    ],
+)
+def test_a_model_is_told_where_the_conversation_is(key: str, said: str) -> None:
+    assert said in place(keys.parse(key))
+
+
+def test_the_text_changes_only_with_the_day_and_the_files(tmp_path: Path) -> None:
+    """So that providers can keep it."""
+    times = Times()
+    folder = tmp_path / "work"
+    instructions = Instructions(home=tmp_path, clock=times.clock, folder=lambda session_id: folder, text="Be brief.")
+    first = instructions.read(request(), TOOLS)
+    times.elapsed += 60
+    assert instructions.read(request(), TOOLS) == first and "AGENTS.md" not in first
+    times.elapsed += DAY_S
+    assert instructions.read(request(), TOOLS) != first
+    times.elapsed -= DAY_S
+    folder.mkdir()
+    (folder / "AGENTS.md").write_text("x" * (MOST_CHARS + 1))
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "main.md").write_text("Ann likes tea.\n")
+    later = instructions.read(request(), TOOLS)
+    assert "Ann likes tea." in later and "[The rest of this file is left out.]" in later and len(later) < MOST_CHARS + 1000
+    assert later.split("Your tools")[0] == first.split("Your tools")[0]
+
+
+def test_instructions_may_be_in_a_file_which_is_read_again_for_each_turn(tmp_path: Path) -> None:
+    file = tmp_path / "work.md"
+    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, file=file)
+    assert instructions.read(request(), ()).startswith(WORK)
+    file.write_text("Speak French.")
+    assert instructions.read(request(), ()).startswith("Speak French.")
+    file.unlink()
+    file.mkdir()
+    assert instructions.read(request(), ()).startswith(WORK)
+
+
+@pytest.mark.parametrize("profile", ["../secret", ".", "a/b"])
+def test_a_profile_that_is_no_file_name_leads_out_of_no_folder(tmp_path: Path, profile: str) -> None:
+    (tmp_path / "secret.md").write_text("hidden")
+    (tmp_path / "memory").mkdir()
+    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, text="x")
+    assert "hidden" not in instructions.read(request(f"agent:{profile}:web:page:s_1"), ())
