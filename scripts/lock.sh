@@ -18,4 +18,4 @@ compile() {
 
 # The runtime lock is held to the versions that are tested.
 compile --group dev --all-extras --output-file requirements-dev.lock ${1+"$@"}
-compile --extra prices --extra web --constraint requirements-dev.lock --output-file requirements.lock ${1+"$@"}
+compile --extra prices --extra web --extra mcp --extra acp --extra telegram --extra slack --extra discord --extra matrix --constraint requirements-dev.lock --output-file requirements.lock ${1+"$@"}
