@@ -62,6 +62,7 @@ def test_a_gateway_without_its_database_acknowledges_nothing_says_so_and_hands_o
 def test_a_turn_that_runs_while_the_home_is_away_ends_once_it_is_back(tmp_path: Path) -> None:
     """P1, P3: what was acknowledged is there, the turn is interrupted for it and continued, and none is lost."""
     with Serving(tmp_path / "home") as serving, serving.client() as client:
+        wait_until(lambda: serving.status()["sandbox"] is not None)  # Its trial makes folders in the home.
         session_id = serving.new_session()
         serving.post(session_id, "count 60 0.1")
         serving.wait_for(session_id, state="running")
