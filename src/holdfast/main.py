@@ -44,7 +44,6 @@ from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
-from holdfast.gateway.toolbox import Toolbox
 from holdfast.locks import OwnerLock, OwnerLocks
 from holdfast.ports.agents import Agent
 from holdfast.ports.owners import Owner
@@ -269,7 +268,7 @@ def _make_gateway(
         liveness=this.locks,
         owner=owner,
         owner_name=this.name,
-        agent=_make_agent(config, this, choice, tools, blobs, workspaces),
+        agent=_make_agent(config, this, choice, blobs, workspaces),
         tools=tools,
         platforms={},
         encode=encode,
@@ -303,9 +302,7 @@ def _more_tools(config: Config, blobs: Blobs, workspaces: Workspaces, transcribe
     yield Transcribe(transcriber, blobs.read)
 
 
-def _make_agent(
-    config: Config, this: ThisProcess, choice: "Choice | None", tools: dict[str, Tool], blobs: Blobs, workspaces: Workspaces
-) -> Agent:
+def _make_agent(config: Config, this: ThisProcess, choice: "Choice | None", blobs: Blobs, workspaces: Workspaces) -> Agent:
     chosen = config.agent
     if chosen.module:
         from holdfast.agents import own
@@ -322,7 +319,6 @@ def _make_agent(
         models=choice.models,
         client=choice.client,
         instructions=Instructions(home=config.home, clock=this.clock, folder=workspaces.folder, text=chosen.instructions, file=file),
-        tools=Toolbox(tools).specs,
         settings=choice.settings,
         read=blobs.read,
         clock=this.clock,

@@ -10,7 +10,8 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import ModelResponded
 from holdfast.core.history import Item, Result, Step, User, calls_of
 from holdfast.ports.agents import Response
-from holdfast.ports.models import ModelClient, ModelRequest, ModelSettings, Piece, TextPiece, ThoughtPiece, ToolSpec
+from holdfast.ports.models import ModelClient, ModelRequest, ModelSettings, Piece, TextPiece, ThoughtPiece
+from holdfast.ports.tools import ToolSpec
 from tests.fakes.models import ModelServer, Reply, Script, serving
 
 KEY = "sk-a-key-that-nobody-may-see"

@@ -405,3 +405,29 @@ def test_no_arguments_make_a_decision_fail(arguments: dict[str, Any], tool: str)
     call = Request(tool=tool, arguments=arguments)
     known = Rules(allow=(Pattern(tool, "a*"),), ask=(Pattern(tool, "b"),), deny=(Pattern(tool, "c *"),))
     assert decide(call, known).verdict in Verdict
+
+
+SERVED = Request(tool="mcp__notes__add", arguments={"text": "tea"}, version="1f3a90c2")
+CHANGED = Request(tool="mcp__notes__add", arguments={"text": "tea"}, version="77777777")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "then", "now"),
+    [
+        ("mcp__notes__add@1f3a90c2", "allow", "ask"),
+        ('mcp__notes__*@1f3a90c2(*"tea"*)', "allow", "ask"),
+        ("mcp__notes__add", "allow", "allow"),
+        ("mcp__notes__add@1f3a90c", "ask", "ask"),
+    ],
+)
+def test_a_pattern_with_a_version_allows_a_tool_only_as_it_was_described(pattern: str, then: str, now: str) -> None:
+    assert (verdict(SERVED, rules(allow=pattern)), verdict(CHANGED, rules(allow=pattern))) == (then, now)
+    assert str(parse(pattern)) == pattern
+
+
+def test_what_is_offered_for_a_tool_of_others_is_this_version_of_it() -> None:
+    offer = decide(SERVED, Rules()).offer
+    assert offer == Pattern("mcp__notes__add", version="1f3a90c2")
+    assert (verdict(SERVED, Rules(), str(offer)), verdict(CHANGED, Rules(), str(offer))) == ("allow", "ask")
+    written = decide(Request(tool="mcp__files__write", arguments={"path": "notes/a"}, version="1f3a90c2"), Rules()).offer
+    assert str(written) == "mcp__files__write@1f3a90c2(notes/*)"

@@ -29,7 +29,6 @@ from holdfast.ports.models import (
     TextPiece,
     ThoughtPiece,
     TooLong,
-    ToolSpec,
 )
 from holdfast.ports.process import Clock
 from tests.fakes.agents_steps import PIECE, parse, said, whole
@@ -77,13 +76,12 @@ class ModelTurns:
         self,
         *,
         clock: Clock,
-        tools: tuple[ToolSpec, ...],
         mood: Callable[[], str] = lambda: "",
         asked: Callable[[Asked], None] = lambda asked: None,
         log_id: Callable[[], int] = lambda: 0,
         chance: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        self._clock, self._tools, self._chance = clock, tools, chance
+        self._clock, self._chance = clock, chance
         self.mood, self.asked, self.log_id = mood, asked, log_id
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
@@ -92,7 +90,6 @@ class ModelTurns:
             models=lambda chosen: MODELS,
             client=lambda name: _Client(name, request, self),
             instructions=Instructions(home=nowhere, clock=self._clock, folder=lambda session_id: nowhere, text="Be kind."),
-            tools=self._tools,
             settings=lambda model: ModelSettings(),
             read=_no_blob,
             clock=self._clock,

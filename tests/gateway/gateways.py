@@ -27,7 +27,7 @@ from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Platform, Receipt, Update
 from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
-from holdfast.ports.tools import Tool, ToolContext, ToolResult
+from holdfast.ports.tools import Tool, ToolContext, ToolResult, ToolServers
 from holdfast.process.system import RandomIds
 from holdfast.store import SqliteStore, reads
 from holdfast.store.sqlite.connection import connect
@@ -293,6 +293,7 @@ class Home:
         self.elapsed = 0.0
         self.lives: list[Life] = []
         self.restarts: Restarts | None = None
+        self.tool_servers: ToolServers | None = None
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.path.write_bytes(empty_database())
 
@@ -481,6 +482,7 @@ class Life:
             agent=self.home.agent(self),
             tools=self.home.tools(),
             platforms=platforms,
+            tool_servers=self.home.tool_servers,
             encode=encode,
             settings=self._settings,
             restarts=self.home.restarts,

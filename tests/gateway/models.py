@@ -6,21 +6,19 @@ from pathlib import Path
 from holdfast.agents.instructions import Instructions
 from holdfast.agents.model import ModelAgent
 from holdfast.agents.prices import Prices
-from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.models import ModelSettings
 from tests.fakes.models_scripted import ScriptedModels
-from tests.gateway.gateways import Home, Life
+from tests.gateway.gateways import Life
 
 FIRST, SECOND = "a:first", "b:second"
 
 
-def agent_of(home: Home, models: ScriptedModels, folder: Path, *names: str, prices: Prices | None = None) -> Callable[[Life], ModelAgent]:
+def agent_of(models: ScriptedModels, folder: Path, *names: str, prices: Prices | None = None) -> Callable[[Life], ModelAgent]:
     def make(life: Life) -> ModelAgent:
         return ModelAgent(
             models=lambda chosen: names or ((SECOND, FIRST) if chosen == SECOND else (FIRST, SECOND)),
             client=models.client,
             instructions=Instructions(home=folder, clock=life.clock, folder=lambda session_id: folder, text="Be kind."),
-            tools=Toolbox(home.tools()).specs,
             settings=lambda model: ModelSettings(),
             read=_no_blob,
             clock=life.clock,

@@ -47,7 +47,7 @@ def models() -> ScriptedModels:
 def home(tmp_path: Path, models: ScriptedModels) -> Iterator[Home]:
     with gateways.home(tmp_path) as made:
         prices = Prices({FIRST: ModelPrice(window=WINDOW, input=1, output=1)})
-        made.agent = agent_of(made, models, tmp_path, FIRST, prices=prices)
+        made.agent = agent_of(models, tmp_path, FIRST, prices=prices)
         yield made
 
 
@@ -117,7 +117,7 @@ def test_a_later_summary_covers_the_former(home: Home, models: ScriptedModels) -
 
 def test_a_model_that_finds_a_request_too_long_is_asked_again_with_a_summary(home: Home, models: ScriptedModels, tmp_path: Path) -> None:
     """Where the window is not known, or was guessed too large."""
-    home.agent = agent_of(home, models, tmp_path, FIRST)
+    home.agent = agent_of(models, tmp_path, FIRST)
     life = home.start()
     page = life.open_page()
     for _ in range(9):
@@ -133,7 +133,7 @@ def test_a_model_that_finds_a_request_too_long_is_asked_again_with_a_summary(hom
 
 def test_a_turn_that_is_too_long_by_itself_goes_on_with_shorter_results(home: Home, models: ScriptedModels, tmp_path: Path) -> None:
     home.tools = lambda: {"terminal": Wordy(home.done, home.edge)}  # type: ignore[method-assign]
-    home.agent = agent_of(home, models, tmp_path, FIRST)
+    home.agent = agent_of(models, tmp_path, FIRST)
     life = home.start()
     page = life.open_page()
     models.window = 1500
@@ -217,7 +217,7 @@ def test_a_process_that_dies_at_any_commit_of_a_turn_with_a_summary_repeats_at_m
         folder.mkdir()
         models = ScriptedModels()
         with gateways.home(folder) as home:
-            home.agent = agent_of(home, models, folder, FIRST, prices=Prices({FIRST: ModelPrice(window=WINDOW)}))
+            home.agent = agent_of(models, folder, FIRST, prices=Prices({FIRST: ModelPrice(window=WINDOW)}))
             life = home.start()
             page = grown(life, models)
             life.dies = (moment, life.commits + number)
@@ -254,7 +254,7 @@ def test_a_conversation_of_two_thousand_turns_goes_on(tmp_path: Path, models: Sc
     """P8: what the model is given stays within its window, and what a summary covers is not given to it at all."""
     with gateways.home(tmp_path) as home:
         asyncio.run(live(tmp_path, 1990))
-        home.agent = agent_of(home, models, tmp_path, FIRST, prices=Prices({FIRST: ModelPrice(window=20_000)}))
+        home.agent = agent_of(models, tmp_path, FIRST, prices=Prices({FIRST: ModelPrice(window=20_000)}))
         models.window = 20_000
         life = home.start(chats=False)
         for _ in range(10):

@@ -8,7 +8,7 @@ import pytest
 from holdfast.agents.instructions import MOST_CHARS, WORK, Extras, Instructions, compose, place
 from holdfast.core import keys
 from holdfast.ports.agents import AgentRequest
-from holdfast.ports.models import ToolSpec
+from holdfast.ports.tools import ToolSpec
 from tests.fakes.clock import SimClock
 
 TOOLS = (ToolSpec("ask_user", "", {}), ToolSpec("terminal", "", {}))
@@ -27,6 +27,7 @@ def request(key: str = "agent:main:web:page:s_1") -> AgentRequest:
         unfinished=(),
         calls=[],
         kept="",
+        tools=TOOLS,
         note=None,
     )
 
@@ -62,10 +63,10 @@ def test_a_command_cannot_show_the_model_a_file_by_a_link_or_hold_it_up_by_a_fif
     instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: work)
     for make in (lambda path: path.symlink_to("../token"), lambda path: path.symlink_to(tmp_path / "token"), os.mkfifo, Path.mkdir):
         make(work / "AGENTS.md")
-        assert "AGENTS.md" not in (said := instructions.read(request(), TOOLS)) and "the-token" not in said
+        assert "AGENTS.md" not in (said := instructions.read(request())) and "the-token" not in said
         (work / "AGENTS.md").rmdir() if (work / "AGENTS.md").is_dir() else (work / "AGENTS.md").unlink()
     (work / "AGENTS.md").write_text("Use tabs.")
-    assert "Use tabs." in instructions.read(request(), TOOLS)
+    assert "Use tabs." in instructions.read(request())
 
 
 @pytest.mark.parametrize(
@@ -87,17 +88,17 @@ def test_the_text_changes_only_with_the_day_and_the_files(tmp_path: Path) -> Non
     times = Times()
     folder = tmp_path / "work"
     instructions = Instructions(home=tmp_path, clock=times.clock, folder=lambda session_id: folder, text="Be brief.")
-    first = instructions.read(request(), TOOLS)
+    first = instructions.read(request())
     times.elapsed += 60
-    assert instructions.read(request(), TOOLS) == first and "AGENTS.md" not in first
+    assert instructions.read(request()) == first and "AGENTS.md" not in first
     times.elapsed += DAY_S
-    assert instructions.read(request(), TOOLS) != first
+    assert instructions.read(request()) != first
     times.elapsed -= DAY_S
     folder.mkdir()
     (folder / "AGENTS.md").write_text("x" * (MOST_CHARS + 1))
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "main.md").write_text("Ann likes tea.\n")
-    later = instructions.read(request(), TOOLS)
+    later = instructions.read(request())
     assert "Ann likes tea." in later and "[The rest of this file is left out.]" in later and len(later) < MOST_CHARS + 1000
     assert later.split("Your tools")[0] == first.split("Your tools")[0]
 
@@ -105,12 +106,12 @@ def test_the_text_changes_only_with_the_day_and_the_files(tmp_path: Path) -> Non
 def test_instructions_may_be_in_a_file_which_is_read_again_for_each_turn(tmp_path: Path) -> None:
     file = tmp_path / "work.md"
     instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, file=file)
-    assert instructions.read(request(), ()).startswith(WORK)
+    assert instructions.read(request()).startswith(WORK)
     file.write_text("Speak French.")
-    assert instructions.read(request(), ()).startswith("Speak French.")
+    assert instructions.read(request()).startswith("Speak French.")
     file.unlink()
     file.mkdir()
-    assert instructions.read(request(), ()).startswith(WORK)
+    assert instructions.read(request()).startswith(WORK)
 
 
 @pytest.mark.parametrize("profile", ["../secret", ".", "a/b"])
@@ -118,4 +119,4 @@ def test_a_profile_that_is_no_file_name_leads_out_of_no_folder(tmp_path: Path, p
     (tmp_path / "secret.md").write_text("hidden")
     (tmp_path / "memory").mkdir()
     instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, text="x")
-    assert "hidden" not in instructions.read(request(f"agent:{profile}:web:page:s_1"), ())
+    assert "hidden" not in instructions.read(request(f"agent:{profile}:web:page:s_1"))

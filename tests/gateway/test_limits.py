@@ -29,7 +29,7 @@ def models() -> ScriptedModels:
 @pytest.fixture
 def home(tmp_path: Path, models: ScriptedModels) -> Iterator[Home]:
     with gateways.home(tmp_path) as made:
-        made.agent = agent_of(made, models, tmp_path, FIRST, prices=Prices({FIRST: ModelPrice(input=10_000, output=10_000)}))
+        made.agent = agent_of(models, tmp_path, FIRST, prices=Prices({FIRST: ModelPrice(input=10_000, output=10_000)}))
         yield made
 
 
@@ -142,7 +142,7 @@ def test_a_person_has_so_much_a_day_and_cannot_lift_that(home: Home, models: Scr
 
 def test_without_a_known_price_only_tokens_are_limited(home: Home, models: ScriptedModels, tmp_path: Path) -> None:
     """And the log says so, once."""
-    home.agent = agent_of(home, models, tmp_path, FIRST)
+    home.agent = agent_of(models, tmp_path, FIRST)
     life = home.start(limits=SpendingLimits(day_cost=1, day_tokens=300, asks=False))
     page = life.open_page()
     assert [say(life, page) for _ in range(4)] == ["completed"] * 3 + ["failed"]

@@ -31,7 +31,7 @@ def models() -> ScriptedModels:
 @pytest.fixture
 def home(tmp_path: Path, models: ScriptedModels) -> Iterator[Home]:
     with gateways.home(tmp_path) as made:
-        made.agent = agent_of(made, models, tmp_path)
+        made.agent = agent_of(models, tmp_path)
         yield made
 
 
@@ -314,7 +314,7 @@ def test_the_time_of_the_next_try_and_the_number_of_tries_outlive_the_process(ho
 
 def test_a_turn_that_waits_for_its_next_try_is_not_idle(home: Home, models: ScriptedModels, tmp_path: Path) -> None:
     """P3: not after a restart either."""
-    home.agent = agent_of(home, models, tmp_path, FIRST)
+    home.agent = agent_of(models, tmp_path, FIRST)
     life = home.start(turn_idle_timeout_s=60.0)
     models.wrong[FIRST] = [Busy("wait", retry_after_s=900.0)]
     page = life.open_page()

@@ -13,9 +13,8 @@ from holdfast.agents.instructions import Instructions
 from holdfast.agents.model import ModelAgent
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.models import ModelSettings
-from holdfast.ports.tools import Tool, ToolContext, ToolResult
+from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.plain import PlainTool
 from tests.fakes.loop import Crash
 from tests.fakes.models.in_process import WIRES, WiredModel
@@ -71,7 +70,7 @@ class Kills:
         file, model = folder / "lines.txt", WiredModel(self._wire, SCRIPT)
         with gateways.home(folder) as home:
             home.tools = lambda: {"write": Write(file)}  # type: ignore[method-assign]
-            home.agent = _agent(model, folder, home.tools())
+            home.agent = _agent(model, folder)
             life = home.start()
             page = life.open_page()
             life.commits, life.dies = 0, (moment, commit)
@@ -116,7 +115,7 @@ def _talk(life: Life, page: str) -> None:
         life.rest(page)
 
 
-def _agent(model: WiredModel, folder: Path, tools: dict[str, Tool]) -> Callable[[Life], ModelAgent]:
+def _agent(model: WiredModel, folder: Path) -> Callable[[Life], ModelAgent]:
     async def read(digest: str) -> bytes:
         raise AssertionError(digest)
 
@@ -124,7 +123,6 @@ def _agent(model: WiredModel, folder: Path, tools: dict[str, Tool]) -> Callable[
         models=lambda chosen: ("test:test",),
         client=lambda name: model,
         instructions=Instructions(home=folder, clock=life.clock, folder=lambda session_id: folder),
-        tools=Toolbox(tools).specs,
         settings=lambda model: ModelSettings(),
         read=read,
         clock=life.clock,

@@ -66,7 +66,7 @@ def home(tmp_path: Path, models: ScriptedModels, ear: Ear) -> Iterator[Home]:
 def prepare(home: Home, models: ScriptedModels, ear: Ear | None, folder: Path) -> None:
     tools = home.tools
     home.tools = lambda: tools() | {TRANSCRIBE: Transcribe(ear, read)}  # type: ignore[method-assign]
-    home.agent = agent_of(home, models, folder)
+    home.agent = agent_of(models, folder)
 
 
 def store(life: Life) -> None:

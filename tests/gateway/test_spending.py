@@ -29,7 +29,7 @@ def models() -> ScriptedModels:
 def home(tmp_path: Path, models: ScriptedModels) -> Iterator[Home]:
     with gateways.home(tmp_path) as made:
         prices = Prices({FIRST: ModelPrice(input=2, output=10, cached=0.5, window=9000)})
-        made.agent = agent_of(made, models, tmp_path, prices=prices)
+        made.agent = agent_of(models, tmp_path, prices=prices)
         yield made
 
 
@@ -60,7 +60,7 @@ def test_each_response_is_recorded_with_its_cost_its_day_and_its_person(home: Ho
 
 
 def test_what_has_no_known_price_is_counted_apart(home: Home, models: ScriptedModels, tmp_path: Path) -> None:
-    home.agent = agent_of(home, models, tmp_path)
+    home.agent = agent_of(models, tmp_path)
     life = home.start()
     page = life.open_page()
     assert view(life, page).usage.cost == 0

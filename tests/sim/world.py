@@ -21,7 +21,6 @@ from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
-from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
@@ -374,7 +373,6 @@ class Life:
         moods = self.world.random(f"models {self.number}")
         models = ModelTurns(
             clock=clock,
-            tools=Toolbox(tools).specs,
             mood=lambda: moods.choice(self.world.weather.models),
             asked=self.world.asked.append,
             log_id=self.last_id,

@@ -14,8 +14,8 @@ from holdfast.core import keys
 from holdfast.core.errors import BadInput
 from holdfast.core.keys import SessionKey
 from holdfast.ports.agents import AgentRequest
-from holdfast.ports.models import ToolSpec
 from holdfast.ports.process import Clock
+from holdfast.ports.tools import ToolSpec
 
 WORK = """You are an assistant that does real work with the tools it is given. Look before you change something, and say what you did.
 Your work survives interruptions: results of calls are kept. If the outcome of a call is unknown, check what it did before you repeat it."""
@@ -65,14 +65,14 @@ class Instructions:
     def __init__(self, *, home: Path, clock: Clock, folder: Callable[[str], Path], text: str = "", file: Path | None = None) -> None:
         self._home, self._clock, self._folder, self._text, self._file = home, clock, folder, text, file
 
-    def read(self, request: AgentRequest, tools: Sequence[ToolSpec]) -> str:
+    def read(self, request: AgentRequest) -> str:
         key = keys.parse(request.session_key)
         extras = Extras(
             project=_read_beneath(self._folder(request.session_id), PROJECT),
             memory=_read(self._home / MEMORY / f"{key.profile}.md") if _plain(key.profile) else "",
         )
         work = _read(self._file) if self._file is not None else self._text
-        return compose(work, key=key, tools=tools, extras=extras, today=self._today())
+        return compose(work, key=key, tools=request.tools, extras=extras, today=self._today())
 
     def _today(self) -> str:
         now = self._clock.now()

@@ -25,7 +25,6 @@ from holdfast.ports.models import (
     TextPiece,
     ThoughtPiece,
     TooLong,
-    ToolSpec,
 )
 from holdfast.ports.process import Clock
 
@@ -45,7 +44,6 @@ class ModelAgent:
         models: Callable[[str | None], Sequence[str]],
         client: Callable[[str], ModelClient],
         instructions: Instructions,
-        tools: tuple[ToolSpec, ...],
         settings: Callable[[str], ModelSettings],
         read: Callable[[str], Awaitable[bytes]],
         clock: Clock,
@@ -53,16 +51,16 @@ class ModelAgent:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._models, self._make, self._clients = models, client, dict[str, ModelClient]()
-        self._instructions, self._tools, self._settings = instructions, tools, settings
+        self._instructions, self._settings = instructions, settings
         self._read, self._clock, self._chance = read, clock, chance
         self._prices = prices or Prices()
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         talk = Talk(request)
         asked = ModelRequest(
-            system=self._instructions.read(request, self._tools),
+            system=self._instructions.read(request),
             history=talk.items,
-            tools=self._tools,
+            tools=request.tools,
             note=request.note,
             read=self._read,
         )

@@ -15,7 +15,8 @@ from holdfast.agents.wires.providers import PROVIDERS
 from holdfast.config import Agent
 from holdfast.core.history import User
 from holdfast.ports.agents import Response
-from holdfast.ports.models import Cut, ModelClient, ModelRequest, ToolSpec
+from holdfast.ports.models import Cut, ModelClient, ModelRequest
+from holdfast.ports.tools import ToolSpec
 
 __all__ = ["PROVIDERS", "answers", "check", "key_variable", "offered", "price_known", "provider_of"]
 

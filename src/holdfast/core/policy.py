@@ -3,7 +3,8 @@
 Deny beats ask beats allow, however narrow a pattern is. Where no pattern says anything, calls that only read and calls that a sandbox
 confines run, and everything else asks. Patterns are a comfort; the sandbox is the wall.
 
-A pattern is `tool` or `tool(arguments)`; `*` stands for anything. What the arguments mean depends on the tool: for `terminal` a command and
+A pattern is `tool` or `tool(arguments)`; `*` stands for anything. `tool@version` means a tool of others only as long as they describe it
+as they did. What the arguments mean depends on the tool: for `terminal` a command and
 its first words, for tools with a `path` a path, for tools with a `url` a host, for all others their arguments as JSON. To allow, a pattern
 must cover the whole call; to ask or deny it is enough that some part of the call may be meant.
 """
@@ -22,7 +23,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.errors import BadInput
 
 TERMINAL = "terminal"
-_PATTERN = re.compile(r"([A-Za-z_*][\w.:*/-]*)(?:\((.*)\))?", re.DOTALL)
+_PATTERN = re.compile(r"([A-Za-z_*][\w.:*/-]*)(?:@([0-9a-f]+))?(?:\((.*)\))?", re.DOTALL)
 # Commands whose second word says what they do, except where it says that they run something; and those that only read, whatever they are
 # given.
 _WITH_VERBS = frozenset("git gh apt brew cargo go uv pip npm yarn pnpm hg svn systemctl".split())
@@ -41,13 +42,15 @@ class Verdict(StrEnum):
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """`arguments`: None for every call of the tool."""
+    """`arguments`: None for every call of the tool. `version`: empty for any."""
 
     tool: str
     arguments: str | None = None
+    version: str = ""
 
     def __str__(self) -> str:
-        return self.tool if self.arguments is None else f"{self.tool}({self.arguments})"
+        tool = f"{self.tool}@{self.version}" if self.version else self.tool
+        return tool if self.arguments is None else f"{tool}({self.arguments})"
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,12 +62,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that is about to start. `confined`: a sandbox keeps it within its folder. `careful`: its agent wants a person to agree, unless
-    the conversation has a rule for it.
+    """A call that is about to start. `version`: of its tool. `confined`: something keeps it within bounds. `careful`: its agent wants a
+    person to agree, unless the conversation has a rule for it.
     """
 
     tool: str
     arguments: dict[str, Any]
+    version: str = ""
     effect: Effect = Effect.UNSAFE
     confined: bool = False
     careful: bool = False
@@ -99,10 +103,10 @@ def parse(text: str) -> Pattern:
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
         raise BadInput(f"{text!r} is not a pattern. Write a tool's name, or tool(arguments), for example terminal(git status *).")
-    tool, arguments = match[1], match[2]
+    tool, version, arguments = match[1], match[2] or "", match[3]
     if arguments is not None and not arguments.strip():
         raise BadInput(f"{text!r} has empty parentheses. Write {tool} alone for every call of it.")
-    return Pattern(tool, None if arguments is None else arguments.strip())
+    return Pattern(tool, None if arguments is None else arguments.strip(), version)
 
 
 def parse_allowed(text: str) -> Pattern:
@@ -125,7 +129,7 @@ def parse_all(*, allow: Iterable[str], ask: Iterable[str], deny: Iterable[str]) 
 
 def covers(patterns: Sequence[Pattern], call: Request) -> bool:
     """Whether together they allow all of it: of a line with several commands, each one."""
-    found = [pattern for pattern in patterns if _glob(pattern.tool, call.tool)]
+    found = [pattern for pattern in patterns if _names(pattern, call)]
     if any(pattern.arguments is None for pattern in found):
         return True
     wanted = [pattern.arguments for pattern in found if pattern.arguments is not None]
@@ -182,7 +186,7 @@ def _host(url: str) -> str | None:
 
 
 def concerns(pattern: Pattern, call: Request) -> bool:
-    if not _glob(pattern.tool, call.tool):
+    if not _names(pattern, call):
         return False
     if pattern.arguments is None:
         return True
@@ -222,6 +226,11 @@ def _tails(path: str) -> Iterator[str]:
     yield from ("/".join(parts[start:]) for start in range(1, len(parts)))
 
 
+def _names(pattern: Pattern, call: Request) -> bool:
+    """Whether it is about the call's tool."""
+    return _glob(pattern.tool, call.tool) and pattern.version in ("", call.version)
+
+
 def _subject(call: Request) -> tuple[str | None, str | None]:
     """Its path or its URL, where that is what the call is about."""
     path, url = call.arguments.get("path"), call.arguments.get("url")
@@ -243,10 +252,10 @@ def _offer(call: Request) -> Pattern | None:
         return None
     if path is not None:
         folder = posixpath.dirname(posixpath.normpath(path))
-        return Pattern(call.tool, f"{folder.rstrip('/')}/*" if folder else "*")
+        return Pattern(call.tool, f"{folder.rstrip('/')}/*" if folder else "*", call.version)
     if url is not None:
-        return Pattern(call.tool, _host(url) or url)
-    return Pattern(call.tool)
+        return Pattern(call.tool, _host(url) or url, call.version)
+    return Pattern(call.tool, version=call.version)
 
 
 def _offered_line(line: str) -> str | None:

@@ -21,6 +21,7 @@ from holdfast.gateway.budget import Budget
 from holdfast.gateway.face import Face
 from holdfast.gateway.host import Host
 from holdfast.gateway.journal import TurnLog
+from holdfast.gateway.kit import Kit
 from holdfast.gateway.news import Halt, Halted, News
 from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.tally import Tally
@@ -70,6 +71,11 @@ def request_for(session: Session, transcript: Transcript, resumed: str | None) -
     )
 
 
+def _wanted(request: AgentRequest) -> frozenset[str]:
+    """The tools of which calls have to be finished."""
+    return frozenset({call.name for call in request.unfinished} | {call.name for call in request.calls if call.outcome is None})
+
+
 def _kept(transcript: Transcript) -> str:
     """What the newest turn has said in the step that no response ended."""
     return transcript.steps[-1].text.read() if transcript.steps and transcript.steps[-1].response is None else ""
@@ -95,12 +101,13 @@ class Attempt:
         for question in transcript.questions:
             news.questions.add(question.call_id, question.fingerprint)
         news.questions.given = transcript.approvals
+        self._kit = Kit(means.tools, _wanted(self._request))
         self._face = Face(
             written,
             self._request,
             news=news,
             anchor=self.anchor,
-            tools=means.tools,
+            tools=self._kit,
             permissions=means.permissions,
             budget=means.budget,
             host=means.host,
@@ -180,7 +187,8 @@ class Attempt:
     async def _run_agent(self) -> None:
         outcome, said = Outcome.COMPLETED, None
         try:
-            await self._means.agent.run(self._request, self._face)
+            await self._kit.settle()
+            await self._means.agent.run(msgspec.structs.replace(self._request, tools=self._kit.specs), self._face)
         except Exception as error:  # The agent's boundary: whatever it is, the turn ends and says so (P3).
             if self.news.halted is None and not isinstance(error, Conflict):
                 expected = isinstance(error, HoldfastError)

@@ -1,4 +1,4 @@
-"""What a gateway is connected to: the platforms whose updates it takes in, and its agent."""
+"""What a gateway is connected to: the platforms whose updates it takes in, its agent, and the servers of its tools."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,6 +9,7 @@ import structlog
 from holdfast.gateway.host import Host
 from holdfast.gateway.intake import Intake
 from holdfast.gateway.stage import Stage
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
 from holdfast.ports.platforms import Platform
 
@@ -28,8 +29,9 @@ async def vital(stage: Stage, work: Coroutine[Any, Any, None]) -> None:
 
 
 class Connections:
-    def __init__(self, *, host: Host, stage: Stage, platforms: dict[str, Platform], agent: Agent, intake: Intake) -> None:
-        self._host, self._stage, self._platforms, self._agent, self._intake = host, stage, platforms, agent, intake
+    def __init__(self, *, host: Host, stage: Stage, platforms: dict[str, Platform], agent: Agent, tools: Toolbox, intake: Intake) -> None:
+        self._host, self._stage, self._platforms, self._intake = host, stage, platforms, intake
+        self._agent, self._tools = agent, tools
         self._intakes: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
@@ -50,7 +52,7 @@ class Connections:
 
     async def close(self) -> None:
         await self.leave()
-        open_ones: list[Platform | Agent] = [*self._platforms.values(), self._agent]
+        open_ones: list[Platform | Agent | Toolbox] = [*self._platforms.values(), self._agent, self._tools]
         for what in open_ones:
             try:
                 async with asyncio.timeout(CLOSE_S):

@@ -22,9 +22,9 @@ from holdfast.gateway.asking import Asked, Asker
 from holdfast.gateway.budget import Budget
 from holdfast.gateway.host import Host
 from holdfast.gateway.journal import TurnLog
+from holdfast.gateway.kit import Kit
 from holdfast.gateway.news import Halt, News
 from holdfast.gateway.permissions import Permissions
-from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentRequest, Response
 from holdfast.ports.tools import Tool, ToolContext, ToolResult
 
@@ -42,7 +42,7 @@ class Face:
         *,
         news: News,
         anchor: str | None,
-        tools: Toolbox,
+        tools: Kit,
         permissions: Permissions,
         budget: Budget,
         host: Host,

@@ -31,7 +31,7 @@ from holdfast.ports.agents import Agent
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Clock, Ids, Liveness, Restarts
 from holdfast.ports.store import Store
-from holdfast.ports.tools import Tool
+from holdfast.ports.tools import Tool, ToolServers
 from holdfast.ports.upkeep import Counts
 
 MAX_TEXT = 6 * 1024 * 1024
@@ -53,6 +53,7 @@ class Gateway:
         agent: Agent,
         tools: dict[str, Tool],
         platforms: dict[str, Platform],
+        tool_servers: ToolServers | None = None,
         encode: Callable[[Logged], bytes],
         settings: Settings | None = None,
         restarts: Restarts | None = None,
@@ -64,7 +65,7 @@ class Gateway:
         host = Host(clock=clock, ids=ids, liveness=liveness, tasks=Tasks(), owner=owner, name=owner_name, secrets=secrets)
         edges = Edges(
             agent=agent,
-            tools=Toolbox(tools),
+            tools=Toolbox(tools, tool_servers),
             platforms=platforms,
             restarts=restarts,
             encode=encode,

@@ -144,7 +144,9 @@ class Parts:
             models=settings.models,
         )
         intake = Intake(store=store, host=host, acceptance=self.acceptance)
-        self.connections = Connections(host=host, stage=self.stage, platforms=edges.platforms, agent=edges.agent, intake=intake)
+        self.connections = Connections(
+            host=host, stage=self.stage, platforms=edges.platforms, agent=edges.agent, tools=edges.tools, intake=intake
+        )
         self.deliveries = Deliveries(store=store, host=host, platforms=edges.platforms)
 
     def _build_life(self) -> None:

@@ -35,6 +35,7 @@ class Permissions:
         """Rules of the conversation are read only for a call that would ask, and each time: one that was taken back allows nothing."""
         request = Request(
             tool=call.name,
+            version=tool.version,
             arguments=call.arguments,
             effect=tool.effect(call.arguments),
             confined=tool.confined(call.arguments),

@@ -1,80 +1,68 @@
-"""The tools of a gateway, together: what a model is told of them, what is wrong with a call, and what they left running."""
+"""The tools of a gateway, together: those of Holdfast and those of servers, what is wrong with a call, and what they left running."""
 
-from collections.abc import Awaitable, Callable
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import structlog
 
-from holdfast.core.history import TRANSCRIBE
 from holdfast.core.plans import ask
-from holdfast.ports.models import ToolSpec
-from holdfast.ports.tools import Tool
+from holdfast.ports.tools import Tool, ToolServers
 
 MOST_PROBLEMS = 3
 MOST_CHARS = 500
-# Tools that agents use and models do not.
-HIDDEN = frozenset({TRANSCRIBE})
+
+# What is wrong with arguments.
+Check = Callable[[dict[str, Any]], list[str]]
 
 log = structlog.get_logger()
 
 
 class Toolbox:
-    def __init__(self, tools: dict[str, Tool]) -> None:
-        self._tools = tools
-        self._checks: dict[str, Callable[[dict[str, Any]], list[str]]] = {}
+    """`own`: tools that are always there. `servers`: where the others come from."""
 
-    def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+    name = "tools"
 
-    @property
-    def names(self) -> list[str]:
-        return [spec.name for spec in self.specs]
+    def __init__(self, own: dict[str, Tool], servers: ToolServers | None = None) -> None:
+        self.own, self._servers = own, servers
+        # The newest of each name: a tool of a server may be described differently from one day to the next.
+        self._checks: dict[str, tuple[dict[str, Any], Check]] = {}
 
-    @cached_property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """What a model is told, by name, so that its provider can keep it: asking a person is a call like any other."""
-        specs = [ToolSpec(tool.name, tool.description, tool.schema) for tool in self._tools.values() if tool.name not in HIDDEN]
-        specs.append(ToolSpec(ask.ASK, ask.DESCRIPTION, ask.SCHEMA))
-        return tuple(sorted(specs, key=lambda spec: spec.name))
+    async def served(self, wanted: Collection[str]) -> Sequence[Tool]:
+        """Those of servers that can be used now."""
+        return await self._servers.offered(wanted) if self._servers is not None else ()
 
-    def hidden(self, name: str) -> str | None:
-        """Why a model cannot make this call, whatever its arguments are."""
-        return self.unknown(name) if name in HIDDEN else None
-
-    def unknown(self, name: str) -> str:
-        return f"There is no tool {name!r}. The tools are: {', '.join(self.names)}."
-
-    def problem(self, name: str, arguments: dict[str, Any]) -> str | None:
+    def problem(self, name: str, tool: Tool | None, arguments: dict[str, Any]) -> str | None:
         """What is wrong with the arguments of a call, for the model that made it."""
-        schema = ask.SCHEMA if ask.asks(name) else tool.schema if (tool := self._tools.get(name)) else None
+        schema = ask.SCHEMA if ask.asks(name) else tool.schema if tool is not None else None
         if schema is None:
             return None
-        if name not in self._checks:
-            self._checks[name] = _check(name, schema)
-        wrong = self._checks[name](arguments)
+        checked, check = self._checks.get(name, (None, None))
+        if check is None or checked is not schema:
+            check = _check(name, schema)
+            self._checks[name] = schema, check
+        wrong = check(arguments)
         if not wrong:
             return None
         return f"It was not run, because its arguments are wrong. {' '.join(wrong)} Correct them and call it again."
 
     async def reap(self, lives: Callable[[str], bool]) -> None:
         """Kills what owners left running that live no more."""
-        for tool in self._tools.values():
+        for tool in self.own.values():
             await tool.reap(lives)
 
     async def stop(self, turn_id: str) -> None:
         """What finished calls of a turn left in the background ends with the turn that is stopped (A21)."""
-        for tool in self._tools.values():
+        for tool in self.own.values():
             await tool.stop(turn_id)
 
     async def end_session(self, session_id: str) -> None:
         """What calls of a session left in the background. A call that still runs is ended by the stop of its turn."""
-        for tool in self._tools.values():
+        for tool in self.own.values():
             await tool.end_session(session_id)
 
     async def forget_purged(self, purged: Callable[[list[str]], Awaitable[list[str]]]) -> None:
         """Removes the files that tools keep of sessions whose content is gone. `purged` gives those among some."""
-        for tool in self._tools.values():
+        for tool in self.own.values():
             if kept := await tool.kept():
                 for session_id in await purged(kept):
                     try:
@@ -82,15 +70,19 @@ class Toolbox:
                     except OSError as error:
                         log.warning("files of a deleted session cannot be removed", session=session_id, error=str(error))
 
+    async def aclose(self) -> None:
+        if self._servers is not None:
+            await self._servers.aclose()
 
-def _check(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], list[str]]:
-    """Gives what is wrong with arguments. A schema that is itself wrong, which a foreign tool may have, checks nothing."""
+
+def _check(name: str, schema: dict[str, Any]) -> Check:
+    """A schema that is itself wrong, which a foreign tool may have, checks nothing."""
     import jsonschema_rs  # Only where a call is made: it need not be loaded for a gateway that makes none.
 
     try:
-        validator = jsonschema_rs.validator_for(schema)
+        validator = jsonschema_rs.validator_for(schema, retriever=_fetch_nothing)
     except ValueError as error:
-        log.warning("a tool's schema cannot be used", tool=name, error=str(error))
+        log.warning("a tool's schema cannot be used", tool=name, error=str(error)[:MOST_CHARS])
         return lambda arguments: []
 
     def wrong(arguments: dict[str, Any]) -> list[str]:
@@ -103,3 +95,8 @@ def _check(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], list
         return found
 
     return wrong
+
+
+def _fetch_nothing(address: str) -> Any:
+    """A schema that refers to an address, or to a file of this machine, would have it fetched from here."""
+    raise ValueError(f"{address} is not fetched")

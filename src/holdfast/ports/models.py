@@ -8,14 +8,7 @@ import msgspec
 from holdfast.core.errors import HoldfastError
 from holdfast.core.history import Item
 from holdfast.ports.agents import Response
-
-
-class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool as a model is told of it. `schema`: JSON schema of its arguments, an object."""
-
-    name: str
-    description: str
-    schema: dict[str, Any]
+from holdfast.ports.tools import ToolSpec
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):

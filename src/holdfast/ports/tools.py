@@ -1,6 +1,6 @@
 """The seam between a turn and the tools it runs."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -9,6 +9,14 @@ from holdfast.core import content
 from holdfast.core.content import Content
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.redaction import NO_SECRETS, Secrets
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as a model is told of it. `schema`: JSON schema of its arguments, an object."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -37,12 +45,14 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 class Tool(Protocol):
     """`description` and `schema` (of its arguments: JSON schema, an object) are what a model is told. Arguments are checked against the
-    schema before a call is recorded.
+    schema before a call is recorded. `version`: of a tool that others describe, another one whenever they describe it differently; what
+    people allowed of one version they have not allowed of another.
     """
 
     name: str
     description: str
     schema: dict[str, Any]
+    version: str
 
     def effect(self, arguments: dict[str, Any]) -> Effect:
         """What running this call twice would do. Arguments may be wrong; unsure means unsafe."""
@@ -54,7 +64,9 @@ class Tool(Protocol):
         """Where a call of this session would work: the folder and the sandbox, in words. An approval is for this place only."""
 
     def confined(self, arguments: dict[str, Any]) -> bool:
-        """Whether a sandbox keeps this call within its folder, so that it need not ask where nothing else is configured."""
+        """Whether something keeps this call within bounds, so that it need not ask where nothing else is configured: a sandbox, or the
+        word of a server that is trusted.
+        """
 
     async def reap(self, lives: Callable[[str], bool]) -> int:
         """Kills what lives of the gateway that are over (`lives(owner's name)` is false) left running; gives how many it killed."""
@@ -75,3 +87,17 @@ class Tool(Protocol):
         """Cancelled means: whatever it started is dead when this has returned. What goes on after a call that returned is named in its
         result. Bad arguments are a failed result, not an exception.
         """
+
+
+class ToolServers(Protocol):
+    """Programs whose tools come and go with them. `name`: for the log."""
+
+    name: str
+
+    async def offered(self, wanted: Collection[str]) -> Sequence[Tool]:
+        """The tools that can be used now. Starts what is not running, and waits for it, but not long; longer for the servers of the
+        `wanted` tools, of which calls have to be finished. What is not there by then is not offered.
+        """
+
+    async def aclose(self) -> None:
+        """Ends all of them. Called once, when no call is running."""

@@ -11,6 +11,7 @@ class PlainTool:
 
     description = ""
     schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012 - nobody changes a schema.
+    version = ""
 
     def effect(self, arguments: dict[str, Any]) -> Effect:
         return Effect.UNSAFE

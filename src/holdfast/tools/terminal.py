@@ -35,6 +35,7 @@ LONGEST_S = 1800.0
 
 class Terminal:
     name = "terminal"
+    version = ""
 
     def __init__(
         self,
