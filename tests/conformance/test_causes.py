@@ -213,6 +213,24 @@ async def test_a_cause_continues_from_a_turn_that_was_left(store: Store) -> None
     assert [(event.outcome, event.still_pending) for event in ended] == [("set_aside", True)]
 
 
+async def test_in_safe_mode_only_what_a_person_said_starts_a_turn(store: Store) -> None:
+    """B14, P6: other causes wait where they are, in their order."""
+    await rested(store)
+    owner = await new_owner(store)
+    await record(store, cause_id="p1")
+    assert await store.waiting_lanes(limit=10, safe=True) == []
+    assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW, safe=True) is None
+    await say(store, message_id="m2")
+    assert await store.waiting_lanes(limit=10, safe=True) == ["s1"]
+    turn = await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW, safe=True)
+    assert turn is not None
+    await append(store, turn, ENDED)
+    assert await store.start_turn("s1", owner=owner, turn_id="t3", at=NOW, safe=True) is None
+    await start(store, "s1", "t3", owner=owner)
+    started = [event.causes for event in await bodies(store) if isinstance(event, e.TurnStarted)]
+    assert started[1:] == [("m2",), ("p1",)]
+
+
 async def test_a_message_with_a_known_secret_is_known_again_when_it_is_sent_again(tmp_path: Path) -> None:
     """P1: it is compared as it was recorded; so are an edit and an answer."""
     store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096, secrets=Secrets({"KEY": "s3cret-value"}))

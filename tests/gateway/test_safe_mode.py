@@ -186,6 +186,44 @@ def test_what_waits_in_the_inbox_is_answered_in_safe_mode(home: Home) -> None:
     assert life.gateway.safe_mode
 
 
+def happens(life: Life, chat: str, text: str, cause_id: str) -> None:
+    """Something other than a message that a turn may start from."""
+    session_id, now = life.session(chat).session_id, life.clock.now()
+    life.do(life.store.record_cause(session_id, cause_id=cause_id, what="process", content=text, dedup_key=cause_id, at=now))
+
+
+def test_in_safe_mode_no_recorded_cause_starts_a_turn_and_messages_pass_it(home: Home) -> None:
+    """B14, P6: recorded before the crashes or since, it waits for the end of safe mode."""
+    life = home.start()
+    life.say("hello")
+    life.stop()
+    starts_that_died(home, 2)
+    life = home.start()
+    life.do(life.gateway.pausing.pause("operator", 600))
+    happens(life, "ann", "say:before", "c1")
+    life.die()
+    life = home.start()
+    assert life.gateway.safe_mode
+    life.do(life.gateway.pausing.unpause())
+    happens(life, "ann", "say:since", "c2")
+    life.write("say:a person")
+    life.until(lambda: home.replies()[1:] == ["a person"])
+    life.pass_s(30)
+    assert (home.replies()[1:], life.session().queued) == (["a person"], 2)
+    life.resume_all()
+    life.until(lambda: home.replies()[2:] == ["before", "since"])
+
+
+def test_in_safe_mode_a_cause_does_not_set_a_turn_aside_that_was_left(home: Home) -> None:
+    """B14, R7: only a person continues from it."""
+    life = in_safe_mode(home, "ann")
+    happens(life, "ann", "say:not now", "c1")
+    life.pass_s(5)
+    assert (len(home.heard), life.session().left) == (1, True)
+    life.say("go on")
+    assert home.replies() == ["re: go on", "not now"]
+
+
 # how it is left
 
 

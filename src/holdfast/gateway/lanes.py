@@ -17,6 +17,7 @@ from holdfast.gateway.neighbours import Neighbours
 from holdfast.gateway.news import Newsroom
 from holdfast.gateway.recovery import Judged, Recovery
 from holdfast.gateway.runner import Runner
+from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
 from holdfast.ports.store import Store
 
@@ -51,8 +52,9 @@ class Lanes:
         neighbours: Neighbours,
         newsroom: Newsroom,
         runner: Runner,
+        safe_mode: SafeMode,
     ) -> None:
-        self._store, self._host, self._stage = store, host, stage
+        self._store, self._host, self._stage, self._safe_mode = store, host, stage, safe_mode
         self._recovery, self._admissions, self._neighbours = recovery, admissions, neighbours
         self._newsroom, self._runner = newsroom, runner
         self._lanes: dict[str, Lane] = {}
@@ -185,6 +187,7 @@ class Lanes:
                 turn_id=self._host.ids.new("t"),
                 at=self._host.clock.now(),
                 trial=admission.trial is not None,
+                safe=self._safe_mode.on,
             )
             if started is None:
                 return False

@@ -103,6 +103,7 @@ class Parts:
             neighbours=self.neighbours,
             newsroom=self.newsroom,
             runner=self.runner,
+            safe_mode=self.safe_mode,
         )
         self.sweep = Sweep(
             store=store,
@@ -114,6 +115,7 @@ class Parts:
             neighbours=self.neighbours,
             newsroom=self.newsroom,
             stage=self.stage,
+            safe_mode=self.safe_mode,
             idle_timeout_s=settings.turn_idle_timeout_s,
         )
 

@@ -14,6 +14,7 @@ from holdfast.gateway.neighbours import Neighbours
 from holdfast.gateway.news import Halt, Newsroom
 from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.runner import Runner
+from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.tasks import heard
 from holdfast.ports.turns import Turns
@@ -40,11 +41,12 @@ class Sweep:
         neighbours: Neighbours,
         newsroom: Newsroom,
         stage: Stage,
+        safe_mode: SafeMode,
         idle_timeout_s: float,
     ) -> None:
         self._store, self._host, self._lanes, self._runner = store, host, lanes, runner
         self._recovery, self._admissions, self._neighbours = recovery, admissions, neighbours
-        self._newsroom, self._stage, self._idle_timeout_s = newsroom, stage, idle_timeout_s
+        self._newsroom, self._stage, self._safe_mode, self._idle_timeout_s = newsroom, stage, safe_mode, idle_timeout_s
         self._looked_at = 0.0
         self._hinted = asyncio.Event()
 
@@ -74,7 +76,7 @@ class Sweep:
         for session in await self._store.open_turns(apart_from=self._host.owner):
             if session.stop_requested or session.suspended or session.session_id not in self._lanes:
                 self._lanes.look(session.session_id, seen=session)
-        for session_id in await self._store.waiting_lanes(limit=SWEEP_LIMIT):
+        for session_id in await self._store.waiting_lanes(limit=SWEEP_LIMIT, safe=self._safe_mode.on):
             if session_id not in self._lanes:
                 self._lanes.look(session_id)
         self._look_for_news()

@@ -26,12 +26,14 @@ class StreamItem(msgspec.Struct, frozen=True):
 class Turns(Protocol):
     """Turns under leases. Every method keeps to the contract of `ports.store`."""
 
-    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
+    async def start_turn(
+        self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False, safe: bool = False
+    ) -> StartedTurn | None:
         """Takes the oldest cause that waits, message or not, and starts its turn, on `trial` or not: lease, generation + 1,
         `turn.started`, the content of the cause, in one transaction. Causes before it that belong to an earlier turn are dropped. An
         interrupted turn that was left ends there as set aside, and the session stays pending. None when nothing waits, a turn is still
         open, or this owner was told to stop; what waits in a session that is suspended or no longer its key's current one is refused, and
-        its senders are told once.
+        its senders are told once. `safe`: only what a person said starts a turn; other causes wait (B14).
         """
 
     async def take_turn(
@@ -107,5 +109,5 @@ class Turns(Protocol):
         sessions marked resume-pending that have no open turn. The oldest message first.
         """
 
-    async def waiting_lanes(self, *, limit: int) -> list[str]:
-        """Sessions with a waiting message and no open turn, oldest message first."""
+    async def waiting_lanes(self, *, limit: int, safe: bool = False) -> list[str]:
+        """Sessions with a waiting cause and no open turn, the oldest cause first. `safe`: only those in which a person said something."""

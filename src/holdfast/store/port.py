@@ -239,8 +239,10 @@ class TxStore:
             expired = expired + page
         return expired
 
-    async def start_turn(self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
-        return await self._lines.write(turns.start_turn, session_id, owner, turn_id, at, trial)
+    async def start_turn(
+        self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False, safe: bool = False
+    ) -> StartedTurn | None:
+        return await self._lines.write(turns.start_turn, session_id, owner, turn_id, at, trial, safe)
 
     async def take_turn(
         self,
@@ -292,8 +294,8 @@ class TxStore:
     async def open_turns(self, *, apart_from: int) -> list[Session]:
         return await self._lines.read(reads.open_turns, apart_from)
 
-    async def waiting_lanes(self, *, limit: int) -> list[str]:
-        return await self._lines.read(reads.waiting_lanes, limit)
+    async def waiting_lanes(self, *, limit: int, safe: bool = False) -> list[str]:
+        return await self._lines.read(reads.waiting_lanes, limit, safe)
 
     async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
         return await self._lines.read(reads.deliveries, tuple(states), now, limit)

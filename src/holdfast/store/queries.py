@@ -95,11 +95,16 @@ LAST_INTERRUPTION = (
 STARTS_BEFORE = "SELECT ended, sound, explained FROM start WHERE owner < ? ORDER BY owner DESC"
 DEATHS = "SELECT count(*) FROM start WHERE owner < ? AND at >= ? AND ended = 0"
 LAST_END = "SELECT ended FROM start WHERE owner <> ? ORDER BY owner DESC LIMIT 1"
-WAITING_LANES = (
-    "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox GROUP BY session) i"
+_IN_LANES = (
     " JOIN head h ON h.session = i.session JOIN session s ON s.id = i.session"
     " LEFT JOIN event e ON e.session = i.session AND e.seq = i.seq"
     " WHERE h.state IN ('none', 'ended') ORDER BY e.at, i.session LIMIT ?"
+)
+WAITING_LANES = "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox GROUP BY session) i" + _IN_LANES
+# Those in which a person said something.
+WAITING_LANES_SAID = (
+    "SELECT s.session_id FROM (SELECT session, min(seq) AS seq FROM inbox WHERE what IN ('message', 'steer', 'interrupt', 'edit')"
+    " GROUP BY session) i" + _IN_LANES
 )
 PRUNABLE = (
     "SELECT s.session_id FROM session s JOIN head h ON h.session = s.id"

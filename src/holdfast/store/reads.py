@@ -258,11 +258,8 @@ def last_end(tx: Tx, apart_from: int) -> bool:
     return bool(rows[0][0]) if rows else True
 
 
-def waiting_lanes(tx: Tx, limit: int) -> list[str]:
-    rows = tx.query(
-        q.WAITING_LANES,
-        _page(limit),
-    )
+def waiting_lanes(tx: Tx, limit: int, safe: bool = False) -> list[str]:
+    rows = tx.query(q.WAITING_LANES_SAID if safe else q.WAITING_LANES, _page(limit))
     return [row[0] for row in rows]
 
 

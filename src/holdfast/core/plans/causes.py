@@ -73,6 +73,11 @@ def outdated(cause: Cause | CauseRecorded, generation: int) -> bool:
     return cause.generation is not None and cause.generation != generation
 
 
+def held(cause: Cause) -> bool:
+    """Whether it waits for the end of safe mode: nobody said it, so nobody waits for it (B14)."""
+    return cause.what not in (MESSAGE, EDIT)
+
+
 def record(session: Session, cause: CauseRecorded) -> Plan[Recorded]:
     """A cause for a session that will start no turn from it is dropped at once, on record."""
     reason = None

@@ -255,12 +255,16 @@ def lane(tx: Tx, head: Head, owner: int) -> Lane:
     )
 
 
-def next_cause(tx: Tx, session: int, generation: int) -> tuple[Cause | None, tuple[Cause, ...]]:
-    """The oldest cause that is still current, where its session's newest turn is of this generation, and those before it that are not."""
+def next_cause(tx: Tx, session: int, generation: int, *, safe: bool) -> tuple[Cause | None, tuple[Cause, ...]]:
+    """The oldest cause that is still current, where its session's newest turn is of this generation, and those before it that are not.
+    `safe`: those that are `held` are left where they are.
+    """
     outdated: list[Cause] = []
     after = 0
     while rows := tx.query(q.NEXT_CAUSE, session, session, after):
         cause, after = _cause(tx, session, *rows[0]), rows[0][0]
+        if safe and causes.held(cause):
+            continue
         if not causes.outdated(cause, generation):
             return cause, tuple(outdated)
         outdated.append(cause)

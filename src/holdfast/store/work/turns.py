@@ -16,14 +16,14 @@ from holdfast.store.work import run, snapshots
 from holdfast.store.work.streams import append_stream, check_position
 
 
-def start_turn(tx: Tx, session_id: str, owner: int, turn_id: str, at: int, trial: bool = False) -> StartedTurn | None:
+def start_turn(tx: Tx, session_id: str, owner: int, turn_id: str, at: int, trial: bool = False, safe: bool = False) -> StartedTurn | None:
     head = tx.head(number(tx, session_id))
     lane = snapshots.lane(tx, head, owner)
     match start.verdict(lane):
         case Verdict.TURN_AWAY if lane.waits:
             run(tx, start.turn_away(lane, snapshots.waiting(tx, head.session)), at, {session_id: head})
         case Verdict.START:
-            cause, outdated = snapshots.next_cause(tx, head.session, lane.newest)
+            cause, outdated = snapshots.next_cause(tx, head.session, lane.newest, safe=safe)
             unfinished = snapshots.to_set_aside(tx, head, lane) if cause is not None else None
             plan = start.plan(lane, cause, outdated=outdated, unfinished=unfinished, owner=owner, turn_id=turn_id, trial=trial)
             if run(tx, plan, at, {session_id: head}):
