@@ -1,0 +1,49 @@
+"""Time zones by their names, from the system's own database."""
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from holdfast.core.errors import BadInput
+
+LOCALTIME = Path("/etc/localtime")
+TIMEZONE = Path("/etc/timezone")
+
+
+def zone(name: str) -> tzinfo:
+    """Raises `BadInput`."""
+    if name == "UTC":  # Also where there is no database.
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        raise BadInput(f"There is no time zone {name[:60]!r} here. Use a name such as Europe/Berlin, or UTC.") from None
+
+
+def local(environment: Mapping[str, str] = os.environ, *, localtime: Path = LOCALTIME, timezone: Path = TIMEZONE) -> str:
+    """The name of this machine's zone; UTC where it cannot be known."""
+    for name in (environment.get("TZ", "").removeprefix(":"), _linked(localtime), _written(timezone)):
+        if name:
+            try:
+                zone(name)
+            except BadInput:
+                continue
+            return name
+    return "UTC"
+
+
+def _linked(path: Path) -> str:
+    """`/etc/localtime` is usually a link into the database."""
+    try:
+        return str(path.resolve(strict=True)).partition("zoneinfo/")[2]
+    except OSError:
+        return ""
+
+
+def _written(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
