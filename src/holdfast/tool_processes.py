@@ -1,5 +1,5 @@
 """Finds and kills the processes that tools started, by a mark in their environment: the home, the gateway process that started them,
-and the session, turn and call they were started for.
+and the session, turn and call they were started for. Background processes have a mark of their own: no gateway process owns them.
 
 A command may leave its process group and outlive its parent, but its children inherit its environment. So the mark finds everything that
 a gateway left running: for the gateway itself, and for the command that killed the gateway.
@@ -21,6 +21,8 @@ VARIABLE = "HOLDFAST_OWNER"
 SESSION = "HOLDFAST_SESSION_ID"
 TURN = "HOLDFAST_TURN_ID"
 CALL = "HOLDFAST_CALL"
+# Of a background process: which one it is. It belongs to no gateway process, so it has no owner.
+KEPT = "HOLDFAST_PROCESS"
 # What is killed may have started more while it was being looked for.
 PASSES = 10
 DYING_S = 0.01
@@ -41,11 +43,17 @@ def kill(home: Path, is_gone: Callable[[str], bool]) -> int:
     return kill_chosen(home, lambda environment: is_gone(environment[VARIABLE].removeprefix(prefix)))
 
 
-def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
+def kill_kept(home: Path, process_id: str) -> int:
+    """Kills what a background process left running whose keeper is gone; returns how many processes it killed."""
+    wanted = mark(home, process_id)
+    return kill_chosen(home, lambda environment: environment[KEPT] == wanted, KEPT)
+
+
+def kill_chosen(home: Path, chosen: Callable[[Environment], bool], variable: str = VARIABLE) -> int:
     """Kills the processes of this home's tools with such an environment, and what they start before they die; returns how many."""
     killed: set[ProcessId] = set()
     for _ in range(PASSES):
-        found = send_chosen(home, chosen, signal.SIGKILL)
+        found = send_chosen(home, chosen, signal.SIGKILL, variable)
         if not found:
             break
         if found <= killed:  # Nothing new: the system has not let them die yet.
@@ -54,9 +62,9 @@ def kill_chosen(home: Path, chosen: Callable[[Environment], bool]) -> int:
     return len(killed)
 
 
-def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) -> set[ProcessId]:
+def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int, variable: str = VARIABLE) -> set[ProcessId]:
     reached = set()
-    for process, environment in running(home):
+    for process, environment in running(home, variable):
         try:
             if chosen(environment) and processes.send_signal(process, number):
                 reached.add(process)
@@ -65,14 +73,14 @@ def send_chosen(home: Path, chosen: Callable[[Environment], bool], number: int) 
     return reached
 
 
-def running(home: Path) -> Iterator[tuple[ProcessId, Environment]]:
-    """Every process that tools of this home's gateways started, with its environment."""
+def running(home: Path, variable: str = VARIABLE) -> Iterator[tuple[ProcessId, Environment]]:
+    """Every process that tools of this home's gateways started, with its environment. `variable`: KEPT for background processes."""
     prefix = mark(home, "")
     for pid in _numbers():
-        if (found := _environment(pid)).get(VARIABLE, "").startswith(prefix):
+        if (found := _environment(pid, variable)).get(variable, "").startswith(prefix):
             process = processes.with_pid(pid)
             # Read again: the number may belong to another process by now, and then this was not its environment.
-            if process is not None and _environment(pid).get(VARIABLE) == found[VARIABLE]:
+            if process is not None and _environment(pid, variable).get(variable) == found[variable]:
                 yield process, found
 
 
@@ -94,15 +102,15 @@ def _numbers() -> list[int]:
     return list(psutil.pids())
 
 
-def _environment(pid: int) -> dict[str, str]:
-    """Empty where it is not ours to see, or gone already."""
+def _environment(pid: int, variable: str) -> dict[str, str]:
+    """Empty where it is not ours to see, gone already, or without this variable."""
     if not processes.boot_id():
         return _asked_environment(pid)
     try:
         content = _patiently((processes.PROC / str(pid) / "environ").read_bytes)
     except OSError:
         return {}
-    if VARIABLE.encode() not in content:
+    if variable.encode() not in content:
         return {}
     pairs = (entry.partition("=") for entry in os.fsdecode(content).split("\0"))
     return {name: value for name, _, value in pairs}
