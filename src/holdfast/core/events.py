@@ -12,11 +12,12 @@ import msgspec
 from holdfast.core import content
 from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.recitals import Recital
 from holdfast.core.turns import Outcome
 from holdfast.core.usage import DaySpent
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since"})
+HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since", "recital"})
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -137,7 +138,8 @@ class RequestNoted(Event, frozen=True):
 
 class MessageAccepted(Says, frozen=True):
     """The cause record of a message. `mode`: as `core.busy` says; "reject" only for one that is refused with it. `anchor` is the platform's
-    own name of the message: what a reply to it hangs on.
+    own name of the message: what a reply to it hangs on. `recital`: what its client recited with it, if that is how it names a
+    conversation.
     """
 
     kind = "message.accepted"
@@ -146,6 +148,7 @@ class MessageAccepted(Says, frozen=True):
     sender: str = "owner"
     anchor: str | None = None
     dedup_key: str | None = None
+    recital: Recital | None = None
 
 
 class MessageEdited(Says, frozen=True):
@@ -199,7 +202,9 @@ class CauseDropped(Event, frozen=True):
 
 
 class MessageWritten(Says, frozen=True):
-    """A message of the conversation, whole. What must be sent to a chat carries its delivery, and the anchor of what it replies to."""
+    """A message of the conversation, whole. What must be sent to a chat carries its delivery, and the anchor of what it replies to. A
+    command to the gateway carries the `recital` of its client, if it has one.
+    """
 
     kind = "message.written"
     message_id: str
@@ -207,6 +212,7 @@ class MessageWritten(Says, frozen=True):
     delivery_id: str | None = None
     anchor: str | None = None
     dedup_key: str | None = None
+    recital: Recital | None = None
 
 
 class TurnStarted(Event, frozen=True):

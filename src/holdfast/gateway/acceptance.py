@@ -13,6 +13,7 @@ from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import ALL, Action, Aside, Choose, Judge, Reset, Resume, Say, Stop
+from holdfast.core.recitals import Recital
 from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
 from holdfast.gateway.admission import Admissions
@@ -31,7 +32,9 @@ ALWAYS = "always"
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """`on_page`: written where everything that is stored can be read, also if it is for a chat. `mode`: None for that of its chat."""
+    """`on_page`: written where everything that is stored can be read, also if it is for a chat. `mode`: None for that of its chat.
+    `recital`: what its client recited with it.
+    """
 
     text: str
     attached: tuple[BytesPart, ...] = ()
@@ -41,6 +44,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     on_page: bool = False
     mode: Mode | None = None
     reply_to: str | None = None
+    recital: Recital | None = None
 
 
 class Acceptance:
@@ -92,7 +96,14 @@ class Acceptance:
     async def answer(self, session: Session, said: Said, action: Action, *, message_id: str | None = None) -> Accepted:
         """Words that start no turn, with what they lead to and what is said to them."""
         message_id = message_id or self._ids.new("m")
-        aside = Aside(message_id=message_id, content=said.text, sender=said.sender, dedup_key=said.dedup_key, anchor=said.anchor)
+        aside = Aside(
+            message_id=message_id,
+            content=said.text,
+            sender=said.sender,
+            dedup_key=said.dedup_key,
+            anchor=said.anchor,
+            recital=said.recital,
+        )
         accepted = await self._store.command(session.session_id, aside, action, at=self._clock.now())
         self._lanes.look(session.session_id)
         self._lanes.look(accepted.session_id)
@@ -132,6 +143,7 @@ class Acceptance:
             on_page=said.on_page,
             mode=said.mode or busy.mode_for(self._busy_modes, session.session_key),
             reply_to=said.reply_to,
+            recital=said.recital,
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
 

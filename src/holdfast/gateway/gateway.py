@@ -16,6 +16,7 @@ from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
+from holdfast.core.recitals import Recital
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.restarts import By
 from holdfast.core.sessions import Session
@@ -115,9 +116,10 @@ class Gateway:
 
     # what people ask of it
 
-    async def create_session(self, title: str | None = None) -> Session:
+    async def create_session(self, title: str | None = None, *, lane: str | None = None) -> Session:
+        """`lane`: a name for its key; without one it has a key of its own."""
         session_id = self._ids.new("s")
-        key = keys.page_key(self.settings.profile, session_id)
+        key = keys.page_key(self.settings.profile, lane or session_id)
         return await self.store.create_session(
             session_id=session_id, session_key=str(key), log=self._ids.new("l"), at=self._clock.now(), title=title
         )
@@ -156,20 +158,29 @@ class Gateway:
         attachments: Sequence[str] = (),
         sender: str = "owner",
         mode: Mode | None = None,
+        dedup_key: str | None = None,
+        recital: Recital | None = None,
     ) -> Accepted:
         """On disk once this returns (P1). `attachments` are ids of uploads. `mode`: what becomes of it while the conversation is busy;
-        without one, as its chat's policy says. Raises `AttachmentGone`, `ConversationBusy`.
+        without one, as its chat's policy says. `dedup_key`: instead of a `client_id`, which names it only in its lane. Raises
+        `AttachmentGone`, `ConversationBusy`.
         """
         if text or not attachments:
             _check_text(text)
         session = await self.session(session_id)
-        dedup_key = keys.message_dedup_key(session.session_key, client_id) if client_id else None
+        dedup_key = keys.message_dedup_key(session.session_key, client_id) if client_id else dedup_key
         attached = tuple(each.part for each in await self.store.uploads(attachments)) if attachments else ()
-        said = Said(text=text, attached=attached, sender=sender, dedup_key=dedup_key, on_page=True, mode=mode)
+        said = Said(text=text, attached=attached, sender=sender, dedup_key=dedup_key, on_page=True, mode=mode, recital=recital)
         accepted = await self._acceptance.take(session, said)
         if accepted.refused:
             raise ConversationBusy(accepted.session_id)
         return accepted
+
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Takes a message back that still waits. False if it does not."""
+        withdrawn = await self.store.withdraw(session_id, message_id, at=self._clock.now())
+        self.lanes.look(session_id)
+        return withdrawn
 
     async def edit_message(self, session_id: str, message_id: str, text: str, *, by: str = "owner", client_id: str | None) -> Edited:
         """Changes the words of a message; what is attached to it stays. Raises `CannotEdit`."""

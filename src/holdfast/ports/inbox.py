@@ -10,6 +10,7 @@ from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.stop import Stopped
+from holdfast.core.recitals import Recital
 from holdfast.core.resets import Boundary
 
 
@@ -33,6 +34,7 @@ class Inbox(Protocol):
         mode: str = "queue",
         resets: tuple[Boundary, ...] = (),
         reply_to: str | None = None,
+        recital: Recital | None = None,
     ) -> Accepted:
         """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the question
         whose delivery it replies to (`reply_to`, the platform's own name of that message), else to the oldest open
@@ -48,6 +50,11 @@ class Inbox(Protocol):
         A key whose current session is deleted gets a new one, too. The same key with the same content again is a no-op that gives the
         first answer; with other content it raises `DuplicateOtherContent`, and `Deleted` if the session it was said in is purged. Raises
         `NotFound`, `LaneFull`, `BlobMissing`.
+        """
+
+    async def withdraw(self, session_id: str, message_id: str, *, at: int) -> bool:
+        """Its sender takes back a message that still waits: no turn starts from it, and it is shown as refused. False, and nothing changed,
+        if it does not wait. Raises `NotFound`.
         """
 
     async def edit(self, session_id: str, edit: Edit, *, at: int) -> Edited:

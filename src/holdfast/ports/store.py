@@ -7,13 +7,14 @@ from holdfast.ports.inbox import Inbox
 from holdfast.ports.log import Log
 from holdfast.ports.outbox import Outbox
 from holdfast.ports.owners import Owners, Pauses
+from holdfast.ports.recitals import Recitals
 from holdfast.ports.sessions import Conversations, Marks, Sessions
 from holdfast.ports.spending import Spending
 from holdfast.ports.turns import Turns
 from holdfast.ports.upkeep import Upkeep
 
 
-class Store(Sessions, Marks, Conversations, Log, Inbox, Turns, Outbox, Spending, BlobRows, Owners, Pauses, Upkeep, Protocol):
+class Store(Sessions, Marks, Conversations, Log, Inbox, Recitals, Turns, Outbox, Spending, BlobRows, Owners, Pauses, Upkeep, Protocol):
     """The log of every session and its catalog, changed together in one transaction per method.
 
     A method that returned is durable: it survives the death of the process and of the machine. One that raised

@@ -19,6 +19,7 @@ from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.plans.wait import Waiting
+from holdfast.core.recitals import Recital, Recited
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
@@ -31,7 +32,7 @@ from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.turns import StreamItem
 from holdfast.ports.upkeep import Counts, Usage
-from holdfast.store import blobs, deletion, reads, rules, spending, upkeep
+from holdfast.store import blobs, deletion, reads, recitals, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
 from holdfast.store.work import inbox, questions, sessions, streams, turns
@@ -179,11 +180,29 @@ class TxStore:
         mode: str = "queue",
         resets: tuple[Boundary, ...] = (),
         reply_to: str | None = None,
+        recital: Recital | None = None,
     ) -> Accepted:
-        message = e.MessageAccepted(message_id=message_id, content=content, sender=sender, anchor=anchor, mode=mode, dedup_key=dedup_key)
+        message = e.MessageAccepted(
+            message_id=message_id, content=content, sender=sender, anchor=anchor, mode=mode, dedup_key=dedup_key, recital=recital
+        )
         return await self._lines.write(
             inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, reply_to, at
         )
+
+    async def recited(self, message_id: str) -> Recited | None:
+        return await self._lines.read(recitals.recited, message_id)
+
+    async def recited_under(self, dedup_key: str) -> Recited | None:
+        return await self._lines.read(recitals.recited_under, dedup_key)
+
+    async def reciting(self, digests: Sequence[str], *, limit: int) -> list[Recited]:
+        return await self._lines.read(recitals.reciting, tuple(digests), limit)
+
+    async def last_recited(self, session_id: str) -> Recited | None:
+        return await self._lines.read(recitals.last_recited, session_id)
+
+    async def withdraw(self, session_id: str, message_id: str, *, at: int) -> bool:
+        return await self._lines.write(inbox.withdraw_message, session_id, message_id, at)
 
     async def edit(self, session_id: str, edit: Edit, *, at: int) -> Edited:
         return await self._lines.write(inbox.edit_message, session_id, edit, at)

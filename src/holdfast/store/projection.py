@@ -16,11 +16,12 @@ from holdfast.core.content import digest, outline
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.plans.edit import REPLACED
 from holdfast.core.plans.repeats import CONTINUES, NOTHING, REFUSED, RESET, RESUME, STOP
+from holdfast.core.recitals import Recital
 from holdfast.core.sessions import title_of
 from holdfast.store.heads import Head
 from holdfast.store.rows import Change, Delete, Insert, Update
 
-DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "blob_use", "spent")
+DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "blob_use", "spent", "recital")
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
 LIVELY = {
     "session.created",
@@ -114,6 +115,8 @@ SUMS = ("requests", "input", "output", "cached", "stored", "thought", "cost", "u
 _ADDED = ", ".join(f"{name} = spent.{name} + excluded.{name}" for name in SUMS)
 SPENT = Insert("spent", "session", "turn", "day", "sender", *SUMS, conflict=f"(session, turn, day) DO UPDATE SET {_ADDED}")
 SPENT_GONE = Delete("spent", where="session = ?")
+RECITED = Insert("recital", "digest", "session", "seq", "message", "instructions")
+RECITALS_GONE = Delete("recital", where="session = ?")
 USED = Insert("blob_use", "digest", "session", conflict="DO NOTHING")
 UNUSED = Delete("blob_use", where="session = ?")
 
@@ -132,6 +135,10 @@ def project(head: Head, event: e.Event, at: int, *, in_turn: bool) -> list[Chang
     if event.kind in LIVELY and (in_turn or event.kind not in ASIDE):
         head.updated_at = at
     return changes
+
+
+def _recite(recital: Recital | None, head: Head, message_id: str) -> list[Change]:
+    return [] if recital is None else [(RECITED, (recital.digest, head.session, head.seq, message_id, recital.instructions))]
 
 
 def _remember(key: str | None, content: bytes, head: Head, ref: str) -> list[Change]:
@@ -319,6 +326,7 @@ def _session_purged(head: Head, event: e.SessionPurged, at: int, in_turn: bool) 
         (INBOX_GONE, (head.session,)),
         (QUESTIONS_GONE, (head.session,)),
         (RULES_GONE, (head.session,)),
+        (RECITALS_GONE, (head.session,)),
         (SPENT_GONE, (head.session,)),
         *((SPENT, (head.session, "", each.day, "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
         (SESSION_GONE, (head.session,)),
@@ -342,6 +350,7 @@ def _message_accepted(head: Head, event: e.MessageAccepted, at: int, in_turn: bo
     return [
         (WAITS, (head.session, head.seq, event.message_id, what)),
         *_remember(event.dedup_key, digest(event.content), head, ref),
+        *_recite(event.recital, head, event.message_id),
         (TITLED, (title_of(event.text or outline(event.content)), head.session)),
     ]
 
@@ -370,6 +379,7 @@ def _request_noted(head: Head, event: e.RequestNoted, at: int, in_turn: bool) ->
 
 def _message_written(head: Head, event: e.MessageWritten, at: int, in_turn: bool) -> list[Change]:
     changes = _remember(event.dedup_key, digest(event.content), head, event.message_id) if event.dedup_key is not None else []
+    changes += _recite(event.recital, head, event.message_id)
     if event.delivery_id and not (head.deleted and in_turn):  # Nobody is owed what a turn of a deleted session said.
         changes.append((OWED, (event.delivery_id, head.session, head.seq, at, str(DeliveryState.PENDING), 0, 0)))
     return changes

@@ -69,6 +69,22 @@ SESSION = f"{SESSIONS} WHERE s.session_id = ?"
 SESSION_CURRENT = f"{SESSIONS} WHERE s.id = (SELECT session FROM lane WHERE session_key = ?) AND h.deleted = 0"
 KNOWN = "SELECT d.digest, s.session_id, d.ref FROM dedup d JOIN session s ON s.id = d.session WHERE dedup_key = ?"
 FORGOTTEN = "SELECT s.session_id FROM forgotten f JOIN session s ON s.id = f.session WHERE key = ?"
+_RECITAL = (
+    "SELECT r.session, s.session_id, r.message, r.seq, e.at, r.digest, r.instructions,"
+    " (SELECT max(n.seq) FROM recital n WHERE n.session = r.session)"
+    " FROM recital r JOIN session s ON s.id = r.session JOIN head h ON h.session = r.session"
+    " LEFT JOIN event e ON e.session = r.session AND e.seq = r.seq"
+)
+RECITED = f"{_RECITAL} WHERE r.message = ?"
+RECITING = (
+    f"{_RECITAL} WHERE r.digest = ? AND h.deleted = 0"
+    " AND r.seq = (SELECT max(n.seq) FROM recital n WHERE n.session = r.session) ORDER BY r.session DESC LIMIT ?"
+)
+RECITED_LAST = f"{_RECITAL} WHERE s.session_id = ? ORDER BY r.seq DESC LIMIT 1"
+TURN_BEFORE = (
+    f"SELECT seq, kind FROM event WHERE session = ? AND seq <= ? AND {RECORDS} AND kind IN ('turn.started', 'turn.ended')"
+    " ORDER BY seq DESC LIMIT 1"
+)
 CONVERSATIONS = f"{SESSIONS} WHERE s.session_key = ? ORDER BY s.id DESC"
 CONVERSATION_NUMBER = "SELECT count(*) FROM session WHERE session_key = (SELECT session_key FROM session WHERE id = ?) AND id <= ?"
 CONVERSATIONS_COUNT = "SELECT count(*) FROM session WHERE session_key = ?"

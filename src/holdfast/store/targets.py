@@ -27,6 +27,7 @@ class Targets(msgspec.Struct, frozen=True):
 NAMED: dict[Callable[..., Any], Callable[..., Targets]] = {
     inbox.accept_message: lambda session_id, message, *_: _session(session_id, message.dedup_key),
     inbox.edit_message: lambda session_id, wanted, *_: _session(session_id, wanted.dedup_key),
+    inbox.withdraw_message: lambda session_id, *_: _session(session_id),
     inbox.record_cause: lambda session_id, cause, *_: _session(session_id, cause.dedup_key),
     inbox.carry_out: lambda session_id, aside, *_: _session(session_id, aside.dedup_key),
     inbox.tell_once: lambda session_id, *_: _session(session_id),

@@ -14,6 +14,7 @@ from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.leave import Fresh, Underway
 from holdfast.core.plans.stop import Snapshot, stopping
+from holdfast.core.recitals import Recital
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 
@@ -26,6 +27,7 @@ class Aside(msgspec.Struct, frozen=True, kw_only=True):
     sender: str
     dedup_key: str | None
     anchor: str | None = None
+    recital: Recital | None = None
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -146,6 +148,6 @@ def _reply_id(aside: Aside) -> str:
 def _replied(session: Session, aside: Aside, reply: str, done: list[Write] | None = None, *, where: str | None = None) -> Plan[Accepted]:
     """What was done, then the words and the reply: in the session that is its key's current one afterwards."""
     session_id = where or session.session_id
-    said = MessageWritten(message_id=aside.message_id, role="user", content=aside.content, dedup_key=aside.dedup_key)
+    said = MessageWritten(message_id=aside.message_id, role="user", content=aside.content, dedup_key=aside.dedup_key, recital=aside.recital)
     told = replies.written(session.session_key, "notice", _reply_id(aside), reply, anchor=aside.anchor)
     return Plan((*(done or ()), *to_session(session_id, [said, told])), Accepted(aside.message_id, session_id))

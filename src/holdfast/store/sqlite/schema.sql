@@ -169,6 +169,19 @@ CREATE TABLE spent (
 ) WITHOUT ROWID;
 CREATE INDEX spent_day ON spent (day, sender);
 
+-- What clients recited with a message: the whole conversation up to it, by its digest, and the instructions that hold since. By this a
+-- conversation is known again that its client names by nothing but its words.
+CREATE TABLE recital (
+    digest       TEXT NOT NULL,
+    session      INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    message      TEXT NOT NULL,
+    instructions TEXT,
+    PRIMARY KEY (digest, session, seq)
+) WITHOUT ROWID;
+CREATE INDEX recital_session ON recital (session, seq);
+CREATE INDEX recital_message ON recital (message);
+
 -- Which session names which blob: what a conversation's content refers to stays for as long as its log does.
 CREATE TABLE blob_use (
     digest  TEXT NOT NULL,

@@ -51,3 +51,16 @@ CREATE INDEX spent_day ON spent (day, sender);
 
 -- Where the newest words of a message stand that waits and was edited.
 ALTER TABLE inbox ADD COLUMN edited INTEGER;
+
+-- What clients recited with a message: the whole conversation up to it, by its digest, and the instructions that hold since. By this a
+-- conversation is known again that its client names by nothing but its words.
+CREATE TABLE recital (
+    digest       TEXT NOT NULL,
+    session      INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    message      TEXT NOT NULL,
+    instructions TEXT,
+    PRIMARY KEY (digest, session, seq)
+) WITHOUT ROWID;
+CREATE INDEX recital_session ON recital (session, seq);
+CREATE INDEX recital_message ON recital (message);

@@ -3,7 +3,7 @@
 from holdfast.core import events as e
 from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
-from holdfast.core.plans import Plan, accept, causes, command, edit, ending, owe, resume, stop, to_turn
+from holdfast.core.plans import Plan, accept, causes, command, edit, ending, owe, resume, stop, to_turn, withdraw
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside, Choose, Judge, Reset, Resume, Say, Stop
@@ -55,6 +55,12 @@ def edit_message(tx: Tx, session_id: str, wanted: Edit, at: int) -> Edited:
     if repeated is not None:
         return edit.again(repeated, wanted.message_id)
     return run(tx, edit.plan(snapshots.editing(tx, reads.living(tx, session_id), wanted), wanted), at)
+
+
+def withdraw_message(tx: Tx, session_id: str, message_id: str, at: int) -> bool:
+    session = reads.living(tx, session_id)
+    waits = bool(tx.query(q.WAITS, number(tx, session_id), message_id))
+    return run(tx, withdraw.plan(session, message_id, waits=waits), at)
 
 
 def record_cause(tx: Tx, session_id: str, cause: e.CauseRecorded, at: int) -> Recorded:
