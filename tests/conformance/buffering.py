@@ -137,7 +137,7 @@ class BufferingLines:
         self._heard: list[Callable[[], None]] = []
         self.sizes: list[int] = []
 
-    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False, waits: bool = True) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         if not self._queue:
@@ -156,6 +156,8 @@ class BufferingLines:
                 self._heard.remove(heard)
 
         return unsubscribe
+
+    async def writable(self) -> None: ...
 
     async def aclose(self) -> None:
         self._before.close()

@@ -16,6 +16,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Bug, Deleted, HoldfastError
 from holdfast.core.events import KINDS
+from holdfast.core.journals import Found, Limits, Sight
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.plans.delete import LAST_WORDS_MS
@@ -23,7 +24,9 @@ from holdfast.core.plans.edit import Edit
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
+from holdfast.core.spools import Spooled
 from holdfast.core.turns import Outcome, TurnState
+from holdfast.ports.journals import Journal
 from holdfast.ports.store import Store
 from tests.conformance.backends import BACKENDS, Backend, quick_place
 from tests.conformance.steps import NOW, append, kinds, left, new_owner, running, say, text, whole_log
@@ -32,12 +35,13 @@ from tests.conformance.steps import NOW, append, kinds, left, new_owner, running
 NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
     " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
-    " step step compact steer process edit edit approve approve unrule"
+    " step step compact steer process edit edit approve approve unrule ship ship"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
     "prune session say start write tool approve unrule ask leave answer take cut leave resume take end say start tool cut leave say start"
     " stop end"
+    " say start write ship cut leave ship ship end"
     " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
@@ -53,6 +57,7 @@ class History:
         self.store = store
         self.sessions: list[str] = []
         self.turns: dict[str, StartedTurn] = {}
+        self.leases: list[StartedTurn] = []
         self.keys: list[tuple[str, str, str]] = []
         self.messages: list[tuple[str, str]] = []
         self.questions: list[list[str]] = []  # Those of one turn together.
@@ -113,6 +118,7 @@ class History:
         turn = await self.store.start_turn(session_id, owner=how, turn_id=f"t{next(self._ids)}", at=self._now)
         if turn:
             self.turns[session_id] = turn
+            self.leases.append(turn)
 
     async def trial(self, which: int, how: int) -> None:
         session_id = self._session(which)
@@ -137,6 +143,21 @@ class History:
 
     async def write(self, which: int, how: int) -> None:
         await self._append(which, *(text("x", number) for number in range(how)))
+
+    async def ship(self, which: int, how: int) -> None:
+        """Of a turn that runs, was interrupted, or is long over."""
+        if self.leases:
+            turn = self.leases[-1 - which % len(self.leases)]
+            events = (text("y", how), e.ToolFinished(call_id=f"c{how}", outcome=ToolOutcome.DONE, content="late"))
+            items = [Spooled(turn.position + how + n, turn.attempt, NOW, event.kind, e.encode(event)) for n, event in enumerate(events)]
+            found = [*Found, Found.WHOLE, Found.WHOLE][how]
+            sight = Sight(found=found, size=how)
+            journal = Journal(turn.lease.session_id, turn.turn_id, turn.lease.epoch)
+            shipped = items if found not in (Found.UNREADABLE, Found.PARTLY) else []
+            done = await self.store.ship(journal, shipped, sight, limits=Limits(tries=2), at=self._now)
+            if not done.late:
+                session = await self.store.session(turn.lease.session_id)
+                self.turns[session.session_id] = StartedTurn(turn.lease, turn.turn_id, turn.attempt, session.position)
 
     async def tool(self, which: int, how: int) -> None:
         call = e.ToolStarted(call_id=f"c{how}", name="n", arguments={}, effect=Effect.PURE)
@@ -237,7 +258,10 @@ class History:
     async def cut(self, which: int, how: int) -> None:
         if (await self.store.session(self._session(which))).turn_state is TurnState.RUNNING:
             died = how if how > 2 else None
-            await self._append(which, Interruption(reason="crash", end=list(End)[how % 3], lived_ms=10 * how, died=died))
+            turn = self.turns[self._session(which)]
+            late = f"{turn.turn_id}.{turn.lease.epoch}" if how % 2 else None
+            end = list(End)[how % 3]
+            await self._append(which, Interruption(reason="crash", end=end, lived_ms=10 * how, died=died, stream_id=late))
 
     async def leave(self, which: int, how: int) -> None:
         session = await self.store.session(self._session(which))
@@ -351,6 +375,7 @@ async def views(store: Store, sessions: list[str]) -> Any:
         [await store.sessions(limit=100, state=state) for state in ("suspended", "pending", "running", "waiting", "deleted")],
         await store.open_turns(apart_from=1),
         await store.undecided(),
+        await store.late_journals(limit=100),
         await store.waiting_lanes(limit=100),
         await store.deliveries(states=list(DeliveryState), now=2**60, limit=100),
         await store.counts(),

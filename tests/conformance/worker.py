@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import StaleEpoch
+from holdfast.core.events import encode
+from holdfast.core.journals import Found, Limits, Sight
+from holdfast.core.spools import Spooled
+from holdfast.ports.journals import Journal
 from holdfast.ports.store import Store
 from tests.conformance.backends import BACKENDS
 from tests.conformance.steps import NOW, append, new_owner, running, say, text
@@ -72,7 +76,16 @@ async def race_takes(store: Store, *, name: str, turns: list[tuple[str, str, int
         tell(session_id)
 
 
-JOBS = {job.__name__: job for job in (append_for_ever, write_many, race_starts, race_takes)}
+async def race_ships(store: Store, *, journals: list[tuple[str, str, int, int, bool]], pieces: int) -> None:
+    """Ships the same pieces of each journal as the other process."""
+    for session_id, turn_id, epoch, position, _ in journals:
+        items = [Spooled(position + n, 1, NOW, "text", encode(text(str(n), n))) for n in range(pieces)]
+        sight = Sight(found=Found.WHOLE)
+        shipped = await store.ship(Journal(session_id, turn_id, epoch), items, sight, limits=Limits(), at=NOW)
+        tell([session_id, shipped.new])
+
+
+JOBS = {job.__name__: job for job in (append_for_ever, write_many, race_starts, race_takes, race_ships)}
 
 
 async def main(backend: str, place: str, job: str, arguments: str) -> None:

@@ -73,10 +73,10 @@ class Weather:
         self._lines = lines
         self.fault: Exception | None = None
 
-    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False, waits: bool = True) -> T:
         if self.fault is not None:
             raise self.fault
-        return await self._lines.write(run, *arguments, when_full=when_full)
+        return await self._lines.write(run, *arguments, when_full=when_full, waits=waits)
 
     async def read(self, run: Callable[..., T], *arguments: Any) -> T:
         if self.fault is not None:
@@ -89,6 +89,9 @@ class Weather:
     @property
     def degraded(self) -> str | None:
         return str(self.fault) if self.fault is not None else self._lines.degraded
+
+    async def writable(self) -> None:
+        await self._lines.writable()
 
     async def aclose(self) -> None:
         await self._lines.aclose()

@@ -6,17 +6,20 @@ from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.core.errors import StoreClosed
+from holdfast.core.errors import StoreAway, StoreClosed
 from holdfast.store.lines import Operation, Result
 from holdfast.store.sqlite.batch import commit
 from holdfast.store.sqlite.tx import SqliteTx
 
 T = TypeVar("T")
+# How long those wait for another program who can do nothing else, and how long the others.
+HOLD_S, NOTICE_S = 10.0, 1.0
 
 
 class SimLines:
     """`delay` gives the next wait in seconds; `fails` why the next operation (one that may be done when the disk is full, or
-    not) is not done, if so; `committing` is called before each commit, and `committed` after it, before anyone hears of it.
+    not) is not done, if so; `committing` is called before each commit, and `committed` after it, before anyone hears of it. `away`: for
+    how many seconds another program will still have the database.
     """
 
     def __init__(
@@ -28,9 +31,10 @@ class SimLines:
         fails: Callable[[bool], Exception | None],
         committed: Callable[[], None],
         committing: Callable[[], None] = lambda: None,
+        away: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._db, self._loop, self._delay, self._fails = db, loop, delay, fails
-        self._committing, self._committed = committing, committed
+        self._committing, self._committed, self._away = committing, committed, away
         self._queue: list[Operation] = []
         self._heard: list[Callable[[], None]] = []
         self._told_until = 0.0
@@ -38,9 +42,10 @@ class SimLines:
         self._closed = False
         self._written: asyncio.Future[None] | None = None
 
-    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False, waits: bool = True) -> T:
         if self._closed:
             raise StoreClosed
+        await self._held(waits)
         if (problem := self._fails(when_full)) is not None:
             await asyncio.sleep(self._delay())
             raise problem
@@ -50,6 +55,20 @@ class SimLines:
             self._busy = True
             self._loop.call_later(self._delay(), self._flush)
         return await future
+
+    async def _held(self, waits: bool) -> None:
+        """While another program has the database: some wait for it, though not for ever, and some do not."""
+        away_s = self._away()
+        if away_s <= 0:
+            return
+        patience_s = HOLD_S if waits else NOTICE_S
+        await asyncio.sleep(min(away_s, patience_s))
+        if away_s > patience_s:
+            raise StoreAway
+
+    async def writable(self) -> None:
+        while (away_s := self._away()) > 0:  # noqa: ASYNC110 - how long it stays is known.
+            await asyncio.sleep(away_s)
 
     def _flush(self) -> None:
         batch, self._queue = self._queue, []

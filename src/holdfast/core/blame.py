@@ -31,7 +31,8 @@ class End(StrEnum):
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of an attempt that is interrupted. The store makes the record of it, because only its transaction knows for certain
-    what the session's count was before. `died`: the owner whose death it was found after; nobody holds the turn from then on.
+    what the session's count was before. `died`: the owner whose death it was found after; nobody holds the turn from then on. `stream_id`:
+    the attempt's journal, where it cannot be read.
     """
 
     reason: str
@@ -40,6 +41,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     lived_ms: int = 0
     written: int = 0
     died: int | None = None
+    stream_id: str | None = None
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -58,6 +60,7 @@ def recorded(what: Interruption, before: Standing) -> TurnInterrupted:
         deaths=before.deaths + (what.end is End.DEATH),
         lived_ms=0 if what.end is End.HARMLESS else what.lived_ms,
         died=what.died,
+        stream_id=what.stream_id,
     )
 
 

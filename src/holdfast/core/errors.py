@@ -53,6 +53,20 @@ class StoreGone(Unavailable):
         )
 
 
+class StoreAway(Unavailable):
+    """Another program holds the database, or nobody can reach it for now. Nothing was stored. What runs can be kept elsewhere until it is
+    back; what comes from outside is not acknowledged.
+    """
+
+    code = "store_away"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another program has locked the database, so nothing can be stored at the moment. "
+            "Try again in a while; Holdfast continues by itself as soon as the database is free."
+        )
+
+
 class StoreClosed(Unavailable):
     """The store is closed or broken; the request was not carried out."""
 

@@ -463,7 +463,8 @@ class StopRequested(Event, frozen=True):
 class TurnInterrupted(Event, frozen=True):
     """`restarts` counts restarts in a row that interrupted this session, this one included; `deaths` the unclean deaths that interrupted
     this turn, in all. `written`: how long the answer was. `lived_ms`: how long the attempt lived, 0 where no restart is to blame.
-    `died`: the owner whose death it was found after; nobody holds the turn from then on.
+    `died`: the owner whose death it was found after; nobody holds the turn from then on. `stream_id`: the journal of the attempt, where it
+    is late: some of what the attempt did may be in it, and it could not be read when this was recorded.
     """
 
     kind = "turn.interrupted"
@@ -473,6 +474,7 @@ class TurnInterrupted(Event, frozen=True):
     deaths: int = 0
     lived_ms: int = 0
     died: int | None = None
+    stream_id: str | None = None
 
 
 class TurnResumed(Event, frozen=True):
@@ -546,6 +548,22 @@ class JournalPruned(Event, frozen=True):
     through: int
 
 
+class JournalChanged(Event, frozen=True):
+    """What is known of a journal that is late. `state`: recovering, recovered or neutral, as the row says that tells of the interruption.
+    `tries`: how often it was looked for in vain; `size`: how long it was. `text`: what was said in the part of it that has just arrived,
+    `call_ids`: the calls whose results are in that part. The events of that part follow, each in its own place of the turn.
+    """
+
+    kind = "journal.changed"
+    turn_id: str
+    stream_id: str
+    state: str
+    tries: int = 0
+    size: int = 0
+    text: str = ""
+    call_ids: tuple[str, ...] = ()
+
+
 class Unknown(Event, frozen=True):
     """Stands for an event of a later version: whole, and left alone. It is made by readers and never stored."""
 
@@ -577,7 +595,7 @@ KINDS: dict[str, type[Event]] = {
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
         *(Text, Reasoning, ModelResponded, ModelFailed, ContextCompacted, ToolStarted, ToolOutput, ToolFinished),
         *(QuestionAsked, QuestionAnswered, RuleAdded, RuleRemoved, TurnWaiting),
-        *(TurnAlive, DeliveryChanged, JournalPruned, Damaged),
+        *(TurnAlive, DeliveryChanged, JournalPruned, JournalChanged, Damaged),
     )
 }
 

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from holdfast.ports.blobs import BlobRows
 from holdfast.ports.inbox import Inbox
+from holdfast.ports.journals import Journals
 from holdfast.ports.log import Log
 from holdfast.ports.outbox import Outbox
 from holdfast.ports.owners import Owners, Pauses
@@ -14,7 +15,9 @@ from holdfast.ports.turns import Turns
 from holdfast.ports.upkeep import Upkeep
 
 
-class Store(Sessions, Marks, Conversations, Log, Inbox, Recitals, Turns, Outbox, Spending, BlobRows, Owners, Pauses, Upkeep, Protocol):
+class Store(
+    Sessions, Marks, Conversations, Log, Inbox, Recitals, Turns, Journals, Outbox, Spending, BlobRows, Owners, Pauses, Upkeep, Protocol
+):
     """The log of every session and its catalog, changed together in one transaction per method.
 
     A method that returned is durable: it survives the death of the process and of the machine. One that raised

@@ -11,6 +11,7 @@ from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.wait import Waiting
 from holdfast.core.sessions import Lease, Session
+from holdfast.core.spools import Spooled
 
 
 class StreamItem(msgspec.Struct, frozen=True):
@@ -54,15 +55,26 @@ class Turns(Protocol):
         """
 
     async def append_turn(
-        self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[Event | Interruption], at: int
+        self,
+        lease: Lease,
+        *,
+        turn_id: str,
+        attempt: int,
+        position: int,
+        events: Sequence[Event | Interruption],
+        at: int,
+        before: Sequence[Spooled] = (),
     ) -> int:
-        """Appends to a turn and gives the new position. Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A
-        `TurnResumed` among the events begins the next attempt. Once a stop is on record it is refused with `StaleEpoch`, and so is every
-        end of an interrupted turn but `cancelled`; a running turn that ends by itself then ends as cancelled. `TurnEnded` and
-        `TurnLeft` release the lease. An `Interruption` becomes `TurnInterrupted`, counted on from what the session has in this
-        transaction; one found after a death releases the lease, too. A session that these events suspend refuses the messages that
-        wait in it, and their senders are told once. A `ToolStarted` that names an approval uses it up; unless that was given, for this
-        very call, and is unused, nothing is written and `ApprovalVoid` raised.
+        """Appends to a turn and gives the new position. `before`: what was spooled under this lease, up to `position`; it enters the log
+        first, in the same transaction. Here, in `append_streams`, `wait_turn` and `take_causes` a caller does not wait for another program
+        that holds the database: `StoreAway` comes after about a second, and nothing was written.
+
+        Raises `StaleEpoch`, `StalePosition`, `PositionGap`. A `TurnResumed` among the events begins the next attempt. Once a stop is on
+        record it is refused with `StaleEpoch`, and so is every end of an interrupted turn but `cancelled`; a running turn that ends by
+        itself then ends as cancelled. `TurnEnded` and `TurnLeft` release the lease. An `Interruption` becomes `TurnInterrupted`, counted
+        on from what the session has in this transaction; one found after a death releases the lease, too. A session that these events
+        suspend refuses the messages that wait in it, and their senders are told once. A `ToolStarted` that names an approval uses it up;
+        unless that was given, for this very call, and is unused, nothing is written and `ApprovalVoid` raised.
         """
 
     async def pass_trial(self, lease: Lease, *, turn_id: str, at: int) -> bool:
@@ -79,19 +91,36 @@ class Turns(Protocol):
         """
 
     async def wait_turn(
-        self, lease: Lease, *, turn_id: str, attempt: int, position: int, asking: tuple[str, ...], at: int
+        self,
+        lease: Lease,
+        *,
+        turn_id: str,
+        attempt: int,
+        position: int,
+        asking: tuple[str, ...],
+        at: int,
+        before: Sequence[Spooled] = (),
     ) -> tuple[Waiting, int]:
         """Ends an attempt that can do nothing more until people answer: records `turn.waiting` with the questions of its turn that are
         open in this transaction, which releases the lease. `asking`: the calls that wait for an answer, as far as the attempt knows.
         Writes nothing where one of them is answered, one has expired, or a stop is on record. Gives what it found, and the position.
-        Refuses as `append_turn`.
+        `before` as in `append_turn`, which also says what is refused.
         """
 
     async def take_causes(
-        self, lease: Lease, *, turn_id: str, attempt: int, position: int, step: int, offset: int, at: int
+        self,
+        lease: Lease,
+        *,
+        turn_id: str,
+        attempt: int,
+        position: int,
+        step: int,
+        offset: int,
+        at: int,
+        before: Sequence[Spooled] = (),
     ) -> tuple[tuple[Cause, ...], int]:
         """Takes the waiting messages that are meant to steer into a running turn: each is recorded as taken, and waits no more. Gives
-        them, oldest first, and the position. Refuses as `append_turn`.
+        them, oldest first, and the position. `before` as in `append_turn`, which also says what is refused.
         """
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:

@@ -14,12 +14,15 @@ Read = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
 
 
 class Operation(NamedTuple):
-    """`when_full`: still tried when the disk is full, because it ends something and frees more than it takes."""
+    """`when_full`: still tried when the disk is full, because it ends something and frees more than it takes. `waits`: its caller has
+    nowhere else to put it, and waits while another program holds the database.
+    """
 
     future: "asyncio.Future[Any]"
     run: Callable[..., Any]
     arguments: tuple[Any, ...]
     when_full: bool
+    waits: bool = True
 
 
 class Result(NamedTuple):
@@ -31,7 +34,7 @@ class Result(NamedTuple):
 class Lines(Protocol):
     """The two ways to the database. A simulation brings its own, which run inline."""
 
-    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T: ...
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False, waits: bool = True) -> T: ...
 
     async def read(self, run: Callable[..., T], *arguments: Any) -> T: ...
 
@@ -39,6 +42,8 @@ class Lines(Protocol):
 
     @property
     def degraded(self) -> str | None: ...
+
+    async def writable(self) -> None: ...
 
     async def aclose(self) -> None: ...
 
@@ -56,6 +61,8 @@ class Queues:
         self._sleeping = False
         self._closing = False
         self._broken: str | None = None
+        self._back = asyncio.Event()  # The database can be written, as far as anybody knows.
+        self._back.set()
         self._heard: list[Callable[[], None]] = []
         self._reads: queue.SimpleQueue[Read | None] = queue.SimpleQueue()
         self._wake.acquire()
@@ -74,11 +81,11 @@ class Queues:
 
     # on the event loop
 
-    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False, waits: bool = True) -> T:
         self._check_open()
-        self._check_usable(when_full)
+        self._check_usable(when_full, waits)
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.append(Operation(future, run, arguments, when_full))
+        self._queue.append(Operation(future, run, arguments, when_full, waits))
         if self._sleeping:
             self._rouse()
         if self._broken:  # The writer may have died since the look above, and have emptied the queue before the append.
@@ -88,7 +95,7 @@ class Queues:
 
     async def read(self, run: Callable[..., T], *arguments: Any) -> T:
         self._check_open()
-        self._check_usable(True)
+        self._check_usable(True, True)
         future: asyncio.Future[T] = self._loop.create_future()
         self._reads.put((future, run, arguments))
         return await future
@@ -105,6 +112,9 @@ class Queues:
     @property
     def degraded(self) -> str | None:
         return self._broken
+
+    async def writable(self) -> None:
+        await self._back.wait()
 
     async def aclose(self) -> None:
         if not self._closing:
@@ -124,7 +134,7 @@ class Queues:
         if self._broken:
             raise StoreClosed(self._broken)
 
-    def _check_usable(self, when_full: bool) -> None:
+    def _check_usable(self, when_full: bool, waits: bool) -> None:
         """Raises what an engine knows to be in the way."""
 
     def _rouse(self) -> None:
@@ -147,6 +157,12 @@ class Queues:
             heard()
 
     # in the threads
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            pass  # The loop is closed: nobody waits any more.
 
     def _answer(self, results: list[Result]) -> None:
         try:

@@ -1,7 +1,7 @@
 """The store port over transactions: each method is one read or one write, run on the lines it was given. Knows no engine."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.core import events as e
 from holdfast.core.approvals import Rule
@@ -9,6 +9,7 @@ from holdfast.core.blame import Interruption
 from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Unavailable
+from holdfast.core.journals import Late, Limits, Sight
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Cause, Recorded
@@ -23,9 +24,11 @@ from holdfast.core.recitals import Recital, Recited
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
+from holdfast.core.spools import Spooled
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import Account, DaySpent
 from holdfast.ports.blobs import Blob, BlobUsage, Upload
+from holdfast.ports.journals import Journal, Shipped
 from holdfast.ports.log import Make
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner, Pause
@@ -35,7 +38,7 @@ from holdfast.ports.upkeep import Counts, Usage
 from holdfast.store import blobs, deletion, reads, recitals, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
-from holdfast.store.work import inbox, questions, sessions, streams, turns
+from holdfast.store.work import inbox, journals, questions, sessions, streams, turns
 
 T = TypeVar("T")
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
@@ -277,26 +280,77 @@ class TxStore:
         return await self._lines.write(turns.take_turn, session_id, owner, turn_id, epoch, tuple(events), at, seq)
 
     async def append_turn(
-        self, lease: Lease, *, turn_id: str, attempt: int, position: int, events: Sequence[e.Event | Interruption], at: int
+        self,
+        lease: Lease,
+        *,
+        turn_id: str,
+        attempt: int,
+        position: int,
+        events: Sequence[e.Event | Interruption],
+        at: int,
+        before: Sequence[Spooled] = (),
     ) -> int:
         ends = False
         for event in events:
             if isinstance(event, ENDINGS):
                 ends = True
-        return await self._lines.write(turns.append_turn, lease, turn_id, attempt, position, tuple(events), at, when_full=ends)
+        arguments = (lease, turn_id, attempt, position, tuple(events), at)
+        if before:
+            return await self._after(before, turns.append_turn, arguments)
+        return await self._lines.write(turns.append_turn, *arguments, when_full=ends, waits=False)
 
     async def wait_turn(
-        self, lease: Lease, *, turn_id: str, attempt: int, position: int, asking: tuple[str, ...], at: int
+        self,
+        lease: Lease,
+        *,
+        turn_id: str,
+        attempt: int,
+        position: int,
+        asking: tuple[str, ...],
+        at: int,
+        before: Sequence[Spooled] = (),
     ) -> tuple[Waiting, int]:
-        return await self._lines.write(questions.wait_turn, lease, turn_id, attempt, position, asking, at)
+        arguments = (lease, turn_id, attempt, position, asking, at)
+        if before:
+            return await self._after(before, questions.wait_turn, arguments)
+        return await self._lines.write(questions.wait_turn, *arguments, waits=False)
 
     async def take_causes(
-        self, lease: Lease, *, turn_id: str, attempt: int, position: int, step: int, offset: int, at: int
+        self,
+        lease: Lease,
+        *,
+        turn_id: str,
+        attempt: int,
+        position: int,
+        step: int,
+        offset: int,
+        at: int,
+        before: Sequence[Spooled] = (),
     ) -> tuple[tuple[Cause, ...], int]:
-        return await self._lines.write(questions.take_causes, lease, turn_id, attempt, position, step, offset, at)
+        arguments = (lease, turn_id, attempt, position, step, offset, at)
+        if before:
+            return await self._after(before, questions.take_causes, arguments)
+        return await self._lines.write(questions.take_causes, *arguments, waits=False)
+
+    async def _after(self, before: Sequence[Spooled], run: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        """What was spooled exists on disk already: storing it frees more than it takes."""
+        lease, turn_id = arguments[:2]
+        return await self._lines.write(journals.after_spooled, lease, turn_id, tuple(before), run, arguments, when_full=True, waits=False)
 
     async def append_streams(self, items: Sequence[StreamItem], *, at: int) -> list[int | Exception]:
-        return await self._lines.write(streams.append_streams, tuple(items), at)
+        return await self._lines.write(streams.append_streams, tuple(items), at, waits=False)
+
+    async def writable(self) -> None:
+        await self._lines.writable()
+
+    async def ship(self, journal: Journal, events: Sequence[Spooled], sight: Sight, *, limits: Limits, at: int) -> Shipped:
+        return await self._lines.write(journals.ship, journal, tuple(events), sight, limits, at, when_full=True)
+
+    async def late_journals(self, *, limit: int) -> list[Late]:
+        return await self._lines.read(journals.late_journals, limit)
+
+    async def session_of_turn(self, turn_id: str) -> str | None:
+        return await self._lines.read(journals.session_of_turn, turn_id)
 
     async def pass_trial(self, lease: Lease, *, turn_id: str, at: int) -> bool:
         return await self._lines.write(turns.pass_trial, lease, turn_id, at)

@@ -14,14 +14,18 @@ from holdfast.core import events as e
 from holdfast.core.busy import Mode
 from holdfast.core.content import digest, outline
 from holdfast.core.delivery import DeliveryState
+from holdfast.core.journals import State
 from holdfast.core.plans.edit import REPLACED
 from holdfast.core.plans.repeats import CONTINUES, NOTHING, REFUSED, RESET, RESUME, STOP
 from holdfast.core.recitals import Recital
 from holdfast.core.sessions import title_of
+from holdfast.core.spools import parse_stream_id
 from holdfast.store.heads import Head
 from holdfast.store.rows import Change, Delete, Insert, Update
 
-DERIVED = ("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "blob_use", "spent", "recital")
+DERIVED = (
+    *("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "blob_use", "spent", "recital", "journal"),
+)
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
 LIVELY = {
     "session.created",
@@ -117,6 +121,12 @@ SPENT = Insert("spent", "session", "turn", "day", "sender", *SUMS, conflict=f"(s
 SPENT_GONE = Delete("spent", where="session = ?")
 RECITED = Insert("recital", "digest", "session", "seq", "message", "instructions")
 RECITALS_GONE = Delete("recital", where="session = ?")
+JOURNAL = ("session", "turn", "epoch", "state", "tries", "size", "filled", "first_seen", "changed_at")
+JOURNAL_LATE = Insert("journal", *JOURNAL, conflict="DO NOTHING")
+_ARRIVED = "filled = CASE WHEN excluded.filled = 1 THEN 1 ELSE journal.filled END"
+_AS_NOW = ", ".join(f"{name} = excluded.{name}" for name in ("state", "tries", "size", "changed_at"))
+JOURNAL_CHANGED = Insert("journal", *JOURNAL, conflict=f"(session, turn, epoch) DO UPDATE SET {_AS_NOW}, {_ARRIVED}")
+JOURNALS_GONE = Delete("journal", where="session = ?")
 USED = Insert("blob_use", "digest", "session", conflict="DO NOTHING")
 UNUSED = Delete("blob_use", where="session = ?")
 
@@ -181,7 +191,18 @@ def _turn_interrupted(head: Head, event: e.TurnInterrupted, at: int, in_turn: bo
         (INTERRUPTED, (event.restarts, event.deaths, head.session)),
         *([(LIVED, (event.lived_ms, head.session))] if event.lived_ms else []),
         (MARKED, (event.reason, at, head.session)),
+        *_late(head, event, at),
     ]
+
+
+def _late(head: Head, event: e.TurnInterrupted, at: int) -> list[Change]:
+    stream = parse_stream_id(event.stream_id or "")
+    return [(JOURNAL_LATE, (head.session, *stream, State.RECOVERING.value, 0, 0, 0, at, at))] if stream else []
+
+
+def _journal_changed(head: Head, event: e.JournalChanged, at: int, in_turn: bool) -> list[Change]:
+    stream, filled = parse_stream_id(event.stream_id), int(bool(event.text or event.call_ids))
+    return [(JOURNAL_CHANGED, (head.session, *stream, event.state, event.tries, event.size, filled, at, at))] if stream else []
 
 
 def _released(head: Head) -> list[Change]:
@@ -328,6 +349,7 @@ def _session_purged(head: Head, event: e.SessionPurged, at: int, in_turn: bool) 
         (RULES_GONE, (head.session,)),
         (RECITALS_GONE, (head.session,)),
         (SPENT_GONE, (head.session,)),
+        (JOURNALS_GONE, (head.session,)),
         *((SPENT, (head.session, "", each.day, "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
         (SESSION_GONE, (head.session,)),
         (SESSION_BURIED, known),
@@ -412,6 +434,7 @@ _ROWS: dict[type[e.Event], Callable[[Head, Any, int, bool], list[Change]]] = {
     e.SessionChanged: _session_changed,
     e.SessionRestored: _session_restored,
     e.JournalPruned: _journal_pruned,
+    e.JournalChanged: _journal_changed,
     e.SessionDeleted: _session_deleted,
     e.SessionUndeleted: _session_undeleted,
     e.SessionPurged: _session_purged,

@@ -309,6 +309,22 @@ NEXT_CAUSE = (
 STANDING = "SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id = ?"
 DELIVERY_STATE = "SELECT state FROM outbox WHERE delivery_id = ? AND session = ?"
 
+# journals that are late
+
+_JOURNAL = "s.session_id, j.turn, j.epoch, j.state, j.tries, j.size, j.filled, j.first_seen, j.changed_at"
+JOURNAL = f"SELECT {_JOURNAL} FROM journal j JOIN session s ON s.id = j.session WHERE j.session = ? AND j.turn = ? AND j.epoch = ?"
+JOURNALS_LATE = (
+    f"SELECT {_JOURNAL} FROM journal j JOIN session s ON s.id = j.session JOIN head h ON h.session = j.session"
+    " WHERE j.state = 'recovering' AND h.deleted = 0 ORDER BY j.first_seen LIMIT ?"
+)
+# A turn that is over has its places in the log alone; there is no index by turn, and nobody is in a hurry.
+PLACES = "SELECT position FROM event WHERE session = ? AND seq >= ? AND turn = ? AND epoch = ?"
+OF_TURN = f"SELECT min(seq), max(seq) FROM event WHERE session = ? AND {RECORDS} AND turn = ?"
+TURN_OF = (
+    "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.turn = ?"
+    " UNION SELECT s.session_id FROM journal j JOIN session s ON s.id = j.session WHERE j.turn = ?"
+)
+
 # pieces of a turn, fenced by its lease
 
 FENCED = (

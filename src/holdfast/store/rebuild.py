@@ -40,10 +40,12 @@ def _replay(tx: Tx, row: tuple[Any, ...]) -> None:
     else:
         return  # The record that made the session is damaged.
     head.seq = item.seq
-    if item.turn_id is not None:
+    in_turn = item.turn_id is not None and (item.epoch is None or item.epoch >= head.epoch)
+    if in_turn:
         if head.turn != item.turn_id:
             head.turn, head.turn_seq = item.turn_id, item.seq
         head.position, head.attempt = item.position, item.attempt
         head.epoch = max(head.epoch, item.epoch or 0)  # The record of its lease may be damaged.
         head.state = turns.before(head.state, event)
-    tx.apply(head, project(head, event, item.at, in_turn=item.turn_id is not None))
+    # What a lease wrote that was over by then moves nothing.
+    tx.apply(head, project(head, event, item.at, in_turn=in_turn))

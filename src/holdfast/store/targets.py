@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.store.lines import Operation
-from holdfast.store.work import inbox, questions, sessions, streams, turns
+from holdfast.store.work import inbox, journals, questions, sessions, streams, turns
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -33,6 +33,8 @@ NAMED: dict[Callable[..., Any], Callable[..., Targets]] = {
     inbox.tell_once: lambda session_id, *_: _session(session_id),
     inbox.request_stop: lambda session_id, by, turn_id, saw, dedup_key, *_: _session(session_id, dedup_key),
     inbox.record_delivery: lambda session_id, *_: _session(session_id),
+    journals.after_spooled: lambda lease, *_: _session(lease.session_id),
+    journals.ship: lambda journal, *_: _session(journal.session_id),
     questions.wait_turn: lambda lease, *_: _session(lease.session_id),
     questions.take_causes: lambda lease, *_: _session(lease.session_id),
     questions.answer_question: lambda question_id, given, *_: Targets(questions=(question_id,), dedup=_known(given.dedup_key)),

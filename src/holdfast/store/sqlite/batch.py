@@ -6,7 +6,7 @@ import secrets
 
 import apsw
 
-from holdfast.core.errors import Bug, HoldfastError, StoreFull, Unavailable
+from holdfast.core.errors import Bug, HoldfastError, StoreAway, StoreFull, Unavailable
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.store.lines import Operation, Result
 from holdfast.store.log import NOT_STORABLE, not_storable
@@ -29,10 +29,13 @@ class CommitLost(Exception):
 def commit(db: apsw.Connection, batch: list[Operation], secrets: Secrets = NO_SECRETS) -> list[Result]:
     """Runs a batch as one transaction, each operation as if in a savepoint of its own. Nothing is answered before COMMIT returned.
 
-    An operation may run twice. Raises `CommitLost` when nobody can know yet what is stored."""
+    An operation may run twice. Raises `CommitLost` when nobody can know yet what is stored, `StoreAway` when another program holds the
+    database and nothing is."""
     try:
         db.execute("BEGIN IMMEDIATE")
-    except apsw.Error as error:  # Another process holds the database, or it cannot be read: true for all of them.
+    except apsw.BusyError as error:
+        raise StoreAway from error
+    except apsw.Error as error:  # It cannot be read: true for all of them.
         return [Result(operation.future, None, translated(db, error)) for operation in batch]
     try:
         results = _run(db, batch, secrets, savepoints=False)
@@ -57,6 +60,8 @@ def _one_by_one(db: apsw.Connection, batch: list[Operation], secrets: Secrets) -
         except CommitLost as lost:
             lost.done, lost.rest = results, batch[index + 1 :]
             raise
+        except StoreAway as away:
+            return results + [Result(left.future, None, away) for left in batch[index:]]
     return results
 
 
@@ -158,6 +163,8 @@ def translated(db: apsw.Connection | None, error: apsw.Error) -> HoldfastError:
     no_room = isinstance(error, apsw.IOError) and db is not None and db.system_errno in (errno.ENOSPC, errno.EDQUOT)
     if no_room or isinstance(error, apsw.FullError):
         failure = StoreFull()
+    elif isinstance(error, apsw.BusyError):
+        failure = StoreAway()
     elif isinstance(error, apsw.ConstraintError | apsw.MismatchError | apsw.RangeError | apsw.SQLError):
         failure = Bug(f"The store refused what it should never be asked: {error}")
     else:

@@ -41,6 +41,8 @@ KEPT_STATEMENTS = 512
 
 BUSY_SLEEP_S = 0.0005
 BUSY_TRIES = 20_000
+# For a writer that tells others when a database stays locked: about a second.
+BUSY_TRIES_AT_ONCE = 1_800
 
 
 class UnfitPlace(Refused):
@@ -76,6 +78,11 @@ def check_place(path: Path, mounts: str = "/proc/self/mounts") -> None:
 def wait_for_the_other(tries: int) -> bool:
     time.sleep(BUSY_SLEEP_S)
     return tries < BUSY_TRIES
+
+
+def wait_a_while(tries: int) -> bool:
+    time.sleep(BUSY_SLEEP_S)
+    return tries < BUSY_TRIES_AT_ONCE
 
 
 def connect(path: Path, *, vfs: str | None = None, exclusive: bool = False, create: bool = True) -> apsw.Connection:

@@ -27,7 +27,7 @@ class ReadingLines(Threads):
 
         super().__init__(open_writer=lambda: connect(Path(":memory:")), open_reader=open_reader, reserve=None, readers=1)
 
-    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False) -> T:
+    async def write(self, run: Callable[..., T], *arguments: Any, when_full: bool = False, waits: bool = True) -> T:
         """Reading puts damaged events into quarantine on its way. Here they are shown, and left to the gateway."""
         return None  # type: ignore[return-value]
 

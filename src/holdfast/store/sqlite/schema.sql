@@ -190,6 +190,21 @@ CREATE TABLE blob_use (
 ) WITHOUT ROWID;
 CREATE INDEX blob_use_session ON blob_use (session);
 
+-- Journals of interrupted turns that could not be read when it was decided about them. `filled`: something of it has arrived since.
+CREATE TABLE journal (
+    session    INTEGER NOT NULL,
+    turn       TEXT NOT NULL,
+    epoch      INTEGER NOT NULL,
+    state      TEXT NOT NULL, -- recovering, recovered or neutral.
+    tries      INTEGER NOT NULL,
+    size       INTEGER NOT NULL,
+    filled     INTEGER NOT NULL,
+    first_seen INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (session, turn, epoch)
+) WITHOUT ROWID;
+CREATE INDEX journal_late ON journal (first_seen) WHERE state = 'recovering';
+
 -- Not derived: who lives, what was found damaged, and what may be searched.
 
 -- `draining`: the reason of the stop this life has begun, set before anything of it is interrupted. `told`: the stop that another process

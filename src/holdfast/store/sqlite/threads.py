@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import apsw
 
-from holdfast.core.errors import HoldfastError, StoreFull, StoreGone
+from holdfast.core.errors import HoldfastError, StoreAway, StoreFull, StoreGone
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.store.lines import Operation, Queues, Result
 from holdfast.store.sqlite.batch import CommitLost, answerable, commit, read_back
-from holdfast.store.sqlite.connection import PAGE_BYTES
+from holdfast.store.sqlite.connection import PAGE_BYTES, wait_a_while
 from holdfast.store.sqlite.ground import Ground, leave
 from holdfast.store.sqlite.reserve import Reserve
 from holdfast.store.sqlite.tx import SqliteTx
@@ -18,6 +18,8 @@ from holdfast.store.sqlite.wal import WalLength, checkpoint
 
 RESERVE_RETRY_S = 1.0
 LOOK_S = 1.0  # How long a database that is gone may stay unnoticed while nothing is written.
+HOLD_S = 10.0  # How long those wait who can do nothing else while another program holds the database.
+PROBE_S = 0.02  # How soon it is tried again when nobody waits.
 REOPEN_TRIES = 10
 REOPEN_WAIT_S = 0.3
 FULL_PAGES = 100
@@ -42,6 +44,7 @@ class Threads(Queues):
         self._reserve, self._ground, self._secrets = reserve, ground, secrets
         self._full = False
         self._gone: StoreGone | None = None
+        self._away_since: float | None = None
         self._looked = 0.0
         self._reserve_tried = 0.0
         self._wal = WalLength()
@@ -55,11 +58,15 @@ class Threads(Queues):
             return self._broken
         if self._gone:
             return str(self._gone)
+        if self._away_since is not None:
+            return "another program has locked the database"
         return "the disk is full" if self._full else None
 
-    def _check_usable(self, when_full: bool) -> None:
+    def _check_usable(self, when_full: bool, waits: bool) -> None:
         if self._gone:
             raise self._gone
+        if self._away_since is not None and not waits:
+            raise StoreAway
         if self._full and not when_full:
             raise StoreFull
 
@@ -104,11 +111,15 @@ class Threads(Queues):
                 self._try_reserve()
             if batch := self._take():
                 return batch
+            if self._away_since is not None:
+                self._probe(db)
             if not self._wait(self._patience_s()):
                 return []
 
     def _patience_s(self) -> float:
         """How long the writer may sleep with nothing to write; negative: until it is woken."""
+        if self._away_since is not None:
+            return PROBE_S
         if self._full:
             return RESERVE_RETRY_S
         return LOOK_S if self._ground is not None else -1
@@ -123,7 +134,8 @@ class Threads(Queues):
         elif self._gone is None:
             self._gone = self._ground.gone()
             if db is not None:
-                checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)  # If only the WAL is lost, what was in it is safe now.
+                # If only the WAL is lost, what was in it is safe now.
+                checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE, after=wait_a_while)
 
     def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
         """An answer for every operation of the batch, whatever happens to the disk. Nothing is acknowledged before the database has been
@@ -150,6 +162,11 @@ class Threads(Queues):
             except CommitLost as lost:
                 db, settled = self._reopen(db, lost)
                 done, again = lost.done + settled, lost.rest
+            except StoreAway as away:
+                batch = self._hold(batch, away)
+                continue
+            if self._away_since is not None:
+                self._come_back()
             full = {id(result.future) for result in done if isinstance(result.error, StoreFull)}
             if full and self._give_up_reserve():
                 # There is room again, for what ends something.
@@ -159,6 +176,29 @@ class Threads(Queues):
             results += [result for result in done if id(result.future) not in trying]
             batch = again
         return db, results
+
+    def _hold(self, batch: list[Operation], away: StoreAway) -> list[Operation]:
+        """Another program holds the database. Those who do not wait hear of it now, the others after a while. Gives who still waits."""
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            self._on_loop(self._back.clear)
+        over = now - self._away_since >= HOLD_S
+        self._answer([Result(operation.future, None, away) for operation in batch if over or not operation.waits])
+        return [] if over else [operation for operation in batch if operation.waits]
+
+    def _probe(self, db: apsw.Connection) -> None:
+        """Whether the database can be written again, though nobody has anything to write."""
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("ROLLBACK")
+        except apsw.Error:
+            return
+        self._come_back()
+
+    def _come_back(self) -> None:
+        self._away_since = None
+        self._on_loop(self._back.set)
 
     def _reopen(self, db: apsw.Connection, lost: CommitLost) -> tuple[apsw.Connection, list[Result]]:
         """After a failed COMMIT nothing is believed: a new connection says whether the batch is there."""
@@ -176,7 +216,7 @@ class Threads(Queues):
                     self._close(opened)
                 tries += 1
                 # Descriptors that ran out, and a database that was moved away, may come back. For the latter nobody has to wait.
-                lasting = self._gone is None and not isinstance(error, apsw.CantOpenError)
+                lasting = self._gone is None and not isinstance(error, apsw.CantOpenError | apsw.BusyError)
                 if self._gone is not None:
                     self._answer([Result(result.future, None, self._gone) for result in lost.lost])
                 if tries >= REOPEN_TRIES and (lasting or self._closing):

@@ -64,3 +64,17 @@ CREATE TABLE recital (
 ) WITHOUT ROWID;
 CREATE INDEX recital_session ON recital (session, seq);
 CREATE INDEX recital_message ON recital (message);
+-- Journals of interrupted turns that could not be read when it was decided about them. `filled`: something of it has arrived since.
+CREATE TABLE journal (
+    session    INTEGER NOT NULL,
+    turn       TEXT NOT NULL,
+    epoch      INTEGER NOT NULL,
+    state      TEXT NOT NULL, -- recovering, recovered or neutral.
+    tries      INTEGER NOT NULL,
+    size       INTEGER NOT NULL,
+    filled     INTEGER NOT NULL,
+    first_seen INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (session, turn, epoch)
+) WITHOUT ROWID;
+CREATE INDEX journal_late ON journal (first_seen) WHERE state = 'recovering';

@@ -1,0 +1,159 @@
+"""The spool of a home folder: `spool/<owner>/<turn>.<epoch>`, files that only their owner writes and that are durable group by group."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from holdfast import files
+from holdfast.core.errors import StoreFull, Unavailable
+from holdfast.core.spools import Contents, Sealed, Unreadable, frame, frames, parse_stream_id, read
+from holdfast.ports.spool import Group, SpoolFile
+
+FOLDER = "spool"
+# A spool is bounded; whatever is longer is none of ours.
+MOST_BYTES = 64 * 1024 * 1024
+
+log = structlog.get_logger()
+
+
+class SpoolFailed(Unavailable):
+    code = "spool_failed"
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path} cannot be written: {error.strerror or error}. Check the disk and the permissions of its folder.")
+
+
+class FolderSpool:
+    """See `ports.spool.Spool`. Files are opened for each group, so that a thousand turns need no descriptors."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / FOLDER
+        self._lock = threading.Lock()  # An owner's folder goes with its last spool, and not while the next one is begun.
+
+    async def append(self, groups: Sequence[Group]) -> list[int | Exception]:
+        return await asyncio.to_thread(self._append, groups)
+
+    def _append(self, groups: Sequence[Group]) -> list[int | Exception]:
+        with self._lock:
+            return [self._add(group) for group in groups]
+
+    def _add(self, group: Group) -> int | Exception:
+        header, size = group.header, group.size
+        folder = self._folder / header.owner
+        path = folder / header.stream_id
+        data = frames(group.events if size else (header, *group.events))
+        try:
+            if not size:
+                self._make(folder)
+            _write(path, data, size)
+            if not size:
+                files.sync(folder)
+            return size + len(data)
+        except OSError as error:
+            failure = StoreFull() if error.errno in (errno.ENOSPC, errno.EDQUOT) else SpoolFailed(path, error)
+            failure.__cause__ = error
+            return failure
+
+    def _make(self, folder: Path) -> None:
+        for each in (self._folder, folder):
+            with contextlib.suppress(FileExistsError):
+                each.mkdir(mode=0o700)
+                files.sync(each.parent)
+
+    async def found(self) -> list[SpoolFile]:
+        return await asyncio.to_thread(self.look)
+
+    def look(self) -> list[SpoolFile]:
+        """As `found`, for those who have no event loop."""
+        spools = [each for owner in _names(self._folder) for each in self._of(owner)]
+        return sorted(spools, key=lambda file: (file.changed_at, file.name))
+
+    def _of(self, owner: str) -> list[SpoolFile]:
+        spools = []
+        for name in _names(self._folder / owner):
+            if parsed := parse_stream_id(name):
+                size, changed_at = _stat(self._folder / owner / name)
+                spools.append(SpoolFile(owner, name, *parsed, size, changed_at))
+        return spools
+
+    async def read(self, file: SpoolFile) -> Contents:
+        return await asyncio.to_thread(self.read_now, file)
+
+    def read_now(self, file: SpoolFile) -> Contents:
+        """As `read`, for those who have no event loop."""
+        try:
+            return read(_bytes(self._folder / file.owner / file.name), file.name)
+        except OSError as error:
+            raise Unreadable(file.name, error.strerror or str(error)) from error
+
+    async def seal(self, file: SpoolFile) -> None:
+        await asyncio.to_thread(self._seal, file)
+
+    def _seal(self, file: SpoolFile) -> None:
+        path = self._folder / file.owner / file.name
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+            try:
+                os.write(descriptor, frame(Sealed()))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise Unreadable(file.name, error.strerror or str(error)) from error
+
+    async def remove(self, owner: str, stream_id: str) -> None:
+        await asyncio.to_thread(self.remove_now, owner, stream_id)
+
+    def remove_now(self, owner: str, stream_id: str) -> None:
+        """As `remove`, for those who have no event loop."""
+        folder = self._folder / owner
+        try:
+            with self._lock:
+                (folder / stream_id).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # Another turn of the same owner has its spool there.
+                    folder.rmdir()
+        except OSError as error:
+            log.warning("a spool that is no longer needed cannot be removed", file=str(folder / stream_id), error=str(error))
+
+
+def _write(path: Path, data: bytes, size: int) -> None:
+    """Behind the first `size` bytes, and nothing else behind them: what an earlier write left that failed is gone."""
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+    try:
+        os.ftruncate(descriptor, size)
+        written = 0
+        while written < len(data):
+            written += os.pwrite(descriptor, data[written:], size + written)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _bytes(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(MOST_BYTES)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise Unreadable(str(folder), error.strerror or str(error)) from error
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    """Of a file that cannot be looked at, nothing is known."""
+    try:
+        found = os.lstat(path)
+        return found.st_size, found.st_mtime_ns // 1_000_000
+    except OSError:
+        return 0, 0

@@ -1,0 +1,140 @@
+"""Shipping: what a turn's process wrote into its spool enters the log, each event in its own place and once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.core import content, journals
+from holdfast.core import events as e
+from holdfast.core.errors import BlobMissing, NotFound, PositionGap, StaleEpoch
+from holdfast.core.journals import Late, Limits, Sight, State
+from holdfast.core.sessions import Lease
+from holdfast.core.spools import Spooled
+from holdfast.core.turns import TurnState
+from holdfast.ports.journals import Journal, Shipped
+from holdfast.store import blobs
+from holdfast.store import queries as q
+from holdfast.store.heads import Head
+from holdfast.store.log import insert, number, row_of
+from holdfast.store.projection import project
+from holdfast.store.tx import Tx
+
+T = TypeVar("T")
+
+
+def after_spooled(tx: Tx, lease: Lease, turn_id: str, before: Sequence[Spooled], run: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    """What the holder of a turn has spooled, and behind it what it writes now: together or not at all."""
+    head = tx.head(number(tx, lease.session_id))
+    if (head.epoch, head.owner, head.turn, head.state) != (lease.epoch, lease.owner, turn_id, TurnState.RUNNING):
+        raise StaleEpoch(lease.session_id, lease.epoch)
+    for item in before:
+        if item.position > head.position:
+            raise PositionGap(turn_id, item.position, head.position)
+        if item.position == head.position:
+            _put(tx, head, turn_id, lease.epoch, item, in_place=True)
+    return run(tx, *arguments)
+
+
+def ship(tx: Tx, journal: Journal, items: Sequence[Spooled], sight: Sight, limits: Limits, at: int) -> Shipped:
+    """Needs no lease. While the lease that wrote them is the newest, the events continue the turn; after that they are late."""
+    tx.session(journal.session_id)  # Of one that is purged, nothing may be added.
+    head = tx.head(number(tx, journal.session_id))
+    first, last = tx.query(q.OF_TURN, head.session, journal.turn_id)[0]
+    if first is None:
+        raise NotFound("turn", journal.turn_id)
+    stored = {position for (position,) in tx.query(q.PLACES, head.session, first, journal.turn_id, journal.epoch)}
+    new = [item for item in items if item.position not in stored]
+    if (head.turn, head.epoch, head.state) == (journal.turn_id, journal.epoch, TurnState.RUNNING):
+        for item in new:
+            _put(tx, head, journal.turn_id, journal.epoch, item, in_place=True)
+        return Shipped(new=len(new), late=False, state=None)
+    if head.turn != journal.turn_id or head.state is TurnState.ENDED:
+        pruned = tx.query(q.PRUNED_SEQ, head.session)[0][0]
+        # Pieces of a turn that is over were removed on purpose: they are not missing.
+        new = [item for item in new if last > pruned or item.kind == e.ToolFinished.kind]
+    return _ship_late(tx, head, journal, new, sight, limits, at)
+
+
+def _ship_late(tx: Tx, head: Head, journal: Journal, new: Sequence[Spooled], sight: Sight, limits: Limits, at: int) -> Shipped:
+    late = late_journal(tx, head.session, journal) or _unexpected(journal, at)
+    judged = journals.judge(late, msgspec.structs.replace(sight, new=bool(new)), at, limits)
+    if judged is None:
+        return Shipped(new=0, late=True, state=late.state)
+    tx.append(head, journals.changed(late, judged, sight.size, new), at, in_turn=False)
+    for item in new:
+        _put(tx, head, journal.turn_id, journal.epoch, item, in_place=False)
+    return Shipped(new=len(new), late=True, state=judged[0])
+
+
+def _unexpected(journal: Journal, at: int) -> Late:
+    """Nobody waits for it: when it was decided about its turn, nothing was known of it."""
+    return Late(
+        session_id=journal.session_id,
+        turn_id=journal.turn_id,
+        epoch=journal.epoch,
+        state=State.NEUTRAL,
+        tries=0,
+        size=0,
+        filled=False,
+        first_seen=at,
+        changed_at=at,
+    )
+
+
+def _put(tx: Tx, head: Head, turn_id: str, epoch: int, item: Spooled, *, in_place: bool) -> None:
+    """As it was spooled, with its own time. Secrets were replaced before that."""
+    event, body = _storable(tx, head.session, item)
+    head.seq += 1
+    stream = int(item.kind != e.ToolFinished.kind)
+    row = row_of(head.session, head.seq, turn_id, epoch, item.attempt, item.position, item.kind, stream, body, item.at)
+    insert(tx, (row,), item.at)
+    stands = head.position
+    if in_place:
+        head.position = item.position
+    changes = project(head, event, item.at, in_turn=in_place)
+    head.position = max(stands, head.position)
+    tx.apply(head, changes)
+
+
+def _storable(tx: Tx, session: int, item: Spooled) -> tuple[e.Event, bytes]:
+    """Bytes that its result named may be gone by now; the words of the result stay."""
+    event = item.event
+    if not event.says:
+        return event, item.body
+    try:
+        blobs.hold(tx, session, event)
+        return event, item.body
+    except BlobMissing:
+        assert isinstance(event, e.ToolFinished)
+        kept = msgspec.structs.replace(event, content=content.outline(event.content))
+        return kept, e.encode(kept)
+
+
+def late_journal(tx: Tx, session: int, journal: Journal) -> Late | None:
+    rows = tx.query(q.JOURNAL, session, journal.turn_id, journal.epoch)
+    return _late(rows[0]) if rows else None
+
+
+def late_journals(tx: Tx, limit: int) -> list[Late]:
+    return [_late(row) for row in tx.query(q.JOURNALS_LATE, limit)]
+
+
+def session_of_turn(tx: Tx, turn_id: str) -> str | None:
+    rows = tx.query(q.TURN_OF, turn_id, turn_id)
+    return str(rows[0][0]) if rows else None
+
+
+def _late(row: tuple[Any, ...]) -> Late:
+    session_id, turn_id, epoch, state, tries, size, filled, first_seen, changed_at = row
+    return Late(
+        session_id=session_id,
+        turn_id=turn_id,
+        epoch=epoch,
+        state=State(state),
+        tries=tries,
+        size=size,
+        filled=bool(filled),
+        first_seen=first_seen,
+        changed_at=changed_at,
+    )
