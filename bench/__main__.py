@@ -45,6 +45,7 @@ ROWS = {
     "model": Entry("first text and processor time per token of a model's answer", "0.4-0.8 ms (SDK layers alone)", model_rows.model),
     "model-turns": Entry("very many turns at once that a model answers", "10 turns at most", model_rows.model_turns),
     "first-text": Entry("from a message posted to its first text at the client", "220 / 4,100 ms", server_rows.first_text),
+    "history": Entry("processor time of a turn with a short and with a long past", "grows", server_rows.history),
     "many-turns": Entry("very many turns and readers at once", "10 turns at most", server_rows.many_turns),
     "fan-out": Entry("one session, many readers, an agent that does not wait", "-", server_rows.fan_out),
     "stop": Entry("SIGTERM to exit with running turns, drain 0", "up to 65 s", server_rows.stop),

@@ -26,6 +26,7 @@ OUT_OF_TURN = 20  # Twice as many as get under way at once.
 PACE_S = 0.02
 PIECE_S = 0.2
 NEW_MESSAGE_S = 0.05
+SHORT_PAST = 50
 OTHERS = 100  # As many as are asked within five seconds, so that no two questions meet in one session.
 
 
@@ -210,6 +211,41 @@ def cpu(setting: Setting) -> list[Figure]:
         at_most(f"{sizes.turns} turns, {1 / PACE_S:.0f} tokens/s, per token", "ms", [[slow] for slow, _, _ in found], 0.1),
         at_most(f"{sizes.turns} turns unpaced, per token", "ms", [[fast] for _, fast, _ in found], 0.1),
         plain("of one core, paced", "%", [[share] for _, _, share in found]),
+    ]
+
+
+def history(setting: Setting) -> list[Figure]:
+    """Turns of one session, one at a time: what each costs with a short past, and with a long one."""
+    sizes = setting.sizes
+
+    async def turns(api: Api, reader: Reader, count: int) -> None:
+        for _ in range(count):
+            await first_text_ms(api, reader, "hello")
+
+    async def run(address: Address, used: Since) -> tuple[float, float]:
+        async with Api(address) as api:
+            async with attached(address, [Reader(address, await api.new_session())]) as (reader,):
+                await turns(api, reader, SHORT_PAST)
+                await used()
+                await turns(api, reader, SHORT_PAST)
+                short = await used()
+                await turns(api, reader, sizes.history - 3 * SHORT_PAST)
+                await used()
+                await turns(api, reader, SHORT_PAST)
+                return 1000 * short / SHORT_PAST, 1000 * await used() / SHORT_PAST
+
+    def once() -> tuple[float, float]:
+        home = setting.home()
+        with _serving(setting, home) as server:
+            found = uvloop.run(run(server.address, Since(server.cpu_s)))
+        setting.drop(home)
+        return found
+
+    found = setting.measure(once)
+    return [
+        plain(f"a turn behind {SHORT_PAST} others", "ms", [[short] for short, _ in found]),
+        plain(f"a turn behind {sizes.history:,} others", "ms", [[long] for _, long in found]),
+        at_most("the second by the first", "x", [[long / short] for short, long in found], 1.2),
     ]
 
 

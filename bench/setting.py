@@ -36,6 +36,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     tokens_s: float = 10.0
     unpaced: int = 5000
     first_texts: int = 200
+    history: int = 5000
     many: int = 1000
     many_pieces: int = 150
     readers: int = 200
@@ -60,6 +61,7 @@ QUICK = Sizes(
     tokens_s=2.0,
     unpaced=1000,
     first_texts=30,
+    history=300,
     many=100,
     many_pieces=15,
     readers=50,

@@ -315,3 +315,19 @@ async def test_a_transcript_is_the_records_of_what_is_over_and_every_event_of_wh
     found = await store.transcript(session)
     assert [message.text for message in found.messages] == ["hello", "one", "hello", "+" * 1_200_000]
     assert found.seq == session.seq
+
+
+async def test_what_was_read_of_a_conversation_grows_by_what_is_new(store: Store) -> None:
+    """Also if it was read while a turn ran that is over since, and then by its records alone."""
+    turn = await running(store)
+    turn = await append(store, turn, e.Text(offset=0, text="on"), e.Text(offset=2, text="e"))
+    known = await store.transcript(await store.session("s1"))
+    assert [message.text for message in known.messages] == ["hello", "one"]
+    await append(store, turn, e.Text(offset=3, text="!"), e.MessageWritten(message_id="t1.answer", role="assistant", content="one!"), ENDED)
+    await say(store)
+    turn = await start(store, "s1", "t2", owner=turn.lease.owner)
+    await append(store, turn, e.Text(offset=0, text="two"))
+    session = await store.session("s1")
+    grown, whole = await store.transcript(session, known=known), await store.transcript(session)
+    assert grown is known and grown.seq == whole.seq == session.seq
+    assert [message.text for message in grown.messages] == [message.text for message in whole.messages] == ["hello", "one!", "hello", "two"]

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.events import Logged
+from holdfast.core.history import History
 from holdfast.core.messages import Message, Turn
 from holdfast.core.transcript import Transcript
 from tests.core.logs import STEPS, Log, fold, story
@@ -40,6 +41,21 @@ def test_a_conversation_whose_turns_are_over_is_the_same_without_its_pieces(step
     assert [comparable(message) for message in loaded.messages] == [comparable(message) for message in grown.messages]
     assert list(map(lasting, loaded.turns)) == list(map(lasting, grown.turns))
     assert list(loaded.queued) == list(grown.queued)
+
+
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS, data=st.data())
+def test_a_conversation_that_was_read_in_the_middle_of_a_turn_continues_from_the_records(steps: list[str], data: st.DataObject) -> None:
+    """P7: a process that keeps what it has read of a conversation, and then reads only what is new, knows what one knows that reads all."""
+    log = story([*steps, "end"])
+    read = data.draw(st.integers(0, len(log.items)))
+    known = fold(log.items[:read])
+    known.extend(item for item in log.records() if item.seq > known.seq)
+    loaded = fold(log.records())
+    assert [comparable(message) for message in known.messages] == [comparable(message) for message in loaded.messages]
+    assert list(map(lasting, known.turns)) == list(map(lasting, loaded.turns))
+    assert (list(known.queued), known.seq) == (list(loaded.queued), loaded.seq)
+    assert list(History(known)) == list(History(loaded))
 
 
 @settings(max_examples=120, derandomize=True, database=None, deadline=None)

@@ -156,10 +156,10 @@ class History(Sequence[Item]):
 def causes(transcript: Transcript) -> tuple[User, ...]:
     """What the newest turn answers: what it started from, and what it has taken since."""
     turn = transcript.turns[-1]
-    known = {message.id: message for message in transcript.messages}
     taken = [part.message_id for step in transcript.steps for part in step.parts(turn.id) if isinstance(part, Taken)]
+    found = [message for cause_id in (*turn.causes, *taken) if (message := transcript.find(cause_id))]
     recordings = _Recordings(transcript)
-    return tuple(_user(known[cause_id], turn, recordings) for cause_id in (*turn.causes, *taken) if cause_id in known)
+    return tuple(_user(message, turn, recordings) for message in found)
 
 
 def unfinished(transcript: Transcript) -> tuple[Call, ...]:

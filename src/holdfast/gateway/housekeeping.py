@@ -10,6 +10,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.retention import Removal
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
+from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.store import Store
@@ -26,10 +27,10 @@ log = structlog.get_logger()
 
 
 class Housekeeping:
-    def __init__(self, *, store: Store, host: Host, lanes: Lanes, tools: Toolbox, settings: Settings) -> None:
+    def __init__(self, *, store: Store, host: Host, lanes: Lanes, tools: Toolbox, settings: Settings, recollections: Recollections) -> None:
         self._store, self._clock, self._host, self._lanes, self._tools = store, host.clock, host, lanes, tools
         self._keep_streams_s, self._undo_delete_s = settings.keep_streams_s, settings.undo_delete_s
-        self._retention = settings.retention
+        self._retention, self._recollections = settings.retention, recollections
 
     async def index(self) -> None:
         while True:
@@ -59,6 +60,7 @@ class Housekeeping:
             await asyncio.sleep(PURGE_PAUSE_S if more else PURGE_S)
 
     async def _tidy_once(self) -> None:
+        self._recollections.tidy()
         now = self._clock.now()
         for session_id in await self._store.expire_questions(now=now):
             self._lanes.look(session_id)

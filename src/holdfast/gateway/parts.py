@@ -24,6 +24,7 @@ from holdfast.gateway.neighbours import Neighbours
 from holdfast.gateway.news import Newsroom
 from holdfast.gateway.pausing import Pausing
 from holdfast.gateway.permissions import Permissions
+from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.safe_mode import SafeMode
@@ -78,6 +79,7 @@ class Parts:
             teller=self.teller,
             tally=self.tally,
         )
+        self.recollections = Recollections(store, host.clock.monotonic)
         self.runner = Runner(
             store=store,
             means=Means(
@@ -93,6 +95,7 @@ class Parts:
             admissions=self.admissions,
             stage=self.stage,
             safe_mode=self.safe_mode,
+            recollections=self.recollections,
         )
         self.lanes = Lanes(
             store=store,
@@ -191,7 +194,9 @@ class Parts:
             lanes=self.lanes,
             sweep=self.sweep,
         )
-        housekeeping = Housekeeping(store=store, host=host, lanes=self.lanes, tools=edges.tools, settings=settings)
+        housekeeping = Housekeeping(
+            store=store, host=host, lanes=self.lanes, tools=edges.tools, settings=settings, recollections=self.recollections
+        )
         self.lifecycle = Lifecycle(
             host=host,
             stage=self.stage,

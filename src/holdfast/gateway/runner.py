@@ -15,6 +15,7 @@ from holdfast.gateway.admission import Admission, Admissions
 from holdfast.gateway.attempts import Attempt, Means
 from holdfast.gateway.journal import Journal, TurnLog
 from holdfast.gateway.news import Halt, Newsroom
+from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
 from holdfast.ports.store import Store
@@ -35,9 +36,11 @@ class Runner:
         admissions: Admissions,
         stage: Stage,
         safe_mode: SafeMode,
+        recollections: Recollections,
     ) -> None:
         self._store, self._means, self._journal, self._newsroom = store, means, journal, newsroom
         self._admissions, self._stage, self._safe_mode = admissions, stage, safe_mode
+        self._recollections = recollections
         self._tasks = means.host.tasks
         self.attempts: dict[str, Attempt] = {}
         self.starting: set[str] = set()
@@ -55,7 +58,10 @@ class Runner:
             await self._run(attempt, started, admission)
         finally:
             self._newsroom.leave(session_id)
-        if session.resume_pending and attempt.outcome is Outcome.COMPLETED and await self._completed(session_id):
+        if attempt.outcome is not Outcome.COMPLETED:
+            return
+        self._recollections.keep(session, transcript)  # Its agent has returned: nobody reads it any more.
+        if session.resume_pending and await self._completed(session_id):
             self._safe_mode.leave("a session that had been pending completed a turn")
 
     async def _run(self, attempt: Attempt, started: StartedTurn, admission: Admission) -> None:
@@ -84,7 +90,7 @@ class Runner:
         while True:
             try:
                 session = await self._store.session(session_id)
-                return session, await self._store.transcript(session)
+                return session, await self._recollections.read(session)
             except Unavailable as error:
                 if self._stage.work is Work.NOTHING:
                     raise

@@ -133,13 +133,13 @@ class TxStore:
     async def records(self, session_id: str, *, after: int, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, True))
 
-    async def transcript(self, session: Session) -> Transcript:
-        transcript = Transcript()
+    async def transcript(self, session: Session, *, known: Transcript | None = None) -> Transcript:
+        transcript = known or Transcript()
         over = session.turn_seq - 1 if session.open_turn else session.seq
-        more: int | None = 0
+        more: int | None = transcript.seq
         while more is not None and more < over:
             more = await self._fold(transcript, session.session_id, more, over, True)
-        more = over if session.open_turn else None
+        more = max(over, transcript.seq) if session.open_turn else None
         while more is not None:
             more = await self._fold(transcript, session.session_id, more, None, False)
         return transcript

@@ -1,0 +1,66 @@
+"""What a process keeps of conversations between their turns: it saves reading, and nothing depends on it."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from holdfast.gateway.recollections import KEPT_S, Recollections
+from holdfast.ports.store import Store
+from tests.conformance.backends import BACKENDS, quick_place
+from tests.conformance.steps import rested, say
+
+
+class Now:
+    at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    with quick_place() as place:
+        async with BACKENDS["sqlite"](place).opened() as opened:
+            yield opened
+
+
+async def test_what_was_kept_is_read_on_and_given_to_one_reader_only(store: Store) -> None:
+    await rested(store)
+    recollections = Recollections(store, Now())
+    session = await store.session("s1")
+    first = await recollections.read(session)
+    recollections.keep(session, first)
+    await say(store, text="and then?")
+    session = await store.session("s1")
+    second, third = await recollections.read(session), await recollections.read(session)
+    assert second is first and third is not first
+    assert [message.text for message in second.queued.values()] == ["and then?"] == [message.text for message in third.queued.values()]
+
+
+async def test_a_conversation_of_another_log_is_read_from_its_beginning(store: Store) -> None:
+    """A store that was restored holds another past under the same name."""
+    recollections = Recollections(store, Now())
+    await rested(store)
+    session = await store.session("s1")
+    kept = await recollections.read(session)
+    recollections.keep(session, kept)
+    assert await recollections.read(msgspec.structs.replace(session, log="another")) is not kept
+
+
+async def test_only_so_much_is_kept_and_not_for_ever(store: Store) -> None:
+    now = Now()
+    for name in ("s1", "s2", "s3"):
+        await rested(store, name)
+    sessions = [await store.session(name) for name in ("s1", "s2", "s3")]
+    recollections = Recollections(store, now, most_events=2 * sessions[0].seq)
+    kept = [await recollections.read(session) for session in sessions]
+    for session, transcript in zip(sessions, kept, strict=True):
+        recollections.keep(session, transcript)
+    again = [await recollections.read(session) for session in sessions]
+    assert [one is other for one, other in zip(kept, again, strict=True)] == [False, True, True]
+    recollections.keep(sessions[1], again[1])
+    now.at += KEPT_S
+    recollections.keep(sessions[2], again[2])
+    recollections.tidy()
+    assert [await recollections.read(session) is given for session, given in zip(sessions[1:], again[1:], strict=True)] == [False, True]
