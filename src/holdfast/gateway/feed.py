@@ -7,7 +7,7 @@ import structlog
 
 from holdfast.core.errors import Unavailable
 from holdfast.core.events import Logged, SessionDeleted
-from holdfast.gateway.tasks import heard
+from holdfast.gateway.tasks import Alarm, heard
 from holdfast.ports.log import Cursor
 from holdfast.ports.store import Store
 
@@ -36,7 +36,9 @@ class Watcher:
         self.ended: str | None = None
         self._frames: list[Frame] = []
         self._size = 0
-        self._news = asyncio.Event()
+        self._news = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._patience = Alarm(self._wake)
 
     def give(self, frames: list[Frame], size: int) -> None:
         self._size += size
@@ -45,19 +47,36 @@ class Watcher:
             self._frames.clear()
         else:
             self._frames += frames
-        self._news.set()
+        self._tell()
 
     def end(self, reason: str) -> None:
         self.ended = reason
-        self._news.set()
+        self._tell()
 
     async def next(self, timeout_s: float) -> list[Frame]:
         """What came since the last call; empty after the timeout, or when the reader is cut off or ended."""
-        if not self._news.is_set() and not await heard(self._news, timeout_s):
-            return []
-        self._news.clear()
+        if not self._news:
+            self._waiter = asyncio.get_running_loop().create_future()
+            self._patience.set(timeout_s)
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+                self._patience.clear()
+        self._news = False
         frames, self._frames, self._size = self._frames, [], 0
         return frames
+
+    def close(self) -> None:
+        self._patience.close()
+
+    def _tell(self) -> None:
+        self._news = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 class Feed:
@@ -97,6 +116,7 @@ class Feed:
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
+        watcher.close()
         watchers = self._watchers.get(watcher.session_id, [])
         if watcher in watchers:
             watchers.remove(watcher)

@@ -22,6 +22,44 @@ async def heard(event: asyncio.Event, timeout_s: float) -> bool:
     return True
 
 
+class Alarm:
+    """Calls `ring` at a time that is put off far more often than it comes. Putting it off costs no timer: the one that is set looks again
+    when it is due.
+    """
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._at: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, after_s: float) -> None:
+        """Not earlier than what it is set to already."""
+        loop = asyncio.get_running_loop()
+        self._at = loop.time() + after_s
+        if self._timer is None:
+            self._timer = loop.call_at(self._at, self._look)
+
+    def clear(self) -> None:
+        self._at = None
+
+    def close(self) -> None:
+        self._at = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        loop, at = asyncio.get_running_loop(), self._at
+        if at is None:
+            return
+        if loop.time() < at:
+            self._timer = loop.call_at(at, self._look)
+        else:
+            self._at = None
+            self._ring()
+
+
 async def insist(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Does it again until the store has taken it."""
     while True:

@@ -17,7 +17,7 @@ from holdfast.core.errors import Deleted, NotFound, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.gateway.feed import DELETED, Frame, Watcher
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.tasks import Tasks
+from holdfast.gateway.tasks import Alarm, Tasks
 from holdfast.web import frames
 from holdfast.web.access import Access, Grant
 from holdfast.web.endpoints import Endpoint, Request
@@ -105,13 +105,16 @@ class Reader:
         forget = self._access.watch(self._grant, lambda: watcher.end(_SIGNED_OUT))
         leaving = self._tasks.spawn(_hear_of_leaving(receive, watcher), name=f"reader of {self._session.session_id}")
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
-            reason = await self._serve(watcher)
-            if reason != _GONE:
-                await self._put(frames.end(reason) if reason else b"", more=False)
+            async with asyncio.timeout(None) as limit:
+                self._stuck = Alarm(lambda: limit.reschedule(0))
+                await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+                reason = await self._serve(watcher)
+                if reason != _GONE:
+                    await self._put(frames.end(reason) if reason else b"", more=False)
         except TimeoutError:
             log.info("a reader took nothing for too long", session=self._session.session_id)
         finally:
+            self._stuck.close()
             forget()
             feed.leave(watcher)
             leaving.cancel()
@@ -192,8 +195,9 @@ class Reader:
         """In pieces, so that no more of it than one lies in the server's buffer for a reader that does not read."""
         for start in range(0, len(data) or 1, PIECE):
             piece = data[start : start + PIECE]
-            async with asyncio.timeout(self._timing.send_timeout_s):
-                await self._send({"type": "http.response.body", "body": piece, "more_body": more or start + PIECE < len(data)})
+            self._stuck.set(self._timing.send_timeout_s)
+            await self._send({"type": "http.response.body", "body": piece, "more_body": more or start + PIECE < len(data)})
+            self._stuck.clear()
 
 
 async def _hear_of_leaving(receive: Receive, watcher: Watcher) -> None:
