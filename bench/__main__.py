@@ -49,7 +49,7 @@ ROWS = {
     "many-turns": Entry("very many turns and readers at once", "10 turns at most", server_rows.many_turns),
     "fan-out": Entry("one session, many readers, an agent that does not wait", "-", server_rows.fan_out),
     "stop": Entry("SIGTERM to exit with running turns, drain 0", "up to 65 s", server_rows.stop),
-    "hand-over": Entry("the longest gap for a client while the gateway is handed over", "restart of seconds", handover_rows.hand_over),
+    "hand-over": Entry("what hand-overs add to the longest gap of the same load", "restart of seconds", handover_rows.hand_over),
     "search": Entry("search and list in a store with a long past", "13-15 ms; 43 ms", store_rows.search),
     "cold-start": Entry("cold start to healthy", "0.9-1.8 s, 95 MB", server_rows.cold_start),
     "message-bytes": Entry("bytes written per message", "130-600 KB", store_rows.message_bytes),
