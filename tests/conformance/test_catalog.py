@@ -22,6 +22,7 @@ from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.plans.delete import LAST_WORDS_MS
 from holdfast.core.plans.edit import Edit
 from holdfast.core.plans.start import StartedTurn
+from holdfast.core.processes import Matches
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
 from holdfast.core.spools import Spooled
@@ -45,7 +46,7 @@ EVERYTHING = (
     " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
-    " leave say start step compact steer process edit ask answer answer take end say edit"
+    " leave say start background hear step compact steer process edit ask answer answer take end say edit"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -61,6 +62,7 @@ class History:
         self.keys: list[tuple[str, str, str]] = []
         self.messages: list[tuple[str, str]] = []
         self.questions: list[list[str]] = []  # Those of one turn together.
+        self.processes: list[tuple[str, str]] = []
         self._ids = (str(number) for number in itertools.count())
         self._now = NOW
 
@@ -203,6 +205,29 @@ class History:
     async def process(self, which: int, how: int) -> None:
         cause = e.CauseRecorded(cause_id=f"p{next(self._ids)}", what="process", content="it ended", dedup_key=f"k{next(self._ids)}")
         await self._append(which, cause)
+
+    async def background(self, which: int, how: int) -> None:
+        """A process that a turn starts, and what is heard of it."""
+        session = await self.store.session(self._session(which))
+        name = f"p{next(self._ids)}"
+        started = e.ProcessStarted(
+            process_id=name, command="x", turn_id=session.turn_id or "", call_id="c", owner=session.owner or 0, notify=how % 2 == 0
+        )
+        await self.store.start_process(session.session_id, started, most=4, at=self._now)
+        self.processes.append((session.session_id, name))
+
+    async def hear(self, which: int, how: int) -> None:
+        if self.processes:
+            session_id, name = self.processes[which % len(self.processes)]
+            matches, ended = Matches(lines=how, quoted=("a",), through=how), e.ProcessEnded(process_id=name, ended_at=self._now, code=how)
+            if how < 2:
+                await self.store.match_process(name, Matches(lines=1, quoted=("a",), through=1 + how), at=self._now)
+            elif how < 4:
+                await self.store.end_process(ended, tail="", matches=matches, window_s=how - 3, at=self._now)
+            elif how == 4:
+                await self.store.consume_process(name, how="killed", at=self._now)
+            else:
+                await self._append(self.sessions.index(session_id), e.ProcessConsumed(process_id=name, how="read"))
 
     async def ask(self, which: int, how: int) -> None:
         """As version 0.1 asked, or one or two questions for which the turn then waits."""
@@ -379,6 +404,8 @@ async def views(store: Store, sessions: list[str]) -> Any:
         await store.waiting_lanes(limit=100),
         await store.deliveries(states=list(DeliveryState), now=2**60, limit=100),
         await store.counts(),
+        await store.running_processes(),
+        [await store.processes(session_id) for session_id in sessions],
     )
 
 

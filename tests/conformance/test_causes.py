@@ -48,7 +48,7 @@ async def record(
     generation: int | None = None,
 ) -> Recorded:
     return await store.record_cause(
-        session_id, cause_id=cause_id, what="process", content=content, dedup_key=key, at=NOW, generation=generation, anchor="a7"
+        session_id, cause_id=cause_id, what="timer", content=content, dedup_key=key, at=NOW, generation=generation, anchor="a7"
     )
 
 
@@ -63,10 +63,10 @@ async def test_a_turn_starts_from_a_cause_that_is_no_message_and_names_its_kind(
     assert (await store.session("s1")).queued == 1
     owner = await new_owner(store)
     turn = await start(store, "s1", "t1", owner=owner)
-    assert (await bodies(store))[-1] == e.TurnStarted(generation=1, attempt=1, cause="process", causes=("p1",), owner=owner, epoch=1)
+    assert (await bodies(store))[-1] == e.TurnStarted(generation=1, attempt=1, cause="timer", causes=("p1",), owner=owner, epoch=1)
     transcript = await store.transcript(await store.session("s1"))
     assert [(message.id, message.role, message.text) for message in transcript.messages] == [("p1", "cause", "The build ended.")]
-    assert (transcript.turns[-1].cause, transcript.anchor) == ("process", "a7")  # Its answer goes where the cause came from.
+    assert (transcript.turns[-1].cause, transcript.anchor) == ("timer", "a7")  # Its answer goes where the cause came from.
     await append(store, turn, ENDED)
     assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW) is None
 
@@ -84,7 +84,7 @@ async def test_causes_and_messages_are_taken_in_the_order_in_which_they_came(sto
         await append(store, turn, ENDED)
         turn = await start(store, "s1", f"t{number}", owner=owner)
     started = [(event.cause, *event.causes) for event in await bodies(store) if isinstance(event, e.TurnStarted)]
-    assert started == [("message", "m1"), ("message", "m2"), ("process", "p1"), ("message", "m3")]
+    assert started == [("message", "m1"), ("message", "m2"), ("timer", "p1"), ("message", "m3")]
 
 
 async def test_a_cause_is_recorded_once_however_often_it_is_told(backend: Backend, store: Store) -> None:

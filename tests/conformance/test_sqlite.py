@@ -43,7 +43,7 @@ from holdfast.store.sqlite.reserve import BYTES, Reserve
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.threads import Threads
 from holdfast.store.sqlite.tx import SqliteTx, in_tx
-from holdfast.store.work import inbox, streams, turns
+from holdfast.store.work import inbox, processes, streams, turns
 from holdfast.store.work import sessions as writes
 from tests.conformance.backends import BEGINNING, CommitFaults, FailingConnection, SqliteBackend, quick_place
 from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text
@@ -568,6 +568,8 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("a stop", inbox.request_stop, ("s4", "owner", None, None, None, NOW)),
     ("a change", writes.change_session, ("s3", e.SessionChanged(title="x"), NOW)),
     ("questions that expire", inbox.expire_questions, (NOW,)),
+    ("processes that run", processes.running_processes, ()),
+    ("the processes of a session", processes.processes, ("s1",)),
     ("an owner that is forgotten", upkeep.forget_owner, (1,)),
     ("a session", reads.session, ("s3",)),
     ("a key's session", reads.current_session, ("agent:main:web:page:s3",)),
@@ -695,6 +697,8 @@ async def test_the_hot_queries_use_their_indexes() -> None:
         "the next page of sessions": ["INDEX head_newest"],
         "journals to prune": ["INDEX session_journal"],
         "questions that expire": ["INDEX question_open"],
+        "processes that run": ["INDEX process_running"],
+        "the processes of a session": ["INDEX process_session"],
         "an owner that is forgotten": ["INDEX head_open"],
     }
     with quick_place() as home:
@@ -712,6 +716,7 @@ async def test_the_hot_queries_use_their_indexes() -> None:
                 "INDEX question_session",
                 "INDEX session_pending",
                 "INDEX session_suspended",
+                "INDEX process_running",
             )  # Only what is under way.
             scans = [line for line in plan.splitlines() if line.startswith("SCAN") and not any(name in line for name in few)]
             assert not scans, (name, plan)

@@ -294,7 +294,7 @@ class Person:
                     await life.gateway.store.record_cause(
                         self.happened[name],
                         cause_id=f"c_{name}",
-                        what="process",
+                        what="timer",
                         content=deed.text,
                         dedup_key=f"cause|{name}",
                         at=life.world.wall_ms(life.elapsed()),

@@ -172,7 +172,8 @@ class MessageRefused(Event, frozen=True):
 
 class CauseRecorded(Says, frozen=True):
     """Something other than a message that a turn may start from, or that a running turn may take: a process that ended, a schedule.
-    `what` says which; `generation`: the turn of the lane it belongs to, where it belongs to one.
+    `what` says which; `generation`: the turn of the lane it belongs to, where it belongs to one. `during`: that turn was open when it
+    happened, and may take it, but no other turn starts from it.
     """
 
     kind = "cause.recorded"
@@ -180,6 +181,7 @@ class CauseRecorded(Says, frozen=True):
     what: str
     sender: str = "owner"
     generation: int | None = None
+    during: bool = False
     anchor: str | None = None
     dedup_key: str | None = None
 
@@ -213,6 +215,60 @@ class MessageWritten(Says, frozen=True):
     anchor: str | None = None
     dedup_key: str | None = None
     recital: Recital | None = None
+
+
+class ProcessStarted(Event, frozen=True):
+    """A background process is about to be started: on record before anything of it runs. `turn_id`, `call_id`: by which call of which
+    turn, which was of this `generation`; `owner`: in which process of ours. What comes of it has the rights of `sender`, who asked for
+    that turn, and is told at `anchor`. `notify`: its end is told. `patterns`: lines of its output that hold one of these are told.
+    """
+
+    kind = "process.started"
+    process_id: str
+    command: str
+    turn_id: str
+    call_id: str
+    owner: int
+    generation: int = 0
+    sender: str = "owner"
+    anchor: str | None = None
+    notify: bool = True
+    patterns: tuple[str, ...] = ()
+
+
+class ProcessMatched(Event, frozen=True):
+    """Lines of its output that are watched for came, so many since the last time, and are told. `through`: up to which byte it was read.
+    `streak`: how often that has happened in close succession; the next ones are told later and later.
+    """
+
+    kind = "process.matched"
+    process_id: str
+    lines: int
+    through: int
+    streak: int = 0
+
+
+class ProcessConsumed(Event, frozen=True):
+    """Nothing of it is told from here on: it was (or is about to be) killed, or its end is known where it was started. `how`: "killed",
+    "waited", "read", "deleted" (with its conversation).
+    """
+
+    kind = "process.consumed"
+    process_id: str
+    how: str
+
+
+class ProcessEnded(Event, frozen=True):
+    """How it ended (as `ports.keepers.End`), and when. `stopped`: an operator's stop of Holdfast ends it."""
+
+    kind = "process.ended"
+    process_id: str
+    ended_at: int
+    code: int | None = None
+    signal: int | None = None
+    problem: str | None = None
+    lost: str | None = None
+    stopped: bool = False
 
 
 class TurnStarted(Event, frozen=True):
@@ -592,6 +648,7 @@ KINDS: dict[str, type[Event]] = {
             SessionRestored,
         ),
         *(RequestNoted, MessageAccepted, MessageEdited, MessageRefused, MessageWritten, CauseRecorded, CauseTaken, CauseDropped),
+        *(ProcessStarted, ProcessMatched, ProcessConsumed, ProcessEnded),
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
         *(Text, Reasoning, ModelResponded, ModelFailed, ContextCompacted, ToolStarted, ToolOutput, ToolFinished),
         *(QuestionAsked, QuestionAnswered, RuleAdded, RuleRemoved, TurnWaiting),

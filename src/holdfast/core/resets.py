@@ -61,7 +61,9 @@ def boundaries(policy: Policy, *, now: int, offset_s: int) -> tuple[Boundary, ..
 
 
 def due(session: Session, boundaries: tuple[Boundary, ...]) -> str | None:
-    """Why a new message should begin a new session, or None. One that is pending, waiting or queued is never left (A24)."""
-    if session.turn_state is not TurnState.ENDED or session.resume_pending or session.queued:
+    """Why a new message should begin a new session, or None. One that is pending, waiting or queued is never left (A24), nor one with a
+    process that runs in the background (A19).
+    """
+    if session.turn_state is not TurnState.ENDED or session.resume_pending or session.queued or session.processes:
         return None
     return next((boundary.reason for boundary in boundaries if session.updated_at < boundary.before), None)

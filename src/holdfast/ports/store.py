@@ -8,6 +8,7 @@ from holdfast.ports.journals import Journals
 from holdfast.ports.log import Log
 from holdfast.ports.outbox import Outbox
 from holdfast.ports.owners import Owners, Pauses
+from holdfast.ports.processes import Processes
 from holdfast.ports.recitals import Recitals
 from holdfast.ports.sessions import Conversations, Marks, Sessions
 from holdfast.ports.spending import Spending
@@ -16,7 +17,22 @@ from holdfast.ports.upkeep import Upkeep
 
 
 class Store(
-    Sessions, Marks, Conversations, Log, Inbox, Recitals, Turns, Journals, Outbox, Spending, BlobRows, Owners, Pauses, Upkeep, Protocol
+    Sessions,
+    Marks,
+    Conversations,
+    Log,
+    Inbox,
+    Recitals,
+    Turns,
+    Journals,
+    Processes,
+    Outbox,
+    Spending,
+    BlobRows,
+    Owners,
+    Pauses,
+    Upkeep,
+    Protocol,
 ):
     """The log of every session and its catalog, changed together in one transaction per method.
 

@@ -20,6 +20,7 @@ from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.plans.wait import Waiting
+from holdfast.core.processes import Matches, Process, Telling
 from holdfast.core.recitals import Recital, Recited
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Lease, Session
@@ -38,7 +39,7 @@ from holdfast.ports.upkeep import Counts, Usage
 from holdfast.store import blobs, deletion, reads, recitals, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
-from holdfast.store.work import inbox, journals, questions, sessions, streams, turns
+from holdfast.store.work import inbox, journals, processes, questions, sessions, streams, turns
 
 T = TypeVar("T")
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
@@ -369,6 +370,27 @@ class TxStore:
 
     async def waiting_lanes(self, *, limit: int, safe: bool = False) -> list[str]:
         return await self._lines.read(reads.waiting_lanes, limit, safe)
+
+    async def start_process(self, session_id: str, wanted: e.ProcessStarted, *, most: int, at: int) -> Process:
+        return await self._lines.write(processes.start_process, session_id, wanted, most, at)
+
+    async def end_process(self, ended: e.ProcessEnded, *, tail: str, matches: Matches, window_s: float, at: int) -> Telling:
+        return await self._lines.write(processes.end_process, ended, tail, matches, window_s, at)
+
+    async def match_process(self, process_id: str, matches: Matches, *, at: int) -> bool:
+        return await self._lines.write(processes.match_process, process_id, matches, at)
+
+    async def consume_process(self, process_id: str, *, how: str, at: int) -> bool:
+        return await self._lines.write(processes.consume_process, process_id, how, at, when_full=True)
+
+    async def process(self, process_id: str) -> Process:
+        return await self._lines.read(processes.process, process_id)
+
+    async def processes(self, session_id: str) -> list[Process]:
+        return await self._lines.read(processes.processes, session_id)
+
+    async def running_processes(self) -> list[Process]:
+        return await self._lines.read(processes.running_processes)
 
     async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
         return await self._lines.read(reads.deliveries, tuple(states), now, limit)

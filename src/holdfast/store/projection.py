@@ -24,7 +24,8 @@ from holdfast.store.heads import Head
 from holdfast.store.rows import Change, Delete, Insert, Update
 
 DERIVED = (
-    *("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "blob_use", "spent", "recital", "journal"),
+    *("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "process"),
+    *("blob_use", "spent", "recital", "journal"),
 )
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
 LIVELY = {
@@ -115,6 +116,11 @@ QUESTIONS_GONE = Delete("question", where="session = ? AND state = 'open'")
 RULE = Insert("rule", "rule_id", "session", "pattern", "author", "at", conflict="DO NOTHING")
 RULE_GONE = Delete("rule", where="rule_id = ?")
 RULES_GONE = Delete("rule", where="session = ?")
+STARTS = Insert("process", "process_id", "session", "seq", "state", conflict="DO NOTHING")
+MATCHES = Update("process", "scanned", "matched_at", "streak", where="process_id = ?")
+CONSUMES = Update("process", "consumed", where="process_id = ? AND consumed IS NULL")
+ENDS = Update("process", "state = 'ended'", "ended_seq", where="process_id = ? AND state = 'running'")
+PROCESSES_GONE = Delete("process", where="session = ?")
 SUMS = ("requests", "input", "output", "cached", "stored", "thought", "cost", "unpriced")
 _ADDED = ", ".join(f"{name} = spent.{name} + excluded.{name}" for name in SUMS)
 SPENT = Insert("spent", "session", "turn", "day", "sender", *SUMS, conflict=f"(session, turn, day) DO UPDATE SET {_ADDED}")
@@ -253,6 +259,22 @@ def _rule_removed(head: Head, event: e.RuleRemoved, at: int, in_turn: bool) -> l
     return [(RULE_GONE, (event.rule_id,))]
 
 
+def _process_started(head: Head, event: e.ProcessStarted, at: int, in_turn: bool) -> list[Change]:
+    return [(STARTS, (event.process_id, head.session, head.seq, "running"))]
+
+
+def _process_matched(head: Head, event: e.ProcessMatched, at: int, in_turn: bool) -> list[Change]:
+    return [(MATCHES, (event.through, at, event.streak, event.process_id))]
+
+
+def _process_consumed(head: Head, event: e.ProcessConsumed, at: int, in_turn: bool) -> list[Change]:
+    return [(CONSUMES, (event.how, event.process_id))]
+
+
+def _process_ended(head: Head, event: e.ProcessEnded, at: int, in_turn: bool) -> list[Change]:
+    return [(ENDS, (head.seq, event.process_id))]
+
+
 def _stop_requested(head: Head, event: e.StopRequested, at: int, in_turn: bool) -> list[Change]:
     if event.turn_id == head.turn and head.state in turns.OPEN:
         head.stop = 1
@@ -348,6 +370,7 @@ def _session_purged(head: Head, event: e.SessionPurged, at: int, in_turn: bool) 
         (QUESTIONS_GONE, (head.session,)),
         (RULES_GONE, (head.session,)),
         (RECITALS_GONE, (head.session,)),
+        (PROCESSES_GONE, (head.session,)),
         (SPENT_GONE, (head.session,)),
         (JOURNALS_GONE, (head.session,)),
         *((SPENT, (head.session, "", each.day, "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
@@ -427,6 +450,10 @@ _ROWS: dict[type[e.Event], Callable[[Head, Any, int, bool], list[Change]]] = {
     e.ToolStarted: _tool_started,
     e.RuleAdded: _rule_added,
     e.RuleRemoved: _rule_removed,
+    e.ProcessStarted: _process_started,
+    e.ProcessMatched: _process_matched,
+    e.ProcessConsumed: _process_consumed,
+    e.ProcessEnded: _process_ended,
     e.StopRequested: _stop_requested,
     e.TrialPassed: _trial_passed,
     e.SessionCreated: _session_created,

@@ -19,7 +19,8 @@ SESSIONS = """
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
            h.stop, s.pruned_seq, h.stays, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
            s.deleted_at, s.purge_at, s.purged,
-           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.model, s.id
+           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.model,
+           (SELECT count(*) FROM process p WHERE p.session = s.id AND p.state = 'running'), s.id
     FROM session s JOIN head h ON h.session = s.id
 """
 # The order in which recovery looks at sessions: by the time of the message that started the turn.
@@ -35,6 +36,7 @@ OLDEST_AT_REST = (
     " WHERE h.deleted = 0 AND h.archived = ? AND h.updated_at < ? AND h.state IN ('none', 'ended') AND s.pinned = 0"
     " AND s.resume_pending = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session)"
     " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state NOT IN ('sent', 'dead') AND o.session = h.session)"
+    " AND NOT EXISTS (SELECT 1 FROM process p WHERE p.session = h.session AND p.state = 'running')"
     " ORDER BY h.updated_at LIMIT ?"
 )
 SIZES = "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM session WHERE purge_at IS NOT NULL)"
@@ -254,6 +256,19 @@ ACTIVE = (
     " AND h.updated_at >= (SELECT max(updated_at) FROM head WHERE deleted = 0) - ? AND s.suspended = 0 AND s.resume_pending = 0"
     " AND (h.state <> 'none' OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session))"
 )
+
+# background processes
+
+_PROCESSES = (
+    "SELECT p.process_id, p.session, s.session_id, p.seq, p.ended_seq, p.consumed, p.scanned, p.matched_at, p.streak,"
+    " (SELECT e.at FROM event e WHERE e.session = p.session AND e.seq = p.seq) FROM process p JOIN session s ON s.id = p.session"
+)
+PROCESS = f"{_PROCESSES} WHERE p.process_id = ?"
+PROCESSES_OF = f"{_PROCESSES} WHERE s.session_id = ? ORDER BY p.seq"
+PROCESSES_RUNNING = f"{_PROCESSES} WHERE p.state = 'running' ORDER BY p.session, p.seq"
+PROCESSES_COUNT = "SELECT count(*) FROM process WHERE state = 'running'"
+PROCESSES_UNCONSUMED = "SELECT process_id FROM process WHERE session = ? AND consumed IS NULL ORDER BY seq"
+CAUSES_NAMED = "SELECT cause_id FROM inbox WHERE session = ? AND cause_id >= ? AND cause_id < ? ORDER BY seq"
 
 # snapshots for plans
 

@@ -25,6 +25,14 @@ def test_what_waits_in_a_deleted_session_is_refused_with_the_reason() -> None:
     assert [event.reason for event in events(plan, e.MessageRefused)] == ["the conversation was deleted first"]
 
 
+def test_the_processes_of_a_deleted_session_are_consumed_and_nobody_is_told_of_them() -> None:
+    """A28"""
+    found = Underway(session=session(queued=1), waiting=waiting("process"), processes=("p1", "p2"))
+    plan = delete.delete(found, by="ann", until=AT + 10, at=AT)
+    assert kinds(plan) == ["session.deleted", "process.consumed", "process.consumed", "cause.dropped"]
+    assert events(plan, e.ProcessConsumed)[1] == e.ProcessConsumed(process_id="p2", how="deleted")
+
+
 def test_deleting_again_changes_nothing_and_gives_the_first_reply() -> None:
     found = Underway(session=session(deleted_at=AT - 100, undo_until=AT + 5))
     assert delete.delete(found, by="ann", until=AT + 10, at=AT) == Plan((), Deletion("s1", AT - 100, AT + 5))

@@ -17,7 +17,7 @@ from holdfast.core.turns import OPEN, TurnState
 from tests.core.plans.values import AT, CHAT, FRESH, PAGE, STATES, events, kinds, session, unattended, waiting, written
 
 WORDS = Aside(message_id="m9", content="/new", sender="ann", dedup_key="k9", anchor="a9")
-INBOXES = ((), ("message",), ("message", "process"), ("process",), ("message", "message"))
+INBOXES = ((), ("message",), ("message", "timer"), ("timer",), ("message", "message"))
 
 
 def underway(state: TurnState, inbox: tuple[str, ...] = (), **facts: object) -> Underway:
@@ -148,3 +148,11 @@ def test_a_purge_begins_once_the_turn_has_ended_or_had_its_time(state: TurnState
     (purged,) = events(plan, e.SessionPurged)
     assert (purged.session_id, purged.deleted_at, purged.by, purged.why, purged.current) == ("s1", 40, "ann", "old", True)
     assert kinds(plan)[1:] == (["message.written"] if untold else [])
+
+
+def test_a_process_goes_on_when_its_session_is_left_and_its_end_that_waits_is_told() -> None:
+    """E3"""
+    found = Underway(session=session(TurnState.ENDED, queued=1), waiting=waiting("process"), processes=("p1",))
+    plan = leave.reset(found, FRESH, by="ann")
+    assert kinds(plan)[:2] == ["cause.dropped", "message.written"] and not events(plan, e.ProcessConsumed)
+    assert [write.event.kind for write in leave.leaving(found, "ann", "why", tells=False)] == ["cause.dropped"]

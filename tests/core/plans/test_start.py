@@ -42,7 +42,7 @@ def test_a_turn_starts_only_where_none_is_open_or_the_open_one_was_left(state: T
 @pytest.mark.parametrize("suspended", FLAGS)
 def test_what_waits_where_no_turn_will_start_is_turned_away(suspended: bool) -> None:
     """A20, P6"""
-    plan = start.turn_away(lane(suspended=suspended, current=suspended), waiting("message", "process"))
+    plan = start.turn_away(lane(suspended=suspended, current=suspended), waiting("message", "timer"))
     why = causes.SUSPENDED_FIRST if suspended else causes.LEFT_FIRST
     assert [write.event for write in plan.writes[:2]] == [
         e.MessageRefused(message_id="w1", reason=why),
@@ -108,8 +108,8 @@ def test_a_cause_is_read_from_its_record_whatever_kind_it_is() -> None:
     """P1: a damaged message still starts its turn; somebody waits for it."""
     said = e.MessageAccepted(message_id="w1", content="hi", sender="ann", anchor="a1", mode="steer")
     assert causes.read("w1", said) == Cause(cause_id="w1", content="hi", sender="ann", anchor="a1", steers=True)
-    ended = e.CauseRecorded(cause_id="w2", what="process", content="It ended.", sender="ann", anchor="a2", generation=5)
-    expected = Cause(cause_id="w2", content="It ended.", what="process", sender="ann", anchor="a2", generation=5)
+    ended = e.CauseRecorded(cause_id="w2", what="timer", content="It ended.", sender="ann", anchor="a2", generation=5)
+    expected = Cause(cause_id="w2", content="It ended.", what="timer", sender="ann", anchor="a2", generation=5)
     assert causes.read("w2", ended) == expected and not expected.steers
     damaged = causes.read("w3", e.Damaged(reason="gone"))
     assert (damaged.content, damaged.what, damaged.steers) == (causes.UNREADABLE, "message", False)
@@ -125,3 +125,28 @@ def test_a_cause_that_was_edited_is_read_with_its_newest_words() -> None:
     assert (causes.read("w1", lost, edited).content, causes.read("w1", lost, lost).content) == ("new", causes.UNREADABLE)
     correction = e.CauseRecorded(cause_id="w1.edit.2", what="edit", content="It now reads: new", generation=5)
     assert causes.read("w1.edit.2", correction).steers
+
+
+@pytest.mark.parametrize(("generation", "during"), list(product((4, 5, None), FLAGS)))
+def test_no_turn_starts_from_what_belongs_to_another_turn(generation: int | None, during: bool) -> None:
+    """E3, P6: to one before the newest, or to the newest alone, because it was open then."""
+    found = causes.read("w1", e.CauseRecorded(cause_id="w1", what="watch", content="x", generation=generation, during=during))
+    assert causes.startable(found, 5) is (generation != 4 and not during)
+
+
+@pytest.mark.parametrize(("what", "holds"), [("message", False), ("edit", False), ("process", True), ("timer", True)])
+def test_in_safe_mode_only_what_people_said_starts_a_turn(what: str, holds: bool) -> None:
+    """B14"""
+    assert causes.held(Cause(cause_id="w1", content="x", what=what)) is holds
+
+
+@pytest.mark.parametrize("tells", FLAGS)
+def test_the_end_of_a_process_that_waits_where_no_turn_will_start_is_told_as_a_notice(tells: bool) -> None:
+    """E3: whatever becomes of its session. What it printed is dropped without a word."""
+    ended = Cause(cause_id="p1.ended", content="It ended.", what="process", anchor="a1")
+    turned = causes.turned_away(CHAT, [ended, Cause(cause_id="p1.matched.4", content="x", what="watch")], "why", tells=tells)
+    dropped = [(event.cause_id, event.reason) for event in turned if isinstance(event, e.CauseDropped)]
+    told = [(event.role, event.message_id, event.text, event.anchor) for event in turned if isinstance(event, e.MessageWritten)]
+    assert dropped == [("p1.ended", "why"), ("p1.matched.4", "why")]
+    assert told == ([("notice", "p1.ended.told", "It ended.", "a1")] if tells else [])
+    assert tells is False or causes.turned_away(CHAT, [ended], "why") == causes.turned_away(CHAT, [ended], "why", tells=True)

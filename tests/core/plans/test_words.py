@@ -1,6 +1,6 @@
 """Words of plans that stand on disk or before people keep their spelling."""
 
-from holdfast.core.plans import accept, causes, delete, edit, ending, leave, owe, repeats
+from holdfast.core.plans import accept, causes, delete, edit, ending, leave, owe, processes, repeats
 
 
 def test_what_requests_and_causes_are_remembered_by_keeps_its_spelling() -> None:
@@ -8,6 +8,7 @@ def test_what_requests_and_causes_are_remembered_by_keeps_its_spelling() -> None
     assert (repeats.STOP, repeats.RESET, repeats.RESUME) == (b"stop", b"reset", b"resume")
     assert (repeats.CONTINUES, repeats.NOTHING, repeats.REFUSED) == ("goes on", "nothing", "refused ")
     assert (causes.MESSAGE, accept.TEXT_QUESTION) == ("message", "question")
+    assert causes.STEERING == ("edit", "process", "watch")
     assert (leave.DELETED, leave.SUSPENDED) == ("deleted", "suspended")
     assert owe.notice_key("s1", "held.3") == "notice|s1|held.3"
 
@@ -18,6 +19,7 @@ def test_why_something_was_refused_or_dropped_is_said_in_words_that_end_a_senten
     assert (leave.RESET_FIRST, leave.RESUMED_FIRST) == ("a new conversation was started first", "another conversation was resumed first")
     assert (delete.DELETED_FIRST, causes.OUTDATED) == ("the conversation was deleted first", "another turn has started since")
     assert edit.AGAIN == "the message was edited again"
+    assert processes.CONSUMED == "what it tells of is known already"
     assert (accept.BUSY, accept.INTERRUPTED) == ("the conversation was busy", "interrupted by a new message")
     assert causes.UNREADABLE == "(this message was damaged on disk and cannot be read)"
     assert owe.UNREADABLE == "(this answer was damaged on disk and cannot be read)"

@@ -9,9 +9,12 @@ from holdfast.core.busy import Mode
 from holdfast.core.content import Content
 from holdfast.core.events import CauseDropped, CauseRecorded, Event, MessageAccepted, MessageEdited, MessageRefused
 from holdfast.core.plans import Plan, to_session
+from holdfast.core.processes import ENDED, MATCHED
 from holdfast.core.sessions import Session
 
 MESSAGE, EDIT = "message", "edit"
+# Other causes than messages that a turn which runs may take.
+STEERING = (EDIT, ENDED, MATCHED)
 UNREADABLE = "(this message was damaged on disk and cannot be read)"
 SUSPENDED_FIRST = "the conversation was suspended first"
 LEFT_FIRST = "the conversation was left first"
@@ -19,8 +22,8 @@ OUTDATED = "another turn has started since"
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """One of them, as it was recorded. `generation`: the turn it belongs to, where it belongs to one. `steers`: a turn that runs may take
-    it.
+    """One of them, as it was recorded. `generation`: the turn it belongs to, where it belongs to one; `during`: that turn was open when it
+    happened. `steers`: a turn that runs may take it.
     """
 
     cause_id: str
@@ -29,6 +32,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     sender: str | None = None
     anchor: str | None = None
     generation: int | None = None
+    during: bool = False
     steers: bool = False
 
 
@@ -62,7 +66,8 @@ def read(cause_id: str, recorded: Event, edited: Event | None = None) -> Cause:
                 sender=recorded.sender,
                 anchor=recorded.anchor,
                 generation=recorded.generation,
-                steers=recorded.what == EDIT,
+                during=recorded.during,
+                steers=recorded.what in STEERING,
             )
         case _:
             return Cause(cause_id=cause_id, content=edited.content if isinstance(edited, MessageEdited) else UNREADABLE)
@@ -71,6 +76,11 @@ def read(cause_id: str, recorded: Event, edited: Event | None = None) -> Cause:
 def outdated(cause: Cause | CauseRecorded, generation: int) -> bool:
     """Whether it belongs to a turn that is no longer the newest one of its session (P6, E3)."""
     return cause.generation is not None and cause.generation != generation
+
+
+def startable(cause: Cause, generation: int) -> bool:
+    """Whether a turn may start from it, where its session's newest turn, of this generation, is over."""
+    return not cause.during and not outdated(cause, generation)
 
 
 def held(cause: Cause) -> bool:
@@ -92,9 +102,9 @@ def record(session: Session, cause: CauseRecorded) -> Plan[Recorded]:
     return Plan(tuple(to_session(session.session_id, [cause, *dropped])), reply)
 
 
-def turned_away(session_key: str, waiting: Sequence[Cause], why: str) -> list[Event]:
+def turned_away(session_key: str, waiting: Sequence[Cause], why: str, *, tells: bool = True) -> list[Event]:
     """What waits where no turn will start: messages are refused, and their senders are told once, with their words (A20). Other causes
-    are dropped: nobody said them.
+    are dropped: nobody said them. But the end of a process is told, if not by a turn (E3), unless nobody is there to be told (`tells`).
     """
     events: list[Event] = []
     messages = []
@@ -102,8 +112,10 @@ def turned_away(session_key: str, waiting: Sequence[Cause], why: str) -> list[Ev
         if cause.what == MESSAGE:
             messages.append(cause)
             events.append(MessageRefused(message_id=cause.cause_id, reason=why))
-        else:
-            events.append(CauseDropped(cause_id=cause.cause_id, reason=why))
+            continue
+        events.append(CauseDropped(cause_id=cause.cause_id, reason=why))
+        if cause.what == ENDED and tells:
+            events.append(replies.written(session_key, "notice", f"{cause.cause_id}.told", cause.content, anchor=cause.anchor))
     if messages:
         told = notices.refused([content.outline(cause.content) for cause in messages], why)
         events.append(replies.written(session_key, "notice", f"{messages[0].cause_id}.refused", told))

@@ -3,9 +3,10 @@
 import msgspec
 
 from holdfast.core import notices, replies
-from holdfast.core.events import Event, SessionDeleted, SessionPurged, SessionUndeleted
+from holdfast.core.events import Event, ProcessConsumed, SessionDeleted, SessionPurged, SessionUndeleted
 from holdfast.core.plans import Plan, Write, to_session
 from holdfast.core.plans.leave import Underway, leaving
+from holdfast.core.processes import DELETED
 from holdfast.core.sessions import Session
 from holdfast.core.usage import DaySpent
 
@@ -36,12 +37,15 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def delete(found: Underway, *, by: str, until: int, why: str | None = None, at: int) -> Plan[Deletion]:
-    """Out of every list, search and lane. One that is deleted stays as it is."""
+    """Out of every list, search and lane; its processes are to be killed, and nothing of them is told. One that is deleted stays as it
+    is.
+    """
     session = found.session
     if session.deleted:
         return Plan((), Deletion(session.session_id, session.deleted_at or at, session.undo_until or at))
     deleted = Write(session.session_id, SessionDeleted(by=by, purge_at=until, why=why))
-    return Plan((deleted, *leaving(found, by, DELETED_FIRST)), Deletion(session.session_id, at, until))
+    consumed = to_session(session.session_id, [ProcessConsumed(process_id=each, how=DELETED) for each in found.processes])
+    return Plan((deleted, *consumed, *leaving(found, by, DELETED_FIRST, tells=False)), Deletion(session.session_id, at, until))
 
 
 def undelete(session: Session, *, by: str) -> Plan[bool]:

@@ -27,11 +27,14 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Underway(msgspec.Struct, frozen=True, kw_only=True):
-    """A session and what is under way in it. `unfinished`: its open turn, if no process runs that one. `waiting`: oldest first."""
+    """A session and what is under way in it. `unfinished`: its open turn, if no process runs that one. `waiting`: oldest first.
+    `processes`: those in the background of which something may still be told.
+    """
 
     session: Session
     unfinished: Unfinished | None = None
     waiting: tuple[Cause, ...] = ()
+    processes: tuple[str, ...] = ()
 
 
 class Fresh(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,11 +49,12 @@ class Fresh(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[str, ...] = ()
 
 
-def leaving(found: Underway, by: str, why: str) -> list[Write]:
+def leaving(found: Underway, by: str, why: str, *, tells: bool = True) -> list[Write]:
+    """`tells`: somebody is there to be told."""
     session, writes = found.session, []
     if session.open_turn and session.turn_id is not None:
         writes = stopping(session, found.unfinished, session.turn_id, by)
-    return writes + to_session(session.session_id, turned_away(session.session_key, found.waiting, why))
+    return writes + to_session(session.session_id, turned_away(session.session_key, found.waiting, why, tells=tells))
 
 
 def beginning(before: Session, fresh: Fresh, *, reason: str | None, dedup_key: str | None = None, told: bool = True) -> list[Write]:

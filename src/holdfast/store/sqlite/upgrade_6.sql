@@ -78,3 +78,19 @@ CREATE TABLE journal (
     PRIMARY KEY (session, turn, epoch)
 ) WITHOUT ROWID;
 CREATE INDEX journal_late ON journal (first_seen) WHERE state = 'recovering';
+-- Background processes: where in its session's log each was started and ended. `state`: running or ended. `consumed`: how, if nothing of it
+-- is told any more. `scanned`: up to which byte its output was read for lines to tell; `matched_at`, `streak`: when some were told last, and
+-- how often in close succession.
+CREATE TABLE process (
+    process_id TEXT PRIMARY KEY,
+    session    INTEGER NOT NULL,
+    seq        INTEGER NOT NULL,
+    state      TEXT NOT NULL,
+    ended_seq  INTEGER,
+    consumed   TEXT,
+    scanned    INTEGER NOT NULL DEFAULT 0,
+    matched_at INTEGER NOT NULL DEFAULT 0,
+    streak     INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX process_session ON process (session, seq);
+CREATE INDEX process_running ON process (session, seq) WHERE state = 'running';

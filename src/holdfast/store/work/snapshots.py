@@ -54,8 +54,10 @@ def fresh(tx: Tx, before: Session, names: tuple[str, str]) -> Fresh:
 
 
 def underway(tx: Tx, session: Session) -> Underway:
-    waits = waiting(tx, number(tx, session.session_id)) if session.queued else ()
-    return Underway(session=session, unfinished=unattended(tx, session), waiting=waits)
+    found = number(tx, session.session_id)
+    waits = waiting(tx, found) if session.queued else ()
+    unconsumed = tuple(process_id for (process_id,) in tx.query(q.PROCESSES_UNCONSUMED, found))
+    return Underway(session=session, unfinished=unattended(tx, session), waiting=waits, processes=unconsumed)
 
 
 def waiting(tx: Tx, session: int) -> tuple[Cause, ...]:
@@ -265,7 +267,7 @@ def next_cause(tx: Tx, session: int, generation: int, *, safe: bool) -> tuple[Ca
         cause, after = _cause(tx, session, *rows[0]), rows[0][0]
         if safe and causes.held(cause):
             continue
-        if not causes.outdated(cause, generation):
+        if causes.startable(cause, generation):
             return cause, tuple(outdated)
         outdated.append(cause)
     return None, tuple(outdated)

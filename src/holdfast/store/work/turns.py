@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
 from holdfast.core.errors import StaleEpoch, StalePosition, ToldToStop
-from holdfast.core.plans import approve, causes, leave, marks, record, start
+from holdfast.core.plans import approve, causes, leave, marks, processes, record, start
 from holdfast.core.plans.start import StartedTurn, Verdict
 from holdfast.core.sessions import Lease
 from holdfast.store import reads
@@ -13,6 +13,7 @@ from holdfast.store.heads import Head
 from holdfast.store.log import number
 from holdfast.store.tx import Tx
 from holdfast.store.work import run, snapshots
+from holdfast.store.work.processes import causes_of
 from holdfast.store.work.streams import append_stream, check_position
 
 
@@ -87,6 +88,9 @@ def _planned(tx: Tx, head: Head, lease: Lease, events: Sequence[e.Event | Interr
 def _append(tx: Tx, head: Head, events: Sequence[e.Event], at: int) -> None:
     for event in events:
         tx.append(head, event, at, in_turn=True)
+        if isinstance(event, e.ProcessConsumed):
+            for dropped in processes.untold(causes_of(tx, head.session, event.process_id)):
+                tx.append(head, dropped, at, in_turn=False)
     if any(leave.suspends(event) for event in events):
         key = tx.session(reads.name(tx, head.session)).session_key
         for event in causes.turned_away(key, snapshots.waiting(tx, head.session), causes.SUSPENDED_FIRST):

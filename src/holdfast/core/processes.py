@@ -1,0 +1,200 @@
+"""Background processes: what is known of one, whether and how its end is told, and which lines of its output are told when.
+
+A process is nobody's message. Its end is told once, wherever the conversation has gone since; what it prints is told only while the
+conversation has not gone on without it (E2, E3, E6).
+"""
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+import msgspec
+
+from holdfast.core.errors import Refused
+from holdfast.core.events import ProcessEnded
+from holdfast.core.notices import span
+
+# What a turn says that it started from.
+ENDED, MATCHED = "process", "watch"
+KILLED, WAITED, READ, DELETED = "killed", "waited", "read", "deleted"
+NEVER_RAN, MACHINE = "never_ran", "machine"
+# Of the output at the end of a process, and of the lines that are watched for.
+TAIL_CHARS, LINES_QUOTED, LINE_CHARS = 2000, 10, 300
+NAME_CHARS = 60
+# The first match is told at once, the next after so long; while they do not cease, after twice as long each time.
+MATCH_EVERY_MS, DOUBLINGS = 10_000, 6
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """One background process. `started_at` to `patterns`: as its start was recorded. `consumed`: how, if nothing of it is told any more.
+    `scanned`: up to which byte its output was read for lines to tell; `matched_at`, `streak`: when some were told last, and how often in
+    close succession. `end`: None while it runs.
+    """
+
+    process_id: str
+    session_id: str
+    command: str
+    started_at: int
+    turn_id: str
+    owner: int
+    generation: int
+    sender: str
+    anchor: str | None
+    notify: bool
+    patterns: tuple[str, ...]
+    consumed: str | None = None
+    scanned: int = 0
+    matched_at: int = 0
+    streak: int = 0
+    end: ProcessEnded | None = None
+
+    @property
+    def name(self) -> str:
+        return short(self.command)
+
+    @property
+    def doomed(self) -> bool:
+        """It is to be dead."""
+        return self.consumed in (KILLED, DELETED)
+
+
+class TooManyProcesses(Refused):
+    code = "too_many_processes"
+
+    def __init__(self, running: int) -> None:
+        super().__init__(f"{running} background processes are running already, and no more are allowed. Wait for one to end, or kill one.")
+
+
+def short(command: str) -> str:
+    """A command in a sentence."""
+    line = " ".join(command.split())
+    return line if len(line) <= NAME_CHARS else line[: NAME_CHARS - 1] + "…"
+
+
+# its end
+
+
+class Telling(Enum):
+    """How the end of a process is told: as a turn of its own, as a message of the gateway, or not at all."""
+
+    TURN = auto()
+    NOTICE = auto()
+    NOTHING = auto()
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides. `notify`: somebody wants to know. `lost`: nobody saw how it ended. `stopped`: an operator's stop ends it. `current`:
+    its session is still its key's current one, and not suspended. `fresh`: it ended recently enough to start work without asking (R6).
+    """
+
+    consumed: bool
+    deleted: bool
+    notify: bool
+    lost: bool
+    stopped: bool
+    current: bool
+    fresh: bool
+
+
+def telling(facts: Facts) -> Telling:
+    """What was lost is told also where nobody asked to be told: they believe that it runs."""
+    if facts.consumed or facts.deleted:
+        return Telling.NOTHING
+    if not facts.notify:
+        return Telling.NOTICE if facts.lost else Telling.NOTHING
+    return Telling.TURN if facts.current and facts.fresh and not facts.stopped else Telling.NOTICE
+
+
+def ended(process: Process, end: ProcessEnded, *, tail: str = "", matched: str = "") -> str:
+    """The end of a process, for people and agents. `tail`: of its output; `matched`: lines that were watched for and not told yet."""
+    told = f"The background process `{process.name}` ({process.process_id}) {how_it_ended(process, end)}."
+    told += f"\n\n{matched}" if matched else ""
+    last = tail[-TAIL_CHARS:].strip("\r\n")
+    return f"{told}\n\nThe end of its output:\n\n{last}" if last.strip() else told
+
+
+def how_it_ended(process: Process, end: ProcessEnded) -> str:
+    after = f" after {span(end.ended_at - process.started_at)}"
+    if end.stopped:
+        return "was ended, because Holdfast was stopped"
+    if end.lost == NEVER_RAN:
+        return "was not started, because Holdfast was interrupted first"
+    if end.lost == MACHINE:
+        return f"was lost{after}, because the machine it ran on was started again. Its exit code is not known"
+    if end.lost is not None:
+        return f"was lost{after}, because the program that watched over it was killed. Its exit code is not known"
+    if end.problem is not None:
+        return f"could not be started: {end.problem}"
+    if end.signal is not None:
+        return f"was ended by signal {end.signal}{after}"
+    return f"ended{after}" + (f" with exit code {end.code}" if end.code is not None else ", it is not known how")
+
+
+# what it prints
+
+
+class Matches(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines that are watched for. `quoted`: the newest of them. `through`: up to which byte the output was read."""
+
+    lines: int = 0
+    quoted: tuple[str, ...] = ()
+    through: int = 0
+
+    def __add__(self, more: "Matches") -> "Matches":
+        quoted = (*self.quoted, *more.quoted)[-LINES_QUOTED:]
+        return Matches(lines=self.lines + more.lines, quoted=quoted, through=max(self.through, more.through))
+
+
+def scan(data: bytes, *, offset: int, patterns: Sequence[str], over: bool) -> Matches:
+    """The lines of a piece of output, which begins at `offset`, that hold one of the patterns. The end of it, where it is no whole line, is
+    read again next time, unless it matches already or nothing follows (`over`).
+    """
+    found: list[str] = []
+    lines = data.splitlines(keepends=True)
+    read = 0
+    for line in lines:
+        text = line.decode("utf-8", "replace").strip()
+        matches = any(pattern in text for pattern in patterns)
+        if not line.endswith((b"\n", b"\r")) and not matches and not over:
+            break
+        read += len(line)
+        if matches:
+            found.append(text if len(text) <= LINE_CHARS else text[:LINE_CHARS] + "…")
+    return Matches(lines=len(found), quoted=tuple(found[-LINES_QUOTED:]), through=offset + read)
+
+
+def match_due(process: Process, now: int) -> bool:
+    """Whether lines may be told now. A clock that was set back is no reason to wait."""
+    return not 0 <= now - process.matched_at < _every(process.streak)
+
+
+def streak(process: Process, now: int) -> int:
+    """Of the lines that are told now. They are in close succession if they come before twice the time that they had to wait for."""
+    if now - process.matched_at >= 2 * _every(process.streak):
+        return 0
+    return min(process.streak + 1, DOUBLINGS)
+
+
+def _every(streak: int) -> int:
+    return int(MATCH_EVERY_MS * 2**streak)
+
+
+def matched(process: Process, matches: Matches) -> str:
+    """The lines, for people and agents."""
+    return f"The background process `{process.name}` ({process.process_id}) printed {listed(matches)}"
+
+
+def listed(matches: Matches) -> str:
+    which = "a line that is watched for" if matches.lines == 1 else f"{matches.lines} lines that are watched for"
+    more = f", of which these are the last {len(matches.quoted)}" if matches.lines > len(matches.quoted) else ""
+    return f"{which}{more}:\n\n" + "\n".join(matches.quoted)
+
+
+# all that run
+
+
+def running(processes: Sequence[Process], *, now: int) -> str:
+    """What runs in a conversation, for people; nothing if nothing does."""
+    lines = [f"- {process.name} ({process.process_id}), for {span(now - process.started_at)}" for process in processes if not process.end]
+    if not lines:
+        return ""
+    return f"{len(lines)} background {'process is' if len(lines) == 1 else 'processes are'} running:\n" + "\n".join(lines)

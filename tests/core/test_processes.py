@@ -1,0 +1,185 @@
+"""What is told of a background process: over every combination of facts, and whatever its output looks like."""
+
+from itertools import product
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core import processes
+from holdfast.core.events import ProcessEnded
+from holdfast.core.processes import DOUBLINGS, LINES_QUOTED, MATCH_EVERY_MS, Facts, Matches, Process, Telling, TooManyProcesses
+
+AT = 1_700_000_000_000
+
+
+def process(**facts: object) -> Process:
+    known = Process(
+        process_id="p1",
+        session_id="s1",
+        command="make test",
+        started_at=AT,
+        turn_id="t1",
+        owner=1,
+        generation=3,
+        sender="ann",
+        anchor="a1",
+        notify=True,
+        patterns=(),
+    )
+    return msgspec.structs.replace(known, **facts)
+
+
+def ended(**facts: object) -> ProcessEnded:
+    return ProcessEnded(process_id="p1", ended_at=AT + 90_000, **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("values", list(product((False, True), repeat=7)))
+def test_an_end_is_told_as_a_turn_a_notice_or_not_at_all(values: tuple[bool, ...]) -> None:
+    """E2, E3: consumed means silent; an end is told whatever came since, as a turn only where that is still wanted."""
+    facts = Facts(**dict(zip(Facts.__struct_fields__, values, strict=True)))
+    told = processes.telling(facts)
+    if facts.consumed or facts.deleted:
+        assert told is Telling.NOTHING
+    elif not facts.notify:
+        assert told is (Telling.NOTICE if facts.lost else Telling.NOTHING)
+    elif facts.current and facts.fresh and not facts.stopped:
+        assert told is Telling.TURN
+    else:
+        assert told is Telling.NOTICE
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (ended(code=0), "ended after 1 min 30 s with exit code 0."),
+        (ended(code=2), "with exit code 2."),
+        (ended(signal=9), "was ended by signal 9 after 1 min 30 s."),
+        (ended(), "ended after 1 min 30 s, it is not known how."),
+        (ended(problem="No such file"), "could not be started: No such file."),
+        (ended(lost="never_ran"), "was not started, because Holdfast was interrupted first."),
+        (ended(lost="keeper"), "was lost after 1 min 30 s, because the program that watched over it was killed."),
+        (ended(lost="machine"), "because the machine it ran on was started again. Its exit code is not known."),
+        (ended(signal=15, stopped=True), "was ended, because Holdfast was stopped."),
+    ],
+)
+def test_an_end_is_told_in_words(end: ProcessEnded, words: str) -> None:
+    told = processes.ended(process(), end)
+    assert told.startswith("The background process `make test` (p1) ") and words in told
+    assert told.endswith(".") and "\n" not in told
+
+
+def test_an_end_is_told_with_the_end_of_its_output_and_what_was_watched_for() -> None:
+    told = processes.ended(process(), ended(code=0), tail="x" * 5000 + "\nlast line~\r\n", matched="It had printed something")
+    first, printed, head, tail = told.split("\n\n")
+    assert first.endswith("code 0.") and (printed, head) == ("It had printed something", "The end of its output:")
+    assert tail == "x" * (2000 - len("\nlast line~\r\n")) + "\nlast line~"
+    assert "output" not in processes.ended(process(), ended(code=0), tail="\n \r\n")
+
+
+def test_a_long_command_is_named_by_its_beginning() -> None:
+    named = process(command="for i in 1 2 3;\n  do echo " + "x" * 100 + "; done").name
+    assert len(named) == 60 and named.startswith("for i in 1 2 3; do echo xx") and named.endswith("…")
+    assert process(command=" ls  -l ").name == "ls -l" and process(command="x" * 60).name == "x" * 60
+
+
+@pytest.mark.parametrize(("consumed", "doomed"), [(None, False), ("read", False), ("waited", False), ("killed", True), ("deleted", True)])
+def test_only_what_was_killed_is_to_be_dead(consumed: str | None, doomed: bool) -> None:
+    assert process(consumed=consumed).doomed is doomed
+
+
+# what it prints
+
+
+def test_lines_that_hold_a_pattern_are_found_with_the_place_up_to_which_was_read() -> None:
+    found = processes.scan(b"ready\nnothing\nERROR: x\r\nhalf", offset=100, patterns=("ready", "ERROR"), over=False)
+    assert found == Matches(lines=2, quoted=("ready", "ERROR: x"), through=100 + len(b"ready\nnothing\nERROR: x\r\n"))
+    assert processes.scan(b"half", offset=7, patterns=("ERROR",), over=True) == Matches(through=11)
+    assert processes.scan(b"", offset=7, patterns=("ERROR",), over=True) == Matches(through=7)
+
+
+def test_a_line_that_is_written_over_is_a_line() -> None:
+    """As those who show their progress write it."""
+    assert processes.scan(b"10 %\rdone 20 %\r30", offset=0, patterns=("done",), over=False) == Matches(
+        lines=1, quoted=("done 20 %",), through=15
+    )
+
+
+def test_what_is_no_text_is_read_as_far_as_it_is() -> None:
+    assert processes.scan("é\n".encode() + b"\xff hit\n", offset=0, patterns=("é", "hit"), over=False).quoted == ("é", "\ufffd hit")
+
+
+def test_a_prompt_matches_before_its_line_ends() -> None:
+    """Nobody ends it before an answer."""
+    assert processes.scan(b"x\nPassword: ", offset=0, patterns=("Password",), over=False) == Matches(
+        lines=1, quoted=("Password:",), through=12
+    )
+
+
+def test_of_many_and_long_lines_the_newest_are_quoted_in_part() -> None:
+    found = processes.scan(b"".join(b"hit %d %s\n" % (n, b"x" * 400) for n in range(30)), offset=0, patterns=("hit",), over=False)
+    assert found.lines == 30 and len(found.quoted) == LINES_QUOTED and found.quoted[-1].startswith("hit 29 xx")
+    assert all(len(line) == 301 and line.endswith("…") for line in found.quoted)
+    assert processes.scan(b"x" * 300 + b"\n", offset=0, patterns=("x",), over=False).quoted == ("x" * 300,)
+    more = found + Matches(lines=2, quoted=("a", "b"), through=found.through + 4)
+    assert (more.lines, more.through, more.quoted[-2:], len(more.quoted)) == (32, found.through + 4, ("a", "b"), LINES_QUOTED)
+    told = processes.matched(process(), more)
+    assert told.startswith("The background process `make test` (p1) printed 32 lines that are watched for, of which these are the last 10:")
+    assert processes.matched(process(), Matches(lines=1, quoted=("a",))).endswith("printed a line that is watched for:\n\na")
+    assert processes.listed(Matches(lines=2, quoted=("a", "b"))).endswith(":\n\na\nb")
+
+
+PIECES = (b"hit\n", b"miss\n", b"hi", b"t\n", b"\xc3", b"\xa9\n", b"\n", b"\r")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20), st.lists(st.integers(0, 60), max_size=10))
+def test_however_output_is_cut_into_pieces_each_line_is_found_once(pieces: list[bytes], cuts: list[int]) -> None:
+    """E6: what is read again after a restart begins where the last record says."""
+    whole = b"".join(pieces)
+    at = found = 0
+    for cut in (*sorted(cuts), len(whole)):
+        piece = processes.scan(whole[at:cut], offset=at, patterns=("hit",), over=cut >= len(whole))
+        found, at = found + piece.lines, piece.through
+    assert found == processes.scan(whole, offset=0, patterns=("hit",), over=True).lines
+
+
+def test_the_first_match_is_told_at_once_and_those_that_do_not_cease_later_and_later() -> None:
+    """A pattern that matches all the time must not start turn after turn."""
+    known, now, waits = process(), AT, []
+    for _ in range(10):
+        assert processes.match_due(known, now)
+        known = msgspec.structs.replace(known, streak=processes.streak(known, now), matched_at=now)
+        began = now
+        while not processes.match_due(known, now):
+            now += 1000
+        waits.append(now - began)
+    assert waits == [MATCH_EVERY_MS * 2 ** min(n, DOUBLINGS) for n in range(10)] and waits[-1] == 640_000
+
+
+def test_after_a_while_of_silence_a_match_is_told_at_once_again() -> None:
+    known = process(matched_at=AT, streak=2)
+    every = 4 * MATCH_EVERY_MS
+    assert not processes.match_due(known, AT + every - 1) and processes.match_due(known, AT + every)
+    assert (processes.streak(known, AT + 2 * every - 1), processes.streak(known, AT + 2 * every)) == (3, 0)
+    assert processes.match_due(process(), AT) and processes.streak(process(streak=2), AT) == 0
+
+
+def test_a_clock_that_was_set_back_does_not_silence_a_watch() -> None:
+    assert processes.match_due(process(matched_at=AT, streak=6), AT - 1)
+
+
+def test_what_runs_is_listed_for_people() -> None:
+    assert processes.running([process(end=ended(code=0))], now=AT) == ""
+    one = processes.running([process(), process(end=ended(code=0))], now=AT + 5000)
+    assert one == "1 background process is running:\n- make test (p1), for 5 s"
+    two = processes.running([process(), process(process_id="p2")], now=AT)
+    assert two == "2 background processes are running:\n- make test (p1), for 0 s\n- make test (p2), for 0 s"
+
+
+def test_words_that_stand_on_disk_keep_their_spelling() -> None:
+    assert (processes.ENDED, processes.MATCHED) == ("process", "watch")
+    assert (processes.KILLED, processes.WAITED, processes.READ, processes.DELETED) == ("killed", "waited", "read", "deleted")
+    assert (process().scanned, process().matched_at, process().streak, Matches()) == (0, 0, 0, Matches(lines=0, quoted=(), through=0))
+    refused = TooManyProcesses(3)
+    assert refused.code == "too_many_processes" and str(refused).startswith("3 background processes are running already")
