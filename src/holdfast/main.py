@@ -79,6 +79,7 @@ from holdfast.web.frames import encode
 if TYPE_CHECKING:
     from holdfast.agents.choice import Choice
     from holdfast.ports.models import Transcriber
+    from holdfast.tools.mcp.servers import Servers
 
 T = TypeVar("T")
 OWNERS_S = 1.0
@@ -148,7 +149,7 @@ async def _serve(
     if handed is not None:
         check_predecessor(handed.schema)
     async with AsyncExitStack() as closing:
-        known.know(known_secrets.known(config.agent, config.secrets, config.home, os.environ))
+        known.know(known_secrets.known(config.agent, config.secrets, config.home, os.environ, config.mcp))
         this = _this_process(config, lock, handed, known, closing)
         place = places.take(config, handed, closing)
         # The file is the predecessor's until this process serves.
@@ -204,8 +205,9 @@ async def _build_and_run(
     folder = Folder(config.home / FOLDER)
     blobs = Blobs(folder=folder, rows=store, clock=this.clock, ids=system.RandomIds(), most_open=most_blobs(files), secrets=this.secrets)
     confinement = _confinement(config)
-    gateway = _make_gateway(config, this, store, blobs, owner, deadline, restart_requests, confinement)
-    status = opening.with_gateway(gateway, stops, lambda: confinement.known)
+    servers = _make_servers(config, this, blobs, confinement)
+    gateway = _make_gateway(config, this, store, blobs, owner, deadline, restart_requests, confinement, servers)
+    status = opening.with_gateway(gateway, stops, lambda: confinement.known, lambda: servers.shown if servers else ())
     access = await _make_access(config, this, store, place)
     app = _make_app(config, this, gateway, blobs, access, status, stops, restart_requests)
     server = Server(app, place.listener, most=most_connections(files))
@@ -247,6 +249,7 @@ def _make_gateway(
     deadline: Deadline,
     restart_requests: RestartRequests,
     confinement: Confinement,
+    servers: "Servers | None",
 ) -> Gateway:
     workspaces = Workspaces(config.home, folder=tools_folder(config), shared=config.tools.shared)
     terminal = Terminal(
@@ -271,12 +274,33 @@ def _make_gateway(
         agent=_make_agent(config, this, choice, blobs, workspaces),
         tools=tools,
         platforms={},
+        tool_servers=servers,
         encode=encode,
         settings=_settings(config),
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
         on_step=deadline.at_step,
         secrets=this.secrets,
     )
+
+
+def _make_servers(config: Config, this: ThisProcess, blobs: Blobs, confinement: Confinement) -> "Servers | None":
+    """Of tools, if there are some and an agent that can use them."""
+    if not config.mcp or not (config.agent.model or config.agent.module):
+        return None
+    from holdfast.tools.mcp.ground import Ground
+    from holdfast.tools.mcp.servers import Servers
+
+    ground = Ground(
+        home=config.home,
+        owner=this.name,
+        environment=os.environ,
+        confinement=confinement,
+        secrets=this.secrets,
+        put=blobs.put,
+        spawn=this.tasks.spawn,
+        longest_s=config.tools.timeout_s,
+    )
+    return Servers(config.mcp, ground)
 
 
 def _make_choice(config: Config) -> "Choice | None":

@@ -17,6 +17,8 @@ from typing import TypeVar
 from holdfast import processes
 from holdfast.core.process_id import ProcessId
 
+# Of a gateway's environment tools see these and nothing else: no token, no home folder, no keys.
+SHARED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
 VARIABLE = "HOLDFAST_OWNER"
 SESSION = "HOLDFAST_SESSION_ID"
 TURN = "HOLDFAST_TURN_ID"
@@ -30,6 +32,11 @@ LOOKS, LOOK_AGAIN_S = 100, 0.05
 
 Environment = Mapping[str, str]
 T = TypeVar("T")
+
+
+def shared(environment: Environment) -> dict[str, str]:
+    """What tools see of a gateway's environment."""
+    return {name: environment[name] for name in SHARED if name in environment}
 
 
 def mark(home: Path, owner: str) -> str:

@@ -21,6 +21,7 @@ LATER = {
     "holdfast.cli.doctor": "holdfast doctor",
     "holdfast.install": "holdfast service",
     "holdfast.store.sqlite.restoring": "holdfast restore",
+    "holdfast.tools.mcp": "an MCP server",
 }
 # Each takes a tenth of a millisecond of every start and every hand-over, whatever is in it.
 MOST_OWN = 300

@@ -15,8 +15,9 @@ from holdfast.core.output import RESULT_HEAD, RESULT_TAIL
 from holdfast.core.process_id import ProcessId
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.sandbox import Sandbox
+from holdfast.tool_processes import SHARED
 from holdfast.tools.confinement import Confinement
-from holdfast.tools.terminal import ALLOWED, Terminal
+from holdfast.tools.terminal import Terminal
 from holdfast.tools.workspaces import Workspaces
 from tests.tools.sandboxes import holding
 
@@ -321,7 +322,7 @@ async def test_a_command_knows_its_turn_and_nothing_that_is_secret(bench: Bench,
     said = {name: variables[f"HOLDFAST_{name}"] for name in ("SESSION_KEY", "SESSION_ID", "GENERATION", "TURN_ID")}
     assert said == {"SESSION_KEY": "k", "SESSION_ID": "s9", "GENERATION": "1", "TURN_ID": "t9"}
     ours = {"HOLDFAST_OWNER", "HOLDFAST_CALL", *(f"HOLDFAST_{name}" for name in said)}
-    assert set(variables) <= {*ALLOWED, *ours, "PWD", "OLDPWD", "SHLVL", "_"}
+    assert set(variables) <= {*SHARED, *ours, "PWD", "OLDPWD", "SHLVL", "_"}
     assert "sk-secret" not in str(variables)
     assert (variables["HOME"] != os.environ.get("HOME")) is bench.sandbox.confines
 

@@ -187,7 +187,7 @@ class World:
             url=self.url, public_url=None, running_turns=counts.running, retiring=[], inbox=counts.inbox, outbox=counts.outbox,
             suspended=counts.suspended, pending=counts.pending, safe_mode=self.gateway.safe_mode, platforms=[], home="", owner="us",
             paused_by=paused.holder if paused else None, paused_until="" if paused else None, supervisor="plain", agent="words",
-            models=[], degraded=None, stop_timeout_s=30.0, sandbox=None,
+            models=[], degraded=None, stop_timeout_s=30.0, sandbox=None, mcp=[],
         )  # fmt: skip
 
     def browser(self, **headers: str) -> httpx.AsyncClient:

@@ -36,6 +36,20 @@ class SandboxStatus(msgspec.Struct, kw_only=True):
     missing: list[str]
 
 
+class McpStatus(msgspec.Struct, kw_only=True):
+    """A server whose tools agents may use. `state`: off, not started, starting, running, ending, failed or closed; of one that failed,
+    `problem` says why. `tools`: how many it offers; `left_out`: those that it has and does not offer, and why.
+    """
+
+    name: str
+    kind: str
+    state: str
+    tools: int
+    trusted: bool
+    problem: str | None
+    left_out: list[str]
+
+
 class Status(Process, kw_only=True):
     """What the serving process says about itself. A lock with the name `owner` proves that it is alive. `models`: those that a
     conversation may choose, the default first.
@@ -66,6 +80,7 @@ class Status(Process, kw_only=True):
     degraded: str | None
     stop_timeout_s: float
     sandbox: SandboxStatus | None
+    mcp: list[McpStatus]
 
 
 # What a status of another version may lack.
@@ -73,7 +88,7 @@ _UNSAID: dict[str, Any] = {
     **dict.fromkeys(("boot_id", "started_at", "version", "since", "url", "home"), ""),
     **dict.fromkeys(("why", "public_url", "paused_by", "paused_until", "owner", "agent", "degraded", "sandbox")),
     **dict.fromkeys(("process_started_at", "running_turns", "inbox", "outbox", "suspended", "pending", "stop_timeout_s"), 0),
-    **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "models": [], "safe_mode": False},
+    **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "models": [], "mcp": [], "safe_mode": False},
 }
 
 

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from holdfast import config
-from holdfast.cli import model_checks
+from holdfast.api.status import Status
+from holdfast.cli import mcp_checks, model_checks
 from holdfast.cli.access import offline, running
 from holdfast.cli.access.client import connect
 from holdfast.cli.findings import Finding
@@ -26,6 +27,7 @@ from holdfast.cli.terminal.layout import count, size
 from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import HoldfastError
 from holdfast.locks import OWNERS, living
+from holdfast.sandbox import Sandbox
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite import inspection
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, UNFIT, file_system
@@ -49,7 +51,7 @@ RESTORE = "Stop the gateway and restore the newest backup: `holdfast restore PAT
 
 
 def run_all(*, deep: bool = False) -> Iterator[Finding]:
-    """`deep` reads every attachment whole, which may take minutes, and asks every model something."""
+    """`deep` reads every attachment whole, which may take minutes, asks every model something, and starts every MCP server."""
     folder = home()
     found = running.find(folder)
     settings = config.Config(home=folder)
@@ -68,6 +70,8 @@ def run_all(*, deep: bool = False) -> Iterator[Finding]:
     yield _token(folder)
     yield from _database(folder, found.alive, deep)
     yield _sandbox(settings, found)
+    if settings.mcp:
+        yield from mcp_checks.run_all(settings, _said(folder, found), deep=deep, sandbox=lambda: _tried_sandbox(settings))
     yield from model_checks.run_all(settings, gateway_alive=found.alive, deep=deep)
 
 
@@ -189,6 +193,14 @@ def _gateway(folder: Path, found: running.Found) -> Iterator[Finding]:
         yield Finding("gateway", "fail", f"It cannot store anything: {said.degraded}.", "Messages are refused until that is fixed.")
     else:
         yield Finding("gateway", "ok", f"process {status.pid} answers at {status.url}")
+
+
+def _said(folder: Path, found: running.Found) -> Status | None:
+    """What the running gateway says about itself now, or its file says."""
+    try:
+        return connect(folder).status() if found.alive else None
+    except HoldfastError:
+        return found.status
 
 
 def _port(settings: config.Config, found: running.Found) -> Finding:
@@ -334,17 +346,21 @@ def _sandbox(settings: config.Config, found: running.Found) -> Finding:
     if found.alive and found.status and found.status.sandbox:
         said = found.status.sandbox
         return _said_of_sandbox(settings, said.mode, said.gaps, said.missing)
+    tried = _tried_sandbox(settings)
+    return _said_of_sandbox(settings, tried.mode, tried.gaps, tried.missing)
+
+
+def _tried_sandbox(settings: config.Config) -> Sandbox:
     from holdfast.sandbox.trial import choose
 
     with tempfile.TemporaryDirectory() as nowhere:
-        tried = choose(
+        return choose(
             settings.tools.sandbox,
             home=settings.home if settings.home.is_dir() else Path(nowhere),
             shared=config.tools_folder(settings) if settings.tools.shared else None,
             network=settings.tools.network,
             environment=os.environ,
         )
-    return _said_of_sandbox(settings, tried.mode, tried.gaps, tried.missing)
 
 
 def _said_of_sandbox(settings: config.Config, mode: str, gaps: Sequence[str], missing: Sequence[str]) -> Finding:

@@ -13,10 +13,12 @@ import msgspec
 
 from holdfast import files
 from holdfast.config import agent as agents
+from holdfast.config import mcp as mcp_
 from holdfast.config import tools as tools_
 from holdfast.config.agent import Agent, ModelPrice
 from holdfast.config.errors import BadConfig, invalid
 from holdfast.config.limits import Limits
+from holdfast.config.mcp import McpServer
 from holdfast.config.policy import ToolPolicy
 from holdfast.config.tools import Tools
 from holdfast.core import busy, forwarding, keys, resets
@@ -73,6 +75,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     policy: ToolPolicy = ToolPolicy()
     limits: Limits = Limits()
     tools: Tools = Tools()
+    mcp: dict[str, McpServer] = {}
 
 
 # The file is in the home folder, so it cannot say where that is.
@@ -116,6 +119,8 @@ def explain(
     for option, given in (overrides or {}).items():
         if given is not None:
             values[option], sources[option] = given, f"--{option.replace('_', '-')}"
+    if "mcp" in values:
+        values["mcp"] = mcp_.read(values["mcp"], sources["mcp"])
     values["home"] = place
     sources["home"] = "--home" if home else "HOLDFAST_HOME" if environment.get("HOLDFAST_HOME") else DEFAULT
     try:
@@ -162,6 +167,7 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
     tuple[str, ...] | None: _list,
     dict[str, str]: _pairs,
     dict[str, ModelPrice]: _json,
+    dict[str, McpServer]: _json,
     dict[str, Any]: _json,
 }
 
@@ -299,6 +305,7 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         raise BadConfig("Invalid profile: it is empty, but a part of every session key. Leave it out to use main.")
     agents.check(config.agent)
     tools_.check(config.tools, config.home)
+    mcp_.check(config.mcp)
     return config
 
 

@@ -1,6 +1,6 @@
 """The rows that name blobs, and what was uploaded but is in no message yet."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Awaitable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -15,6 +15,12 @@ class Blob(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     media_type: str
     file: str
+
+
+class Put(Protocol):
+    """Stores bytes: durable and named by a row once this returns."""
+
+    def __call__(self, chunks: AsyncIterable[bytes], *, media_type: str) -> Awaitable[Blob]: ...
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):

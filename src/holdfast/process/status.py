@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import structlog
 
 from holdfast import __version__, status_file
-from holdfast.api.status import Retiring, SandboxStatus, Status
+from holdfast.api.status import McpStatus, Retiring, SandboxStatus, Status
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Unavailable
@@ -22,7 +22,7 @@ from holdfast.process.this_process import ThisProcess
 from holdfast.sandbox import Sandbox
 
 LOOK_S = 1.0
-FOLLOWED = ("degraded", "retiring", "sandbox")
+FOLLOWED = ("degraded", "retiring", "sandbox", "mcp")
 ENDING = (GatewayState.RETIRING, GatewayState.DRAINING, GatewayState.STOPPING, GatewayState.STOPPED)
 
 log = structlog.get_logger()
@@ -42,10 +42,11 @@ class StatusReport:
         gateway: Gateway | None = None,
         stops: StopRequests | None = None,
         sandbox: Callable[[], Sandbox | None] = lambda: None,
+        servers: Callable[[], Sequence[msgspec.Struct]] = lambda: (),
         file_is_ours: bool = True,
     ) -> None:
         self._this, self.url, self._public_url, self._gateway, self._stops = this, url, public_url, gateway, stops
-        self._file_is_ours, self._sandbox = file_is_ours, sandbox
+        self._file_is_ours, self._sandbox, self._servers = file_is_ours, sandbox, servers
         self._state, self._since = GatewayState.STARTING, this.started_at
         self._counts = Counts(0, 0, 0, 0, 0, 0)
         self._retiring: list[Retiring] = []
@@ -54,9 +55,15 @@ class StatusReport:
         self._comes_back: bool | None = None if file_is_ours else True
         self._trouble = ""
 
-    def with_gateway(self, gateway: Gateway, stops: StopRequests, sandbox: Callable[[], Sandbox | None]) -> "StatusReport":
+    def with_gateway(
+        self,
+        gateway: Gateway,
+        stops: StopRequests,
+        sandbox: Callable[[], Sandbox | None],
+        servers: Callable[[], Sequence[msgspec.Struct]],
+    ) -> "StatusReport":
         """The same report, now that there is a gateway to tell of. It knows what the file on disk says already. `sandbox`: that of the
-        tools, as soon as it is known.
+        tools, as soon as it is known. `servers`: of tools, as they are now, each with the fields of `McpStatus`.
         """
         report = StatusReport(
             self._this,
@@ -65,6 +72,7 @@ class StatusReport:
             gateway=gateway,
             stops=stops,
             sandbox=sandbox,
+            servers=servers,
             file_is_ours=self._file_is_ours,
         )
         report._comes_back = self._comes_back
@@ -173,6 +181,7 @@ class StatusReport:
             degraded=gateway.store.degraded if gateway else None,
             stop_timeout_s=self._this.stop_timeout_s,
             sandbox=_shown(self._sandbox()),
+            mcp=[msgspec.convert(server, McpStatus, from_attributes=True) for server in self._servers()],
         )
 
 

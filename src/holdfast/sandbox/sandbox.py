@@ -20,11 +20,14 @@ class Mode(enum.StrEnum):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the commands of one session work: its folder, and a home folder and a folder for temporary files of its own."""
+    """Where the commands of one session work: its folder, and a home folder and a folder for temporary files of its own. `others`: what
+    they may change besides.
+    """
 
     folder: Path
     home: Path
     tmp: Path
+    others: tuple[Path, ...] = ()
 
 
 class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +45,10 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def confines(self) -> bool:
         return self.mode is not Mode.NONE
+
+    def without(self) -> "Sandbox":
+        """No sandbox, for what is to run without one."""
+        return msgspec.structs.replace(self, mode=Mode.NONE)
 
     @property
     def hides_processes(self) -> bool:
@@ -70,7 +77,7 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     def _view(self, place: Place) -> View:
         return View(
             readable=self.readable,
-            writable=(place.folder, place.home, place.tmp),
+            writable=(place.folder, place.home, place.tmp, *place.others),
             hidden=self.hidden,
             folder=place.folder,
             tmp=place.tmp,

@@ -23,8 +23,6 @@ from holdfast.tools.reading import read
 from holdfast.tools.shell import Shell
 from holdfast.tools.workspaces import Workspaces
 
-# Tools see these and nothing else of our environment: no token, no home folder, no keys.
-ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
 # What is left behind must still be there after this to be named: it may be about to end.
 LEFT_S = 0.05
 # Asked to end, then killed. Together well within the time that a stop has (A21).
@@ -48,7 +46,7 @@ class Terminal:
         timeout_s: float = LONGEST_S,
     ) -> None:
         self._home, self._mark, self._workspaces, self._confinement = home, tool_processes.mark(home, owner), workspaces, confinement
-        self._environment = {name: environment[name] for name in ALLOWED if name in environment}
+        self._environment = tool_processes.shared(environment)
         self._timeout_s = timeout_s
         self._census = Census(home)
         self._left: set[Shell] = set()

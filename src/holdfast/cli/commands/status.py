@@ -11,7 +11,7 @@ from holdfast.cli.terminal.output import as_typed, note, print_json, say
 from holdfast.core.lifecycle import comes_back
 
 if TYPE_CHECKING:
-    from holdfast.api.status import Status
+    from holdfast.api.status import McpStatus, Status
 
 
 @click.command("status")
@@ -89,6 +89,13 @@ def _agent(status: "Status") -> str:
     return f"{first}, or {', '.join(others)} if a conversation chooses it" if others else first
 
 
+def _server(server: "McpStatus") -> str:
+    known = f"{server.name}: {server.state}" + (f", {count(server.tools, 'tool')}" if server.state == "running" else "")
+    if server.problem:
+        return click.style(f"{known}: {server.problem}", fg="yellow")
+    return f"{known} ({len(server.left_out)} left out; `holdfast doctor` says why)" if server.left_out else known
+
+
 def _today() -> str | None:
     """What models used today, if any was asked."""
     from holdfast.cli.access.client import connect
@@ -118,6 +125,7 @@ def _lines(status: "Status", today: str | None) -> list[str]:
         ("outbox", f"{count(status.outbox, 'reply', 'replies')} to be sent"),
         ("platforms", ", ".join(status.platforms) or "none"),
         *([("today", today)] if today else []),
+        *(("mcp", _server(server)) for server in status.mcp),
     ]
     for retiring in status.retiring:
         pairs.append(("retiring", f"process {retiring.pid}, {count(retiring.running_turns, 'turn')} running"))

@@ -2,25 +2,19 @@
 
 import mimetypes
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable
-from typing import Any, Protocol
+from collections.abc import AsyncIterator
+from typing import Any
 
 from holdfast.beneath import Beneath
 from holdfast.core.content import TextPart, bytes_part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import BadInput
-from holdfast.ports.blobs import Blob
+from holdfast.ports.blobs import Put
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.files.roots import PATH, WORK, FileTool, Roots, failed, in_thread, why
 
 CHUNK = 256 * 1024
 UNKNOWN = "application/octet-stream"
-
-
-class Put(Protocol):
-    """Stores bytes, as `Blobs.put` does."""
-
-    def __call__(self, chunks: AsyncIterable[bytes], *, media_type: str) -> Awaitable[Blob]: ...
 
 
 class AttachFile(FileTool):

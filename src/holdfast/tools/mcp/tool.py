@@ -1,0 +1,70 @@
+"""A tool of a server, as it was described when an attempt began."""
+
+from typing import Any
+
+from holdfast.core import mcp
+from holdfast.core.effects import Effect, ToolOutcome, may_repeat
+from holdfast.core.mcp import Listed
+from holdfast.ports.blobs import Put
+from holdfast.ports.tools import ToolContext, ToolResult
+from holdfast.tools.mcp.errors import Lost, NotSent, ServerError
+from holdfast.tools.mcp.server import Late, Server
+from holdfast.tools.plain import PlainTool
+
+# A call that may be repeated is, where its server died: once, because it may have died of the call.
+TRIES = 2
+
+
+class ServedTool(PlainTool):
+    def __init__(self, server: Server, listed: Listed, put: Put) -> None:
+        self._server, self._listed, self._put = server, listed, put
+        self.name = mcp.tool_name(server.name, listed.name)
+        self.description = mcp.told(server.name, listed.description)
+        self.schema = mcp.offered_schema(listed.schema)
+        self.version = listed.version
+
+    def effect(self, arguments: dict[str, Any]) -> Effect:
+        return mcp.effect(self._listed.hints, trusted=self._server.settings.trusted)
+
+    def confined(self, arguments: dict[str, Any]) -> bool:
+        return mcp.is_harmless(self._listed.hints, trusted=self._server.settings.trusted)
+
+    def place(self, session_id: str) -> str:
+        return f"the MCP server {self._server.name} (tool version {self.version})"
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        now = self._server.listed.get(self._listed.name)
+        if now is not None and now.version != self.version:
+            return _failed(
+                f"It was not run: the MCP server {self._server.name} describes this tool differently since this answer began. It can be"
+                " used as it is now in the next answer."
+            )
+        for left in reversed(range(TRIES)):
+            try:
+                answer = await self._server.call(self._listed.name, arguments, key=context.key, output=context.output)
+            except Lost as error:
+                if left and may_repeat(self.effect(arguments)) and not isinstance(error, Late):
+                    continue
+                return self._unknown(error, arguments)
+            except NotSent as error:
+                return _failed(f"It was not run: the MCP server {self._server.name} is away. What is known: {error}.")
+            except ServerError as error:
+                return _failed(f"The MCP server {self._server.name} could not do it: {error}.")
+            return await self._result(answer, context)
+        raise AssertionError("the last try returns")
+
+    def _unknown(self, error: Lost, arguments: dict[str, Any]) -> ToolResult:
+        why = f"The MCP server {self._server.name} gave no answer: {error}."
+        if may_repeat(self.effect(arguments)):
+            return _failed(why)
+        return ToolResult(ToolOutcome.UNKNOWN, f"{why} It is not known whether it finished, and it was not run again.")
+
+    async def _result(self, answer: Any, context: ToolContext) -> ToolResult:
+        from holdfast.tools.mcp import results  # It needs the library, which is loaded by now.
+
+        outcome = ToolOutcome.FAILED if answer.is_error else ToolOutcome.DONE
+        return ToolResult(outcome, await results.content(answer, self._put, context.secrets))
+
+
+def _failed(words: str) -> ToolResult:
+    return ToolResult(ToolOutcome.FAILED, words)

@@ -1,0 +1,109 @@
+"""Tools of MCP servers behind a real Holdfast process, a model server and kill -9."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import tool_processes
+from tests.e2e.command_line import holdfast
+from tests.e2e.models import ModelProcess, asking
+from tests.e2e.serving import Serving, wait_until
+from tests.fakes.models.script import Reply, Script, call, text
+from tests.tools.mcp import lines, notes, scripted
+
+
+def using(*calls: tuple[str, dict[str, Any]], then: str = "Done.") -> Script:
+    """A model that makes these calls, and then says so."""
+    replies = (Reply(say=(*text("I look."), *(call(name, arguments) for name, arguments in calls))), Reply(say=text(then)))
+    return Script(by="steps", replies=replies)
+
+
+def servers(**tables: Any) -> str:
+    """As `HOLDFAST_MCP` has them."""
+    return msgspec.json.encode(tables).decode()
+
+
+def answer(serving: Serving, session_id: str) -> dict[str, Any]:
+    session = serving.wait_for(session_id)
+    assert [turn["outcome"] for turn in session["turns"]] == ["completed"]
+    return dict(session["messages"][-1])
+
+
+def test_a_model_uses_a_server_of_the_registry_and_people_see_which_servers_there_are(tmp_path: Path) -> None:
+    """`mcp-server-time` in the sandbox of this machine, if it has one. Another server is away, and hurts nobody (P8)."""
+    time = {"command": sys.executable, "args": ["-m", "mcp_server_time"], "trusted": True}
+    away = {"url": "http://127.0.0.1:9/mcp"}
+    asked = ("mcp__time__convert_time", {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"})
+    with ModelProcess(tmp_path / "model", using(asked)) as server:
+        with asking(tmp_path / "home", server, mcp=servers(time=time, away=away)) as serving:
+            assert {each["name"]: each["state"] for each in serving.status()["mcp"]} == {"time": "not started", "away": "not started"}
+            session_id = serving.new_session()
+            serving.post(session_id, "What time is it in Tokyo when it is noon in London?")
+            [used] = answer(serving, session_id)["tool_calls"]
+            assert (used["name"], used["outcome"]) == (asked[0], "done") and "21:00" in used["result"]
+            told = {tool["function"]["name"] for tool in server.requests[0]["body"]["tools"]}
+            assert {"mcp__time__convert_time", "mcp__time__get_current_time", "terminal"} <= told
+            shown = holdfast(serving.home, "status").out
+            assert "time: running, 2 tools" in shown and "away: failed" in shown
+            doctor = holdfast(serving.home, "doctor", HOLDFAST_MODEL="chat:test", HOLDFAST_MCP=servers(time=time, away=away)).out
+            assert "time: running, 2 tools" in doctor and "there is no connection" in " ".join(doctor.split())
+            assert serving.stop() == 75 and not list(tool_processes.running(serving.home))
+
+
+def test_a_call_that_kill_9_interrupted_is_made_again_or_told_as_unknown(tmp_path: Path) -> None:
+    """P5: by its effect, where the server is trusted; with the same key, so that the server can tell. What the dead process had started is
+    gone first.
+    """
+    folders = {name: tmp_path / name for name in ("trusted", "other")}
+    tables = {name: msgspec.to_builtins(scripted(folder, trusted=name == "trusted", sandbox=False)) for name, folder in folders.items()}
+    calls = [Reply(say=(call(f"mcp__{name}__put", {"line": "one", "seconds": 3.0}),)) for name in folders]
+    with ModelProcess(tmp_path / "model", Script(replies=(*calls, Reply(say=text("Done."))))) as server:
+        with asking(tmp_path / "home", server, mcp=servers(**tables), policy_allow="mcp__*") as serving:
+            sessions = {}
+            for name, folder in folders.items():
+                sessions[name] = serving.new_session()
+                serving.post(sessions[name], "Do it.")
+                wait_until(lambda folder=folder: bool(lines(folder)))  # type: ignore[misc]
+            serving.kill()
+            serving.start()
+            outcomes = {name: answer(serving, session_id)["tool_calls"][0]["outcome"] for name, session_id in sessions.items()}
+            assert outcomes == {"trusted": "done", "other": "unknown"}
+            assert [lines(folder) for folder in folders.values()] == [["one"], ["one"]]
+            assert [len(notes(folder, "call")) for folder in folders.values()] == [2, 1]
+            assert len({each["key"] for each in notes(folders["trusted"], "call")}) == 1
+            assert not any(Path(f"/proc/{notes(folder, 'started')[0]['pid']}").exists() for folder in folders.values())
+
+
+def test_a_call_of_a_server_that_is_not_trusted_asks_and_can_be_approved_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R5, P5, and the server is killed once it has answered: the next call finds it started again."""
+    folder, said = tmp_path / "server", Reply(say=text("Said."))
+    table = msgspec.to_builtins(scripted(folder, env={"NOTES_KEY": "${NOTES_KEY}"}, sandbox=False))
+    script = Script(by="steps", replies=(echo := Reply(say=(call("mcp__a__echo", {"text": "sk-of-the-notes"}),)), said, echo, said))
+    with ModelProcess(tmp_path / "model", script) as server:
+        monkeypatch.setenv("NOTES_KEY", "sk-of-the-notes-42")
+        with asking(tmp_path / "home", server, mcp=servers(a=table)) as serving:
+            session_id = serving.new_session()
+            serving.post(session_id, "Say it.")
+            wait_until(lambda: serving.session(session_id)["state"] == "waiting")
+            serving.kill()
+            serving.start()
+            [question] = serving.session(session_id)["questions"]
+            assert question["kind"] == "approval" and "the MCP server a" in question["text"]
+            assert question["pattern"].startswith("mcp__a__echo@")
+            serving.order(f"/api/approvals/{question['question_id']}", verdict="approve", scope="session")
+            [used] = answer(serving, session_id)["tool_calls"]
+            assert (used["outcome"], used["result"]) == ("done", "sk-of-the-notes")
+            assert notes(folder, "started")[-1]["environment"]["NOTES_KEY"] == "sk-of-the-notes-42"
+            os.kill(notes(folder, "started")[-1]["pid"], signal.SIGKILL)
+            serving.post(session_id, "Again.")
+            session = serving.wait_for(session_id)
+            assert session["messages"][-1]["tool_calls"][0]["outcome"] == "done", "the rule counts, and so does the server"
+        stored = [path for path in serving.home.rglob("*") if path.is_file() and b"sk-of-the-notes-42" in path.read_bytes()]
+        assert not stored

@@ -1,0 +1,171 @@
+"""Tools of MCP servers, against real processes: what is offered, what a call gives, and what no bad server can do (P5, P8)."""
+
+import asyncio
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from holdfast.config.mcp import McpServer
+from holdfast.core.content import FilePart, ImagePart, attached
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.tools.mcp import server as servers
+from tests.tools.mcp import desk, lines, notes, over_http, scripted, until
+
+pytestmark = pytest.mark.anyio
+WIRES = ["pipes", "pipes modern", "http", "http modern"]
+
+
+def serve(stack: ExitStack, wire: str, folder: Path, **settings: object) -> McpServer:
+    """The scripted server on some wire."""
+    words = tuple(wire.split()[1:])
+    if wire.startswith("http"):
+        return stack.enter_context(over_http(folder, *words, **settings))
+    return scripted(folder, *words, **settings)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_the_tools_of_a_server_are_offered_and_used(tmp_path: Path, wire: str) -> None:
+    """Over both wires, with both generations of the protocol. It is started when a turn first needs it."""
+    folder = tmp_path / "a"
+    with ExitStack() as stack:
+        server = serve(stack, wire, folder, tools=("e*", "add", "image", "slow", "fail", "odd"))
+        async with desk(tmp_path / "home", a=server) as here:
+            assert here.shown("a").state == "not started" and not here.processes
+            tools = await here.tools()
+            assert sorted(tools) == [f"mcp__a__{name}" for name in ("add", "echo", "fail", "image", "odd", "slow")]
+            assert tools["mcp__a__echo"].description == "[From the MCP server a] Does echo."
+            assert (here.shown("a").state, here.shown("a").tools) == ("running", 6)
+            said = await here.run("a", "echo", text="hello")
+            assert (said.outcome, said.content) == (ToolOutcome.DONE, "hello")
+            added = await here.run("a", "add", key="t_1.0.1", line="one")
+            assert (added.outcome, added.content) == (ToolOutcome.DONE, "added one") and lines(folder) == ["one"]
+            assert notes(folder, "call")[-1]["key"] == "t_1.0.1"
+            failed = await here.run("a", "fail")
+            assert (failed.outcome, failed.content) == (ToolOutcome.FAILED, "it went wrong")
+            odd = await here.run("a", "odd")
+            assert odd.outcome is ToolOutcome.FAILED and "does not follow the protocol" in odd.text
+            slow = await here.run("a", "slow", seconds=0.2, times=2)
+            assert slow.content == "at last" and here.output == ["1 of 2: part 1\n", "2 of 2: part 2\n"]
+            pictures = await here.run("a", "image")
+            assert pictures.text == "a picture\n\n[The resource a link: file:///tmp/elsewhere]"
+            assert [(type(part), part.media_type, part.name) for part in attached(pictures.content)] == [
+                (ImagePart, "image/png", "image 2"),
+                (FilePart, "application/octet-stream", "image 3"),  # It only says that it is a picture.
+                (FilePart, "application/octet-stream", "notes.bin"),
+            ]
+            assert len(await here.tools()) == 6 and len(notes(folder, "started")) == 1
+
+
+DIES = [("unsafe", "die", "unknown", 1), ("pure", "die_reading", "done", 2)]
+
+
+@pytest.mark.parametrize(("effect", "tool", "outcome", "times"), DIES)
+async def test_a_server_that_dies_in_a_call_leaves_it_unknown_or_it_is_made_again(
+    tmp_path: Path, effect: str, tool: str, outcome: str, times: int
+) -> None:
+    """P5: by the effect, which is believed because the server is trusted."""
+    async with desk(tmp_path / "home", a=scripted(tmp_path / "a", trusted=True)) as here:
+        found = (await here.tools())[f"mcp__a__{tool}"]
+        assert found.effect({}) == Effect(effect)
+        said = await here.run("a", tool, line="one")
+        assert said.outcome == ToolOutcome(outcome) and lines(tmp_path / "a") == ["one"] * times
+        if outcome == "unknown":
+            assert "It is not known whether it finished" in said.text and "exit code 3" not in said.text
+        assert (await here.run("a", "echo", text="again")).content == "again" and len(notes(tmp_path / "a", "started")) == 2
+
+
+@pytest.mark.parametrize("wire", ["pipes", "pipes modern"])
+async def test_a_server_that_dies_between_calls_is_started_again_and_nothing_is_unknown(tmp_path: Path, wire: str) -> None:
+    """P5: its end is noticed when it comes, also that of one that only stopped working: it is asked for a sign of life first."""
+    folder = tmp_path / "a"
+    with ExitStack() as stack:
+        async with desk(tmp_path / "home", a=serve(stack, wire, folder)) as here:
+            assert (await here.run("a", "add", line="one")).outcome is ToolOutcome.DONE
+            os.kill(notes(folder, "started")[0]["pid"], signal.SIGKILL)
+            await until(lambda: here.shown("a").state == "failed")
+            assert (here.shown("a").problem or "").startswith("it ended (ended by SIGKILL)")
+            assert (await here.run("a", "add", line="two")).outcome is ToolOutcome.DONE
+            assert lines(folder) == ["one", "two"]
+
+
+async def test_a_server_that_has_rested_is_asked_for_a_sign_of_life_before_it_is_sent_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5: one that stopped working meanwhile gets no call, and is replaced."""
+    monkeypatch.setattr(servers, "REST_S", 0.0)
+    monkeypatch.setattr(servers, "PROBE_S", 0.5)
+    folder = tmp_path / "a"
+    async with desk(tmp_path / "home", a=scripted(folder)) as here:
+        assert (await here.run("a", "add", line="one")).outcome is ToolOutcome.DONE
+        assert len(notes(folder, "ping")) == 1
+        os.kill(notes(folder, "started")[0]["pid"], signal.SIGSTOP)
+        assert (await here.run("a", "add", line="two")).outcome is ToolOutcome.DONE
+        assert lines(folder) == ["one", "two"] and len(notes(folder, "started")) == 2
+
+
+async def test_a_server_at_an_address_may_be_away_and_come_back(tmp_path: Path) -> None:
+    """The gateway runs meanwhile, and a session that the server forgot is begun again: nothing was sent, so nothing is unknown."""
+    folder = tmp_path / "a"
+    with ExitStack() as stack:
+        server = stack.enter_context(over_http(folder))
+        port = f"port={server.url.rpartition(':')[2].partition('/')[0]}"
+        async with desk(tmp_path / "home", a=server) as here:
+            assert (await here.run("a", "add", line="one")).outcome is ToolOutcome.DONE
+            tool = (await here.tools())["mcp__a__add"]
+            stack.close()
+            away = await tool.run({"line": "two"}, here.context())
+            assert away.outcome is ToolOutcome.FAILED and "It was not run" in away.text and "no connection" in away.text
+            assert "mcp__a__add" not in await here.tools()
+            stack.enter_context(over_http(folder, port))
+            await until(lambda: here.shown("a").state == "failed")
+            assert (await tool.run({"line": "three"}, here.context())).outcome is ToolOutcome.DONE
+            stack.close()
+            stack.enter_context(over_http(folder, port))
+            assert (await tool.run({"line": "four"}, here.context())).outcome is ToolOutcome.DONE, "it was started again unnoticed"
+            assert lines(folder) == ["one", "three", "four"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_call_that_takes_too_long_is_given_up_and_the_server_hears_of_it(tmp_path: Path, wire: str) -> None:
+    """P3, P5: and so it does when the turn is stopped. Progress gives it more time, up to a limit."""
+    folder = tmp_path / "a"
+    with ExitStack() as stack:
+        server = serve(stack, wire, folder, timeout_s=0.4)
+        async with desk(tmp_path / "home", a=server, longest_s=3.0) as here:
+            late = await here.run("a", "hang")
+            assert late.outcome is ToolOutcome.UNKNOWN and "did not answer within 0.4 s" in late.text
+            assert (await here.run("a", "slow", seconds=0.6, times=12)).content == "at last"
+            tool = (await here.tools())["mcp__a__hang"]
+            running = here.tasks.spawn(tool.run({}, here.context()), name="a call")
+            await until(lambda: len(notes(folder, "call")) == 3)
+            running.cancel()
+            await asyncio.wait({running})
+            assert running.cancelled()
+            told = "stream ended" if wire == "http modern" else "notifications/cancelled"
+            await until(lambda: len([note for note in notes(folder, told) if note.get("method") != "subscriptions/listen"]) >= 2)
+            assert (await here.run("a", "echo", text="still here")).content == "still here"
+            assert len(notes(folder, "started")) == 1
+
+
+@pytest.mark.parametrize("wire", ["pipes", "pipes modern", "http modern"])
+async def test_a_tool_that_is_described_differently_is_another_one(tmp_path: Path, wire: str) -> None:
+    """What an attempt was given is refused, and the next one is given the tool as it is now."""
+    folder = tmp_path / "a"
+    with ExitStack() as stack:
+        async with desk(tmp_path / "home", a=serve(stack, wire, folder)) as here:
+            before = (await here.tools())["mcp__a__add"]
+            await until(lambda: "modern" not in wire or notes(folder, "tools/list"))
+            await asyncio.sleep(0.2 if "modern" in wire else 0.0)  # Until it has been asked to tell of changes.
+            await here.run("a", "change")
+            await until(lambda: len(notes(folder, "tools/list")) >= 4)
+            now = before
+            while now is before:
+                now = (await here.tools())["mcp__a__add"]
+                await asyncio.sleep(0.01)
+            assert now.version != before.version and now.place("s") != before.place("s") and "Or else." in now.description
+            refused = await before.run({"line": "one"}, here.context())
+            assert refused.outcome is ToolOutcome.FAILED and "describes this tool differently" in refused.text
+            assert (await now.run({"line": "two"}, here.context())).outcome is ToolOutcome.DONE and lines(folder) == ["two"]
