@@ -342,7 +342,14 @@ def _make_agent(config: Config, this: ThisProcess, choice: "Choice | None", blob
     return ModelAgent(
         models=choice.models,
         client=choice.client,
-        instructions=Instructions(home=config.home, clock=this.clock, folder=workspaces.folder, text=chosen.instructions, file=file),
+        instructions=Instructions(
+            home=config.home,
+            clock=this.clock,
+            folder=workspaces.folder,
+            text=chosen.instructions,
+            file=file,
+            secrets=this.secrets,
+        ),
         settings=choice.settings,
         read=blobs.read,
         clock=this.clock,

@@ -145,6 +145,18 @@ def test_no_field_of_a_recorded_event_holds_a_secret(event: e.Event) -> None:
     assert b"[secret " in body
 
 
+def test_a_request_is_known_again_by_a_key_that_held_a_secret() -> None:
+    """P1: and two that held different secrets, or stood around the same one, are not taken for each other."""
+    keys = [f"message|agent:main:web:page:s|{said}" for said in (TOKEN, KEY, f"{TOKEN}!", f"{TOKEN}-and")]
+    kept = [SECRETS.key(key) for key in keys]
+
+    assert len(set(kept)) == len(keys) and kept == [SECRETS.key(key) for key in keys]
+    assert not any(SECRETS.holds(key) for key in kept)
+    assert SECRETS.key("message|agent:main:web:page:s|1") == "message|agent:main:web:page:s|1"
+    sealed, body = SECRETS.seal(e.MessageAccepted(message_id="m1", content="hello", dedup_key=keys[0]))
+    assert isinstance(sealed, e.MessageAccepted) and sealed.dedup_key == kept[0] and TOKEN.encode() not in body
+
+
 def test_blocks_that_held_a_secret_are_left_out_and_text_and_calls_stay() -> None:
     """A provider refuses a signed block that was changed, for ever."""
     call = e.ProposedCall(name="terminal", arguments={"command": "date"})

@@ -6,15 +6,27 @@ import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import httpx
 
 from holdfast.core.effects import SHOWN_OUTPUT
 from holdfast.core.output import RESULT_HEAD
 from tests.e2e.command_line import holdfast
+from tests.e2e.models import ModelProcess, asking
 from tests.e2e.serving import Serving, wait_until
+from tests.fakes.models.script import Reply, Script, call, text, thought
 
 SECRET = 'sk-live-"Zk3/9+Qx'
-FORMS = (SECRET, json.dumps(SECRET)[1:-1], urllib.parse.quote(SECRET, safe=""), base64.b64encode(SECRET.encode()).decode())
+# One that can be the name of a file and a media type.
+NO_PATH = "hunter2-hunter2-hunter2"
+FORMS = (
+    SECRET,
+    json.dumps(SECRET)[1:-1],
+    urllib.parse.quote(SECRET, safe=""),
+    base64.b64encode(SECRET.encode()).decode(),
+    NO_PATH,
+)
+KNOWN = {"HOLDFAST_TEST_API_KEY": SECRET, "HOLDFAST_TEST_TOKEN": NO_PATH}
 # What may hold a credential: the token's own file.
 CREDENTIALS = {"token"}
 
@@ -45,8 +57,8 @@ def use(serving: Serving, client: httpx.Client, heard: Listening) -> str:
     session_id = str(client.post("/api/sessions", json={"title": f"about {SECRET}"}).json()["session_id"])
     path = f"/api/sessions/{session_id}"
     halves = f"run printf '%s' '{SECRET[:7]}'; sleep 0.2; printf '%s\\n' '{SECRET[7:]}'"
-    for text in (f"my key is {SECRET}", f"echo {FORMS[3]} and {FORMS[2]}", halves, f"run echo {serving.token}"):
-        client.post(f"{path}/messages", json={"text": text})
+    for said in (f"my key is {SECRET}", f"echo {FORMS[3]} and {FORMS[2]}", halves, f"run echo {serving.token}"):
+        client.post(f"{path}/messages", json={"text": said})
         serving.wait_for(session_id)
     client.post(f"{path}/messages", json={"text": f"ask is it {SECRET}?"})
     serving.wait_for(session_id, state="waiting")
@@ -59,8 +71,16 @@ def use(serving: Serving, client: httpx.Client, heard: Listening) -> str:
             ended += line == "event: turn.ended"
             if ended == 5:
                 break
-    uploaded = client.post("/api/uploads", params={"name": f"{SECRET[:5]}.txt"}, content=b"x" * 300_000 + SECRET.encode() + b"y").json()
-    client.post(f"{path}/messages", json={"text": "look", "attachments": [uploaded["attachment_id"]]})
+    named = {"name": f"{NO_PATH}.txt", "type": f"text/{NO_PATH}", "client_id": SECRET}
+    uploaded, again = (client.post("/api/uploads", params=named, content=b"x" * 300_000 + SECRET.encode() + b"y") for _ in range(2))
+    assert (uploaded.status_code, again.status_code) == (201, 200) and uploaded.json() == again.json()
+    looked = {"text": "look", "attachments": [uploaded.json()["attachment_id"]], "client_id": SECRET}
+    first, second = (client.post(f"{path}/messages", json=looked) for _ in range(2))
+    assert (first.status_code, second.status_code) == (202, 200) and first.json() == second.json(), "it is known again, without its name"
+    assert client.post(f"{path}/messages", json=looked | {"client_id": f"{SECRET}!"}).status_code == 202
+    assert client.post(f"{path}/messages", json=looked | {"text": "other"}).status_code == 409
+    for asked in ("stop", "resume", "reset"):
+        client.post(f"{path}/{asked}", json={"client_id": SECRET})
     client.patch(path, json={"title": SECRET})
     client.patch(path, json={SECRET: 1})
     client.post(f"/api/questions/{urllib.parse.quote(SECRET, safe='')}", json={"text": SECRET})
@@ -73,7 +93,7 @@ def use(serving: Serving, client: httpx.Client, heard: Listening) -> str:
 def test_no_byte_of_the_home_folder_and_of_all_answers_holds_a_secret(tmp_path: Path) -> None:
     """DESIGN 11; P7: what is shown is what is stored, and neither holds a known secret, also after a kill."""
     heard = Listening()
-    with Serving(tmp_path / "home", variables={"HOLDFAST_TEST_API_KEY": SECRET}) as serving:
+    with Serving(tmp_path / "home", variables=KNOWN) as serving:
         token = serving.token
         with serving.client(event_hooks={"response": [heard.note]}) as client:
             session_id = use(serving, client, heard)
@@ -93,6 +113,96 @@ def test_no_byte_of_the_home_folder_and_of_all_answers_holds_a_secret(tmp_path: 
     assert not leaks(shown.out.encode() + printed.encode(), token)
     for path in files(serving.home):
         assert not leaks(path.read_bytes(), token), path
+
+
+def quoted(said: str) -> str:
+    return f"'{said}'"
+
+
+# What a model says that knows the secret: in words, thoughts and calls, in a summary, and in an error of its server.
+KNOWING = Script(
+    replies=(
+        Reply(say=(*thought(f"It is {SECRET}."), *text("It is ", *SECRET), call("terminal", {"command": f"echo {quoted(SECRET)}"}))),
+        Reply(say=(call("terminal", {"command": f"printf '%s' {quoted(SECRET)}"}),)),
+        Reply(say=(call("write_file", {"root": "memory", "path": "main.md", "content": f"The key: {SECRET}"}),)),
+        Reply(say=(call("terminal", {"command": 'printf \'%s%s\' "$(cat one)" "$(cat two)"'}),)),
+        Reply(say=(call("fetch_url", {"url": f"ftp://{SECRET}"}), call(SECRET, {SECRET: SECRET}))),
+        Reply(say=(call("ask_user", {"question": f"Is it {SECRET}?", "choices": [SECRET, "no"]}),)),
+        Reply(say=text(f"Then it is {SECRET}."), usage=(7000, 5, 4)),
+        Reply(say=text(f"They spoke of {SECRET}.")),
+        Reply(status=401, error={"error": {"message": f"{SECRET} is no key of ours", "type": "invalid_request_error"}}),
+    ),
+)
+
+
+def talk(serving: Serving, client: httpx.Client) -> str:
+    """Has the model say all of it, and answers what it asks."""
+    session_id = str(client.post("/api/sessions", json={}).json()["session_id"])
+    path = f"/api/sessions/{session_id}"
+    client.post(f"{path}/messages", json={"text": f"What is my key? {'x' * 6000}"})
+    [approval] = serving.wait_for(session_id, state="waiting")["questions"]
+    given = {"verdict": "approve", "client_id": SECRET}
+    for _ in range(2):
+        assert client.post(f"/api/approvals/{approval['question_id']}", json=given).status_code == 202
+    wait_until(lambda: [each["kind"] for each in serving.session(session_id)["questions"]] == ["question"])
+    [question] = serving.session(session_id)["questions"]
+    client.post(f"/api/questions/{question['question_id']}", json={"text": f"yes, {SECRET}"})
+    serving.wait_for(session_id)
+    client.post(f"{path}/messages", json={"text": "And now?"})
+    serving.wait_for(session_id)
+    for where in (path, f"{path}/messages", "/api/usage?days=1", "/api/rules", "/api/status", "/metrics"):
+        assert client.get(where).status_code == 200
+    return session_id
+
+
+def flip_a_byte(home: Path) -> None:
+    """Of a recorded step in which the secret was replaced, so that its row goes into quarantine."""
+    db = apsw.Connection(str(home / "holdfast.db"))
+    [(number, body)] = db.execute("SELECT id, body FROM event WHERE kind = 'model.responded' ORDER BY id LIMIT 1").fetchall()
+    assert isinstance(body, bytes) and b"[secret" in body
+    db.execute("UPDATE event SET body = ? WHERE id = ?", (b"[" + body[1:], number))
+    db.close()
+
+
+def quarantined(home: Path) -> int:
+    db = apsw.Connection(str(home / "holdfast.db"))
+    try:
+        return len(db.execute("SELECT 1 FROM quarantine").fetchall())
+    finally:
+        db.close()
+
+
+def test_a_model_that_knows_a_secret_leaves_it_nowhere_either(tmp_path: Path) -> None:
+    """DESIGN 11: steps, thoughts, calls, approvals, questions, memory, summaries, errors, sums, what is damaged, and a backup of it all."""
+    heard, prices = Listening(), json.dumps({"chat:test": {"window": 8000}})
+    (tmp_path / "one").write_text(SECRET[:7])
+    (tmp_path / "two").write_text(SECRET[7:])
+    (tmp_path / "AGENTS.md").write_text(f"Use the key {SECRET}.")
+    settings = {"agent_prices": prices, "policy_ask": "terminal(printf *)", "agent_instructions": f"Never say {SECRET}."}
+    settings["test_api_key"] = SECRET
+    with ModelProcess(tmp_path / "model", KNOWING) as server, asking(tmp_path / "home", server, **settings) as serving:
+        with serving.client(event_hooks={"response": [heard.note]}) as client:
+            session_id = talk(serving, client)
+        told = [str(asked["body"]["messages"][0]["content"]) for asked in server.requests]
+        serving.kill()
+        flip_a_byte(serving.home)
+        serving.start()
+        with serving.client(event_hooks={"response": [heard.note]}) as client:
+            session = client.get(f"/api/sessions/{session_id}").json()
+        shown = [holdfast(serving.home, "show", session_id, *more).out for more in ((), ("--json",), ("--events",))]
+        assert holdfast(serving.home, "backup", str(serving.home / "copy")).code == 0
+
+    calls = {call["call_id"]: (call["outcome"], call["result"]) for call in session["messages"][-3]["tool_calls"]}
+    assert len(server.requests) == len(KNOWING.replies) and quarantined(serving.home) == 1
+    assert [outcome for outcome, _ in calls.values()] == ["done", "failed", "failed", "done", "failed", "failed", "done"], calls
+    assert "[secret HOLDFAST_TEST_API_KEY] is no key of ours" in json.dumps(session["turns"][-1])
+    assert not (serving.home / "memory" / "main.md").exists()
+    assert "Never say [secret HOLDFAST_TEST_API_KEY]." in told[0] and "Use the key [secret HOLDFAST_TEST_API_KEY]." in told[0]
+    assert not leaks("".join(told).encode())
+    assert not leaks(heard.heard, serving.token)
+    assert not leaks("".join([*shown, serving.output()]).encode(), serving.token)
+    for path in files(serving.home):
+        assert not leaks(path.read_bytes(), serving.token), path
 
 
 def test_no_half_of_a_secret_is_kept_where_a_long_output_is_shortened(tmp_path: Path) -> None:

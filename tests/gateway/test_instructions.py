@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.agents.instructions import MOST_CHARS, WORK, Extras, Instructions, compose, place
 from holdfast.core import keys
+from holdfast.core.redaction import Secrets
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.tools import ToolSpec
 from tests.fakes.clock import SimClock
@@ -112,6 +113,21 @@ def test_instructions_may_be_in_a_file_which_is_read_again_for_each_turn(tmp_pat
     file.unlink()
     file.mkdir()
     assert instructions.read(request()).startswith(WORK)
+
+
+def test_no_model_is_told_a_secret_and_no_half_of_one(tmp_path: Path) -> None:
+    """DESIGN 11: whatever people write into these files."""
+    secret = "hunter2-hunter2"
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "main.md").write_text(f"The key is {secret}, and not hunter2-")
+    (tmp_path / "AGENTS.md").write_text(f"{'x' * (MOST_CHARS - 8)}{secret}")
+    secrets = Secrets({"KEY": secret})
+    (tmp_path / "work.md").write_text(f"Use {secret}.")
+    for text, file in ((f"Use {secret}.", None), ("", tmp_path / "work.md")):
+        made = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, text=text, file=file, secrets=secrets)
+        said = made.read(request())
+        assert said.startswith("Use [secret KEY].") and "The key is [secret KEY], and not hunter2-" in said
+        assert "xxx\n[The rest of this file is left out.]" in said
 
 
 @pytest.mark.parametrize("profile", ["../secret", ".", "a/b"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.fetch import MOST_BYTES, PAGE_CHARS, FetchUrl
 from holdfast.tools.readable import Unreadable, convert
@@ -23,8 +25,8 @@ async def ignore(text: str) -> None:
     pass
 
 
-async def fetch(tool: FetchUrl, url: str, **more: Any) -> ToolResult:
-    context = ToolContext(session_id="s", session_key="k", generation=1, turn_id="t", call_id="c", key="c", output=ignore)
+async def fetch(tool: FetchUrl, url: str, secrets: Secrets = NO_SECRETS, **more: Any) -> ToolResult:
+    context = ToolContext(session_id="s", session_key="k", generation=1, turn_id="t", call_id="c", key="c", output=ignore, secrets=secrets)
     return await tool.run({"url": url, **more}, context)
 
 
@@ -101,6 +103,37 @@ async def test_a_redirect_leads_to_no_private_address() -> None:
         result = await fetch(FetchUrl(allowed=[HERE]), url)
 
     assert result.outcome is ToolOutcome.FAILED and "127.0.0.2 is not an address of the open internet" in result.text
+
+
+@pytest.mark.anyio
+async def test_a_second_answer_for_a_name_leads_to_no_private_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name stands for an address that may be fetched from when it is first looked up, and for another one right after."""
+    heard, answers = [], iter(["127.0.0.1", "127.0.0.2"])
+    look_up = socket.getaddrinfo
+
+    def lying(host: str, *more: Any, **options: Any) -> Any:
+        return look_up(next(answers) if host == "fickle.test" else host, *more, **options)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        heard.append(request.path)
+        raise web.HTTPFound("/token")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lying)
+    async with serving(answer) as url:
+        result = await fetch(FetchUrl(allowed=[HERE]), url.replace("127.0.0.1", "fickle.test"))
+
+    assert result.outcome is ToolOutcome.FAILED and "127.0.0.2 is not an address of the open internet" in result.text
+    assert heard == ["/"]
+
+
+@pytest.mark.anyio
+async def test_no_half_of_a_secret_is_given_where_a_page_is_cut_into_parts() -> None:
+    """DESIGN 11"""
+    secrets = Secrets({"KEY": "hunter2-hunter2"})
+    async with serving(page(text="x" * (PAGE_CHARS - 7) + "hunter2-hunter2", content_type="text/plain")) as url:
+        parts = [(await fetch(FetchUrl(allowed=[HERE]), url, secrets, offset=offset)).text for offset in (0, PAGE_CHARS)]
+
+    assert "hunter2" not in "".join(parts)
 
 
 @pytest.mark.anyio

@@ -13,9 +13,11 @@ import pytest
 from holdfast.beneath import Beneath, NotAFile, Outside
 from holdfast.core import content
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.blobs import Blob
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools import files
+from holdfast.tools.files.reading import LINE_CHARS, MOST_CHARS
 from holdfast.tools.files.roots import FileTool, fingerprint
 from holdfast.tools.workspaces import Workspaces
 
@@ -127,13 +129,15 @@ class Desk:
         self.blobs["d" * 64] = data
         return Blob(digest="d" * 64, size=len(data), media_type=media_type, file="f")
 
-    async def use(self, called: str, /, *, profile: str = "main", **arguments: Any) -> ToolResult:
+    async def use(self, called: str, /, *, profile: str = "main", secrets: Secrets = NO_SECRETS, **arguments: Any) -> ToolResult:
         async def output(text: str) -> None: ...
 
         tool = self.tools[called]
         jsonschema_rs.validator_for(tool.schema).validate(arguments)
         key = f"agent:{profile}:web:page:s_1"
-        context = ToolContext(session_id="s_1", session_key=key, generation=1, turn_id="t", call_id="c", key="k", output=output)
+        context = ToolContext(
+            session_id="s_1", session_key=key, generation=1, turn_id="t", call_id="c", key="k", output=output, secrets=secrets
+        )
         async with asyncio.timeout(WITHIN_S):
             return await tool.run(arguments, context)
 
@@ -269,6 +273,29 @@ async def test_the_memory_is_one_file_of_the_profile(desk: Desk) -> None:
     for path in ("other.md", "../token", "main.md/../../token", "."):
         assert await desk.fails("read_file", root="memory", path=path) == "The memory has one file for this conversation: main.md."
     assert "one file for this conversation: other.md" in await desk.fails("read_file", profile="other", root="memory", path="main.md")
+
+
+KNOWN = Secrets({"KEY": "hunter2-hunter2"})
+
+
+async def test_the_memory_never_holds_a_secret_and_other_files_are_the_users_own(desk: Desk) -> None:
+    """DESIGN 11: not even one that is put together from two edits."""
+    note = {"root": "memory", "path": "main.md", "secrets": KNOWN}
+    said = await desk.fails("write_file", content="key: hunter2-hunter2", **note)
+    assert said == "'main.md' was not changed: it would hold a secret, and the memory must not. Leave the secret out."
+    await desk.done("write_file", content="key: hunter2-", **note)
+    assert "would hold a secret" in await desk.fails("edit_file", hash=fingerprint(b"key: hunter2-"), old="r2-", new="r2-hunter2", **note)
+    assert (desk.home / "memory" / "main.md").read_text() == "key: hunter2-"
+    await desk.done("write_file", path="env", content="hunter2-hunter2", secrets=KNOWN)
+    assert (desk.folder / "env").read_text() == "hunter2-hunter2"
+
+
+async def test_no_half_of_a_secret_is_given_where_a_text_is_shortened(desk: Desk) -> None:
+    """DESIGN 11"""
+    (desk.folder / "long").write_text("x" * (MOST_CHARS - 7) + "hunter2-hunter2")
+    (desk.folder / "line").write_text("wanted " + "y" * (LINE_CHARS - 14) + "hunter2-hunter2")
+    assert "hunter2" not in await desk.done("read_file", path="long", secrets=KNOWN)
+    assert "hunter2" not in await desk.done("search_files", text="wanted", secrets=KNOWN)
 
 
 async def test_a_file_is_attached_for_the_user(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from holdfast.beneath import Beneath
 from holdfast.core import keys
 from holdfast.core.errors import BadInput
 from holdfast.core.keys import SessionKey
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.process import Clock
 from holdfast.ports.tools import ToolSpec
@@ -60,18 +61,30 @@ def several_write(key: SessionKey) -> bool:
 
 
 class Instructions:
-    """`text`: the configured instructions, or `file` with them. `folder`: where a session works. Files are read for each turn."""
+    """`text`: the configured instructions, or `file` with them. `folder`: where a session works. Files are read for each turn. `secrets`
+    are told to no model.
+    """
 
-    def __init__(self, *, home: Path, clock: Clock, folder: Callable[[str], Path], text: str = "", file: Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        home: Path,
+        clock: Clock,
+        folder: Callable[[str], Path],
+        text: str = "",
+        file: Path | None = None,
+        secrets: Secrets = NO_SECRETS,
+    ) -> None:
         self._home, self._clock, self._folder, self._text, self._file = home, clock, folder, text, file
+        self._secrets = secrets
 
     def read(self, request: AgentRequest) -> str:
         key = keys.parse(request.session_key)
         extras = Extras(
-            project=_read_beneath(self._folder(request.session_id), PROJECT),
-            memory=_read(self._home / MEMORY / f"{key.profile}.md") if _plain(key.profile) else "",
+            project=self._read_beneath(self._folder(request.session_id), PROJECT),
+            memory=self._read(self._home / MEMORY / f"{key.profile}.md") if _plain(key.profile) else "",
         )
-        work = _read(self._file) if self._file is not None else self._text
+        work = self._read(self._file) if self._file is not None else self._secrets.text(self._text)
         return compose(work, key=key, tools=request.tools, extras=extras, today=self._today())
 
     def _today(self) -> str:
@@ -79,25 +92,25 @@ class Instructions:
         local = datetime.fromtimestamp(now / 1000, UTC) + timedelta(seconds=self._clock.offset_s(now))
         return f"{local:%A, %-d %B %Y}"
 
+    def _read_beneath(self, folder: Path, name: str) -> str:
+        """Of a folder in which commands can write: a link there must not show what they cannot see, and a fifo must not hold us up."""
+        return self._read(folder / name, lambda: Beneath(folder).open_file(name))
+
+    def _read(self, path: Path, opened: Callable[[], int] | None = None) -> str:
+        """As much of a file as is given, nothing if there is none. Half a secret is not given either."""
+        try:
+            with open(opened() if opened else path, encoding="utf-8", errors="replace") as file:
+                text, more = file.read(MOST_CHARS), bool(file.read(1))
+        except FileNotFoundError:
+            return ""
+        except (OSError, BadInput) as error:
+            log.warning("a file of the instructions cannot be read", path=str(path), error=str(error))
+            return ""
+        clean = self._secrets.stream()
+        given = clean.add(text)
+        return f"{given.rstrip()}\n[The rest of this file is left out.]" if more else (given + clean.end()).strip()
+
 
 def _plain(profile: str) -> bool:
     """Whether it can be the name of a file."""
     return "/" not in profile and not profile.startswith(".") and "\0" not in profile
-
-
-def _read_beneath(folder: Path, name: str) -> str:
-    """Of a folder in which commands can write: a link there must not show what they cannot see, and a fifo must not hold us up."""
-    return _read(folder / name, lambda: Beneath(folder).open_file(name))
-
-
-def _read(path: Path, opened: Callable[[], int] | None = None) -> str:
-    """As much of a file as is given, nothing if there is none."""
-    try:
-        with open(opened() if opened else path, encoding="utf-8", errors="replace") as file:
-            text = file.read(MOST_CHARS + 1)
-    except FileNotFoundError:
-        return ""
-    except (OSError, BadInput) as error:
-        log.warning("a file of the instructions cannot be read", path=str(path), error=str(error))
-        return ""
-    return text.strip() if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS].rstrip()}\n[The rest of this file is left out.]"

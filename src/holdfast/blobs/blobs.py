@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from holdfast.blobs.folder import Folder, Making, Stored
+from holdfast.core.blobs import OCTETS
 from holdfast.core.errors import BlobLost, StoreFull, Unavailable
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.blobs import Blob, BlobRows, Upload
@@ -132,6 +133,8 @@ class Blobs:
         """Bytes for a message to come, and whether they are new: the same `client_id` again with the same bytes, name and type gives the
         first upload. Raises `DuplicateOtherContent`, `StoreFull`.
         """
+        name = self._secrets.text(name)
+        media_type = OCTETS if self._secrets.holds(media_type) else media_type
         blob = await self.put(chunks, media_type=media_type)
         new = Upload(attachment_id=self._ids.new("a"), digest=blob.digest, size=blob.size, media_type=media_type, name=name)
         kept = await self._rows.put_upload(new, dedup_key=client_id, at=self._clock.now())

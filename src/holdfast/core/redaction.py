@@ -3,6 +3,7 @@ stream cuts them into pieces. What is not known as a secret is not promised.
 """
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -138,6 +139,11 @@ class Secrets:
             case _:
                 return value
 
+    def key(self, key: str) -> str:
+        """A key under which a request is known, as it is kept. Two that held secrets stay two, and the same one stays the same."""
+        clean = self.text(key)
+        return key if clean == key else f"{clean}#{hashlib.sha256(key.encode()).hexdigest()}"
+
     def content(self, content: Content) -> Content:
         if isinstance(content, str):
             return self.text(content)
@@ -170,7 +176,9 @@ class Secrets:
             value = getattr(event, name)
             if name == "content":
                 changed[name] = self.content(value)
-            elif name not in ("dedup_key", "session_key") and isinstance(value, str | dict | list | tuple | msgspec.Struct):
+            elif name == "dedup_key" and value is not None:
+                changed[name] = self.key(value)
+            elif name != "session_key" and isinstance(value, str | dict | list | tuple | msgspec.Struct):
                 changed[name] = self._like(value)
         clean = msgspec.structs.replace(event, **changed)
         if isinstance(clean, e.ModelResponded) and isinstance(event, e.ModelResponded) and clean.blocks != event.blocks:

@@ -24,6 +24,7 @@ def put_blob(tx: Tx, blob: Blob, at: int, instead_of: str | None) -> Blob:
 
 def put_upload(tx: Tx, upload: Upload, dedup_key: str | None, at: int) -> Upload:
     if dedup_key is not None:
+        dedup_key = tx.secrets.key(dedup_key)
         known = tx.query(q.UPLOAD_BY_KEY, dedup_key)
         if known:
             first = _upload(known[0])

@@ -80,6 +80,7 @@ def current_session(tx: Tx, session_key: str) -> Session | None:
 
 
 def known(tx: Tx, dedup_key: str) -> Known | None:
+    dedup_key = tx.secrets.key(dedup_key)
     rows = tx.query(q.KNOWN, dedup_key)
     if rows:
         return Known(*rows[0])

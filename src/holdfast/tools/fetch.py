@@ -63,7 +63,8 @@ class FetchUrl(PlainTool):
             text = await self._fetch(_checked(str(arguments["url"])))
         except Trouble as trouble:
             return ToolResult(ToolOutcome.FAILED, str(trouble))
-        return ToolResult(ToolOutcome.DONE, _part(text, int(arguments.get("offset", 0))))
+        # Half a secret would not be known any more, so they are replaced before a part is cut out.
+        return ToolResult(ToolOutcome.DONE, _part(context.secrets.text(text), int(arguments.get("offset", 0))))
 
     async def _fetch(self, url: str) -> str:
         import aiohttp  # Here, because few conversations fetch anything.

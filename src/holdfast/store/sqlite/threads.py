@@ -250,7 +250,7 @@ class Threads(Queues):
             try:
                 if db is None:
                     db = self._open_reader()
-                result = Result(future, run(SqliteTx(db), *arguments), None)
+                result = Result(future, run(SqliteTx(db, self._secrets), *arguments), None)
             except Exception as error:  # The boundary: a read's failure belongs to its caller.
                 result = Result(future, None, answerable(db, error))
             if not self._answer_read(result):

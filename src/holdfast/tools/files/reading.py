@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.beneath import Beneath
 from holdfast.core.errors import BadInput
 from holdfast.ports.tools import ToolResult
-from holdfast.tools.files.roots import PATH, ROOT, FileTool, as_text, done, fingerprint, read_whole
+from holdfast.tools.files.roots import PATH, ROOT, FileTool, Spot, as_text, done, fingerprint, read_whole
 
 # Of one result.
 MOST_LINES, MOST_CHARS, MOST_ENTRIES, MOST_FOUND, LINE_CHARS = 2000, 60_000, 1000, 200, 300
@@ -34,9 +34,9 @@ class ReadFile(FileTool):
         "additionalProperties": False,
     }
 
-    def _act(self, beneath: Beneath, path: str, arguments: dict[str, Any]) -> ToolResult:
-        content = read_whole(beneath.open_file(path), path)
-        lines = as_text(content, path).splitlines(keepends=True)
+    def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
+        content = read_whole(spot.beneath.open_file(spot.path), spot.path)
+        lines = spot.text(content).splitlines(keepends=True)
         first, most = int(arguments.get("from_line", 1)), int(arguments.get("lines", MOST_LINES))
         shown = "".join(lines[first - 1 : first - 1 + most])
         if len(shown) > MOST_CHARS:  # Whole lines, so that the next part begins with one.
@@ -55,8 +55,8 @@ class ListFiles(FileTool):
         "additionalProperties": False,
     }
 
-    def _act(self, beneath: Beneath, path: str, arguments: dict[str, Any]) -> ToolResult:
-        folder = beneath.open_folder(path)
+    def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
+        folder = spot.beneath.open_folder(spot.path)
         try:
             names = sorted(os.listdir(folder))
             lines = [_entry(folder, name) for name in names[:MOST_ENTRIES]]
@@ -99,12 +99,13 @@ class SearchFiles(FileTool):
         "additionalProperties": False,
     }
 
-    def _act(self, beneath: Beneath, path: str, arguments: dict[str, Any]) -> ToolResult:
+    def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
         """Plain words and no patterns: a pattern could keep the whole process busy for hours."""
         wanted, names, until = str(arguments["text"]).casefold(), str(arguments.get("names", "*")), time.monotonic() + SEARCH_S
         found: list[Found] = []
-        for number, (name, content) in enumerate(_texts(beneath, path, names)):
-            found += [Found(name, at, line.strip()) for at, line in enumerate(content.splitlines(), 1) if wanted in line.casefold()]
+        for number, (name, content) in enumerate(_texts(spot.beneath, spot.path, names)):
+            lines = enumerate(spot.secrets.text(content).splitlines(), 1)
+            found += [Found(name, at, line.strip()) for at, line in lines if wanted in line.casefold()]
             if len(found) > MOST_FOUND or number > MOST_FILES or time.monotonic() > until:
                 return done(_shown(found) + "\n[There may be more: search a part of it.]")
         return done(_shown(found) or "[nothing found]")

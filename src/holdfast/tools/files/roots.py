@@ -6,12 +6,13 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast.beneath import Beneath
 from holdfast.core import keys
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import BadInput
+from holdfast.core.redaction import Secrets
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.plain import PlainTool
 from holdfast.tools.workspaces import Workspaces
@@ -26,6 +27,19 @@ ROOT = {
     "description": "Where the path starts. work: the working folder, also if this is left out. memory: one file with your notes for later"
     " conversations, PROFILE.md (main.md if nothing else is configured).",
 }
+
+
+class Spot(NamedTuple):
+    """What a call is about. `secrets`: to be replaced before a text is shortened. `keeps_none`: no secret may be written there."""
+
+    beneath: Beneath
+    path: str
+    secrets: Secrets
+    keeps_none: bool
+
+    def text(self, content: bytes) -> str:
+        """Of a file, without secrets. Raises `BadInput` for what is no text."""
+        return self.secrets.text(as_text(content, self.path))
 
 
 class Roots:
@@ -68,16 +82,16 @@ class FileTool(PlainTool):
         return True
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        path = str(arguments.get("path", "."))
+        path, root = str(arguments.get("path", ".")), str(arguments.get("root", WORK))
         try:
-            beneath = self._roots.beneath(str(arguments.get("root", WORK)), path, context)
-            return await in_thread(self._act, beneath, path, arguments)
+            spot = Spot(self._roots.beneath(root, path, context), path, context.secrets, keeps_none=root == MEMORY)
+            return await in_thread(self._act, spot, arguments)
         except BadInput as error:
             return failed(str(error))
         except OSError as error:
             return failed(why(error, path))
 
-    def _act(self, beneath: Beneath, path: str, arguments: dict[str, Any]) -> ToolResult:
+    def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
         raise NotImplementedError
 
 

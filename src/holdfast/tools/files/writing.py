@@ -12,7 +12,7 @@ from holdfast.beneath import Beneath, NotAFile
 from holdfast.core.effects import Effect
 from holdfast.core.errors import BadInput
 from holdfast.ports.tools import ToolResult
-from holdfast.tools.files.roots import MOST_BYTES, PATH, ROOT, FileTool, as_text, done, failed, fingerprint, read_whole
+from holdfast.tools.files.roots import MOST_BYTES, PATH, ROOT, FileTool, Spot, as_text, done, failed, fingerprint, read_whole
 
 HASH = {"type": "string", "description": "The hash that read_file gave for it."}
 
@@ -30,8 +30,8 @@ class WriteFile(FileTool):
     def effect(self, arguments: dict[str, Any]) -> Effect:
         return Effect.IDEMPOTENT
 
-    def _act(self, beneath: Beneath, path: str, arguments: dict[str, Any]) -> ToolResult:
-        new = _encoded(str(arguments["content"]))
+    def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
+        beneath, path, new = spot.beneath, spot.path, _encoded(str(arguments["content"]))
         try:
             there: bytes | None = read_whole(beneath.open_file(path), path)
         except FileNotFoundError:
@@ -42,7 +42,7 @@ class WriteFile(FileTool):
             if arguments["hash"] != fingerprint(there):
                 return failed(_changed(path))
         if there != new:
-            replace(beneath, path, new)
+            _write(spot, new)
         return done(f"{path} has {len(new):,} bytes now (hash {fingerprint(new)}).")
 
 
@@ -65,15 +65,15 @@ class EditFile(FileTool):
     def effect(self, arguments: dict[str, Any]) -> Effect:
         return Effect.IDEMPOTENT
 
-    def _act(self, beneath: Beneath, path: str, arguments: dict[str, Any]) -> ToolResult:
-        content = read_whole(beneath.open_file(path), path)
+    def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
+        path, content = spot.path, read_whole(spot.beneath.open_file(spot.path), spot.path)
         if arguments["hash"] != fingerprint(content):
             return failed(_changed(path))
         text, old = as_text(content, path), str(arguments["old"])
         if (times := text.count(old)) != 1:
             return failed(f"The passage stands {f'{times} times' if times else 'nowhere'} in {path!r}. Give more of what is around it.")
         new = _encoded(text.replace(old, str(arguments["new"])))
-        replace(beneath, path, new)
+        _write(spot, new)
         return done(f"{path} is changed (hash {fingerprint(new)}).")
 
 
@@ -86,6 +86,13 @@ def _encoded(text: str) -> bytes:
     if len(content) > MOST_BYTES:
         raise BadInput(f"That is too much for one file: {len(content):,} bytes, and at most {MOST_BYTES:,} are allowed.")
     return content
+
+
+def _write(spot: Spot, content: bytes) -> None:
+    """The memory is in the home folder and is given to every conversation, so no secret is written there, in parts either."""
+    if spot.keeps_none and spot.secrets.holds(content.decode()):
+        raise BadInput(f"{spot.path!r} was not changed: it would hold a secret, and the memory must not. Leave the secret out.")
+    replace(spot.beneath, spot.path, content)
 
 
 def replace(beneath: Beneath, path: str, content: bytes) -> None:
