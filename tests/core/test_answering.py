@@ -138,7 +138,7 @@ def test_files_of_an_answer_are_given_with_it() -> None:
     image = ImagePart(blob="b" * 64, size=1, media_type="image/png", name="a.png")
     written = e.MessageWritten(message_id="a", role="assistant", content=(TextPart("See."), image))
     _, pieces = answering(begun().in_turn(written, e.TurnEnded(outcome=Outcome.COMPLETED)).items)
-    assert Attaches(image) in pieces and texts(pieces) == {"t1.0": "See."}
+    assert Attaches("a", (image,)) in pieces and texts(pieces) == {"t1.0": "See."}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.gateway import web
 from tests.gateway.web import TOKEN, World
 
 DOCS = Path(__file__).parents[2] / "docs" / "http-api.md"
-BODIES = {
+BODIES: dict[str, dict[str, Any]] = {
     "/api/sessions": {"title": "A"},
     "/api/sessions/{id}": {"pinned": True},
     "/api/sessions/{id}/messages": {"text": "hello"},
@@ -26,6 +26,8 @@ BODIES = {
     "/api/approvals/{id}": {"verdict": "approve"},
     "/api/questions/{id}": {"text": "yes"},
     "/api/login": {"token": TOKEN},
+    "/v1/responses": {"input": "hello"},
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "hello"}]},
 }
 
 
@@ -89,6 +91,10 @@ class Provocations:
 
     async def ask(self, method: str, path: str, *, session_id: str = "", **more: Any) -> httpx.Response:
         body = BODIES.get(path)
+        if path == "/v1/models/{name}":
+            path = path.replace("{name}", session_id or "holdfast")
+        if path.startswith("/v1/responses/{id}") and not session_id:
+            session_id = (await self.response())["id"]
         if "{id}" in path:
             session_id = session_id or await self.world.new_session()
         if "{message_id}" in path:
@@ -121,6 +127,11 @@ class Provocations:
             await self.world.client.post(f"/api/approvals/{approval}", json={"verdict": "approve", "scope": "session"})
             return await self.ask(method, path, session_id=f"{approval}.rule")
         return await self.ask(method, path)
+
+    async def response(self) -> dict[str, Any]:
+        """One that is over, of a session of its own."""
+        answer = await self.world.client.post("/v1/responses", json={"input": "hello"})
+        return dict(answer.json())
 
     async def question(self, path: str) -> str:
         """One that is open, of the kind that is answered there."""
@@ -167,6 +178,8 @@ class Provocations:
         return await self.ask(method, path, headers={"Origin": "http://evil.example"})
 
     async def get_404(self, method: str, path: str) -> httpx.Response:
+        if path.startswith("/v1/") and path in BODIES:
+            return await self.ask(method, path, json=BODIES[path] | {"model": "none"})
         if path == "/api/rules":
             return await self.ask(method, path, params={"session": "none"})
         return await self.ask(method, path, session_id="none")
@@ -181,6 +194,11 @@ class Provocations:
             return await self.ask(method, path, content=dripping())
 
     async def get_409(self, method: str, path: str) -> httpx.Response:
+        if path.startswith("/v1/"):
+            other = {"input": "other", "messages": [{"role": "user", "content": "other"}]}
+            for body in (BODIES[path], other):
+                answer = await self.ask(method, path, json=body, headers={"Idempotency-Key": path})
+            return answer
         if path == "/api/uploads":
             await self.ask(method, path, params={"client_id": "d"})
             return await self.ask(method, path, params={"client_id": "d"}, content=b"other")
@@ -206,7 +224,13 @@ class Provocations:
 
     async def get_410(self, method: str, path: str) -> httpx.Response:
         session_id = await self.world.new_session()
+        if path.startswith("/v1/responses/"):
+            made = await self.response()
+            await self.world.client.delete(f"/api/sessions/{made['conversation']['id']}")
+            return await self.ask(method, path, session_id=made["id"])
         await self.world.client.delete(f"/api/sessions/{session_id}")
+        if path.startswith("/v1/"):
+            return await self.ask(method, path, headers={"X-Holdfast-Session": session_id})
         if path == "/api/rules":
             return await self.ask(method, path, params={"session": session_id})
         if path.endswith("/undelete") or method == "DELETE":
@@ -232,8 +256,11 @@ class Provocations:
         self.world.clock.pass_s(61)
         return answer
 
+    async def get_502(self, method: str, path: str) -> httpx.Response:
+        return await self.ask(method, path, json={"messages": [{"role": "user", "content": "fail"}]})
+
     async def _in(self, fault: Exception, method: str, path: str) -> httpx.Response:
-        session_id = await self.world.new_session()
+        session_id = (await self.response())["id"] if path.startswith("/v1/responses/") else await self.world.new_session()
         self.world.weather.fault = fault
         try:
             return await self.ask(method, path, session_id=session_id)

@@ -133,6 +133,8 @@ class Checked:
         page = status == 404 and not path.startswith("/api/") and body.startswith(b"<!doctype html>")
         if status >= 400 and method != "HEAD" and not page:
             error = json.loads(body)["error"]
+            if path.startswith("/v1/") and {"type", "param"} <= set(error):  # The shape of OpenAI's errors.
+                error = {name: value for name, value in error.items() if name != "param" and not (name == "type" and value)}
             if set(error) != {"code", "message"} or not all(isinstance(value, str) and value for value in error.values()):
                 self.violations.append(f"not the shape of an error: {what}")
         known = next((methods for pattern, methods in self._paths if pattern.fullmatch(path)), None)

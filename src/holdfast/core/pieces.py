@@ -75,7 +75,10 @@ class Asks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attaches(msgspec.Struct, frozen=True):
-    part: BytesPart
+    """Files of the answer."""
+
+    item: str
+    parts: tuple[BytesPart, ...]
 
 
 class Notes(msgspec.Struct, frozen=True):
@@ -237,7 +240,8 @@ class TurnPieces:
             pieces = self._step(number).become(text, final=True)
         elif number in self._steps:
             pieces = self._step(number).become("", final=True)
-        return [*pieces, *(Attaches(part) for part in content.attached(event.content))]
+        files = content.attached(event.content)
+        return [*pieces, Attaches(event.message_id, files)] if files else pieces
 
     def _call(self, event: e.ToolStarted | e.ToolFinished) -> list[Piece]:
         """A call that is run once more stays one call. A question is given as such."""

@@ -3,7 +3,7 @@ conversation they mean, and what in it is new, follows from their words."""
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,10 +11,11 @@ USER, ASSISTANT = "user", "assistant"
 
 
 class Line(NamedTuple):
-    """A message as a client recites it. `role`: USER or ASSISTANT."""
+    """A message as a client recites it. `role`: USER or ASSISTANT. `attached`: what comes with it; by that no conversation is known."""
 
     role: str
     text: str
+    attached: tuple[Any, ...] = ()
 
 
 class Recital(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,8 +44,8 @@ class Recited(msgspec.Struct, frozen=True, kw_only=True):
 def digests(lines: Sequence[Line]) -> list[str]:
     """For each line the digest of all up to it. White space does not count: clients trim and reflow what they keep."""
     running, made = hashlib.sha256(), []
-    for line in lines:
-        running.update(f"{line.role} {_bare(line.text)}\n".encode("utf-8", "surrogatepass"))
+    for role, text, _ in lines:
+        running.update(f"{role} {_bare(text)}\n".encode("utf-8", "surrogatepass"))
         made.append(running.hexdigest()[:32])
     return made
 

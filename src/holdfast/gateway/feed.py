@@ -19,12 +19,12 @@ log = structlog.get_logger()
 
 
 class Frame:
-    """An event made ready to be sent, once for all its readers."""
+    """An event, and what it was made into once for all its readers."""
 
-    __slots__ = ("data", "seq")
+    __slots__ = ("data", "logged", "seq")
 
-    def __init__(self, seq: int, data: bytes) -> None:
-        self.seq, self.data = seq, data
+    def __init__(self, logged: Logged, data: bytes) -> None:
+        self.logged, self.seq, self.data = logged, logged.seq, data
 
 
 class Watcher:
@@ -156,7 +156,7 @@ class Feed:
                     deleted.add(item.session_id)
                 self._behind[item.session_id] = item.seq
                 data = made.get((item.session_id, item.seq)) or self._encode(item)
-                frames.setdefault(item.session_id, []).append(Frame(item.seq, data))
+                frames.setdefault(item.session_id, []).append(Frame(item, data))
         for session_id, new in frames.items():
             size = sum(len(frame.data) for frame in new)
             for watcher in self._watchers.get(session_id, ()):

@@ -114,6 +114,9 @@ class Gateway:
         self.feed.hint()
         self._parts.sweep.hint()
 
+    def now(self) -> int:
+        return self._clock.now()
+
     # what people ask of it
 
     async def create_session(self, title: str | None = None, *, lane: str | None = None) -> Session:

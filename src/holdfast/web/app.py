@@ -22,6 +22,11 @@ from holdfast.web.envelope import Envelope, Guard
 from holdfast.web.login import Login
 from holdfast.web.messages import Messages
 from holdfast.web.metrics import Metrics
+from holdfast.web.openai.chat import Chat
+from holdfast.web.openai.conversations import Conversations
+from holdfast.web.openai.following import Means
+from holdfast.web.openai.models import Models
+from holdfast.web.openai.responses import Responses
 from holdfast.web.openapi import OpenApi
 from holdfast.web.pages import Pages
 from holdfast.web.proxies import Proxies
@@ -56,20 +61,26 @@ def build_app(
     """
     router = Router(redirect_slashes=False)
     envelope = Envelope(Guard(router, access), secrets)
+    tasks = Tasks()
+    conversations = Conversations(gateway, blobs, max_upload_bytes=max_upload_bytes)
+    means = Means(gateway, access, tasks, timing)
     endpoints: list[Endpoint] = [
         *Messages(gateway).endpoints(),
-        *Streams(gateway, access, Tasks(), timing).endpoints(),
+        *Streams(gateway, access, tasks, timing).endpoints(),
         *Sessions(gateway).endpoints(),
         *Usage(gateway).endpoints(),
         *Questions(gateway).endpoints(),
         *Approvals(gateway).endpoints(),
         *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
-        *Admin(gateway, Metrics(gateway, envelope.responses), status, request_stop, request_restart).endpoints(),
+        *Responses(means, conversations).endpoints(),
+        *Chat(means, conversations).endpoints(),
+        *Models(conversations).endpoints(),
+        *Admin(gateway, Metrics(gateway, envelope.responses, conversations.counted), status, request_stop, request_restart).endpoints(),
         *Login(access, gateway.store).endpoints(),
     ]
     endpoints += OpenApi(endpoints, holdfast.__version__).endpoints()
-    paths = dict.fromkeys(endpoint.path for endpoint in endpoints)
-    for path in paths:
-        router.routes.append(Route(path, Resource([endpoint for endpoint in endpoints if endpoint.path == path], access)))
+    routes = dict.fromkeys((endpoint.path, endpoint.route) for endpoint in endpoints)
+    for path, route in routes:
+        router.routes.append(Route(route, Resource([endpoint for endpoint in endpoints if endpoint.path == path], access)))
     router.default = Pages(static)
     return Proxies(envelope, trusted_proxies)

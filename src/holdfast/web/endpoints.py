@@ -51,7 +51,7 @@ def client_of(scope: Scope) -> str:
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One method of one path. `responses`: a status of success and the type of its body (None: no body, bytes: not JSON). `refusals`: its
     own errors; those that any request can meet follow from `open` (no credential needed), `body` and `inside` (it uses the gateway).
-    `octets`: its body is bytes of any type, which it reads itself."""
+    `octets`: its body is bytes of any type, which it reads itself. `rest`: the last name in its path takes the rest of it."""
 
     method: str
     path: str
@@ -62,11 +62,16 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     body: type[Body] | None = None
     body_optional: bool = False
     octets: bool = False
+    rest: bool = False
     query: type[Query] | None = None
     open: bool = False
     inside: bool = True
     streams: bool = False
     content_types: Mapping[int, str] = {}
+
+    @property
+    def route(self) -> str:
+        return f"{self.path[:-1]}:path}}" if self.rest else self.path
 
     @property
     def failures(self) -> frozenset[int]:

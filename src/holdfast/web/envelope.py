@@ -9,7 +9,8 @@ from holdfast.core.errors import BadInput
 from holdfast.core.redaction import Secrets
 from holdfast.web.access import Access
 from holdfast.web.endpoints import HEADERS
-from holdfast.web.errors import Gone, HeadTooLarge, response_to
+from holdfast.web.errors import Gone, HeadTooLarge, plain, response_to
+from holdfast.web.openai import errors as door
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -64,7 +65,8 @@ class Envelope:
             if started:
                 log.error("a response was cut short", path=scope["path"], exc_info=error)
                 raise
-            await response_to(error, self._secrets)(scope, receive, dressed)
+            shape = door.shape if scope["path"].startswith(door.PREFIX) else plain
+            await response_to(error, self._secrets, shape)(scope, receive, dressed)
 
 
 class Guard:

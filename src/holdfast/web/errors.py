@@ -2,6 +2,7 @@
 
 import math
 import secrets
+from typing import Any, Protocol
 
 import structlog
 
@@ -37,10 +38,11 @@ class Gone(Exception):
 
 
 class WebError(HoldfastError):
-    """Errors that only an HTTP request can cause."""
+    """Errors that only an HTTP request can cause. `param`: the part of the request that it is about, if it is about one."""
 
     status = 400
     headers: tuple[Header, ...] = ()
+    param: str | None = None
 
 
 class NotSignedIn(WebError):
@@ -176,22 +178,34 @@ def status_of(kind: type[HoldfastError]) -> int:
     return next(status for family, status in STATUSES if issubclass(kind, family))
 
 
-def response_to(error: Exception, known: Secrets = NO_SECRETS) -> Response:
+class Shape(Protocol):
+    """How a failure looks to the clients of a path: the body, and headers of its own."""
+
+    def __call__(self, status: int, code: str, message: str, param: str | None) -> tuple[Any, tuple[Header, ...]]: ...
+
+
+def plain(status: int, code: str, message: str, param: str | None) -> tuple[Any, tuple[Header, ...]]:
+    return Failed(Failure(code, message)), ()
+
+
+def response_to(error: Exception, known: Secrets = NO_SECRETS, shape: Shape = plain) -> Response:
     """An unexpected error is shown only as an id; the log has the details under that id."""
     status = status_of(type(error)) if isinstance(error, HoldfastError) else 500
     if status == 500 or not isinstance(error, HoldfastError):
         name = secrets.token_hex(6)
         log.error("request failed", id=name, exc_info=error)
-        return _failed(500, "internal", f"Something went wrong inside Holdfast. See its log, id {name}.")
+        return _failed(shape, 500, "internal", f"Something went wrong inside Holdfast. See its log, id {name}.")
     headers: tuple[Header, ...] = ()
+    param = None
     if isinstance(error, WebError):
-        headers = error.headers
+        headers, param = error.headers, error.param
     elif isinstance(error, Unavailable):
         headers = ((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after_s))),)
-    return _failed(status, error.code, known.text(str(error)), headers)
+    return _failed(shape, status, error.code, known.text(str(error)), headers, param)
 
 
-def _failed(status: int, code: str, message: str, headers: tuple[Header, ...] = ()) -> Response:
-    response = json_response(status, Failed(Failure(code, message.encode("utf-8", "replace").decode())))
-    response.headers = headers
+def _failed(shape: Shape, status: int, code: str, message: str, headers: tuple[Header, ...] = (), param: str | None = None) -> Response:
+    body, more = shape(status, code, message.encode("utf-8", "replace").decode(), param)
+    response = json_response(status, body)
+    response.headers = headers + more
     return response

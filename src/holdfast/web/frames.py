@@ -27,7 +27,7 @@ def encode(logged: Logged) -> bytes:
         beginning += b'"step":0,'
     data = beginning + body[1:] if body != b"{}" else beginning[:-1] + b"}"
     if b"\xe2\x80" in data or b"\xc2\x85" in data:
-        data = _one_line(data)
+        data = one_line(data)
     return b".%d\nevent: %b\ndata: %b\n\n" % (logged.seq, kind.encode(), data)
 
 
@@ -37,7 +37,7 @@ def join(log: str, frames: Iterable[bytes]) -> bytes:
 
 
 def snapshot(log: str, seq: int, view: Any) -> bytes:
-    return b"id: %b.%d\nevent: snapshot\ndata: %b\n\n" % (log.encode(), seq, _one_line(_to_json(view)))
+    return b"id: %b.%d\nevent: snapshot\ndata: %b\n\n" % (log.encode(), seq, one_line(_to_json(view)))
 
 
 def end(reason: str) -> bytes:
@@ -52,6 +52,6 @@ def _beginning(logged: Logged) -> bytes:
     return b'{"at":%b,"turn_id":%b,"attempt":%d,"position":%d,' % (at, _to_json(logged.turn_id), logged.attempt, logged.position)
 
 
-def _one_line(data: bytes) -> bytes:
+def one_line(data: bytes) -> bytes:
     """JSON without the characters that the format allows in a line and some readers take for its end."""
     return data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029").replace(b"\xc2\x85", b"\\u0085")

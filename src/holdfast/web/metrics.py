@@ -9,10 +9,12 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """`responses` is the count of responses by status, kept by the envelope."""
+    """`responses` is the count of responses by status, kept by the envelope; `doors` that of messages by door and by how their conversation
+    was found.
+    """
 
-    def __init__(self, gateway: Gateway, responses: Mapping[int, int]) -> None:
-        self._gateway, self._responses = gateway, responses
+    def __init__(self, gateway: Gateway, responses: Mapping[int, int], doors: Mapping[tuple[str, str], int]) -> None:
+        self._gateway, self._responses, self._doors = gateway, responses, doors
 
     async def text(self) -> bytes:
         from prometheus_client import PROCESS_COLLECTOR, CollectorRegistry, generate_latest
@@ -46,6 +48,10 @@ class Metrics:
             for value, count in sorted(counted.items()):
                 family.add_metric([str(value)], count)
             figures.append(family)
+        family = CounterMetricFamily("holdfast_door_messages", "Messages of OpenAI-compatible clients.", labels=["door", "conversation"])
+        for labels, count in sorted(self._doors.items()):
+            family.add_metric(labels, count)
+        figures.append(family)
 
         class Figures(Collector):
             def collect(self) -> list[Metric]:

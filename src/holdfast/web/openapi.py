@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp
 
+from holdfast.api.openai import DoorFailed
 from holdfast.api.results import Failed
 from holdfast.web.endpoints import Endpoint, Request
+from holdfast.web.openai.errors import PREFIX
 from holdfast.web.responses import Response, json_response
 
 PATH = "/api/openapi.json"
@@ -42,7 +44,7 @@ class OpenApi:
 
 
 def document(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
-    types: dict[Any, None] = {Failed: None}
+    types: dict[Any, None] = {Failed: None, DoorFailed: None}
     for endpoint in endpoints:
         for kind in (endpoint.body, endpoint.query, *endpoint.responses.values()):
             if kind is not None and kind is not bytes:
@@ -75,7 +77,7 @@ def _endpoint(endpoint: Endpoint, shapes: dict[Any, Any], components: dict[str, 
         "security": [] if endpoint.open else [{"token": []}, {"cookie": []}],
         "responses": {
             **{str(status): _success(endpoint, status, kind, shapes) for status, kind in endpoint.responses.items()},
-            **{str(status): _failure(status, shapes) for status in sorted(endpoint.failures)},
+            **{str(status): _failure(endpoint, status, shapes) for status in sorted(endpoint.failures)},
         },
     }
     parameters = [
@@ -105,8 +107,9 @@ def _success(endpoint: Endpoint, status: int, kind: Any, shapes: dict[Any, Any])
     return described
 
 
-def _failure(status: int, shapes: dict[Any, Any]) -> dict[str, Any]:
-    return {"description": HTTPStatus(status).phrase, "content": _json(shapes[Failed])}
+def _failure(endpoint: Endpoint, status: int, shapes: dict[Any, Any]) -> dict[str, Any]:
+    shape = shapes[DoorFailed if endpoint.path.startswith(PREFIX) else Failed]
+    return {"description": HTTPStatus(status).phrase, "content": _json(shape)}
 
 
 def _json(schema: Any) -> dict[str, Any]:

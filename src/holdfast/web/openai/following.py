@@ -1,0 +1,142 @@
+"""Reads the log for one response: from where its message came on, page by page and then as it grows. Reads only: a reader that leaves
+changes nothing for the turn that it watched.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+
+from holdfast.core.answering import Answering
+from holdfast.core.errors import NotFound
+from holdfast.core.events import Logged
+from holdfast.core.pieces import Piece
+from holdfast.core.recitals import Recited
+from holdfast.gateway.feed import DELETED, Watcher
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.tasks import Tasks
+from holdfast.web.access import Access, Grant
+from holdfast.web.stream import Timing
+
+PAGE = 1000
+# The first records of a session are read along: they say why it is a new one.
+FIRST = 5
+GONE, SIGNED_OUT, SLOW = "gone", "signed_out", "slow_reader"
+
+
+class Means(msgspec.Struct, frozen=True):
+    """With what every reader of this process reads."""
+
+    gateway: Gateway
+    access: Access
+    tasks: Tasks
+    timing: Timing
+
+
+class Ended(Exception):
+    """Nothing more can be read here. `reason`: as an event stream says it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def beginning(recited: Recited) -> int:
+    """Behind which event to read: before the turn that was open then, or else before the message."""
+    if recited.turn_seq:
+        return recited.turn_seq - 1
+    return 0 if recited.seq <= FIRST else recited.seq - 1
+
+
+async def read(
+    gateway: Gateway,
+    recited: Recited,
+    answering: Answering,
+    take: Callable[[list[Piece]], None] = lambda pieces: None,
+    *,
+    records: bool = False,
+) -> Answering:
+    """As far as it has come; `take` is given what each event gave. `records`: without what may be pruned."""
+    fetch = gateway.store.records if records else gateway.store.events
+    after, more = beginning(recited), True
+    while more and not answering.over:
+        page = await fetch(recited.session_id, after=after, limit=PAGE)
+        for item in page:
+            take(answering.apply(item))
+            after = item.seq
+        more = page.more
+    return answering
+
+
+class Following:
+    """One reader, watching while it is entered."""
+
+    def __init__(self, means: Means, grant: Grant, recited: Recited) -> None:
+        self._means, self._grant, self._recited = means, grant, recited
+        self._seq = beginning(recited)
+        self._watcher: Watcher | None = None
+        self._forget: Callable[[], None] = lambda: None
+
+    async def __aenter__(self) -> "Following":
+        session = await self._means.gateway.session(self._recited.session_id)
+        watcher = self._watcher = await self._means.gateway.feed.watch(session.session_id, after=session.seq)
+        self._forget = self._means.access.watch(self._grant, lambda: watcher.end(SIGNED_OUT))
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._forget()
+        if self._watcher is not None:
+            self._means.gateway.feed.leave(self._watcher)
+
+    def leave(self) -> None:
+        """The client is gone."""
+        if self._watcher is not None:
+            self._watcher.end(GONE)
+
+    async def batches(self) -> AsyncIterator[Sequence[Logged]]:
+        """Events in order, as they come. An empty batch: there are no more for now, and, later, that some time passed without any.
+        Raises `Ended`.
+        """
+        watcher = self._watcher
+        assert watcher is not None
+        caught_up = False
+        while True:
+            if not caught_up:
+                async for page in self._stored(watcher):
+                    yield page
+                yield ()
+            new = await watcher.next(self._means.timing.heartbeat_s)
+            self._check(watcher)
+            fresh = [frame.logged for frame in new if frame.seq > self._seq]
+            caught_up = not fresh or fresh[0].seq == self._seq + 1
+            if caught_up:
+                if fresh:
+                    self._seq = fresh[-1].seq
+                yield fresh
+            if watcher.ended is not None:
+                async for page in self._stored(watcher):  # It need not come back for what is there already.
+                    yield page
+                raise Ended(watcher.ended)
+
+    def _check(self, watcher: Watcher) -> None:
+        if watcher.ended in (GONE, SIGNED_OUT):
+            raise Ended(str(watcher.ended))
+        if not self._means.access.good(self._grant):
+            raise Ended(SIGNED_OUT)
+        if watcher.slow:
+            raise Ended(SLOW)
+
+    async def _stored(self, watcher: Watcher) -> AsyncIterator[Sequence[Logged]]:
+        more = True
+        while more and watcher.ended not in (GONE, SIGNED_OUT):
+            try:
+                page = await self._means.gateway.store.events(self._recited.session_id, after=self._seq, limit=PAGE)
+            except NotFound as error:
+                raise Ended(DELETED) from error
+            if page:
+                self._seq = page[-1].seq
+                yield page
+            more = page.more
+
+    async def caught_up(self) -> bool:
+        """Nothing is stored behind what was given."""
+        return not await self._means.gateway.store.events(self._recited.session_id, after=self._seq, limit=1)

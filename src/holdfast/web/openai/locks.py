@@ -1,0 +1,27 @@
+"""Locks by name, which are there only while somebody uses them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Locks:
+    def __init__(self) -> None:
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._users: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def alone(self, name: str | None) -> AsyncIterator[None]:
+        """One at a time of each name, in the order they came; any number without one."""
+        if name is None:
+            yield
+            return
+        lock = self._locks.setdefault(name, asyncio.Lock())
+        self._users[name] = self._users.get(name, 0) + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._users[name] -= 1
+            if not self._users[name]:
+                del self._locks[name], self._users[name]

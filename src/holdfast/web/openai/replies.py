@@ -1,0 +1,192 @@
+"""Responses to clients, as ASGI applications: one that waits until there is an answer, and one that streams it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.answering import Answering
+from holdfast.core.errors import Deleted, Unavailable
+from holdfast.core.events import Logged
+from holdfast.core.pieces import Piece
+from holdfast.core.recitals import Recited
+from holdfast.gateway import feed
+from holdfast.gateway.feed import DELETED
+from holdfast.web import frames
+from holdfast.web.access import Grant
+from holdfast.web.errors import Gone, NotSignedIn
+from holdfast.web.openai import following, naming
+from holdfast.web.openai.errors import Restarting
+from holdfast.web.openai.following import GONE, SIGNED_OUT, SLOW, Ended, Following, Means
+from holdfast.web.responses import Header, json_response
+from holdfast.web.stream import HEADERS, PIECE
+
+SESSION = b"x-holdfast-session"
+_BROKEN = {
+    DELETED: "The session of this response was deleted.",
+    SIGNED_OUT: "The token of this request is no longer valid. `holdfast token` prints the current one.",
+    SLOW: "This stream was read too slowly. Continue it behind the last event that arrived.",
+}
+
+log = structlog.get_logger()
+
+
+class Shown(Protocol):
+    """What is made of a response while it is read."""
+
+    def take(self, pieces: list[Piece]) -> None:
+        """What one event of the log gave."""
+
+    def body(self) -> Any:
+        """The body of the answer, once no more comes. It may raise."""
+
+
+class Renderer(Protocol):
+    """Turns what is read into frames of a stream. `waits`: it stays open while its message waits behind a turn that waits for a person."""
+
+    waits: bool
+
+    def event(self, item: Logged, pieces: list[Piece]) -> bytes:
+        """Frames for one event of the log; with the last one, also those that end the stream."""
+
+    def rest(self) -> bytes:
+        """Frames that end the stream before the response is over."""
+
+    def broken(self, reason: str, message: str) -> bytes:
+        """A frame that says why the stream ends where the response does not."""
+
+
+def told(reason: str, recited: Recited) -> str:
+    """Why a stream ends, in words."""
+    return _BROKEN.get(reason) or str(Restarting(naming.response_id(recited)))
+
+
+def session_header(recited: Recited) -> Header:
+    return (SESSION, recited.session_id.encode())
+
+
+class _Reader:
+    def __init__(self, means: Means, grant: Grant, recited: Recited, answering: Answering) -> None:
+        self._means, self._grant, self._recited, self._answering = means, grant, recited, answering
+
+    @asynccontextmanager
+    async def _following(self, receive: Receive) -> AsyncIterator[Following]:
+        async with Following(self._means, self._grant, self._recited) as reader:
+            leaving = self._means.tasks.spawn(_hear_of_leaving(receive, reader.leave), name=f"reader of {self._recited.message_id}")
+            try:
+                yield reader
+            finally:
+                leaving.cancel()
+
+
+class Whole(_Reader):
+    """Waits until the response is over, or nothing more comes until somebody acts, or for `patience_s`."""
+
+    def __init__(
+        self,
+        means: Means,
+        grant: Grant,
+        recited: Recited,
+        answering: Answering,
+        shown: Shown,
+        *,
+        patience_s: float | None = None,
+    ) -> None:
+        super().__init__(means, grant, recited, answering)
+        self._shown, self._patience_s = shown, patience_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with self._following(receive) as reader:
+                await self._read(reader)
+        except Ended as ended:
+            raise self._failure(ended) from ended
+        response = json_response(200, self._shown.body())
+        response.headers = (session_header(self._recited),)
+        await response(scope, receive, send)
+
+    async def _read(self, reader: Following) -> None:
+        answering = self._answering
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._patience_s):
+                async for batch in reader.batches():
+                    for item in batch:
+                        self._shown.take(answering.apply(item))
+                    if answering.over or ((answering.left or answering.held) and await reader.caught_up()):
+                        break
+
+    def _failure(self, ended: Ended) -> Exception:
+        match ended.reason:
+            case following.GONE:
+                return Gone()
+            case feed.DELETED:
+                return Deleted(self._recited.session_id, undoable=True)
+            case following.SIGNED_OUT:
+                return NotSignedIn(told(SIGNED_OUT, self._recited))
+        return Restarting(naming.response_id(self._recited))
+
+
+class Stream(_Reader):
+    def __init__(self, means: Means, grant: Grant, recited: Recited, answering: Answering, renderer: Renderer) -> None:
+        super().__init__(means, grant, recited, answering)
+        self._renderer = renderer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._send = send
+        async with self._following(receive) as reader:
+            headers = [*HEADERS, session_header(self._recited)]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            try:
+                reason = await self._serve(reader)
+                last = self._renderer.broken(reason, told(reason, self._recited)) if reason else b""
+                if reason != GONE:
+                    await self._put(last, more=False)
+            except TimeoutError:
+                log.info("a reader took nothing for too long", session=self._recited.session_id, message=self._recited.message_id)
+
+    async def _serve(self, reader: Following) -> str | None:
+        """Why it ended before the response did; None where it did not."""
+        try:
+            await self._follow(reader)
+        except Ended as ended:
+            return ended.reason
+        except Unavailable as error:
+            log.warning("a reader's stream broke off", session=self._recited.session_id, error=str(error))
+            return error.code
+        return None
+
+    async def _follow(self, reader: Following) -> None:
+        answering, renderer = self._answering, self._renderer
+        async for batch in reader.batches():
+            made = b"".join(self._rendered(batch))
+            await self._put(made or frames.HEARTBEAT)
+            if answering.over:
+                return
+            rests = answering.left or (answering.held and not renderer.waits)
+            if rests and await reader.caught_up():
+                await self._put(renderer.rest())
+                return
+
+    def _rendered(self, batch: Sequence[Logged]) -> Iterator[bytes]:
+        for item in batch:
+            yield self._renderer.event(item, self._answering.apply(item))
+            if self._answering.over:
+                return
+
+    async def _put(self, data: bytes, *, more: bool = True) -> None:
+        """In pieces, so that no more of it than one lies in the server's buffer for a reader that does not read."""
+        for start in range(0, len(data) or 1, PIECE):
+            piece = data[start : start + PIECE]
+            async with asyncio.timeout(self._means.timing.send_timeout_s):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": more or start + PIECE < len(data)})
+
+
+async def _hear_of_leaving(receive: Receive, leave: Callable[[], None]) -> None:
+    """The server tells only those who ask: sending to a client that is gone does not fail."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
