@@ -1,5 +1,5 @@
 #!/bin/sh
-# Regenerates requirements.lock and requirements-dev.lock from pyproject.toml: one answer for every supported Python and
+# Regenerates the requirements*.lock files from pyproject.toml: one answer for every supported Python and
 # system, with hashes. Pins that still satisfy pyproject.toml stay; `scripts/lock.sh --upgrade` moves them all forward.
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,3 +19,5 @@ compile() {
 # The runtime lock is held to the versions that are tested.
 compile --group dev --all-extras --output-file requirements-dev.lock ${1+"$@"}
 compile --extra prices --extra web --extra mcp --extra acp --extra telegram --extra slack --extra discord --extra matrix --constraint requirements-dev.lock --output-file requirements.lock ${1+"$@"}
+"$uv" pip compile --group homeserver --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+    --output-file requirements-homeserver.lock ${1+"$@"}

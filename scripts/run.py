@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
 RUNTIME = ROOT / "requirements.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
 
@@ -36,6 +34,26 @@ BROWSERS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
+
+
+class Environment(NamedTuple):
+    """A Python environment. `locks`: what it may be made from, each holding what those before it hold."""
+
+    folder: Path
+    locks: tuple[Path, ...]
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    def stamp(self, lock: Path) -> Path:
+        return self.folder / lock.name
+
+
+OURS = Environment(ROOT / ".venv", (RUNTIME, DEVELOPMENT))
+# The real Matrix server of the tests.
+HOMESERVER = Environment(ROOT / ".venv-homeserver", (ROOT / "requirements-homeserver.lock",))
+PYTHON = OURS.python
 
 
 class Group(NamedTuple):
@@ -71,9 +89,9 @@ PATIENCE = 5
 def main(words: Sequence[str]) -> int:
     word, rest = (words[0], words[1:]) if words else ("serve", ())
     if word not in WORDS:
-        prepare(RUNTIME)
+        prepare(OURS, RUNTIME)
         os.execv(PYTHON, [str(PYTHON), "-P", "-m", "holdfast", word, *rest])
-    prepare(DEVELOPMENT)
+    prepare(OURS, DEVELOPMENT)
     os.chdir(ROOT)
     return WORDS[word](rest)
 
@@ -81,85 +99,83 @@ def main(words: Sequence[str]) -> int:
 # The environment
 
 
-def prepare(lock: Path) -> None:
-    """Make .venv hold what `lock` asks for. Safe when started twice at once, and after being killed at any point.
+def prepare(environment: Environment, lock: Path) -> None:
+    """Make the environment hold what `lock` asks for. Safe when started twice at once, and after being killed at any point.
 
-    A copy of each installed lock file lies inside .venv. The copies go before anything changes and come back when
-    everything is in place, so an environment without one was cut short and is made again from nothing.
+    A copy of each installed lock file lies inside it. The copies go before anything changes and come back when everything is in place, so
+    an environment without one was cut short and is made again from nothing.
     """
-    if is_installed(lock):
+    if is_installed(environment, lock):
         return
     started = time.monotonic()
-    with exclusive() as held:
-        if is_installed(lock):
+    with exclusive(environment) as held:
+        if is_installed(environment, lock):
             return
-        if not PYTHON.exists() or not any(stamp(each).exists() for each in (RUNTIME, DEVELOPMENT)):
-            make_venv(held)
-        for each in (RUNTIME, DEVELOPMENT):
-            stamp(each).unlink(missing_ok=True)
-        install(lock, held)
-        add_source()
-        # The development lock holds the runtime one.
-        for each in (RUNTIME, DEVELOPMENT) if lock == DEVELOPMENT else (RUNTIME,):
-            unfinished = stamp(each).with_suffix(".new")
+        if not environment.python.exists() or not any(environment.stamp(each).exists() for each in environment.locks):
+            make_venv(environment, held)
+        for each in environment.locks:
+            environment.stamp(each).unlink(missing_ok=True)
+        install(environment, lock, held)
+        if environment is OURS:
+            add_source()
+        for each in environment.locks[: environment.locks.index(lock) + 1]:
+            unfinished = environment.stamp(each).with_suffix(".new")
             shutil.copyfile(each, unfinished)
-            unfinished.replace(stamp(each))
+            unfinished.replace(environment.stamp(each))
     say(f"Ready in {time.monotonic() - started:.0f} s.")
 
 
-def stamp(lock: Path) -> Path:
-    return VENV / lock.name
-
-
-def is_installed(lock: Path) -> bool:
+def is_installed(environment: Environment, lock: Path) -> bool:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        return PYTHON.exists() and stamp(lock).read_bytes() == lock.read_bytes()
+        return environment.python.exists() and environment.stamp(lock).read_bytes() == lock.read_bytes()
     return False
 
 
 @contextlib.contextmanager
-def exclusive() -> Iterator[int]:
-    """Hold the lock on .venv. Installers inherit it: one that outlives a killed `./run` still keeps others out."""
+def exclusive(environment: Environment) -> Iterator[int]:
+    """Hold the lock on an environment. Installers inherit it: one that outlives a killed `./run` still keeps others out."""
+    name = environment.folder.name
     try:
-        held = os.open(ROOT / ".venv.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        held = os.open(ROOT / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        fail(f"Cannot write to {ROOT}, where .venv is made: {error.strerror}.")
+        fail(f"Cannot write to {ROOT}, where {name} is made: {error.strerror}.")
     try:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("Another ./run is preparing .venv; waiting for it ...")
+            say(f"Another ./run is preparing {name}; waiting for it ...")
             fcntl.flock(held, fcntl.LOCK_EX)
         yield held
     finally:
         os.close(held)
 
 
-def make_venv(held: int) -> None:
+def make_venv(environment: Environment, held: int) -> None:
     # The resolved name carries the version (python3.11), so that a system upgrade to another Python leaves a dangling
     # link, which is noticed, and not an interpreter that looks into the wrong folder.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    folder = environment.folder
     if not can_import(base, "ensurepip", "venv"):
         install_packages([f"python{version}-venv"], "to make a Python environment")
-    say(f"Making .venv with Python {version} ...")
-    if VENV.is_symlink():
-        VENV.unlink()
-    elif VENV.exists():
-        shutil.rmtree(VENV)
-    made = subprocess.run([base, "-m", "venv", VENV], capture_output=True, text=True, pass_fds=(held,))
+    say(f"Making {folder.name} with Python {version} ...")
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+    made = subprocess.run([base, "-m", "venv", folder], capture_output=True, text=True, pass_fds=(held,))
     if made.returncode != 0:
-        fail("Could not make .venv:", made.stdout + made.stderr)
+        fail(f"Could not make {folder.name}:", made.stdout + made.stderr)
 
 
 def can_import(python: str, *modules: str) -> bool:
     return subprocess.run([python, "-c", f"import {', '.join(modules)}"], capture_output=True).returncode == 0
 
 
-def install(lock: Path, held: int) -> None:
+def install(environment: Environment, lock: Path, held: int) -> None:
     names = [line.partition("==")[0] for line in lock.read_text().splitlines() if line[:1].isalnum()]
     say(f"Installing {len(names)} packages from {lock.name} ...")
-    command = [str(PYTHON), "-m", "pip", "install", "--require-hashes", "--no-deps", "--requirement", str(lock)]
+    command = [str(environment.python), "-m", "pip", "install", "--require-hashes", "--no-deps", "--requirement", str(lock)]
     command += ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     output: list[str] = []
     count = 0
@@ -178,8 +194,8 @@ def install(lock: Path, held: int) -> None:
 
 
 def add_source() -> None:
-    """Let the environment import holdfast from src/. The line is relative, so the folder may be moved as a whole."""
-    for packages in VENV.glob("lib/python3*/site-packages"):
+    """Let our own environment import holdfast from src/. The line is relative, so the folder may be moved as a whole."""
+    for packages in OURS.folder.glob("lib/python3*/site-packages"):
         (packages / "holdfast.pth").write_text(os.path.relpath(ROOT / "src", packages) + "\n")
 
 
@@ -232,6 +248,7 @@ def check(words: Sequence[str]) -> int:
 
 
 def test(words: Sequence[str]) -> int:
+    find_homeserver(words)
     if words:
         return pytest(words, find_browser(required=any("browser" in word for word in words)))
     started = time.monotonic()
@@ -358,7 +375,7 @@ def find_browser(*, required: bool) -> str | None:
     if required:
         missing = [] if installed_browser() else ["chromium"]
         # The node that playwright brings along links against this library, which a small Debian does not have.
-        driver = next(VENV.glob("lib/python3*/site-packages/playwright/driver/node"), None)
+        driver = next(OURS.folder.glob("lib/python3*/site-packages/playwright/driver/node"), None)
         if driver and subprocess.run([driver, "--version"], capture_output=True).returncode != 0:
             missing.append("libatomic1")
         if missing:
@@ -376,6 +393,12 @@ def find_proxy() -> None:
     """An nginx to test behind. Others than root are told what was skipped."""
     if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") and not shutil.which("nginx"):
         install_packages(["nginx"], "to test behind a reverse proxy")
+
+
+def find_homeserver(words: Sequence[str] = ()) -> None:
+    """A real Matrix server, where tests need one."""
+    if any((ROOT / "tests" / "platforms").glob("test_*matrix*.py")) and (not words or any("platforms" in word for word in words)):
+        prepare(HOMESERVER, HOMESERVER.locks[0])
 
 
 def find_sandbox() -> None:

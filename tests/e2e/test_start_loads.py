@@ -11,7 +11,7 @@ from tests.e2e.serving import Serving
 # Everything foreign that a gateway with the demo agent needs, and what that loads in turn.
 NEEDED = {"anyio", "apsw", "click", "httptools", "msgspec", "starlette", "structlog", "typing_extensions", "uvicorn", "uvloop"}
 # Python, anyio, starlette and structlog load these where they are installed, as some are with the tools of this project.
-IF_INSTALLED = {"_distutils_hack", "constantly", "greenlet", "incremental", "python_multipart", "rich", "sniffio", "twisted", "zope"}
+IF_INSTALLED = {"_distutils_hack", "greenlet", "python_multipart", "rich", "sniffio"}
 # Needed by a few requests or commands, or only where something has gone wrong.
 LATER = {
     "difflib": "a command that does not exist",
