@@ -5,5 +5,6 @@ set -eu
 cd "$(dirname "$0")/../page"
 npm ci --no-audit --no-fund
 npm run build
+node sizes.mjs --write
 cd ..
 python3 scripts/page_check.py --write

@@ -95,6 +95,19 @@ export class Api {
     return (await this.#request("PATCH", `/api/sessions/${encodeURIComponent(id)}`, changed)) as Summary;
   }
 
+  delete(id: string): Promise<unknown> {
+    return this.#request("DELETE", `/api/sessions/${encodeURIComponent(id)}`);
+  }
+
+  undelete(id: string): Promise<unknown> {
+    return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/undelete`, {});
+  }
+
+  /** Takes back a message that no turn has taken. */
+  withdraw(id: string, message_id: string): Promise<unknown> {
+    return this.#request("DELETE", `/api/sessions/${encodeURIComponent(id)}/messages/${encodeURIComponent(message_id)}`);
+  }
+
   async post(id: string, message: Post): Promise<{ message_id: string; session_id: string }> {
     return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/messages`, message)) as { message_id: string; session_id: string };
   }

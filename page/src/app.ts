@@ -12,8 +12,10 @@ import { isNew, type Mode, type Verdict } from "./outbox";
 import { Pause } from "./pause";
 import { SafeMode } from "./safemode";
 import { Sending } from "./sending";
+import { t } from "./i18n";
+import { Preferences } from "./preferences";
 import { Drafts, type SafeStorage } from "./storage";
-import type { Question, Summary } from "./types";
+import type { Message, Question, Summary } from "./types";
 import { Uploads } from "./uploads";
 import { judged } from "./words";
 
@@ -22,6 +24,8 @@ export interface Route {
   session: string | null;
   fresh: string;
   nowhere?: boolean;
+  /** The operator's view. */
+  operations?: boolean;
 }
 
 export interface Toast {
@@ -41,6 +45,11 @@ export class App {
   readonly route = signal<Route>({ session: null, fresh: "" });
   readonly toast = signal<Toast | null>(null);
   readonly drawer = signal(false);
+  readonly palette = signal(false);
+  readonly showingKeys = signal(false);
+  readonly preferences: Preferences;
+  /** The turn whose story is shown next to the conversation: its id, `newest`, or null for none. */
+  readonly details = signal<string | null>(null);
   /** The models that a conversation may choose, the default first. */
   readonly models = signal<string[]>([]);
   /** The conversation whose resumption was asked for and is not yet under way. */
@@ -56,6 +65,7 @@ export class App {
 
   constructor(fetch: Fetch, private readonly storage: SafeStorage) {
     this.api = new Api(fetch);
+    this.preferences = new Preferences(storage);
     this.drafts = new Drafts(storage);
     this.uploads = new Uploads(this.api, this.connection);
     this.list = new List(this.api, this.connection);
@@ -76,7 +86,10 @@ export class App {
     window.addEventListener("popstate", () => (this.route.value = this.#routeOf(location.pathname)));
     window.addEventListener("hashchange", () => void this.#signInByAddress());
     window.addEventListener("online", () => this.#wake());
-    window.addEventListener("storage", () => this.sending.reread());
+    window.addEventListener("storage", () => {
+      this.sending.reread();
+      this.preferences.read();
+    });
     document.addEventListener("visibilitychange", () => this.#visibility());
     this.connection.onBack(() => this.#wake());
     await this.#signInByAddress();
@@ -119,7 +132,7 @@ export class App {
   async signInByPasting(pasted: string): Promise<void> {
     const code = /[#?&]?code=([\w-]+)/.exec(pasted)?.[1];
     const problem = await this.#signIn(code === undefined ? { token: pasted } : { code });
-    if (problem === "away") this.signInProblem.value = "Holdfast does not answer. Is it running?";
+    if (problem === "away") this.signInProblem.value = t().signIn.noAnswer;
   }
 
   async #signIn(credential: { code: string } | { token: string }): Promise<"in" | "refused" | "away"> {
@@ -129,7 +142,7 @@ export class App {
     } catch (error) {
       if (error instanceof Unavailable) return "away";
       const code = "code" in credential;
-      const wrong = code ? "That link was already used, or is older than five minutes. Get a new one." : "That is neither a sign-in link nor the token of this server.";
+      const wrong = code ? t().signIn.usedLink : t().signIn.wrong;
       this.signInProblem.value = error instanceof Refused && error.status === 429 ? error.message : wrong;
       // A code that is used up does not end a cookie that is good: the next request tells.
       return "refused";
@@ -140,12 +153,11 @@ export class App {
 
   async signOut(): Promise<void> {
     const unsent = this.sending.items.value.length;
-    const warning = unsent === 1 ? "One message is" : `${unsent} messages are`;
-    if (unsent > 0 && !window.confirm(`${warning} not sent yet and would be discarded. Sign out?`)) return;
+    if (unsent > 0 && !window.confirm(t().settings.unsent(unsent))) return;
     try {
       await this.api.logout();
     } catch (error) {
-      if (!(error instanceof SignedOut)) return this.say("Holdfast is away: you are still signed in.");
+      if (!(error instanceof SignedOut)) return this.say(t().settings.stillIn);
     }
     this.sending.discardAll();
     this.uploads.forget();
@@ -163,6 +175,7 @@ export class App {
   #routeOf(path: string): Route {
     const match = /^\/s\/([^/]+)\/?$/.exec(path);
     if (match) return { session: decodeURIComponent(match[1]!), fresh: "" };
+    if (/^\/operations(\/|$)/.test(path)) return { session: null, fresh: `new:${randomId()}`, operations: true };
     // What was begun while the server was away is still here after a reload.
     const begun = this.sending.items.value.findLast((item) => isNew(item.conversation));
     return { session: null, fresh: begun?.conversation ?? `new:${randomId()}`, nowhere: path !== "/" && path !== "/index.html" };
@@ -173,6 +186,37 @@ export class App {
     const path = session === null ? "/" : `/s/${encodeURIComponent(session)}`;
     if (path !== location.pathname) history[replace ? "replaceState" : "pushState"](null, "", path);
     this.route.value = { session, fresh: session === null ? `new:${randomId()}` : "" };
+    this.details.value = null;
+  }
+
+  goOperations(): void {
+    this.drawer.value = false;
+    if (location.pathname !== "/operations") history.pushState(null, "", "/operations");
+    this.route.value = { session: null, fresh: `new:${randomId()}`, operations: true };
+  }
+
+  /** The list: a drawer on a phone, a column elsewhere. */
+  showList(): void {
+    this.drawer.value = true;
+    this.preferences.setList(true);
+  }
+
+  hideList(): void {
+    this.drawer.value = false;
+    this.preferences.setList(false);
+  }
+
+  toggleDetails(): void {
+    this.details.value = this.details.value === null ? "newest" : null;
+  }
+
+  showDetails(turn_id: string): void {
+    this.details.value = turn_id;
+  }
+
+  closeDetails(): void {
+    this.details.value = null;
+    document.querySelector<HTMLElement>("[data-testid=details-button]")?.focus();
   }
 
   /** Back to a conversation that was begun here and is not known to the server yet. */
@@ -234,7 +278,7 @@ export class App {
       } catch (error) {
         if (!(error instanceof Unavailable)) {
           if (error instanceof SignedOut) this.connection.signedOut();
-          else this.say(error instanceof Refused ? error.message : "That could not be resumed.");
+          else this.say(error instanceof Refused ? error.message : t().bars.cannotResume);
           break;
         }
         await this.#resumePause.wait(delayMs(tries, Math.random()));
@@ -258,20 +302,69 @@ export class App {
       if (changed.archived !== undefined) this.#sayArchived(session.session_id, changed.archived);
     } catch (error) {
       if (error instanceof SignedOut) this.connection.signedOut();
-      else this.say(error instanceof Refused ? error.message : "Holdfast is away: nothing was changed.");
+      else this.say(error instanceof Refused ? error.message : t().common.away);
     }
     void this.list.refresh();
   }
 
   #sayArchived(session_id: string, archived: boolean): void {
-    const undo = (): void => void this.api.change(session_id, { archived: !archived }).then(() => this.list.refresh(), () => this.say("That could not be undone."));
-    this.say(archived ? "Archived." : "Back in the list.", { label: "Undo", run: undo });
+    const undo = (): void => void this.api.change(session_id, { archived: !archived }).then(() => this.list.refresh(), () => this.say(t().list.cannotUndo));
+    this.say(archived ? t().list.wasArchived : t().list.wasUnarchived, { label: t().common.undo, run: undo });
   }
 
-  say(text: string, action: Toast["action"] = null): void {
+  /** Deletes a conversation; for a while it can be brought back. */
+  async delete(session_id: string): Promise<void> {
+    try {
+      await this.api.delete(session_id);
+    } catch (error) {
+      if (error instanceof SignedOut) return this.connection.signedOut();
+      return this.say(error instanceof Refused ? error.message : t().common.away);
+    }
+    this.list.drop(session_id);
+    if (this.route.value.session === session_id) this.go(null, true);
+    const back = (): void => void this.api.undelete(session_id).then(() => { void this.list.refresh(); this.go(session_id); }, () => this.say(t().list.cannotUndo));
+    this.say(t().list.wasDeleted, { label: t().common.undo, run: back });
+  }
+
+  /** Takes back a message that still waits, and puts its words into the message field. */
+  async withdraw(message: Message): Promise<void> {
+    const session = this.route.value.session;
+    if (session === null) return;
+    try {
+      await this.api.withdraw(session, message.id);
+      this.putBack(message.text);
+      this.say(t().acts.withdrawn);
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+      else this.say(error instanceof Refused ? (error.status === 409 ? t().acts.tooLate : error.message) : t().common.away);
+    }
+  }
+
+  /** The first lines of what somebody said, to answer to. */
+  quote(text: string): void {
+    const lines = text.trim().split("\n");
+    const shown = lines.slice(0, 12).map((line) => `> ${line}`);
+    this.putBack(`${shown.join("\n")}${lines.length > shown.length ? "\n> …" : ""}\n\n`);
+  }
+
+  /** Starts something long, and says how to kill the process in the middle of it. */
+  dare(text: string): void {
+    this.send(text);
+    const pid = this.safeMode.status.value?.pid;
+    if (pid === undefined) return;
+    const command = `kill -9 ${pid}`;
+    this.say(command, canCopy() ? { label: t().common.copy, run: () => void navigator.clipboard.writeText(command) } : null, 60_000);
+  }
+
+  async setNotifying(on: boolean): Promise<void> {
+    if (on && (await Notification.requestPermission()) !== "granted") return this.say(t().settings.notificationsDenied);
+    this.preferences.setNotifying(on);
+  }
+
+  say(text: string, action: Toast["action"] = null, for_ms = 6000): void {
     clearTimeout(this.#toastTimer);
     this.toast.value = { text, action };
-    this.#toastTimer = setTimeout(() => (this.toast.value = null), 6000);
+    this.#toastTimer = setTimeout(() => (this.toast.value = null), for_ms);
   }
 
   hush(): void {
@@ -295,4 +388,9 @@ export class App {
     }
     if (this.connection.state.value !== "signed-out") this.#wake();
   }
+}
+
+/** The browser offers the clipboard only to secure pages. */
+function canCopy(): boolean {
+  return navigator.clipboard !== undefined;
 }

@@ -1,6 +1,8 @@
 /** The list of conversations: asked for every few seconds while someone looks, and right after the page's own actions. */
 
 import { signal } from "@preact/signals";
+import { t } from "./i18n";
+import { dayOf } from "./words";
 import { type Api, SignedOut, Unavailable } from "./api";
 import type { Connection } from "./connection";
 import type { Summary } from "./types";
@@ -8,6 +10,27 @@ import type { Summary } from "./types";
 const EVERY_MS = 5000;
 const FIRST_PAGE = 30;
 const LARGEST_PAGE = 100;
+
+export interface Group {
+  title: string;
+  needs: boolean;
+  sessions: Summary[];
+}
+
+/** Those that need their user first, then the pinned ones, then the others by day. */
+export function grouped(sessions: Summary[], now: Date): Group[] {
+  const needs: Group = { title: t().list.needsYou, needs: true, sessions: [] };
+  const pinned: Group = { title: t().list.pinned, needs: false, sessions: [] };
+  const days = new Map<string, Group>();
+  for (const session of sessions) {
+    const title = dayOf(session.updated_at, now);
+    const day = days.get(title) ?? { title, needs: false, sessions: [] };
+    const group = session.state === "waiting" && !session.suspended ? needs : session.pinned ? pinned : day;
+    if (group === day) days.set(title, day);
+    group.sessions.push(session);
+  }
+  return [needs, pinned, ...days.values()].filter((group) => group.sessions.length > 0);
+}
 
 export class List {
   readonly sessions = signal<Summary[] | null>(null);
@@ -97,5 +120,10 @@ export class List {
     const shown = this.sessions.value ?? [];
     const next = shown.map((session) => (session.session_id === session_id ? { ...session, ...changed } : session));
     this.sessions.value = next.filter((session) => session.archived === this.archived.value);
+  }
+
+  /** It is no longer there. */
+  drop(session_id: string): void {
+    this.sessions.value = (this.sessions.value ?? []).filter((session) => session.session_id !== session_id);
   }
 }

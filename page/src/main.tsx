@@ -1,6 +1,13 @@
 import { render } from "preact";
 import { App } from "./app";
-import "./style.css";
+import "./style/tokens.css";
+import "./style/base.css";
+import "./style/rooms.css";
+import "./style/conversation.css";
+import "./style/composer.css";
+import "./style/details.css";
+import "./style/operations.css";
+import "./style/phone.css";
 import { SafeStorage } from "./storage";
 import { Page } from "./ui/Page";
 

@@ -1,6 +1,7 @@
 /** What the server says of itself, above all whether it is in safe mode: asked for when there is reason to, and now and then for as long as it is. */
 
 import { signal } from "@preact/signals";
+import { t } from "./i18n";
 import { type Api, Refused, SignedOut, Unavailable } from "./api";
 import type { Connection } from "./connection";
 import type { Status } from "./types";
@@ -9,6 +10,7 @@ const EVERY_MS = 30_000;
 
 export class SafeMode {
   readonly on = signal(false);
+  readonly status = signal<Status | null>(null);
   /** True while its end is being asked for. */
   readonly ending = signal(false);
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -21,6 +23,7 @@ export class SafeMode {
     try {
       const status = await this.api.status();
       this.on.value = status.safe_mode;
+      this.status.value = status;
       this.heard(status);
     } catch (error) {
       if (error instanceof SignedOut) return this.connection.signedOut();
@@ -37,6 +40,7 @@ export class SafeMode {
   forget(): void {
     this.rest();
     this.on.value = false;
+    this.status.value = null;
   }
 
   /** Ends it, and with it the holding of everything that was cut. */
@@ -48,7 +52,7 @@ export class SafeMode {
     } catch (error) {
       if (error instanceof SignedOut) this.connection.signedOut();
       else if (error instanceof Refused) this.say(error.message);
-      else if (error instanceof Unavailable) this.say("Holdfast is away: it is still in safe mode.");
+      else if (error instanceof Unavailable) this.say(t().bars.stillSafe);
       else throw error;
     } finally {
       this.ending.value = false;

@@ -29,6 +29,11 @@ export interface Summary {
   queued: number;
   /** The model that was chosen for it, null for the configured one. */
   model: string | null;
+  /** The last words that were said, whether somebody has read them, what is needed of a person, and what became of sending them. */
+  excerpt?: string | null;
+  unread?: boolean;
+  needs?: "question" | "approval" | null;
+  delivery?: "unknown" | "dead" | null;
 }
 
 export interface TextPart {
@@ -78,6 +83,8 @@ export interface ToolCall {
   /** Where the result is more than text. */
   result_parts?: Part[];
   output: string | null; // what it printed so far
+  started_at?: string;
+  finished_at?: string;
 }
 
 /** `cause`: something other than a message that a turn started from or took. */
@@ -210,10 +217,28 @@ export interface Session extends Summary, MessagePage {
 }
 
 export interface Status {
+  pid: number;
+  version: string;
+  gateway_state: string;
+  started_at: string;
+  since: string;
+  why: string | null;
+  running_turns: number;
+  retiring: { pid: number; running_turns: number }[];
+  inbox: number;
+  outbox: number;
+  suspended: number;
+  pending: number;
   /** Several starts in a row crashed: no interrupted work is resumed automatically. */
   safe_mode: boolean;
+  paused_by: string | null;
+  paused_until: string | null;
+  platforms: string[];
+  supervisor: string;
+  agent: string | null;
   /** Those that a conversation may choose, the default first. */
   models?: string[];
+  degraded: string | null;
 }
 
 export interface SessionPage {

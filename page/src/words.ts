@@ -1,13 +1,11 @@
-/** The sentences the page says about states, interruptions, ends and times. */
+/** The sentences the page says about states, interruptions, ends and times. Pure, given the language. */
 
+import { locale, t } from "./i18n";
 import type { Verdict } from "./outbox";
-import type { Answers, Message, ModelFailure, Session, Summary, ToolCall, Turn, Usage } from "./types";
+import type { Answers, Message, ModelFailure, Question, Session, Summary, ToolCall, Turn, Usage } from "./types";
 
-const INTERRUPTIONS: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", store_gone: "the loss of the database", suspended: "a suspension", restored: "the restoring of a backup" };
-
-function interruptedBy(reason: string | null | undefined): string {
-  return INTERRUPTIONS[reason ?? ""] ?? "an interruption";
-}
+/** The server's own words, which the fold must use too. */
+const SERVER: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", store_gone: "the loss of the database", suspended: "a suspension", restored: "the restoring of a backup" };
 
 /** Stands in a text where characters are missing, in the server's words. */
 export function leftOut(count: number): string {
@@ -16,24 +14,24 @@ export function leftOut(count: number): string {
 
 /** What an interruption row says before anything is decided, in the server's words. */
 export function cutText(reason: string, written: boolean, worked: boolean): string {
-  if (written) return `Interrupted by ${interruptedBy(reason)}. What had been written is kept.`;
-  return worked ? `Interrupted by ${interruptedBy(reason)}. The work so far is kept.` : `Interrupted by ${interruptedBy(reason)} before anything was written.`;
+  const by = SERVER[reason] ?? "an interruption";
+  if (written) return `Interrupted by ${by}. What had been written is kept.`;
+  return worked ? `Interrupted by ${by}. The work so far is kept.` : `Interrupted by ${by} before anything was written.`;
 }
 
-/** What an interruption row says of the cut. What was decided then stands below it. */
-export function interruption(row: Message): string {
-  const said = row.text || `Interrupted by ${interruptedBy(row.reason)}.`;
-  return row.state === "recovering" && !row.rule ? `${said} Recovering…` : said;
+export function interruptedBy(reason: string | null | undefined): string {
+  const words = t().interruptedBy;
+  return words[reason ?? ""] ?? words.other!;
 }
 
 /** Why a message would not simply continue this conversation; null if it would. The button next to it resumes the conversation. */
 export function standing(session: Session): string | null {
-  if (session.suspended && !session.current) return "This conversation is suspended, and a newer one replaced it. Messages go there; Resume continues this one.";
-  if (session.suspended) return "This conversation is suspended. Resume continues it; a message starts a new one.";
-  if (!session.current) return "A newer conversation replaced this one. Messages go there.";
+  const words = t().bars;
+  if (session.suspended) return session.current ? words.suspended : words.suspendedLeft;
+  if (!session.current) return words.left;
   if (session.state !== "interrupted" || !session.left) return null;
-  const nowhere = session.rule === "R8" ? ": there is nowhere to send it now" : " until you resume it";
-  return `The last answer was interrupted by ${interruptedBy(session.resume_reason)} and waits${nowhere}.`;
+  const by = interruptedBy(session.resume_reason);
+  return session.rule === "R8" ? words.nowhere(by) : words.held(by);
 }
 
 /** The gateway's own words: plain, but for the lines in which it quotes. */
@@ -51,18 +49,20 @@ export function passages(text: string): { quoted: boolean; text: string }[] {
 /** What the page says below a turn that did not simply complete; null for one that did, or has not ended. */
 export function turnEnd(turn: Turn): { tone: "failed" | "quiet"; text: string } | null {
   if (turn.state !== "ended") return null;
+  const words = t().conversation;
   const because = turn.error ? ` ${sentence(turn.error)}` : "";
-  if (turn.outcome === "failed") return { tone: "failed", text: `This answer failed.${because}` };
-  if (turn.outcome === "cancelled") return { tone: "quiet", text: turn.stopped_because ? `Stopped: ${sentence(turn.stopped_because)}` : `Stopped.${because}` };
-  if (turn.outcome === "set_aside") return { tone: "quiet", text: `Set aside.${because}` };
+  if (turn.outcome === "failed") return { tone: "failed", text: words.failed(because) };
+  if (turn.outcome === "cancelled") return { tone: "quiet", text: turn.stopped_because ? words.stopped(sentence(turn.stopped_because)) : words.stoppedError(because) };
+  if (turn.outcome === "set_aside") return { tone: "quiet", text: words.setAside(because) };
   return null;
 }
 
 /** Who answered a question. On the page everybody is its owner. */
 export function answeredBy(answers: Answers | undefined): string | null {
   if (!answers?.by) return null;
-  const who = answers.by === "owner" ? "you" : answers.by;
-  return `${answers.verdict === "approve" ? "approved" : answers.verdict === "deny" ? "denied" : "answered"} by ${who}`;
+  const words = t().conversation;
+  const who = answers.by === "owner" ? words.byYou : answers.by;
+  return answers.verdict === "approve" ? words.approvedBy(who) : answers.verdict === "deny" ? words.deniedBy(who) : words.answeredBy(who);
 }
 
 /** A verdict on an approval, in the server's words. */
@@ -76,95 +76,176 @@ export function visible(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu, (hidden) => `⟨U+${hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** What became of a tool call, in words. */
-export function toolOutcome(call: ToolCall, running: boolean): string {
-  if (call.outcome === "done") return "done";
-  if (call.outcome === "failed") return "failed";
-  if (call.outcome === "unknown") return "outcome unknown";
-  return running ? "running" : "not finished";
-}
-
 /** Money, from millionths of a US dollar: two digits that say something, however little it is. */
 export function price(cost: number): string {
   const dollars = cost / 1e6;
   const digits = dollars === 0 || dollars >= 0.1 ? 2 : Math.min(6, 1 - Math.floor(Math.log10(dollars)));
-  return `$${dollars.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: digits })}`;
+  return `$${dollars.toLocaleString(locale(), { minimumFractionDigits: 2, maximumFractionDigits: digits })}`;
 }
 
 /** What models used, in few words. */
 export function used(usage: Usage): string[] {
-  const n = (tokens: number): string => tokens.toLocaleString("en");
-  const input = `${n(usage.input)} in${usage.cached > 0 ? ` (${n(usage.cached)} cached)` : ""}`;
-  const output = `${n(usage.output)} out${usage.thought > 0 ? ` (${n(usage.thought)} thoughts)` : ""}`;
-  const cost = usage.cost === null ? "price not known" : `${price(usage.cost)}${usage.unpriced > 0 ? ` and ${n(usage.unpriced)} without a known price` : ""}`;
+  const unit = t().conversation.unit;
+  const input = [unit.in(usage.input), usage.cached > 0 ? unit.cached(usage.cached) : ""].filter(Boolean).join(" ");
+  const output = [unit.out(usage.output), usage.thought > 0 ? unit.thoughts(usage.thought) : ""].filter(Boolean).join(" ");
+  const cost = usage.cost === null ? unit.noPrice : [price(usage.cost), usage.unpriced > 0 ? unit.unpriced(usage.unpriced) : ""].filter(Boolean).join(" ");
   return [input, output, cost];
 }
 
 /** What is said while a model that failed is waited for. `now` in milliseconds. */
 export function askingAgain(failure: ModelFailure, now: number): string {
-  const model = failure.model || "The model";
-  if (failure.retry_at === null) return `${model} did not answer: ${sentence(failure.why)}`;
-  const seconds = Math.ceil((Date.parse(failure.retry_at) - now) / 1000);
-  return `${seconds > 0 ? `Asking ${model} again in ${seconds} s` : `Asking ${model} again`}: ${sentence(failure.why)}`;
+  const words = t().conversation;
+  const model = failure.model || words.theModel;
+  if (failure.retry_at === null) return words.noAnswer(model, sentence(failure.why));
+  return words.askingAgain(model, Math.ceil((Date.parse(failure.retry_at) - now) / 1000), sentence(failure.why));
 }
 
 /** A failed request, behind the answer. */
 export function failedRequest(failure: ModelFailure): string {
-  const then = failure.retry_at === null ? "" : " Asked again.";
-  return `${failure.model || "The model"} did not answer (try ${failure.tries}): ${sentence(failure.why)}${then}`;
+  const words = t().conversation;
+  return words.failedRequest(failure.model || words.theModel, failure.tries, sentence(failure.why), failure.retry_at !== null);
 }
 
 /** How large a file is. */
 export function size(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const [unit, scale] = bytes < 1e6 ? ["kB", 1e3] as const : bytes < 1e9 ? ["MB", 1e6] as const : ["GB", 1e9] as const;
-  return `${(bytes / scale).toLocaleString("en", { maximumFractionDigits: 1 })} ${unit}`;
+  return `${(bytes / scale).toLocaleString(locale(), { maximumFractionDigits: 1 })} ${unit}`;
 }
 
-export interface Badge {
-  kind: "running" | "waiting" | "queued" | "interrupted" | "suspended";
+/** A state: which shape, and the word next to it. */
+export interface Sign {
+  shape: Shape;
+  tone: "" | "kelp" | "deep" | "amber" | "red";
   text: string;
 }
 
-/** `away`: what is shown is what was last known. */
-export function badge(summary: Summary, away = false): Badge | null {
-  if (summary.suspended) return { kind: "suspended", text: "suspended" };
+export type Shape =
+  | "queued" | "running" | "waiting" | "interrupted" | "resumed" | "superseded" | "unknown" | "not-repeated" | "done" | "delivered" | "failed" | "suspended" | "hand-over" | "accepted" | "tool" | "next";
+
+/** What a conversation does now. `away`: what is shown is what was last known. */
+export function sign(summary: Summary, away = false): Sign | null {
+  const words = t().state;
+  if (summary.suspended) return { shape: "suspended", tone: "", text: words.suspended };
   switch (summary.state) {
-    case "running": return { kind: "running", text: away ? "was running" : "running" };
-    case "waiting": return { kind: "waiting", text: "waiting for you" };
-    case "interrupted": return { kind: "interrupted", text: "interrupted" };
-    case "queued": return { kind: "queued", text: summary.queued > 1 ? `${summary.queued} queued` : "queued" };
-    default: return null;
+    case "running": return { shape: "running", tone: away ? "" : "kelp", text: away ? words.wasRunning : words.running };
+    case "waiting": return { shape: "waiting", tone: "amber", text: summary.needs === "approval" ? words.approval : summary.needs === "question" ? words.asks : words.waiting };
+    case "interrupted": return { shape: "interrupted", tone: "amber", text: words.interrupted };
+    case "queued": return { shape: "queued", tone: "", text: words.queued(summary.queued) };
+    default: return summary.delivery === "unknown" ? { shape: "unknown", tone: "amber", text: words.deliveryUnknown } : summary.delivery === "dead" ? { shape: "failed", tone: "red", text: words.deliveryDead } : null;
   }
 }
 
+/** What became of a tool call. */
+export function callSign(call: ToolCall, running: boolean): Sign {
+  const words = t().state;
+  if (call.outcome === "done") return { shape: "done", tone: "kelp", text: words.done };
+  if (call.outcome === "failed") return { shape: "failed", tone: "red", text: words.failed };
+  if (call.outcome === "unknown") return { shape: "not-repeated", tone: "amber", text: words.notRepeated };
+  return running ? { shape: "running", tone: "deep", text: words.running } : { shape: "queued", tone: "", text: words.notFinished };
+}
+
+export function turnSign(turn: Turn, asks: boolean): Sign {
+  const words = t().state;
+  if (turn.state === "ended") {
+    if (turn.outcome === "failed") return { shape: "failed", tone: "red", text: words.failed };
+    if (turn.outcome === "cancelled") return { shape: "suspended", tone: "", text: words.cancelled };
+    if (turn.outcome === "set_aside") return { shape: "suspended", tone: "amber", text: words.setAside };
+    return { shape: "done", tone: "kelp", text: words.completed };
+  }
+  if (turn.state === "waiting" && asks) return { shape: "waiting", tone: "amber", text: words.waiting };
+  if (turn.state === "interrupted") return { shape: "interrupted", tone: "amber", text: words.interrupted };
+  return { shape: "running", tone: "kelp", text: words.running };
+}
+
+/** A title in words: without the marks of Markdown, on one line. */
+export function plain(text: string): string {
+  return text.replace(/```[^\n]*\n?|[`*_~#>|]+|!?\[([^\]]*)\]\([^)]*\)|<[^>\s][^>]*>/g, (_, words: string | undefined) => words ?? "").replace(/\s+/g, " ").trim();
+}
+
 export function titleOf(summary: { title: string | null }, first_words: string | null = null): string {
-  return summary.title?.trim() || first_words || "Untitled conversation";
+  return plain(summary.title ?? "") || plain(first_words ?? "") || summary.title?.trim() || t().list.untitled;
 }
 
-/** When something was, in few letters: as far from now as matters. */
-export function ago(at: string, now: Date): string {
+/** A length of time, as exactly as matters. */
+export function duration(ms: number): string {
+  const words = t().ago;
+  const seconds = ms / 1000;
+  if (seconds < 0.1) return words.milliseconds(Math.max(0, Math.round(ms)).toLocaleString(locale()));
+  if (seconds < 10) return words.seconds(seconds.toLocaleString(locale(), { maximumFractionDigits: 1 }));
+  if (seconds < 60) return words.seconds(Math.round(seconds).toLocaleString(locale()));
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 10) return words.minutesSeconds(minutes, Math.round(seconds % 60) % 60);
+  if (minutes < 60) return words.minutes(minutes);
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? words.hoursMinutes(hours, minutes % 60) : words.days(Math.floor(hours / 24));
+}
+
+/** When something was, in few letters, in a list that is ordered by days. */
+export function when(at: string, now: Date): string {
   const time = new Date(at);
-  const seconds = (now.getTime() - time.getTime()) / 1000;
-  if (Number.isNaN(seconds)) return "";
-  if (seconds < 60) return "now";
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
-  if (seconds < 7 * 86_400) return `${Math.floor(seconds / 86_400)} d`;
+  if (Number.isNaN(time.getTime())) return "";
+  const days = dayNumber(now) - dayNumber(time);
+  if (days <= 0) return clock(at);
+  if (days < 7) return time.toLocaleDateString(locale(), { weekday: "short" });
   const same_year = time.getFullYear() === now.getFullYear();
-  return time.toLocaleDateString(undefined, same_year ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", year: "numeric" });
+  return time.toLocaleDateString(locale(), same_year ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", year: "2-digit" });
 }
 
-export function clock(at: string): string {
+function dayNumber(time: Date): number {
+  return Math.round(new Date(time.getFullYear(), time.getMonth(), time.getDate()).getTime() / 86_400_000);
+}
+
+/** The day something belongs to: today, yesterday, a weekday, a month. */
+export function dayOf(at: string, now: Date): string {
   const time = new Date(at);
-  return Number.isNaN(time.getTime()) ? "" : time.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  const days = dayNumber(now) - dayNumber(time);
+  if (Number.isNaN(days) || days <= 0) return t().ago.today;
+  if (days === 1) return t().ago.yesterday;
+  if (days < 7) return time.toLocaleDateString(locale(), { weekday: "long" });
+  return time.toLocaleDateString(locale(), { month: "long", ...(time.getFullYear() !== now.getFullYear() && { year: "numeric" }) });
+}
+
+export function clock(at: string, seconds = false): string {
+  const time = new Date(at);
+  return Number.isNaN(time.getTime()) ? "" : time.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }), hour12: false });
 }
 
 export function moment(at: string): string {
   const time = new Date(at);
-  return Number.isNaN(time.getTime()) ? "" : time.toLocaleString();
+  return Number.isNaN(time.getTime()) ? "" : time.toLocaleString(locale());
 }
 
-function sentence(text: string): string {
+/** How long a question stays open; null where nothing ends it. */
+export function openFor(question: Question, now: number): string | null {
+  return question.expires_at === null ? null : duration(Math.max(0, Date.parse(question.expires_at) - now));
+}
+
+/** Where a conversation is held, by its key: `agent:<profile>:<platform>:...`. */
+export function platformOf(session_key: string): string {
+  return session_key.split(":")[2]?.replaceAll("%3A", ":").replaceAll("%25", "%") || "web";
+}
+
+/** Platforms have names, not keys. */
+export function platformName(platform: string): string {
+  return platform === "web" ? t().head.page : platform.charAt(0).toUpperCase() + platform.slice(1);
+}
+
+/** What was decided about an interrupted answer, in words. Its rule is for those who ask why. */
+export function decided(row: Message): string {
+  const words = t().decided;
+  if (row.attempt) return words.continued(row.attempt);
+  const said = row.decision?.split(":", 1)[0];
+  if (said === "left") return words.left[row.rule ?? ""] ?? words.left.other!;
+  if (said === "set aside") return words.setAside[row.rule ?? ""] ?? words.setAside.other!;
+  return said === "cancelled" ? words.cancelled : words.ended;
+}
+
+/** Which row of a conversation tells of the interruption before this attempt. */
+export function cutBefore(messages: Message[], turn_id: string, attempt: number): Message | undefined {
+  return messages.find((message) => message.role === "interruption" && message.turn_id === turn_id && message.attempt === attempt);
+}
+
+export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }

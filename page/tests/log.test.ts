@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { apply, isForeign, type LogEvent, liveTurn, openTurn, prepend, reading, type View, viewOf } from "../src/log";
 import { NOTHING_USED } from "../src/models";
 import type { Session } from "../src/types";
-import { interruption, standing, turnEnd } from "../src/words";
+import { standing, turnEnd } from "../src/words";
 
 function session(): Session {
   return {
@@ -151,7 +151,7 @@ describe("the fold over the log", () => {
 
     const resumed = log.add("turn.resumed", { turn_id: "t1", attempt: 2, rule: "R9", reason: "crash", why: "interrupted by a crash 12 s earlier" }).say("t1", 3, " 3").view();
     expect(resumed.session.messages.map((message) => message.role)).toEqual(["user", "interruption", "assistant"]);
-    expect(interruption(resumed.session.messages[1]!)).toBe("Interrupted by a crash. What had been written is kept.");
+    expect(resumed.session.messages[1]!.text).toBe("Interrupted by a crash. What had been written is kept.");
     expect(resumed.session.messages[1]).toMatchObject({ rule: "R9", attempt: 2, decision: "resumed: rule R9, interrupted by a crash 12 s earlier" });
     expect(resumed.session).toMatchObject({ rule: "R9", why: "interrupted by a crash 12 s earlier" });
     expect(resumed.session.messages[2]!.text).toBe("1 2 3");
@@ -164,7 +164,7 @@ describe("the fold over the log", () => {
   test("a cut turn that is not resumed says by which rule", () => {
     const view = new Log().message("m1", "a").start("t1", "m1", "a").add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "shutdown_timeout", restarts: 3 })
       .add("turn.ended", { turn_id: "t1", outcome: "set_aside", rule: "R2", why: "interrupted by a shutdown 3 s earlier" }).view();
-    expect(interruption(view.session.messages[1]!)).toBe("Interrupted by a shutdown before anything was written.");
+    expect(view.session.messages[1]!.text).toBe("Interrupted by a shutdown before anything was written.");
     expect(view.session.messages[1]).toMatchObject({ decision: "set aside: rule R2, interrupted by a shutdown 3 s earlier" });
     expect(view.session.turns[0]).toMatchObject({ state: "ended", outcome: "set_aside", rule: "R2" });
   });

@@ -5,9 +5,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
 
 from tests.e2e.serving import Serving
 
@@ -81,16 +82,37 @@ def own_page(browser: Browser, serving: Serving) -> Iterator[Page]:
 
 
 @contextmanager
-def tab(browser: Browser, state: StorageState | None = None) -> Iterator[Page]:
-    """A page that may neither throw nor break the server's policy."""
-    context = browser.new_context(viewport={"width": 1200, "height": 800}, storage_state=state)
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if "Content Security Policy" in message.text else None)
-    yield page
+def tab(browser: Browser, state: StorageState | None = None, **options: Any) -> Iterator[Page]:
+    """A page under watch: it may not throw, complain, break the server's policy, or ask any other server for anything."""
+    context = browser.new_context(**({"viewport": {"width": 1200, "height": 800}} | options), storage_state=state)
+    problems = watched(context)
+    yield context.new_page()
     context.close()
     assert not problems, problems
+
+
+# What a browser says of a server that is killed, or that refuses: the page shows both in its own words.
+EXPECTED = "Failed to load resource"
+
+
+def watched(context: BrowserContext) -> list[str]:
+    """What is wrong with the pages of a context, as it happens. Listens before the first script of a page runs."""
+    problems: list[str] = []
+    context.expose_binding("violated", lambda _, what: problems.append(f"policy: {what}"))
+    context.add_init_script(
+        "document.addEventListener('securitypolicyviolation', e => window.violated(e.violatedDirective + ' ' + e.blockedURI))"
+    )
+    context.on("weberror", lambda error: problems.append(f"error: {error.error}"))
+    context.on(
+        "console",
+        lambda message: problems.append(f"console: {message.text}") if message.type == "error" and EXPECTED not in message.text else None,
+    )
+    context.on("request", lambda request: problems.append(f"request: {request.url}") if _is_foreign(request.url) else None)
+    return problems
+
+
+def _is_foreign(url: str) -> bool:
+    return not url.startswith(("http://127.0.0.1:", "data:", "blob:"))
 
 
 def printed_address(serving: Serving) -> str:

@@ -19,7 +19,7 @@ def test_a_message_steers_the_answer_that_is_being_written(page: Page) -> None:
     expect(page.get_by_test_id("mode-queue")).to_be_checked()
     page.get_by_test_id("mode-queue").focus()
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_test_id("modes")).to_contain_text("goes to the answer that is being written")
+    expect(page.get_by_test_id("modes-hint")).to_contain_text("goes to the answer that is being written")
     send(page, "20")
     expect(page.get_by_test_id("mode-queue")).to_be_checked()
     expect(answers(page).first.locator('[data-role="user"]')).to_contain_text("20", timeout=WAIT_MS)

@@ -126,7 +126,7 @@ def test_a_conversation_that_was_summarised_for_the_model_says_so_in_its_place(s
 def test_what_nobody_answered_in_time_says_so_and_offers_nothing(seeded_page: Page, seeded: Serving) -> None:
     """R5"""
     seeded_page.goto(f"{seeded.url}/s/s_late")
-    end = seeded_page.get_by_test_id("turn-end")
+    end = seeded_page.get_by_test_id("turn-end").locator("p")
     expect(end).to_have_text("This answer failed. Nobody answered in time; the question has expired.", timeout=WAIT_MS)
     expect(seeded_page.get_by_test_id("approval")).to_have_count(0)
 

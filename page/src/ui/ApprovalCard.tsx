@@ -1,11 +1,12 @@
 import type { VNode } from "preact";
 import { useId, useState } from "preact/hooks";
+import { t } from "../i18n";
 import type { Verdict } from "../outbox";
 import type { Question } from "../types";
 import { visible } from "../words";
 import { Field } from "./Field";
 import { Markdown } from "./Markdown";
-import { OpenUntil, useExpired, useUnderway } from "./QuestionCard";
+import { AskHead, OpenUntil, useExpired, useUnderway } from "./QuestionCard";
 import { useApp } from "./shared";
 
 const ONCE: Verdict = { verdict: "approve", scope: "once" };
@@ -18,11 +19,11 @@ export function Approvals(props: { questions: Question[] }): VNode | null {
   const left = questions.filter((question) => !given.has(question.question_id));
   if (questions.length === 0) return null;
   return (
-    <div class="approvals" data-testid="approvals">
+    <div data-testid="approvals">
       {questions.length > 1 && (
-        <div class="approvals-head">
-          <p>{questions.length} calls wait for your approval. The answer continues after the last one.</p>
-          <button type="button" class="small-button" data-testid="approve-all" disabled={left.length === 0} onClick={() => left.forEach((question) => app.judge(question, ONCE))}>Approve all once</button>
+        <div class="asks-head">
+          <p>{t().ask.several(questions.length)}</p>
+          <button type="button" class="b small" data-testid="approve-all" disabled={left.length === 0} onClick={() => left.forEach((question) => app.judge(question, ONCE))}>{t().ask.approveAll}</button>
         </div>
       )}
       {questions.map((question) => <ApprovalCard key={question.question_id} question={question} />)}
@@ -34,6 +35,7 @@ export function Approvals(props: { questions: Question[] }): VNode | null {
 function ApprovalCard(props: { question: Question }): VNode {
   const app = useApp();
   const { question } = props;
+  const words = t().ask;
   const title = useId();
   const always = useId();
   const [reason, setReason] = useState("");
@@ -47,22 +49,26 @@ function ApprovalCard(props: { question: Question }): VNode {
   };
   const deny = (): void => judge({ verdict: "deny", scope: "once", ...(reason.trim() !== "" && { reason: reason.trim() }) });
   return (
-    <section class="question" data-testid="approval" aria-labelledby={title}>
-      <p class="question-title" id={title}>Approval needed</p>
-      <div class="question-text"><Markdown text={question.call ? question.text.split("\n\n", 1)[0]! : question.text} /></div>
+    <section class="ask" data-testid="approval" aria-labelledby={title}>
+      <AskHead id={title} text={words.approval} />
+      <div class="ask-text"><Markdown text={question.call ? question.text.split("\n\n", 1)[0]! : question.text} /></div>
       {question.call && <Arguments of={question.call.arguments} />}
-      <div class="question-choices">
-        <button type="button" class="primary" data-testid="approve" disabled={off} onClick={() => judge(ONCE)}>Approve once</button>
+      <dl class="facts">
+        {question.call && <><dt>{words.tool}</dt><dd>{visible(question.call.name)}</dd></>}
+        <dt>{words.bindsTo}</dt><dd>{words.bindsToThis}</dd>
+        {question.pattern !== null && <><dt>{words.alwaysAllows}</dt><dd id={always}><code data-testid="approval-pattern">{visible(question.pattern)}</code></dd></>}
+      </dl>
+      <div class="ask-foot">
+        <button type="button" class="b kelp" data-testid="approve" disabled={off} onClick={() => judge(ONCE)}>{words.approve}</button>
         {question.pattern !== null && (
-          <button type="button" class="small-button" data-testid="approve-always" disabled={off} aria-describedby={always} onClick={() => judge({ verdict: "approve", scope: "session" })}>Always for this conversation</button>
+          <button type="button" class="b" data-testid="approve-always" disabled={off} aria-describedby={always} onClick={() => judge({ verdict: "approve", scope: "session" })}>{words.approveAlways}</button>
         )}
+        {busy ? <span class="dim" role="status">{words.onItsWaySentence}</span> : <OpenUntil question={question} over={over} />}
       </div>
-      {question.pattern !== null && <p class="approval-pattern" id={always}>Always allows <code data-testid="approval-pattern">{visible(question.pattern)}</code></p>}
-      <form class="question-form" onSubmit={(event) => { event.preventDefault(); deny(); }}>
-        <Field value={reason} onInput={setReason} onSubmit={deny} label="Why not, for the agent" placeholder="Why not (optional)" disabled={off} testid="deny-reason" />
-        <button type="submit" class="small-button deny" data-testid="deny" disabled={off}>Deny</button>
+      <form class="ask-form deny" onSubmit={(event) => { event.preventDefault(); deny(); }}>
+        <Field value={reason} onInput={setReason} onSubmit={deny} label={words.denyReason} placeholder={words.denyReasonHint} disabled={off} testid="deny-reason" />
+        <button type="submit" class="b" data-testid="deny" disabled={off}>{words.deny}</button>
       </form>
-      {busy ? <p class="question-foot" role="status">Your answer is on its way.</p> : <OpenUntil question={question} over={over} />}
     </section>
   );
 }
@@ -70,13 +76,13 @@ function ApprovalCard(props: { question: Question }): VNode {
 /** Every argument, whole, as plain text. */
 function Arguments(props: { of: unknown }): VNode {
   const named = Object.entries((props.of ?? {}) as Record<string, unknown>);
-  if (named.length === 0) return <p class="approval-none">Without arguments.</p>;
+  if (named.length === 0) return <p class="ask-text dim">{t().ask.noArguments}</p>;
   return (
-    <dl class="approval-arguments" data-testid="approval-arguments">
+    <dl class={named.length === 1 ? "arguments one" : "arguments"} data-testid="approval-arguments">
       {named.map(([name, value]) => (
         <div key={name}>
-          <dt>{name}</dt>
-          <dd><pre tabIndex={0} aria-label={name}>{visible(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</pre></dd>
+          <dt>{visible(name)}</dt>
+          <dd><pre tabIndex={0} dir="ltr" aria-label={name}>{visible(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</pre></dd>
         </div>
       ))}
     </dl>

@@ -1,6 +1,7 @@
 /** Images, recordings and files of a message. */
 
 import type { ComponentChildren, VNode } from "preact";
+import { t } from "../i18n";
 import type { BytesPart, Part } from "../types";
 import { size } from "../words";
 import { FileIcon } from "./icons";
@@ -15,7 +16,7 @@ function address(part: BytesPart): string {
 
 export function Attachment(props: { part: BytesPart }): VNode {
   const { part } = props;
-  const name = part.name ?? (part.type === "image" ? "Image" : part.type === "audio" ? "Recording" : "File");
+  const name = part.name ?? (part.type === "image" ? t().conversation.image : part.type === "audio" ? t().conversation.recording : t().conversation.file);
   if (part.type === "image" && DRAWN.has(part.media_type)) {
     return <a class="picture" href={address(part)} download={name} data-testid="attachment"><img src={address(part)} alt={name} title={name} loading="lazy" /></a>;
   }
@@ -30,7 +31,7 @@ export function Attachment(props: { part: BytesPart }): VNode {
 export function FileChip(props: { name: string | null; size: number; note?: string | null; children?: ComponentChildren }): VNode {
   return (
     <span class="file" data-testid="file">
-      <FileIcon /><span class="file-name">{props.name ?? "File"}</span><span class="file-size">{props.note ?? size(props.size)}</span>{props.children}
+      <FileIcon /><span class="file-name">{props.name ?? t().conversation.file}</span><span class="file-size">{props.note ?? size(props.size)}</span>{props.children}
     </span>
   );
 }

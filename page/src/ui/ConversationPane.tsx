@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { t } from "../i18n";
 import { type Item, shownAlready } from "../outbox";
 import type { Sent } from "../sending";
 import { isWaiting, liveTurn, openTurn, reading, type View } from "../log";
@@ -24,8 +25,8 @@ export function ConversationPane(): VNode {
   const sent = app.sending.sent.value.filter((other) => other.session_id === name && !view?.session.messages.some((message) => message.id === other.message_id));
   const is_open = app.route.value.session !== null;
 
-  if (app.route.value.nowhere) return <Nowhere what="There is no such page." why="The address may be mistyped or incomplete." />;
-  if (app.conversation.missing.value) return <Nowhere what="There is no such conversation here." why="It may belong to another home folder, or the address is incomplete." />;
+  if (app.route.value.nowhere) return <Nowhere what={t().conversation.noPage} why={t().conversation.noPageWhy} />;
+  if (app.conversation.missing.value) return <Nowhere what={t().conversation.noSession} why={t().conversation.noSessionWhy} />;
   if (is_open && view === null) return <Scroll key={name}><Loading /><OnTheirWay items={items} sent={sent} view={null} /></Scroll>;
   const empty = items.length === 0 && sent.length === 0 && (view === null || (view.session.messages.length === 0 && view.session.turns.length === 0));
   if (empty) return <Scroll key={name}><Welcome /></Scroll>;
@@ -42,6 +43,7 @@ function Rows(props: { view: View }): VNode {
   const [shown, setShown] = useState(SHOWN);
   const { settled, waiting } = reading(session.messages);
   const app = useApp();
+  const words = t().conversation;
   const away = app.connection.away.value;
   const hidden = Math.max(0, settled.length - shown);
   const open = openTurn(session);
@@ -55,12 +57,13 @@ function Rows(props: { view: View }): VNode {
   const turns = new Map(session.turns.map((turn) => [turn.id, turn]));
   const answers_now = settled.some((message) => message.role === "assistant" && message.turn_id === open?.id && message.parts.length > 0);
   const asks = session.questions.map((question) => question.call_id).join("\n");
+  const newest = session.turns[session.turns.length - 1];
   return (
     <>
-      {hidden > 0 && <button type="button" class="small-button earlier" onClick={() => setShown(shown + SHOWN)}>Show earlier messages ({hidden}{session.earlier ? " and more" : ""})</button>}
-      {hidden === 0 && session.earlier && <button type="button" class="small-button earlier" data-testid="earlier" onClick={() => void app.conversation.earlier().then(() => setShown(shown + SHOWN))}>Show earlier messages</button>}
+      {hidden > 0 && <button type="button" class="b small earlier" onClick={() => setShown(shown + SHOWN)}>{words.earlier}</button>}
+      {hidden === 0 && session.earlier && <button type="button" class="b small earlier" data-testid="earlier" onClick={() => void app.conversation.earlier().then(() => setShown(shown + SHOWN))}>{words.earlier}</button>}
       {rows(settled.slice(hidden).filter((message) => !inside.has(message.id)), session.turns).map((row) => {
-        if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} />;
+        if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} request={row.turn === newest && open === null ? (requestOf(settled, row.turn) ?? null) : null} />;
         const { message } = row;
         const is_open = open !== null && message.turn_id === open.id;
         return (
@@ -71,7 +74,7 @@ function Rows(props: { view: View }): VNode {
           />
         );
       })}
-      {works && open && <Working word={away ? "Not known while Holdfast is away" : open.state === "interrupted" ? "Recovering" : "Working"} thoughts={answers_now ? null : (thoughts.get(open.id)?.text ?? null)} />}
+      {works && open && <Working word={away ? words.unknownAway : open.state === "interrupted" ? words.recovering : words.working} thoughts={answers_now ? null : (thoughts.get(open.id)?.text ?? null)} />}
       {failing && open && !away && <Failing failure={failing} />}
       <Approvals questions={session.questions.filter((question) => question.kind === "approval")} />
       {session.questions.filter((question) => question.kind !== "approval").map((question) => <QuestionCard key={question.question_id} question={question} />)}
@@ -93,6 +96,11 @@ function rows(messages: Message[], turns: Turn[]): Row[] {
   });
 }
 
+/** What the user asked for with a turn that failed or was stopped. */
+function requestOf(messages: Message[], turn: Turn): string | undefined {
+  return messages.findLast((message) => message.role === "user" && message.turn_id === turn.id && !message.answers)?.text;
+}
+
 /** What the server has not shown yet. An item whose message the stream shows already (its acknowledgement is late) is not drawn twice. */
 function OnTheirWay(props: { items: Item[]; sent: Sent[]; view: View | null }): VNode {
   const app = useApp();
@@ -106,7 +114,7 @@ function OnTheirWay(props: { items: Item[]; sent: Sent[]; view: View | null }): 
 }
 
 function Loading(): VNode {
-  return <div class="loading" role="status"><span class="sr-only">Loading the conversation</span><i /><i /><i /></div>;
+  return <div class="loading" role="status"><span class="sr-only">{t().conversation.loading}</span><i /><i /><i /></div>;
 }
 
 function Nowhere(props: { what: string; why: string }): VNode {
@@ -116,7 +124,7 @@ function Nowhere(props: { what: string; why: string }): VNode {
       <div class="welcome">
         <h2>{props.what}</h2>
         <p>{props.why}</p>
-        <button type="button" class="primary" onClick={() => app.go(null)}>Start a new one</button>
+        <button type="button" class="b kelp" onClick={() => app.go(null)}>{t().conversation.startNew}</button>
       </div>
     </div>
   );
@@ -152,10 +160,10 @@ function Scroll(props: { children: ComponentChildren }): VNode {
   return (
     <div class="scroll-frame">
       <div class="scroll" ref={box} onScroll={scrolled}>
-        <div class="rows" ref={inside} role="log" aria-label="Messages" aria-live="polite" aria-relevant="additions">{props.children}</div>
+        <div class="rows" ref={inside} role="log" aria-label={t().conversation.messages} aria-live="polite" aria-relevant="additions">{props.children}</div>
       </div>
       {away && (
-        <button type="button" class="to-end" onClick={() => { stuck.current = true; toEnd(); }} aria-label="To the latest message" title="To the latest message"><DownIcon /></button>
+        <button type="button" class="to-end" onClick={() => { stuck.current = true; toEnd(); }} aria-label={t().conversation.toEnd} title={t().conversation.toEnd}><DownIcon /></button>
       )}
     </div>
   );

@@ -3,6 +3,7 @@ import { useRef } from "preact/hooks";
 import { FileChip } from "./Attachments";
 import { ClipIcon, CloseIcon } from "./icons";
 import { IconButton, useApp } from "./shared";
+import { t } from "../i18n";
 import { MOST_FILES } from "../uploads";
 
 /** Takes files along with the next message of what is open. */
@@ -11,7 +12,7 @@ export function useAttach(): (files: FileList | null | undefined) => boolean {
   return (files) => {
     if (!files || files.length === 0) return false;
     const over = app.uploads.add(app.draftName, [...files]);
-    if (over > 0) app.say(`A message takes ${MOST_FILES} files; ${over} more ${over === 1 ? "was" : "were"} left out.`);
+    if (over > 0) app.say(t().composer.tooMany(MOST_FILES, over));
     return true;
   };
 }
@@ -26,7 +27,7 @@ export function AttachButton(): VNode {
   return (
     <>
       <input ref={input} type="file" multiple hidden data-testid="attach-files" onChange={chosen} />
-      <IconButton label="Attach files" testid="attach" onClick={() => input.current!.click()}><ClipIcon /></IconButton>
+      <IconButton label={t().composer.attach} testid="attach" onClick={() => input.current!.click()}><ClipIcon /></IconButton>
     </>
   );
 }
@@ -37,11 +38,11 @@ export function Files(): VNode | null {
   const uploads = app.uploads.of(app.draftName);
   if (uploads.length === 0) return null;
   return (
-    <div class="files" role="group" aria-label="Files of this message" data-testid="files">
+    <div class="files" role="group" aria-label={t().composer.files} data-testid="files">
       {uploads.map(({ client_id, file, attached, problem }) => (
-        <FileChip key={client_id} name={file.name} size={file.size} note={problem ?? (attached ? null : "uploading…")}>
-          {problem !== null && <button type="button" class="text-button" onClick={() => app.uploads.retry(client_id)}>Try again</button>}
-          <IconButton label={`Remove ${file.name}`} onClick={() => app.uploads.remove(client_id)}><CloseIcon /></IconButton>
+        <FileChip key={client_id} name={file.name} size={file.size} note={problem ?? (attached ? null : t().composer.uploading)}>
+          {problem !== null && <button type="button" class="link" onClick={() => app.uploads.retry(client_id)}>{t().common.tryAgain}</button>}
+          <IconButton label={t().composer.remove(file.name)} onClick={() => app.uploads.remove(client_id)}><CloseIcon /></IconButton>
         </FileChip>
       ))}
     </div>

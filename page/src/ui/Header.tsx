@@ -1,9 +1,12 @@
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ConnectionState } from "../connection";
+import { t } from "../i18n";
 import type { Session } from "../types";
-import { badge, titleOf } from "../words";
-import { ArchiveIcon, MenuIcon, PenIcon, PinIcon, UnarchiveIcon } from "./icons";
+import { platformName, platformOf, sign, titleOf } from "../words";
+import { DotsIcon, ExportIcon, MenuIcon, PanelIcon, PlatformIcon, SideIcon, StateSign } from "./icons";
+import { Menu } from "./Menu";
+import { Rename, SessionItems } from "./Sidebar";
 import { IconButton, useApp } from "./shared";
 
 export function Header(): VNode {
@@ -13,67 +16,47 @@ export function Header(): VNode {
   useEffect(() => setEditing(false), [app.openName]);
   return (
     <header class="head">
-      <IconButton label="Show the list of conversations" class="drawer-open" onClick={() => (app.drawer.value = true)}><MenuIcon /></IconButton>
+      <IconButton label={t().list.show} class="drawer-open" testid="show-list" onClick={() => app.showList()}><MenuIcon /></IconButton>
       {session && editing
         ? <Rename session={session} done={() => setEditing(false)} />
-        : <h1 class="head-title">{session ? titleOf(session, app.conversation.firstWords(session.session_id)) : app.route.value.session ? "" : "New conversation"}</h1>}
-      {session && !editing && <Actions session={session} rename={() => setEditing(true)} />}
+        : <h1 class="head-title" dir="auto">{session ? titleOf(session, app.conversation.firstWords(session.session_id)) : app.route.value.session ? "" : t().head.new}</h1>}
+      {session && !editing && <Facts session={session} rename={() => setEditing(true)} />}
       <ConnectionSign state={app.connection.state.value} />
     </header>
   );
 }
 
-function Actions(props: { session: Session; rename: () => void }): VNode {
+function Facts(props: { session: Session; rename: () => void }): VNode {
   const app = useApp();
   const { session } = props;
-  const mark = badge(session);
+  const platform = platformOf(session.session_key);
+  const state = sign({ ...session, needs: null, delivery: null }, app.connection.away.value);
+  const words = t().head;
+  const id = encodeURIComponent(session.session_id);
   return (
     <>
-      {mark && mark.kind !== "running" && <span class={`badge ${mark.kind}`}>{mark.text}</span>}
-      <div class="head-actions">
-        <IconButton label="Rename" testid="rename" onClick={props.rename}><PenIcon /></IconButton>
-        <IconButton label={session.pinned ? "Unpin" : "Pin"} testid="pin" pressed={session.pinned} onClick={() => void app.change(session, { pinned: !session.pinned })}><PinIcon filled={session.pinned} /></IconButton>
-        <IconButton label={session.archived ? "Unarchive" : "Archive"} testid="archive" onClick={() => void app.change(session, { archived: !session.archived })}>
-          {session.archived ? <UnarchiveIcon /> : <ArchiveIcon />}
-        </IconButton>
-      </div>
+      {platform !== "web" && <span class="chip"><PlatformIcon platform={platform} small />{platformName(platform)}</span>}
+      {state && <StateSign sign={state} pill />}
+      <Menu label={t().common.more} icon={<DotsIcon />} testid="session-menu">
+        <SessionItems session={session} rename={props.rename} />
+        <hr />
+        {([["md", words.asMarkdown], ["json", words.asJson], ["html", words.asHtml]] as const).map(([kind, label]) => (
+          <a key={kind} role="menuitem" tabIndex={-1} href={`/api/sessions/${id}/export?as=${kind}`} download data-testid={`export-${kind}`}><ExportIcon /><span>{label}</span></a>
+        ))}
+        <hr class="list-toggle" />
+        <button type="button" role="menuitem" tabIndex={-1} class="list-toggle" data-testid="hide-list" onClick={() => app.hideList()}><SideIcon /><span>{t().list.hide}</span></button>
+      </Menu>
+      {session.turns.length > 0 && <IconButton label={words.details} class={app.details.value !== null ? "on" : ""} expanded={app.details.value !== null} testid="details-button" onClick={() => app.toggleDetails()}><PanelIcon /></IconButton>}
     </>
   );
 }
 
-function Rename(props: { session: Session; done: () => void }): VNode {
-  const app = useApp();
-  const [title, setTitle] = useState(props.session.title ?? "");
-  const field = useRef<HTMLInputElement>(null);
-  const over = useRef(false);
-  useEffect(() => field.current!.select(), []);
-  const finish = (save: boolean): void => {
-    if (over.current) return;
-    over.current = true;
-    const next = title.trim();
-    if (save && next !== "" && next !== props.session.title) void app.change(props.session, { title: next });
-    props.done();
-  };
-  return (
-    <form class="rename" onSubmit={(event) => { event.preventDefault(); finish(true); }}>
-      <input
-        ref={field} data-testid="rename-title" aria-label="Title" value={title} maxLength={200} onInput={(event) => setTitle(event.currentTarget.value)} onBlur={() => finish(true)}
-        onKeyDown={(event) => {
-          if (event.key !== "Escape") return;
-          event.stopPropagation();
-          finish(false);
-        }}
-      />
-    </form>
-  );
-}
-
-const WORDS: Record<ConnectionState, string> = { live: "Live", reconnecting: "Reconnecting", "signed-out": "Signed out" };
-
 function ConnectionSign(props: { state: ConnectionState }): VNode {
+  const words = t().head;
+  const word = { live: words.live, reconnecting: words.reconnecting, "signed-out": words.signedOut }[props.state];
   return (
-    <div class={`connection ${props.state}`} data-testid="connection" data-state={props.state} role="status" title={WORDS[props.state]}>
-      <span class="connection-dot" aria-hidden="true" /><span class="connection-word">{WORDS[props.state]}</span>
+    <div class={`connection ${props.state}`} data-testid="connection" data-state={props.state} role="status">
+      {props.state === "reconnecting" ? <span class="st amber pill"><svg class="alive" viewBox="0 0 16 16" aria-hidden="true"><circle cx="8" cy="8" r="4.6" fill="none" stroke="currentColor" stroke-width="1.8" /></svg>{word}</span> : word}
     </div>
   );
 }

@@ -1,10 +1,10 @@
 /** Draws what `markdown.ts` has read. Blocks that did not change are not drawn again: of a growing answer that is all but the last. */
 
 import type { VNode } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { type Block, blocks, type Inline, inline, Reading } from "../markdown";
-import { CheckIcon, CopyIcon } from "./icons";
-import { memo } from "./shared";
+import { t } from "../i18n";
+import { Copy, memo } from "./shared";
 
 /** Quotes and lists deeper than this are shown as the text they are. */
 const DEEPEST = 6;
@@ -52,7 +52,7 @@ const BlockView = memo<{ block: Block; depth: number }>(
         return block.ordered ? <ol start={block.start}>{items}</ol> : <ul>{items}</ul>;
       }
       case "table": return (
-        <div class="table" tabIndex={0} role="region" aria-label="Table">
+        <div class="table" tabIndex={0} role="region" aria-label={t().conversation.table}>
           <table>
             <thead><tr>{block.head.map((cell, index) => <th key={index} scope="col"><Line text={cell} /></th>)}</tr></thead>
             <tbody>{block.rows.map((row, index) => <tr key={index}>{row.map((cell, column) => <td key={column}><Line text={cell} /></td>)}</tr>)}</tbody>
@@ -111,27 +111,9 @@ function Code(props: { language: string; text: string }): VNode {
     <div class="code">
       <div class="code-head">
         <span>{props.language || "text"}</span>
-        <Copy text={props.text} />
+        <Copy text={props.text} label={t().conversation.copyCode} word />
       </div>
       <pre tabIndex={0}><code>{props.text}</code></pre>
     </div>
-  );
-}
-
-export function Copy(props: { text: string }): VNode | null {
-  const [copied, setCopied] = useState(false);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  // The browser offers the clipboard only to secure pages.
-  if (navigator.clipboard === undefined) return null;
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(props.text);
-    setCopied(true);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => setCopied(false), 1500);
-  };
-  return (
-    <button type="button" class="copy" onClick={() => void copy()} aria-label="Copy the code">
-      {copied ? <CheckIcon /> : <CopyIcon />}<span>{copied ? "Copied" : "Copy"}</span>
-    </button>
   );
 }

@@ -1,50 +1,58 @@
-/** The rows of a conversation: messages, cuts, ends, the open question, and what is on its way. */
+/** The rows of a conversation: messages, interruptions, ends, and what is on its way. */
 
 import type { ComponentChildren, VNode } from "preact";
-import { isCommand } from "../commands";
-import type { Item } from "../outbox";
 import { isMark } from "../answers";
-import type { Answers, Attached, Message, ModelFailure, Part, Turn } from "../types";
-import { answeredBy, askingAgain, clock, failedRequest, interruption, moment, passages, turnEnd, used } from "../words";
+import { isCommand } from "../commands";
+import { t } from "../i18n";
+import type { Item } from "../outbox";
+import type { Answers, Attached, Message, ModelFailure, Part, ToolCall, Turn } from "../types";
+import { answeredBy, askingAgain, decided, failedRequest, interruptedBy, passages, turnEnd, used } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
-import { KnotIcon, Mark } from "./icons";
+import { Calls, gist } from "./Calls";
+import { CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon } from "./icons";
 import { Markdown } from "./Markdown";
-import { memo, useApp, useNow } from "./shared";
-import { gist, ToolCard } from "./ToolCard";
+import { Copy, IconButton, memo, Time, useApp, useNow } from "./shared";
 
-function Time(props: { at: string }): VNode {
-  return <time class="time" dateTime={props.at} title={moment(props.at)}>{clock(props.at)}</time>;
-}
-
-/** `asks` are the calls whose questions are open, a line each; `taken` the messages that the answer took; `turn` and `thoughts` those of an answer. */
+/**
+ * `asks` are the calls whose questions are open, a line each; `taken` the messages that the answer took, `cuts` the rows that tell of its interruptions;
+ * `turn` and `thoughts` those of an answer.
+ */
 export const MessageRow = memo<{
-  message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; turn?: Turn | null; thoughts?: string | null;
+  message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; cuts?: Message[]; turn?: Turn | null; thoughts?: string | null;
 }>((props) => {
   const { message, running, waiting, asks, taken } = props;
+  const words = t().conversation;
   switch (message.role) {
-    case "user": if (message.status === "command") return <Spoken text={message.text} note={null} at={message.created_at} />;
-      if (message.status === "refused") return <Refused text={message.text} />;
-      return <Said text={message.text} parts={message.parts} status={message.status} note={waiting ? "waiting for its turn" : (answeredBy(message.answers) ?? (message.edited_at ? "edited" : null))} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null} />;
-    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} turn={props.turn ?? null} thoughts={props.thoughts ?? null} />;
+    case "user":
+      if (message.status === "command") return <Spoken id={message.id} text={message.text} note={null} at={message.created_at} />;
+      if (message.status === "refused") return <Refused message={message} />;
+      return (
+        <Said
+          id={message.id} text={message.text} parts={message.parts} status={message.status} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null}
+          note={waiting ? words.waitingTurn : (answeredBy(message.answers) ?? (message.edited_at ? words.edited : null))}
+          action={<SaidActions message={message} waiting={waiting} />}
+        />
+      );
+    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} cuts={props.cuts ?? NONE} turn={props.turn ?? null} thoughts={props.thoughts ?? null} />;
     case "interruption": return <Cut row={message} />;
     default: return (
-      <div class="notice" data-testid="message" data-role={message.role} data-status={message.status}>
+      <div class="notice" id={`m-${message.id}`} data-testid="message" data-role={message.role} data-status={message.status} dir="auto">
         {passages(message.text).map((passage, index) => (passage.quoted ? <blockquote key={index}>{passage.text}</blockquote> : <p key={index}>{passage.text}</p>))}
       </div>
     );
   }
 });
 
-function Said(props: { text: string; parts?: Part[]; files?: Attached[] | undefined; status: string; note: string | null; at: string | null; answers?: string | null; action?: VNode; children?: ComponentChildren }): VNode {
+function Said(props: { id?: string; text: string; parts?: Part[]; files?: Attached[] | undefined; status: string; note: string | null; at: string | null; answers?: string | null; action?: VNode | null; children?: ComponentChildren }): VNode {
   return (
-    <article class={`said ${props.status}`} data-testid="message" data-role="user" data-status={props.status} aria-label="You">
-      {props.answers && <p class="said-about">{props.answers}</p>}
-      {props.text !== "" && <div class="bubble">{props.text}</div>}
+    <article class={`said ${props.status}`} id={props.id && `m-${props.id}`} data-testid="message" data-role="user" data-status={props.status} aria-label={t().conversation.you}>
+      {props.answers && <p class="said-about" dir="auto">{props.answers}</p>}
+      {props.text !== "" && <div class="bubble"><Markdown text={props.text} /></div>}
       {props.parts && <Attachments parts={props.parts} />}
       {props.files && props.files.length > 0 && <div class="attachments">{props.files.map((file) => <FileChip key={file.attachment_id} name={file.name} size={file.size} />)}</div>}
-      <div class="said-foot">
+      <div class="foot">
         {props.action}
-        {props.note && <span class="said-note">{props.note}</span>}
+        {props.note && <span class="note">{props.note}</span>}
         {props.at && <Time at={props.at} />}
       </div>
       {props.children}
@@ -52,12 +60,27 @@ function Said(props: { text: string; parts?: Part[]; files?: Attached[] | undefi
   );
 }
 
-/** Words to the gateway itself. */
-function Spoken(props: { text: string; note: string | null; at: string | null }): VNode {
+/** What can be done with something you said. */
+function SaidActions(props: { message: Message; waiting: boolean }): VNode {
+  const app = useApp();
+  const { message, waiting } = props;
+  const words = t().acts;
   return (
-    <article class="spoken" data-testid="message" data-role="user" data-status="command" aria-label="Your command">
+    <span class="acts">
+      {message.text !== "" && <Copy text={message.text} label={words.copyMessage} />}
+      {waiting && message.role === "user" && <IconButton label={words.withdraw} testid="withdraw" onClick={() => void app.withdraw(message)}><CloseIcon /></IconButton>}
+      {!waiting && !message.answers && <IconButton label={words.edit} testid="edit" onClick={() => app.putBack(message.text)}><PenIcon /></IconButton>}
+      {!waiting && message.text !== "" && <IconButton label={words.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
+    </span>
+  );
+}
+
+/** Words to the gateway itself. */
+function Spoken(props: { id?: string; text: string; note: string | null; at: string | null }): VNode {
+  return (
+    <article class="spoken" id={props.id && `m-${props.id}`} data-testid="message" data-role="user" data-status="command" aria-label={t().conversation.command}>
       <code>{props.text}</code>
-      {props.note && <span class="said-note">{props.note}</span>}
+      {props.note && <span class="note">{props.note}</span>}
       {props.at && <Time at={props.at} />}
     </article>
   );
@@ -66,71 +89,101 @@ function Spoken(props: { text: string; note: string | null; at: string | null })
 /** A message the server has, whose event is still under way. */
 export function SentRow(props: { text: string; files: Attached[] }): VNode {
   if (isCommand(props.text)) return <Spoken text={props.text} note={null} at={null} />;
-  return <Said text={props.text} files={props.files} status="complete" note="sent" at={null} />;
+  return <Said text={props.text} files={props.files} status="complete" note={t().conversation.sent} at={null} />;
 }
 
 /** A message that no turn took, and none will. A notice below it says why. */
-function Refused(props: { text: string }): VNode {
+function Refused(props: { message: Message }): VNode {
   const app = useApp();
-  const again = <button type="button" class="text-button" data-testid="put-back" onClick={() => app.putBack(props.text)}>Write it again</button>;
-  return <Said text={props.text} status="refused" note="not answered" at={null} action={again} />;
+  const { message } = props;
+  const again = <button type="button" class="link" data-testid="put-back" onClick={() => app.putBack(message.text)}>{t().conversation.writeAgain}</button>;
+  return <Said id={message.id} text={message.text} status="refused" note={t().conversation.notAnswered} at={null} action={again} />;
 }
 
 /** A message that is kept here until the server has it. */
 export const OutboxRow = memo<{ item: Item }>(({ item }) => {
   const app = useApp();
-  if (item.refused === null && isCommand(item.text)) return <Spoken text={item.text} note={item.tries > 1 ? "sending… kept until Holdfast has it" : null} at={null} />;
-  if (item.refused === null) return <Said text={item.text} files={item.attachments} status="sending" note={item.tries > 1 ? "sending… kept until Holdfast has it" : "sending…"} at={null} />;
+  const words = t().conversation;
+  if (item.refused === null && isCommand(item.text)) return <Spoken text={item.text} note={item.tries > 1 ? words.kept : null} at={null} />;
+  if (item.refused === null) return <Said text={item.text} files={item.attachments} status="sending" note={item.tries > 1 ? words.kept : t().state.sendingHere} at={null} />;
   return (
-    <Said text={item.text} files={item.attachments} status="refused" note="not sent" at={null}>
+    <Said text={item.text} files={item.attachments} status="refused" note={t().state.notSent} at={null}>
       <div class="said-problem" role="alert">
         <p>{item.refused.message}</p>
-        <div class="said-actions">
-          <button type="button" class="small-button" onClick={() => app.sending.retry(item.client_id)}>Try again</button>
-          <button type="button" class="small-button quiet" onClick={() => app.sending.discard(item.client_id)}>Discard</button>
+        <div>
+          <button type="button" class="b small" onClick={() => app.sending.retry(item.client_id)}>{t().common.tryAgain}</button>
+          <button type="button" class="b small quiet" onClick={() => app.sending.discard(item.client_id)}>{t().common.discard}</button>
         </div>
       </div>
     </Said>
   );
 });
 
-/** Its parts in their order. A call that asks is shown as the question, not as a tool as well. */
-function Answer(props: { message: Message; running: boolean; asks: string; taken: Message[]; turn: Turn | null; thoughts: string | null }): VNode | null {
+type Drawn = { kind: "part"; part: Part; index: number } | { kind: "calls"; calls: ToolCall[]; id: string };
+
+/** The parts in their order, with calls that follow one another gathered. A call that asks is shown as the question, not as a tool as well. */
+function gathered(parts: Part[], calls: Map<string, ToolCall>, asks: Set<string>): Drawn[] {
+  const drawn: Drawn[] = [];
+  parts.forEach((part, index) => {
+    if (part.type !== "call") {
+      if (part.type !== "text" || part.text.trim() !== "") drawn.push({ kind: "part", part, index });
+      return;
+    }
+    const call = calls.get(part.call_id);
+    if (call === undefined || (call.outcome === null && asks.has(call.call_id))) return;
+    const last = drawn[drawn.length - 1];
+    if (last?.kind === "calls") last.calls.push(call);
+    else drawn.push({ kind: "calls", calls: [call], id: part.id });
+  });
+  return drawn;
+}
+
+function Answer(props: { message: Message; running: boolean; asks: string; taken: Message[]; cuts: Message[]; turn: Turn | null; thoughts: string | null }): VNode | null {
   const { message, running, taken, turn } = props;
   const partial = message.status === "partial";
-  const asks = new Set(props.asks.split("\n"));
   const calls = new Map(message.tool_calls?.map((call) => [call.call_id, call]));
   const last = message.parts[message.parts.length - 1];
   const own = message.parts.map((part) => ("digest" in part ? part.digest : "")).join(" ");
-  const draw = (part: Part, index: number): VNode | null => {
+  const draw = (drawn: Drawn): VNode | null => {
+    if (drawn.kind === "calls") return <Calls key={drawn.id} calls={drawn.calls} running={running} own={own} />;
+    const { part, index } = drawn;
     switch (part.type) {
       case "text": return <Markdown key={part.id ?? index} text={part.text} writing={partial && running && part === last} />;
-      case "call": {
-        const call = calls.get(part.call_id);
-        return call === undefined || (call.outcome === null && asks.has(call.call_id)) ? null : <ToolCard key={part.id} call={call} running={running} own={own} />;
-      }
       case "message": {
-        const message = taken.find((other) => other.id === part.message_id);
-        return message === undefined ? null : <MessageRow key={part.id} message={message} running={false} waiting={false} asks="" taken={NONE} />;
+        const inner = taken.find((other) => other.id === part.message_id);
+        return inner === undefined ? null : <MessageRow key={part.id} message={inner} running={false} waiting={false} asks="" taken={NONE} />;
       }
+      case "call": return null;
       default: return <Attachment key={part.id ?? index} part={part} />;
     }
   };
-  const drawn = message.parts.map(draw).filter((part) => part !== null);
+  const drawn = gathered(message.parts, calls, new Set(props.asks.split("\n"))).map(draw).filter((part) => part !== null);
   if (drawn.length === 0) return null;
   return (
-    <article class="answer" data-testid="message" data-role="assistant" data-status={message.status} aria-label="Holdfast's answer" aria-busy={partial && running}>
-      <span class="answer-mark"><Mark size={20} /></span>
+    <article class={partial && running ? "answer lives" : "answer"} id={`m-${message.id}`} data-testid="message" data-role="assistant" data-status={message.status} aria-label={t().conversation.answer} aria-busy={partial && running}>
+      <Mark size={20} />
       <div class="answer-body" {...(partial && { "aria-live": "off" })}>
         {props.thoughts && <Thoughts text={props.thoughts} />}
         {drawn}
-        <div class="answer-foot">
-          {turn?.usage && turn.state === "ended" && <p class="spent" data-testid="answer-cost">{[turn.model, ...used(turn.usage)].filter(Boolean).join(" · ")}</p>}
-          {!partial && <Time at={message.created_at} />}
-        </div>
+        {!partial && <AnswerFoot message={message} turn={turn} />}
         {turn?.failures && turn.state === "ended" && <Failures failures={turn.failures} />}
       </div>
     </article>
+  );
+}
+
+function AnswerFoot(props: { message: Message; turn: Turn | null }): VNode {
+  const app = useApp();
+  const { message, turn } = props;
+  return (
+    <div class="foot">
+      <Time at={message.created_at} />
+      {turn?.usage && turn.state === "ended" && <span class="spent" data-testid="answer-cost">{[turn.model, ...used(turn.usage)].filter(Boolean).join(" · ")}</span>}
+      <span class="acts">
+        {message.text !== "" && <Copy text={message.text} label={t().acts.copyAnswer} />}
+        {message.text !== "" && <IconButton label={t().acts.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
+      </span>
+    </div>
   );
 }
 
@@ -150,34 +203,47 @@ export function takenBy(answer: Message, messages: Message[]): Message[] {
   return found.length > 0 ? found : NONE;
 }
 
+/** An interruption: what it was, and what became of it. The rule and its facts stand behind the link. */
 function Cut(props: { row: Message }): VNode {
+  const app = useApp();
+  const { row } = props;
+  const [first, ...rest] = row.text.split(". ");
   return (
-    <div class="cut" data-testid="interruption" data-state={props.row.state} data-rule={props.row.rule ?? undefined}>
-      <span class="cut-knot"><KnotIcon /></span>
-      <div>
-        <p>{interruption(props.row)} <Time at={props.row.created_at} /></p>
-        {props.row.decision && <p class="cut-decision" data-testid="decision">{props.row.decision}</p>}
-      </div>
+    <div class="cut" data-testid="interruption" data-state={row.state} data-rule={row.rule ?? undefined}>
+      <ShapeIcon shape="interrupted" />
+      <p><b>{first || interruptedBy(row.reason)}</b>{rest.length > 0 && `. ${rest.join(". ")}`} <Time at={row.created_at} seconds /></p>
+      {row.state === "recovering" && !row.rule && <p class="then">{t().conversation.recovering}…</p>}
+      {row.decision && (
+        <p class="then">
+          <span data-testid="decision" title={row.decision}>{decided(row)}</span>{" "}
+          {row.turn_id !== null && <button type="button" class="link" data-testid="what-happened" onClick={() => app.showDetails(row.turn_id!)}>{t().conversation.what}</button>}
+        </p>
+      )}
     </div>
   );
 }
 
-export const TurnEnd = memo<{ turn: Turn }>(({ turn }) => {
+export const TurnEnd = memo<{ turn: Turn; request: string | null }>(({ turn, request }) => {
+  const app = useApp();
   const end = turnEnd(turn);
   if (end === null) return <></>;
-  return <div class={`turn-end ${end.tone}`} data-testid="turn-end" data-outcome={turn.outcome ?? undefined}><p>{end.text}</p></div>;
+  return (
+    <div class={`turn-end ${end.tone}`} data-testid="turn-end" data-outcome={turn.outcome ?? undefined}>
+      <p>{end.text}</p>
+      {request !== null && request !== "" && <button type="button" class="b small" data-testid="retry" onClick={() => app.send(request)}><RetryIcon />{t().acts.retry}</button>}
+    </div>
+  );
 });
 
 function Thoughts(props: { text: string }): VNode {
-  return <details class="folded" data-testid="thoughts"><summary>Thoughts</summary><p tabIndex={0}>{props.text}</p></details>;
+  return <details class="folded" data-testid="thoughts"><summary>{t().conversation.thoughts}</summary><p tabIndex={0} dir="auto">{props.text}</p></details>;
 }
 
 /** Behind an answer: how often its models had to be asked again, and why. */
 function Failures(props: { failures: ModelFailure[] }): VNode {
-  const { length } = props.failures;
   return (
     <details class="folded" data-testid="model-failures">
-      <summary>{length === 1 ? "One request to a model failed" : `${length} requests to a model failed`}</summary>
+      <summary>{t().conversation.failures(props.failures.length)}</summary>
       <ul>{props.failures.map((failure, index) => <li key={index}>{failedRequest(failure)} <Time at={failure.at} /></li>)}</ul>
     </details>
   );
@@ -191,12 +257,10 @@ export function Failing(props: { failure: ModelFailure }): VNode {
 
 export function Working(props: { thoughts: string | null; word: string }): VNode {
   return (
-    <div class="working">
-      <span class="answer-mark"><Mark size={20} /></span>
-      <div>
-        <p class="working-word"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{props.word}</p>
-        {props.thoughts && <Thoughts text={props.thoughts} />}
-      </div>
+    <div class="answer bare">
+      <Mark size={20} />
+      <p class="working-word"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{props.word}</p>
+      {props.thoughts && <Thoughts text={props.thoughts} />}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Command } from "../commands";
+import { t } from "../i18n";
 
 export const OFFER = "offer";
 
@@ -13,7 +14,7 @@ export function Offer(props: { commands: readonly Command[]; chosen: number; cho
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => list.current?.children[props.chosen]?.scrollIntoView({ block: "nearest" }), [props.chosen]);
   return (
-    <ul class="offer" id={OFFER} role="listbox" aria-label="Commands" data-testid="commands" ref={list}>
+    <ul class="offer" id={OFFER} role="listbox" aria-label={t().composer.commands} data-testid="commands" ref={list}>
       {props.commands.map((command, index) => (
         <li
           key={command.name} id={optionId(command)} role="option" aria-selected={index === props.chosen} data-testid="command" data-name={command.name}

@@ -2,18 +2,24 @@ import { useComputed, useSignalEffect } from "@preact/signals";
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { App } from "../app";
+import { t } from "../i18n";
 import { liveTurn } from "../log";
 import { titleOf } from "../words";
-import { SafeModeBanner, StandingBar } from "./Bars";
+import { AwayBar, SafeModeBanner, StandingBar } from "./Bars";
 import { Composer } from "./Composer";
 import { ConversationPane } from "./ConversationPane";
+import { Details } from "./Details";
 import { Header } from "./Header";
 import { CloseIcon } from "./icons";
-import { AppContext, IconButton } from "./shared";
+import { Keys } from "./Keys";
+import { Operations } from "./Operations";
+import { Palette } from "./Palette";
+import { AppContext, IconButton, useMedia } from "./shared";
 import { Sidebar } from "./Sidebar";
 import { SignIn } from "./SignIn";
 
 const PHONE = "(max-width: 760px)";
+const SHEET = "(max-width: 1180px)";
 
 export function Page(props: { app: App }): VNode {
   const { app } = props;
@@ -24,33 +30,38 @@ export function Page(props: { app: App }): VNode {
 
 function Rooms(props: { app: App }): VNode {
   const { app } = props;
-  const phone = usePhone();
+  const phone = useMedia(PHONE);
+  const sheet = useMedia(SHEET);
   const drawer = app.drawer.value;
-  useEscape(app);
+  const operations = app.route.value.operations === true;
+  const details = app.details.value !== null && !operations && app.conversation.view.value !== null;
+  useShortcuts(app);
   useDrawerFocus(phone && drawer);
   return (
-    <div class="rooms" data-connection={app.connection.state.value} data-away={app.connection.away.value}>
-      <a class="skip" href="#composer" onClick={(event) => { event.preventDefault(); document.getElementById("composer")?.focus(); }}>Skip to the message field</a>
+    <div
+      class="rooms" data-connection={app.connection.state.value} data-away={app.connection.away.value} data-details={details} data-list={phone || app.preferences.list.value}
+      data-room={operations ? "operations" : "conversation"}
+    >
+      {!operations && <a class="skip" href="#composer" onClick={(event) => { event.preventDefault(); document.getElementById("composer")?.focus(); }}>{t().bars.skip}</a>}
       <div class="side" inert={phone && !drawer}><Sidebar /></div>
       {phone && drawer && <div class="shade" onClick={() => (app.drawer.value = false)} />}
-      <main class="main" inert={phone && drawer}>
-        <Header />
-        <Away app={app} />
-        <SafeModeBanner />
-        <ConversationPane />
-        {!app.conversation.missing.value && !app.route.value.nowhere && <><StandingBar /><Composer /></>}
+      <main class="main" inert={(phone && drawer) || (sheet && details)}>
+        {operations ? <Operations /> : (
+          <>
+            <Header />
+            <AwayBar />
+            <SafeModeBanner />
+            <ConversationPane />
+            {!app.conversation.missing.value && !app.route.value.nowhere && <><StandingBar /><Composer /></>}
+          </>
+        )}
       </main>
+      {details && sheet && <div class="shade over" onClick={() => app.closeDetails()} />}
+      {details && <Details sheet={sheet} />}
       <Announcer app={app} />
+      <Palette />
+      <Keys />
       <ToastView app={app} />
-    </div>
-  );
-}
-
-function Away(props: { app: App }): VNode {
-  const away = props.app.connection.away.value;
-  return (
-    <div class="away" role="status" data-open={away} data-testid="away">
-      {away && <p>Holdfast is not answering. You see the last known state; what you write is saved and sent when it is back.</p>}
     </div>
   );
 }
@@ -64,9 +75,10 @@ function Announcer(props: { app: App }): VNode {
     const was = before.current;
     before.current = session ? { id: session.session_id, state: session.state } : null;
     if (!session || !was || was.id !== session.session_id || was.state === session.state) return;
-    if (session.state === "waiting") say(`Holdfast asks: ${session.questions[0]?.text ?? ""}`);
-    else if (session.state === "running") say("Holdfast is answering.");
-    else if (session.state === "idle") say("The answer is finished.");
+    const words = t().conversation;
+    if (session.state === "waiting") say(words.saidAsks(session.questions[0]?.text ?? ""));
+    else if (session.state === "running") say(words.saidAnswering);
+    else if (session.state === "idle") say(words.saidFinished);
   });
   return <div class="sr-only" role="status">{said}</div>;
 }
@@ -76,10 +88,10 @@ function ToastView(props: { app: App }): VNode {
   return (
     <div class="toast-place" role="status">
       {toast && (
-        <div class="toast">
+        <div class="toast" data-testid="toast">
           <span>{toast.text}</span>
-          {toast.action && <button type="button" class="small-button" onClick={() => { toast.action!.run(); props.app.hush(); }}>{toast.action.label}</button>}
-          <IconButton label="Close" onClick={() => props.app.hush()}><CloseIcon /></IconButton>
+          {toast.action && <button type="button" class="b small" onClick={() => { toast.action!.run(); props.app.hush(); }}>{toast.action.label}</button>}
+          <IconButton label={t().common.close} onClick={() => props.app.hush()}><CloseIcon /></IconButton>
         </div>
       )}
     </div>
@@ -90,46 +102,48 @@ function useTitle(app: App): void {
   useSignalEffect(() => {
     const session = app.conversation.view.value?.session;
     const runs = session?.state === "running" && !app.connection.away.value;
-    const mark = runs ? "● " : session?.state === "waiting" ? "? " : "";
-    document.title = session ? `${mark}${titleOf(session, app.conversation.firstWords(session.session_id))} – Holdfast` : "Holdfast";
+    const mark = runs ? "● " : session?.state === "waiting" ? "◆ " : "";
+    const name = app.route.value.operations ? t().palette.operations : session ? titleOf(session, app.conversation.firstWords(session.session_id)) : null;
+    document.title = name ? `${app.route.value.operations ? "" : mark}${name} – Holdfast` : "Holdfast";
   });
 }
 
-/** Escape closes what lies on top; with nothing on top it stops a running turn. Slash goes to the search. */
-function useEscape(app: App): void {
+/** Escape closes what lies on top; with nothing on top it stops a running turn. Slash goes to the search, Ctrl K to the palette. */
+function useShortcuts(app: App): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.isComposing) return;
       const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
-      if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      const command = event.ctrlKey || event.metaKey;
+      if (command && event.key.toLowerCase() === "k" && !event.shiftKey && !event.altKey) {
         event.preventDefault();
-        app.drawer.value = window.matchMedia(PHONE).matches;
-        document.getElementById("search")?.focus();
+        app.palette.value = !app.palette.value;
+      } else if (command && event.key === ".") {
+        event.preventDefault();
+        app.toggleDetails();
+      } else if (event.key === "/" && !typing && !command && !event.altKey) {
+        event.preventDefault();
+        app.showList();
+        requestAnimationFrame(() => document.getElementById("search")?.focus());
       }
-      if (event.key !== "Escape") return;
-      if (event.target instanceof HTMLInputElement) event.target.blur();
-      else if (app.drawer.value) app.drawer.value = false;
-      else if (app.toast.value) app.hush();
-      else {
-        const view = app.conversation.view.value;
-        const turn = view && liveTurn(view.session);
-        if (turn && turn.state !== "waiting") void app.conversation.stop();
-      }
+      if (event.key === "Escape") escape(app, event);
     };
     document.addEventListener("keydown", pressed);
     return () => document.removeEventListener("keydown", pressed);
   }, []);
 }
 
-function usePhone(): boolean {
-  const [phone, setPhone] = useState(() => window.matchMedia(PHONE).matches);
-  useEffect(() => {
-    const query = window.matchMedia(PHONE);
-    const changed = (): void => setPhone(query.matches);
-    query.addEventListener("change", changed);
-    return () => query.removeEventListener("change", changed);
-  }, []);
-  return phone;
+function escape(app: App, event: KeyboardEvent): void {
+  if (document.querySelector("dialog[open]")) return;
+  if (event.target instanceof HTMLInputElement) event.target.blur();
+  else if (app.drawer.value) app.drawer.value = false;
+  else if (app.toast.value) app.hush();
+  else if (app.details.value !== null && window.matchMedia(SHEET).matches) app.closeDetails();
+  else {
+    const view = app.conversation.view.value;
+    const turn = view && liveTurn(view.session);
+    if (turn && turn.state !== "waiting" && !app.route.value.operations) void app.conversation.stop();
+  }
 }
 
 /** The focus goes into the drawer with the eyes, and back where it came from. */

@@ -1,9 +1,11 @@
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
+import { t } from "../i18n";
 import type { Question } from "../types";
-import { moment } from "../words";
-import { Field } from "./Field";
+import { moment, openFor } from "../words";
 import { Attachments } from "./Attachments";
+import { Field } from "./Field";
+import { ShapeIcon } from "./icons";
 import { Markdown } from "./Markdown";
 import { useApp, useNow } from "./shared";
 
@@ -25,18 +27,26 @@ export function useExpired(question: Question): boolean {
 }
 
 export function OpenUntil(props: { question: Question; over: boolean }): VNode | null {
-  const { expires_at } = props.question;
-  if (expires_at === null) return null;
-  return <p class="question-foot">{props.over ? `Expired ${moment(expires_at)}: it can no longer be answered.` : `Open until ${moment(expires_at)}. It waits across restarts.`}</p>;
+  const now = useNow(true, 10_000);
+  const left = openFor(props.question, now);
+  if (left === null) return null;
+  const until = moment(props.question.expires_at!);
+  return <span class="dim" title={until}>{props.over ? t().ask.expired(until) : t().ask.openFor(left)}</span>;
+}
+
+export function AskHead(props: { id: string; text: string }): VNode {
+  return <p class="ask-head" id={props.id}><span class="st amber"><ShapeIcon shape="waiting" /></span>{props.text}</p>;
 }
 
 export function QuestionCard(props: { question: Question }): VNode {
   const app = useApp();
   const { question } = props;
+  const title = useId();
   const draft = `question.${question.question_id}`;
   const [text, setText] = useState(() => app.drafts.get(draft));
   const [busy, setSent] = useUnderway(question.question_id);
   const over = useExpired(question);
+  const words = t().ask;
   const type = (value: string): void => {
     setText(value);
     app.drafts.set(draft, value);
@@ -48,20 +58,20 @@ export function QuestionCard(props: { question: Question }): VNode {
     if (!chosen) type("");
   };
   return (
-    <section class="question" data-testid="question" aria-label="A question for you">
-      <p class="question-title">Holdfast asks</p>
-      <div class="question-text"><Markdown text={question.text} /></div>
+    <section class="ask" data-testid="question" aria-labelledby={title}>
+      <AskHead id={title} text={words.question} />
+      <div class="ask-text"><Markdown text={question.text} /></div>
       <Attachments parts={question.parts} />
       {question.choices.length > 0 && (
-        <div class="question-choices">
-          {question.choices.map((choice) => <button type="button" key={choice} class="small-button" data-testid="question-choice" disabled={busy || over} onClick={() => answer(choice, true)}>{choice}</button>)}
+        <div class="ask-choices">
+          {question.choices.map((choice) => <button type="button" key={choice} class="b" data-testid="question-choice" disabled={busy || over} onClick={() => answer(choice, true)}>{choice}</button>)}
         </div>
       )}
-      <form class="question-form" onSubmit={(event) => { event.preventDefault(); answer(text); }}>
-        <Field value={text} onInput={type} onSubmit={() => answer(text)} label="Your answer" placeholder={busy ? "Your answer is on its way" : "Your answer"} disabled={busy || over} testid="question-answer" />
-        <button type="submit" class="primary" data-testid="question-send" disabled={busy || over || text.trim() === ""}>Answer</button>
+      <form class="ask-form" onSubmit={(event) => { event.preventDefault(); answer(text); }}>
+        <Field value={text} onInput={type} onSubmit={() => answer(text)} label={words.answer} placeholder={busy ? words.onItsWay : words.answer} disabled={busy || over} testid="question-answer" />
+        <button type="submit" class="b kelp" data-testid="question-send" disabled={busy || over || text.trim() === ""}>{words.answerButton}</button>
       </form>
-      <OpenUntil question={question} over={over} />
+      <div class="ask-foot"><OpenUntil question={question} over={over} /></div>
     </section>
   );
 }

@@ -1,32 +1,38 @@
-import type { TargetedKeyboardEvent, TargetedMouseEvent, VNode } from "preact";
+import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { t } from "../i18n";
+import { grouped } from "../list";
 import { isNew, titleFrom } from "../outbox";
 import type { Summary } from "../types";
-import { ago, badge, moment, titleOf } from "../words";
-import { ArchiveIcon, CloseIcon, Mark, PinIcon, PlusIcon, SearchIcon, UnarchiveIcon } from "./icons";
-import { IconButton, useApp } from "./shared";
+import { moment, platformOf, sign, titleOf, when } from "../words";
+import { Gate } from "./Gate";
+import { ArchiveIcon, CloseIcon, DotsIcon, Mark, PenIcon, PinIcon, PlatformIcon, PlusIcon, SearchIcon, StateSign, TrashIcon } from "./icons";
+import { Menu, MenuItem } from "./Menu";
+import { Settings } from "./Settings";
+import { IconButton, plainClick, useApp, useNow } from "./shared";
 
 export function Sidebar(): VNode {
   const app = useApp();
+  const words = t().list;
   return (
-    <aside class="sidebar" id="sidebar" aria-label="Conversations" data-open={app.drawer.value}>
+    <aside class="sidebar" id="sidebar" aria-label={words.label} data-open={app.drawer.value}>
       <div class="sidebar-head">
         <a class="brand" href="/" onClick={plainClick(() => app.go(null))}><Mark /><span>Holdfast</span></a>
-        <IconButton label="Close the list" class="drawer-close" onClick={() => (app.drawer.value = false)}><CloseIcon /></IconButton>
+        <Settings />
+        <IconButton label={words.close} class="drawer-close" onClick={() => (app.drawer.value = false)}><CloseIcon /></IconButton>
       </div>
       <button type="button" class="new" data-testid="new-conversation" onClick={() => { app.go(null); document.getElementById("composer")?.focus(); }}>
-        <PlusIcon /><span>New conversation</span>
+        <PlusIcon /><span>{words.new}</span><kbd>{isMac() ? "⌘ K" : "Ctrl K"}</kbd>
       </button>
       <Search />
       <Conversations />
-      <div class="sidebar-foot">
-        <button type="button" class="text-button" aria-pressed={app.list.archived.value} onClick={() => app.list.showArchived(!app.list.archived.value)}>
-          {app.list.archived.value ? "Back to the list" : "Archived"}
-        </button>
-        <button type="button" class="text-button" onClick={() => void app.signOut()}>Sign out</button>
-      </div>
+      <Gate />
     </aside>
   );
+}
+
+function isMac(): boolean {
+  return /Mac|iPhone|iPad/.test(navigator.platform);
 }
 
 function Search(): VNode {
@@ -43,70 +49,136 @@ function Search(): VNode {
     <div class="search" role="search">
       <SearchIcon />
       <input
-        type="search" id="search" data-testid="search" aria-label="Search conversations" placeholder="Search" value={text} autocomplete="off"
+        type="search" id="search" data-testid="search" aria-label={t().list.search} placeholder={t().list.search} value={text} autocomplete="off"
         onInput={(event) => search(event.currentTarget.value, 200)}
         onKeyDown={(event) => {
+          if (event.key === "ArrowDown") {
+            event.preventDefault();
+            document.querySelector<HTMLElement>("#sidebar .list a")?.focus();
+          }
           if (event.key !== "Escape" || text === "") return;
           event.stopPropagation();
           search("", 0);
         }}
       />
+      <kbd>/</kbd>
     </div>
   );
 }
 
 function Conversations(): VNode {
   const app = useApp();
+  const words = t().list;
   const { sessions, more, query, archived, loadingMore } = app.list;
+  const now = new Date(useNow(true, 60_000));
   const shown = sessions.value;
-  const pinned = shown?.filter((session) => session.pinned) ?? [];
-  const others = shown?.filter((session) => !session.pinned) ?? [];
   const begun = archived.value || query.value ? [] : [...new Set(app.sending.items.value.map((item) => item.conversation).filter(isNew))];
   const nothing = shown !== null && shown.length === 0 && begun.length === 0;
+  const groups = query.value || archived.value ? [{ title: archived.value ? words.archived : words.results(shown?.length ?? 0), needs: false, sessions: shown ?? [] }] : grouped(shown ?? [], now);
   return (
-    <nav class="list" aria-label={archived.value ? "Archived conversations" : "Conversations"} onKeyDown={arrows}>
-      {archived.value && <p class="list-title">Archived</p>}
-      {nothing && <p class="list-empty">{query.value ? "Nothing found." : archived.value ? "Nothing is archived." : "No conversations yet."}</p>}
-      <ul data-testid="conversation-list">
-        {begun.map((name) => <Begun key={name} name={name} />)}
-        {pinned.length > 0 && <li class="list-title" role="presentation">Pinned</li>}
-        {pinned.map((session) => <Entry key={session.session_id} session={session} />)}
-        {pinned.length > 0 && others.length > 0 && <li class="list-title" role="presentation">Recent</li>}
-        {others.map((session) => <Entry key={session.session_id} session={session} />)}
-      </ul>
+    <nav class="list" aria-label={archived.value ? words.archivedLabel : words.label} onKeyDown={arrows} ref={(box) => endless(box, () => void app.list.loadMore())}>
+      {archived.value && <p class="list-title"><span>{words.archived}</span><button type="button" class="b small" onClick={() => app.list.showArchived(false)}>{words.back}</button></p>}
+      {nothing && <p class="list-empty">{query.value ? words.nothingFound : archived.value ? words.nothingArchived : words.empty}</p>}
+      <div data-testid="conversation-list">
+        {begun.length > 0 && <ul>{begun.map((name) => <Begun key={name} name={name} />)}</ul>}
+        {groups.filter((group) => group.sessions.length > 0).map((group) => (
+          <section key={group.title} aria-label={group.title}>
+            {!archived.value && <h2 class={group.needs ? "list-title needs" : "list-title"}>{group.title}{group.needs && <span>· {group.sessions.length}</span>}</h2>}
+            <ul>{group.sessions.map((session) => <Entry key={session.session_id} session={session} now={now} />)}</ul>
+          </section>
+        ))}
+      </div>
       {more.value !== null && (
-        <button type="button" class="small-button more" disabled={loadingMore.value} onClick={() => void app.list.loadMore()}>
-          {loadingMore.value ? "Loading…" : "Load more"}
+        <button type="button" class="b small more" disabled={loadingMore.value} onClick={() => void app.list.loadMore()}>
+          {loadingMore.value ? words.loading : words.more}
         </button>
       )}
     </nav>
   );
 }
 
-function Entry(props: { session: Summary }): VNode {
+/** More of the list comes as its end comes near. */
+function endless(box: HTMLElement | null, more: () => void): void {
+  if (box === null) return;
+  box.onscroll = () => {
+    if (box.scrollHeight - box.scrollTop - box.clientHeight < 300) more();
+  };
+}
+
+function Entry(props: { session: Summary; now: Date }): VNode {
   const app = useApp();
+  const words = t().list;
+  const [renaming, setRenaming] = useState(false);
   const current = app.route.value.session === props.session.session_id;
-  // The open conversation is known better than the last poll of the list.
+  // The open conversation is known better than the last news of the list.
   const live = current ? app.conversation.view.value?.session : undefined;
-  const session = live ? { ...props.session, title: live.title, state: live.state, queued: live.queued, suspended: live.suspended, current: live.current, left: live.left } : props.session;
+  const needs = live?.questions[0] ? (live.questions[0].kind === "approval" ? ("approval" as const) : ("question" as const)) : null;
+  const session: Summary = live ? { ...props.session, title: live.title, state: live.state, queued: live.queued, suspended: live.suspended, current: live.current, left: live.left, needs, unread: false } : props.session;
   const title = titleOf(session, app.conversation.firstWords(session.session_id));
-  const mark = badge(session, app.connection.away.value);
+  const state = sign(session, app.connection.away.value);
+  const unread = Boolean(session.unread) && !current;
   return (
-    <li class="entry" data-testid="conversation-item" data-session-id={session.session_id} data-state={session.suspended ? "suspended" : session.state}>
-      <a href={`/s/${encodeURIComponent(session.session_id)}`} aria-current={current ? "page" : undefined} onClick={plainClick(() => app.go(session.session_id))}>
-        <span class="entry-title">{title}</span>
-        <span class="entry-foot">
-          {mark && <span class={`badge ${mark.kind}`}>{mark.text}</span>}
-          <time dateTime={session.updated_at} title={moment(session.updated_at)}>{ago(session.updated_at, new Date())}</time>
+    <li class="entry" data-testid="conversation-item" data-session-id={session.session_id} data-state={session.suspended ? "suspended" : session.state} data-unread={unread}>
+      {renaming ? <Rename session={session} done={() => setRenaming(false)} /> : (
+        <a href={`/s/${encodeURIComponent(session.session_id)}`} aria-current={current ? "page" : undefined} onClick={plainClick(() => app.go(session.session_id))} onDblClick={() => setRenaming(true)}>
+          <span class="plat"><PlatformIcon platform={platformOf(session.session_key)} /></span>
+          <span class="title">{title}{unread && <span class="sr-only">, {words.unread}</span>}</span>
+          <time class="when" dateTime={session.updated_at} title={moment(session.updated_at)}>{when(session.updated_at, props.now)}</time>
+          <span class="sub">{state ? <StateSign sign={state} /> : session.excerpt}</span>
+        </a>
+      )}
+      {!renaming && (
+        <span class="entry-actions">
+          <Menu label={words.actions(title)} icon={<DotsIcon />} testid="entry-menu"><SessionItems session={session} rename={() => setRenaming(true)} /></Menu>
         </span>
-      </a>
-      <span class="entry-actions">
-        <IconButton label={session.pinned ? "Unpin" : "Pin"} pressed={session.pinned} onClick={() => void app.change(session, { pinned: !session.pinned })}><PinIcon filled={session.pinned} /></IconButton>
-        <IconButton label={session.archived ? "Unarchive" : "Archive"} onClick={() => void app.change(session, { archived: !session.archived })}>
-          {session.archived ? <UnarchiveIcon /> : <ArchiveIcon />}
-        </IconButton>
-      </span>
+      )}
     </li>
+  );
+}
+
+/** What can be done with a conversation as a whole, wherever it is named. */
+export function SessionItems(props: { session: Summary; rename: () => void }): VNode {
+  const app = useApp();
+  const words = t().list;
+  const { session } = props;
+  return (
+    <>
+      <MenuItem icon={<PenIcon />} testid="rename" onClick={props.rename}>{words.rename}</MenuItem>
+      <MenuItem icon={<PinIcon />} testid="pin" onClick={() => void app.change(session, { pinned: !session.pinned })}>{session.pinned ? words.unpin : words.pin}</MenuItem>
+      <MenuItem icon={<ArchiveIcon />} testid="archive" onClick={() => void app.change(session, { archived: !session.archived })}>{session.archived ? words.unarchive : words.archive}</MenuItem>
+      <MenuItem icon={<TrashIcon />} testid="delete" danger onClick={() => void app.delete(session.session_id)}>{words.delete}</MenuItem>
+    </>
+  );
+}
+
+export function Rename(props: { session: Pick<Summary, "session_id" | "title" | "pinned" | "archived">; done: () => void }): VNode {
+  const app = useApp();
+  const [title, setTitle] = useState(props.session.title ?? "");
+  const field = useRef<HTMLInputElement>(null);
+  const over = useRef(false);
+  useEffect(() => {
+    field.current!.focus();
+    field.current!.select();
+  }, []);
+  const finish = (save: boolean): void => {
+    if (over.current) return;
+    over.current = true;
+    const next = title.trim();
+    if (save && next !== "" && next !== props.session.title) void app.change(props.session, { title: next });
+    props.done();
+  };
+  return (
+    <form class="rename" onSubmit={(event) => { event.preventDefault(); finish(true); }}>
+      <input
+        ref={field} data-testid="rename-title" aria-label={t().list.title} value={title} maxLength={200} onInput={(event) => setTitle(event.currentTarget.value)} onBlur={() => finish(true)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          event.stopPropagation();
+          event.preventDefault();
+          finish(false);
+        }}
+      />
+    </form>
   );
 }
 
@@ -114,30 +186,26 @@ function Entry(props: { session: Summary }): VNode {
 function Begun(props: { name: string }): VNode {
   const app = useApp();
   const first = app.sending.items.value.find((item) => item.conversation === props.name);
+  const text = first?.refused ? t().state.notSent : t().state.sendingHere;
   return (
     <li class="entry begun">
       <a href="/" aria-current={app.openName === props.name ? "page" : undefined} onClick={plainClick(() => app.goFresh(props.name))}>
-        <span class="entry-title">{titleFrom(first?.text ?? "") || first?.text}</span>
-        <span class="entry-foot"><span class="badge queued">{first?.refused ? "not sent" : "sending…"}</span></span>
+        <span class="plat"><PlatformIcon platform="web" /></span>
+        <span class="title">{titleFrom(first?.text ?? "") || first?.text}</span>
+        <span class="when" />
+        <span class="sub"><StateSign sign={{ shape: first?.refused ? "failed" : "queued", tone: first?.refused ? "red" : "", text }} /></span>
       </a>
     </li>
   );
 }
 
-/** A plain click stays in the page; one that asks for another tab or window is the browser's. */
-function plainClick(then: () => void): (event: TargetedMouseEvent<HTMLAnchorElement>) => void {
-  return (event) => {
-    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    then();
-  };
-}
-
 function arrows(event: TargetedKeyboardEvent<HTMLElement>): void {
+  if (event.target instanceof HTMLInputElement || (event.target as Element).closest(".menu")) return;
   const step = event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
   if (step === 0) return;
-  const links = [...event.currentTarget.querySelectorAll<HTMLAnchorElement>(".entry > a")];
+  const links = [...event.currentTarget.querySelectorAll<HTMLAnchorElement>("li > a")];
   const at = links.findIndex((link) => link.parentElement!.contains(document.activeElement));
-  links[Math.min(links.length - 1, Math.max(0, at + step))]?.focus();
+  if (at === 0 && step < 0) document.getElementById("search")?.focus();
+  else links[Math.min(links.length - 1, Math.max(0, at + step))]?.focus();
   event.preventDefault();
 }

@@ -1,5 +1,6 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
+import { t } from "../i18n";
 import { Mark } from "./icons";
 import { useApp } from "./shared";
 
@@ -13,25 +14,22 @@ export function SignIn(): VNode {
     await app.signInByPasting(token.trim());
     setBusy(false);
   };
+  const words = t().signIn;
   return (
     <main class="sign-in">
-      <div data-testid="connection" data-state="signed-out" role="status" class="sr-only">Signed out</div>
+      <div data-testid="connection" data-state="signed-out" role="status" class="sr-only">{words.out}</div>
       <div class="sign-in-card">
-        <Mark size={56} />
+        <Mark size={52} />
         <h1>Holdfast</h1>
-        <p>
-          On the machine where Holdfast runs, type <code>holdfast open</code> (in the project’s folder: <code>./run open</code>). Open the link it prints, or paste the link here.
-        </p>
-        <p class="quiet">
-          The token works, too: <code>holdfast token</code> prints it.
-        </p>
+        <p>{words.how[0]} <code>holdfast open</code> {words.how[1]} <code>./run open</code>{words.how[2]}</p>
+        <p class="quiet">{words.token[0]} <code>holdfast token</code> {words.token[1]}</p>
         <form onSubmit={(event) => { event.preventDefault(); void signIn(); }}>
-          <label for="token">Link or token</label>
+          <label for="token">{words.field}</label>
           <input id="token" type="password" data-testid="token" value={token} autocomplete="current-password" autofocus onInput={(event) => setToken(event.currentTarget.value)} />
-          <button type="submit" class="primary" data-testid="sign-in" disabled={busy || token.trim() === ""}>{busy ? "Signing in…" : "Sign in"}</button>
+          <button type="submit" class="b kelp" data-testid="sign-in" disabled={busy || token.trim() === ""}>{busy ? words.busy : words.button}</button>
         </form>
         {app.signInProblem.value && <p class="problem" role="alert">{app.signInProblem.value}</p>}
-        <p class="quiet">What you have typed and not sent is kept on this device.</p>
+        <p class="quiet">{words.kept}</p>
       </div>
     </main>
   );

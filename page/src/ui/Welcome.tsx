@@ -1,31 +1,37 @@
 import type { VNode } from "preact";
+import { t } from "../i18n";
 import { Mark } from "./icons";
-import { useApp } from "./shared";
+import { Copy, useApp } from "./shared";
 
-const TRY: readonly (readonly [string, string])[] = [
-  ["count 60 0.05", "an answer that takes a while, piece by piece"],
-  ["run date", "a real command, with its output"],
-  ["ask What is your name?", "a question that waits for you, also across restarts"],
-  ["hang", "a turn that never ends by itself: stop it"],
-];
+/** A long answer, long enough to kill the process in the middle of it. */
+const LONG = "count 120 0.25";
 
+/** Nothing is here yet. With the agent that comes along, three things to try; the third names the process to kill. */
 export function Welcome(): VNode {
   const app = useApp();
+  const words = t().welcome;
+  const status = app.safeMode.status.value;
+  const demo = status !== null && (status.models ?? []).length === 0;
+  if (status !== null && !demo) return <div class="welcome"><Mark size={52} /><h2>{words.modelTitle}</h2><p>{words.modelLead}</p></div>;
   return (
     <div class="welcome">
-      <span class="welcome-mark"><Mark size={64} /></span>
-      <h2>It holds.</h2>
-      <p>Write below, or try one of these. Whatever happens to the server in the middle of an answer, the conversation continues.</p>
-      <ul class="suggestions">
-        {TRY.map(([text, what]) => (
+      <Mark size={52} />
+      <h2>{words.title}</h2>
+      <p>{words.lead}</p>
+      <ol class="tries">
+        {words.tries.map(([text, title, what]) => (
           <li key={text}>
-            <button type="button" class="suggestion" data-testid="suggestion" onClick={() => app.send(text)}>
-              <code>{text}</code><span>{what}</span>
-            </button>
+            <button type="button" class="try" data-testid="suggestion" onClick={() => app.send(text)}><b>{title}</b><span><code>{text}</code> {what}</span></button>
           </li>
         ))}
-      </ul>
-      <p class="dare">Then, in a terminal, <code>kill -9</code> me in the middle.</p>
+        <li class="try">
+          <b>{words.killTitle}</b>
+          <span>
+            <button type="button" class="link" data-testid="suggestion" onClick={() => app.dare(LONG)}>{words.killStart}</button>. {status === null ? words.killUnknown : words.kill}
+            {status !== null && <> <code data-testid="kill">kill -9 {status.pid}</code> <Copy text={`kill -9 ${status.pid}`} label={t().common.copy} word /></>}
+          </span>
+        </li>
+      </ol>
     </div>
   );
 }

@@ -1,0 +1,2 @@
+import type { VNode } from "preact";
+export function Operations(): VNode { return <></>; }

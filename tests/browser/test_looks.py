@@ -1,0 +1,90 @@
+"""How the page looks to those who see it differently: every view, theme and width, checked by axe against WCAG 2.2 AA.
+
+Axe comes with the page's own packages (`npm ci` in page/); it is evaluated, so that the page's policy stays as it is.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, StorageState, expect
+
+from tests.browser.acting import WAIT_MS, answers, send
+from tests.browser.conftest import tab
+from tests.browser.test_parts import seeded  # noqa: F401 - a fixture
+from tests.e2e.serving import Serving
+
+AXE = Path(__file__).parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+WIDE, NARROW = {"width": 1300, "height": 820}, {"width": 390, "height": 780}
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+Check = Callable[[Page, str], None]
+
+
+@pytest.fixture(scope="session")
+def check() -> Check:
+    """Fails with what axe found on the page as it is now."""
+    if not AXE.exists():
+        pytest.skip("axe is not here: run `npm ci` in page/")
+    source = AXE.read_text()
+
+    def found(page: Page, where: str) -> None:
+        page.evaluate(source)
+        result: Any = page.evaluate("tags => axe.run(document, {runOnly: {type: 'tag', values: tags}})", TAGS)
+        problems = [f"{each['id']}: {[node['target'] for node in each['nodes']]}" for each in result["violations"]]
+        assert not problems, f"{where}: {problems}"
+
+    return found
+
+
+def in_every_look(page: Page, check: Check, where: str) -> None:
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            page.wait_for_timeout(50)
+            check(page, f"{where}, {theme}, {size['width']} wide")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{where} scrolls sideways at {size['width']}"
+
+
+def test_every_part_of_a_conversation_can_be_read_by_everybody(page: Page, lasting: Serving, check: Check) -> None:
+    send(page, "run echo ahoy; sleep 0.1")
+    expect(answers(page).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    send(page, "## Title\n\nSome *words*, `code`, a [link](https://example.org/).\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```python\nx = 1  # one\n```")
+    expect(answers(page)).to_have_count(2, timeout=WAIT_MS)
+    send(page, "fail")
+    expect(page.get_by_test_id("turn-end")).to_be_visible(timeout=WAIT_MS)
+    send(page, "approve echo yes")
+    expect(page.get_by_test_id("approval")).to_be_visible(timeout=WAIT_MS)
+    in_every_look(page, check, "a conversation with a card")
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.get_by_test_id("session-menu").click()
+    check(page, "the menu of a conversation")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_test_id("palette-field")).to_be_focused()
+    check(page, "the palette")
+
+
+def test_beginnings_menus_and_the_sign_in_can_be_read_by_everybody(page: Page, browser: Browser, lasting: Serving, check: Check) -> None:
+    in_every_look(page, check, "a new conversation")
+    page.get_by_test_id("show-list").click()
+    check(page, "the list on a phone")
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.get_by_test_id("settings").click()
+    check(page, "the settings")
+    with tab(browser) as out:
+        out.goto(lasting.url)
+        expect(out.get_by_test_id("token")).to_be_visible(timeout=WAIT_MS)
+        in_every_look(out, check, "signing in")
+
+
+def test_a_page_whose_server_is_away_can_be_read_by_everybody(own_page: Page, serving: Serving, check: Check) -> None:
+    send(own_page, "count 400 0.05")
+    expect(answers(own_page).first).to_contain_text("1 2 3", timeout=WAIT_MS)
+    serving.kill()
+    expect(own_page.get_by_test_id("away")).to_contain_text("Holdfast is not answering.", timeout=WAIT_MS)
+    send(own_page, "kept")
+    in_every_look(own_page, check, "the server away")
