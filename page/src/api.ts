@@ -1,7 +1,8 @@
 /** The requests of the page, each once, and what can become of them. Retrying is for the caller to decide. */
 
 import type { Answer, Post } from "./outbox";
-import type { Attached, MessagePage, Session, SessionPage, Status, Summary } from "./types";
+import type { TurnRecord } from "./spans";
+import type { Attached, Draft, Found, MessagePage, Rule, Session, SessionPage, Status, Summary, UsageReport } from "./types";
 
 /** Nobody answered, or the one who did cannot serve now: try again. */
 export class Unavailable extends Error {
@@ -25,6 +26,8 @@ export class Refused extends Error {
 }
 
 const TIMEOUT_MS = 15_000;
+/** So many messages at a time. */
+const PAGE = 100;
 
 export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
 
@@ -78,13 +81,14 @@ export class Api {
     return (await this.#request("GET", `/api/sessions?${words}`)) as SessionPage;
   }
 
+  /** With the newest page of its conversation. */
   async session(id: string): Promise<Session> {
-    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}`)) as Session;
+    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}?messages=${PAGE}`)) as Session;
   }
 
   /** The messages before one that is there already. */
   async earlier(id: string, before: string): Promise<MessagePage> {
-    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}/messages?${new URLSearchParams({ before, limit: "300" })}`)) as MessagePage;
+    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}/messages?${new URLSearchParams({ before, limit: String(PAGE) })}`)) as MessagePage;
   }
 
   async create(title: string): Promise<{ session_id: string }> {
@@ -129,6 +133,47 @@ export class Api {
 
   async resume(id: string, client_id: string): Promise<{ session_id: string }> {
     return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/resume`, { client_id })) as { session_id: string };
+  }
+
+  async search(q: string): Promise<Found> {
+    return (await this.#request("GET", `/api/search?${new URLSearchParams({ q, limit: "30" })}`)) as Found;
+  }
+
+  async turn(id: string, turn_id: string): Promise<{ events: TurnRecord[] }> {
+    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}/turns/${encodeURIComponent(turn_id)}/events`)) as { events: TurnRecord[] };
+  }
+
+  async draft(id: string): Promise<Draft> {
+    return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}/draft`)) as Draft;
+  }
+
+  async keepDraft(id: string, draft: Draft): Promise<Draft> {
+    return (await this.#request("PUT", `/api/sessions/${encodeURIComponent(id)}/draft`, draft)) as Draft;
+  }
+
+  seen(id: string, cursor: string): Promise<unknown> {
+    return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/seen`, { cursor });
+  }
+
+  /** One of the operator's views. */
+  async operations<T>(name: string, hours?: number): Promise<T> {
+    return (await this.#request("GET", `/api/ops/${name}${hours === undefined ? "" : `?hours=${hours}`}`)) as T;
+  }
+
+  async usage(days: number): Promise<UsageReport> {
+    return (await this.#request("GET", `/api/usage?days=${days}`)) as UsageReport;
+  }
+
+  async rules(): Promise<{ rules: Rule[] }> {
+    return (await this.#request("GET", "/api/rules")) as { rules: Rule[] };
+  }
+
+  removeRule(id: string): Promise<unknown> {
+    return this.#request("DELETE", `/api/rules/${encodeURIComponent(id)}`);
+  }
+
+  admin(what: "pause" | "unpause" | "restart" | "stop", body: unknown = {}): Promise<unknown> {
+    return this.#request("POST", `/api/admin/${what}`, body);
   }
 
   async status(): Promise<Status> {

@@ -245,3 +245,94 @@ export interface SessionPage {
   sessions: Summary[];
   next: string | null;
 }
+
+/** A message with the words of a search, or a title. `excerpt`: pairs of a text and whether it is a find. */
+export interface Hit {
+  session_id: string;
+  session_key: string;
+  title: string | null;
+  message_id: string | null;
+  at: string;
+  excerpt: [string, boolean][];
+}
+
+export interface Found {
+  hits: Hit[];
+}
+
+export interface Draft {
+  text: string;
+  rev: number;
+}
+
+export interface Rule {
+  rule_id: string;
+  session_id: string;
+  pattern: string;
+  by: string;
+  created_at: string;
+}
+
+export interface UsageReport {
+  since: string;
+  days: { day: string; turns: number; usage: Usage }[];
+  senders: { sender: string | null; turns: number; usage: Usage }[];
+  total: Usage;
+}
+
+// What an operator sees
+
+export interface WorkingTurn {
+  turn_id: string;
+  session_id: string;
+  title: string | null;
+  platform: string;
+  attempt: number;
+  phase: { kind: string; name: string | null; since: string };
+  started_at: string;
+  last_sign_at: string;
+  pid: number | null;
+  retiring: boolean;
+}
+
+export interface AttentionItem {
+  kind: string;
+  id: string;
+  session_id: string;
+  title: string | null;
+  text: string;
+  since: string;
+  expires_at: string | null;
+  rule: string | null;
+  why: string | null;
+  actions: string[];
+}
+
+export interface Inbox {
+  waiting: number;
+  oldest_at: string | null;
+  lanes: { session_id: string; session_key: string; title: string | null; waiting: number; oldest_at: string; behind: string }[];
+}
+
+export interface OutboxState {
+  deliveries: { delivery_id: string; session_id: string; title: string | null; platform: string; state: string; tries: number; at: string; retry_at: string | null; error: string | null }[];
+  counts: Record<string, Record<string, number>>;
+}
+
+export interface Timeline {
+  lives: { pid: number; started_at: string; until: string | null; end: "stop" | "crash" | null }[];
+  turns: { since: string; bucket_s: number; completed: number[]; failed: number[]; other: number[]; interrupted: number[] };
+  partial: boolean;
+}
+
+export interface LogLine {
+  at: string;
+  what: string;
+  session_id: string;
+  title: string | null;
+  turn_id: string | null;
+  attempt: number;
+  outcome: string | null;
+  rule: string | null;
+  why: string | null;
+}

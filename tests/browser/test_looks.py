@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.acting import WAIT_MS, answers, send
 from tests.browser.conftest import tab
@@ -52,7 +52,8 @@ def in_every_look(page: Page, check: Check, where: str) -> None:
 def test_every_part_of_a_conversation_can_be_read_by_everybody(page: Page, lasting: Serving, check: Check) -> None:
     send(page, "run echo ahoy; sleep 0.1")
     expect(answers(page).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
-    send(page, "## Title\n\nSome *words*, `code`, a [link](https://example.org/).\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```python\nx = 1  # one\n```")
+    said = "## Title\n\nSome *words*, `code`, a [link](https://example.org/).\n\n| a | b |\n|---|--:|\n| 1 | 2 |"
+    send(page, said + "\n\n```python\nx = 1  # one\n```")
     expect(answers(page)).to_have_count(2, timeout=WAIT_MS)
     send(page, "fail")
     expect(page.get_by_test_id("turn-end")).to_be_visible(timeout=WAIT_MS)

@@ -28,13 +28,15 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/login": {"token": TOKEN},
     "/v1/responses": {"input": "hello"},
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "hello"}]},
+    "/api/sessions/{id}/draft": {"text": "half a"},
+    "/api/sessions/{id}/seen": {"cursor": "0"},
 }
 
 
 async def test_every_path_of_the_documentation_is_in_the_document_and_the_other_way_round(world: World) -> None:
     document = world.document
     text = DOCS.read_text()
-    told = {f"{method} {path.partition('?')[0]}" for method, path in re.findall(r"`(GET|POST|PATCH|DELETE) (/[^\s`]+)", text)}
+    told = {f"{method} {path.partition('?')[0]}" for method, path in re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^\s`]+)", text)}
     for line in text.splitlines():
         for first, others in re.findall(r"`POST (/\S+)`[^|]*?((?:, `[\w./]+`)+)[:|]? *(?:501|\|)", line):
             told |= {f"POST {first.rpartition('/')[0]}/{other.rpartition('/')[2]}" for other in re.findall(r"`([\w./]+)`", others)}
@@ -101,6 +103,10 @@ class Provocations:
             known = session_id != "none" and self.world.weather.fault is None
             said = await self.world.post(session_id, "/status" if more.pop("command", False) else "hello") if known else None
             path = path.replace("{message_id}", said.json().get("message_id", "m_1") if said else "m_1")
+        if "{turn_id}" in path:
+            known = session_id != "none" and self.world.weather.fault is None and not more
+            turns = (await self.world.say(session_id, "hello"))["turns"] if known else []
+            path = path.replace("{turn_id}", turns[0]["id"] if turns else "t_1")
         if body is not None and method != "GET" and not {"json", "content"} & set(more):
             more["json"] = body
         if path == "/api/uploads":
@@ -122,6 +128,11 @@ class Provocations:
             return await self.ask(method, path, session_id=session_id)
         if path in ASKS:
             return await self.ask(method, path, session_id=await self.question(path))
+        if path.endswith("{message_id}") and method == "DELETE":  # One that waits behind a turn.
+            session_id = await self.world.new_session()
+            await self.world.post(session_id, "hold")
+            await self.world.until_state(session_id, "running")
+            return await self.ask(method, path, session_id=session_id)
         if path == "/api/rules/{id}":
             approval = await self.question("/api/approvals/{id}")
             await self.world.client.post(f"/api/approvals/{approval}", json={"verdict": "approve", "scope": "session"})
@@ -153,7 +164,7 @@ class Provocations:
         if path.endswith("/messages"):
             await self.world.post(session_id, "hello", client_id="c")
             return await self.world.post(session_id, "hello", client_id="c")
-        if path.endswith("/events"):
+        if path == "/api/sessions/{id}/events":
             async with httpx.AsyncClient(base_url=self.world.url, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
                 async with client.stream(method, path.replace("{id}", session_id)) as answer:
                     return answer
@@ -204,6 +215,8 @@ class Provocations:
             return await self.ask(method, path, params={"client_id": "d"}, content=b"other")
         if path.endswith("{message_id}"):
             return await self.ask(method, path, command=True)
+        if path.endswith("/draft"):
+            return await self.ask(method, path, json={"text": "late", "rev": 9})
         if path.endswith("/messages"):
             session_id = await self.world.new_session()
             await self.world.post(session_id, "other", client_id="c")

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { grouped } from "../list";
 import { isNew, titleFrom } from "../outbox";
-import type { Summary } from "../types";
+import type { Session, Summary } from "../types";
 import { moment, platformOf, sign, titleOf, when } from "../words";
 import { Gate } from "./Gate";
 import { ArchiveIcon, CloseIcon, DotsIcon, Mark, PenIcon, PinIcon, PlatformIcon, PlusIcon, SearchIcon, StateSign, TrashIcon } from "./icons";
@@ -71,7 +71,8 @@ function Conversations(): VNode {
   const words = t().list;
   const { sessions, more, query, archived, loadingMore } = app.list;
   const now = new Date(useNow(true, 60_000));
-  const shown = sessions.value;
+  const live = app.conversation.view.value?.session;
+  const shown = live && sessions.value ? sessions.value.map((session) => (session.session_id === live.session_id ? withLive(session, live) : session)) : sessions.value;
   const begun = archived.value || query.value ? [] : [...new Set(app.sending.items.value.map((item) => item.conversation).filter(isNew))];
   const nothing = shown !== null && shown.length === 0 && begun.length === 0;
   const groups = query.value || archived.value ? [{ title: archived.value ? words.archived : words.results(shown?.length ?? 0), needs: false, sessions: shown ?? [] }] : grouped(shown ?? [], now);
@@ -105,15 +106,20 @@ function endless(box: HTMLElement | null, more: () => void): void {
   };
 }
 
+/** The open conversation is known better than the last news of the list. */
+function withLive(session: Summary, live: Session): Summary {
+  const asks = live.questions[0];
+  const needs = asks ? (asks.kind === "approval" ? "approval" : "question") : null;
+  const { title, state, queued, suspended, current, left } = live;
+  return { ...session, title, state, queued, suspended, current, left, needs, unread: false };
+}
+
 function Entry(props: { session: Summary; now: Date }): VNode {
   const app = useApp();
   const words = t().list;
   const [renaming, setRenaming] = useState(false);
   const current = app.route.value.session === props.session.session_id;
-  // The open conversation is known better than the last news of the list.
-  const live = current ? app.conversation.view.value?.session : undefined;
-  const needs = live?.questions[0] ? (live.questions[0].kind === "approval" ? ("approval" as const) : ("question" as const)) : null;
-  const session: Summary = live ? { ...props.session, title: live.title, state: live.state, queued: live.queued, suspended: live.suspended, current: live.current, left: live.left, needs, unread: false } : props.session;
+  const { session } = props;
   const title = titleOf(session, app.conversation.firstWords(session.session_id));
   const state = sign(session, app.connection.away.value);
   const unread = Boolean(session.unread) && !current;

@@ -49,6 +49,44 @@ class SessionsQuery(Query, frozen=True):
     state: State | None = None
 
 
+class SessionQuery(Query, frozen=True):
+    """`messages`: at most so many of the newest."""
+
+    messages: Annotated[int, Meta(ge=1, le=MOST_MESSAGES)] = MOST_MESSAGES
+
+
+class SearchQuery(Query, frozen=True):
+    """`q`: words that all have to be there, the last one may be the beginning of a word. `limit`: of so many sessions at most."""
+
+    q: Annotated[str, Meta(max_length=1000)] = ""
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+
+
+class ExportQuery(Query, frozen=True):
+    """`md`: Markdown, `json`: as the API shows it, whole, `html`: a page that needs nothing else."""
+
+    as_: Literal["md", "json", "html"] = msgspec.field(default="md", name="as")
+
+
+class DraftChange(Body, frozen=True):
+    """`rev`: of the draft that this one replaces."""
+
+    text: Annotated[str, Meta(max_length=200_000)]
+    rev: Annotated[int, Meta(ge=0)] = 0
+
+
+class Seen(Body, frozen=True):
+    """`cursor`: of the session as it was seen."""
+
+    cursor: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class LogQuery(Query, frozen=True):
+    """`hours`: so far back."""
+
+    hours: Annotated[int, Meta(ge=1, le=168)] = 24
+
+
 class UsageQuery(Query, frozen=True):
     """`days`: so many, up to today."""
 

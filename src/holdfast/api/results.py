@@ -120,3 +120,17 @@ class Restarted(msgspec.Struct):
     mode: str
     pid: int
     version: str
+
+
+class WithdrawnMessage(msgspec.Struct):
+    """It is shown as refused; nobody answers it."""
+
+    message_id: str
+    session_id: str
+
+
+class DraftView(msgspec.Struct):
+    """What is typed and not sent. `rev` grows with every change."""
+
+    text: str
+    rev: int

@@ -9,6 +9,7 @@ from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core.approvals import Rule
 from holdfast.core.sessions import Session
 from holdfast.core.usage import Spent
+from holdfast.ports.desk import Glance
 
 
 class SummaryView(msgspec.Struct, kw_only=True):
@@ -38,6 +39,18 @@ class SummaryView(msgspec.Struct, kw_only=True):
     rule: str | None
     why: str | None
     model: str | None
+
+
+class ListedView(SummaryView, kw_only=True):
+    """A session in a list. `excerpt`: the beginning of what was said last. `unread`: something was said that nobody has seen on the page.
+    `needs`: null, or what is asked of a person: `question`, `approval` or `elicitation`. `delivery`: null, or `unknown` if it is not known
+    whether a reply reached its chat.
+    """
+
+    excerpt: str | None
+    unread: bool
+    needs: str | None
+    delivery: str | None
 
 
 class TextPartView(msgspec.Struct, kw_only=True, tag="text", tag_field="type"):
@@ -272,7 +285,7 @@ class SnapshotView(SessionView, kw_only=True):
 
 
 class SessionPageView(msgspec.Struct, kw_only=True):
-    sessions: list[SummaryView]
+    sessions: list[ListedView]
     next: str | None
 
 
@@ -309,6 +322,10 @@ def rule(found: Rule) -> RuleView:
 
 def summary(session: Session) -> SummaryView:
     return SummaryView(**fields(session))
+
+
+def listed(session: Session, glance: Glance) -> ListedView:
+    return ListedView(**fields(session), excerpt=glance.excerpt, unread=glance.unread, needs=glance.needs, delivery=glance.delivery)
 
 
 def fields(session: Session) -> dict[str, Any]:

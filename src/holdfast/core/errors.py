@@ -158,6 +158,22 @@ class CannotEdit(Refused):
         super().__init__(f"The message {message_id!r} cannot be edited: {why}. Send a new message instead.")
 
 
+class DraftChanged(Refused):
+    code = "draft_changed"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"The draft of session {session_id!r} was changed elsewhere. Read it again, and choose.")
+
+
+class TooLate(Refused):
+    code = "too_late"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(
+            f"The message {message_id!r} is not waiting any more: a turn has taken it, or it was refused. Stop the turn instead."
+        )
+
+
 class NothingToStop(Refused):
     code = "nothing_to_stop"
 

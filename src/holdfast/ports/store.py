@@ -3,10 +3,12 @@
 from typing import Protocol
 
 from holdfast.ports.blobs import BlobRows
+from holdfast.ports.desk import Desk
 from holdfast.ports.inbox import Inbox
 from holdfast.ports.journals import Journals
 from holdfast.ports.log import Log
 from holdfast.ports.outbox import Outbox
+from holdfast.ports.overview import Overview
 from holdfast.ports.owners import Owners, Pauses
 from holdfast.ports.processes import Processes
 from holdfast.ports.recitals import Recitals
@@ -31,6 +33,8 @@ class Store(
     BlobRows,
     Owners,
     Pauses,
+    Desk,
+    Overview,
     Upkeep,
     Protocol,
 ):

@@ -100,6 +100,7 @@ def _remove_page(tx: Tx, head: Head, at: int) -> bool:
     else:
         tx.execute(q.EVENTS_REMOVE_BEHIND, head.session, head.seq)  # Moved there by damage.
         tx.execute(q.QUARANTINE_CLEAR, head.session)
+        tx.execute(q.DESK_CLEAR, head.session)
         tx.execute(q.SCRUB_STAGE, TO_SCRUB)
     if keys or last:
         tx.append(head, e.SessionForgotten(keys=tuple(keys), done=last), at, in_turn=False)

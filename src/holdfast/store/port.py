@@ -29,14 +29,16 @@ from holdfast.core.spools import Spooled
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import Account, DaySpent
 from holdfast.ports.blobs import Blob, BlobUsage, Upload
+from holdfast.ports.desk import Draft, Glance, Hit
 from holdfast.ports.journals import Journal, Shipped
 from holdfast.ports.log import Make
 from holdfast.ports.outbox import Delivery
+from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
 from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.turns import StreamItem
 from holdfast.ports.upkeep import Counts, Usage
-from holdfast.store import blobs, deletion, reads, recitals, rules, spending, upkeep
+from holdfast.store import blobs, deletion, desk, overview, reads, recitals, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
 from holdfast.store.work import inbox, journals, processes, questions, sessions, streams, turns
@@ -254,6 +256,45 @@ class TxStore:
 
     async def spent_by_day(self, *, since: str) -> list[DaySpent]:
         return await self._lines.read(spending.by_day, since)
+
+    async def glances(self, session_ids: Sequence[str]) -> dict[str, Glance]:
+        return await self._lines.read(desk.glances, session_ids)
+
+    async def draft(self, session_id: str) -> Draft:
+        return await self._lines.read(desk.draft, session_id)
+
+    async def keep_draft(self, session_id: str, text: str, *, rev: int) -> Draft | None:
+        return await self._lines.write(desk.keep_draft, session_id, text, rev)
+
+    async def see(self, session_id: str, seq: int) -> None:
+        return await self._lines.write(desk.see, session_id, seq)
+
+    async def found(self, query: str, *, sessions: int, each: int) -> list[Hit]:
+        return await self._lines.read(desk.found, query, sessions, each)
+
+    async def turn_records(self, session_id: str, turn_id: str, *, limit: int) -> e.Page:
+        return await self._checked(*await self._lines.read(desk.turn_records, session_id, turn_id, limit))
+
+    async def withdraw(self, session_id: str, message_id: str, *, at: int) -> None:
+        return await self._lines.write(desk.withdraw, session_id, message_id, at)
+
+    async def working(self, *, limit: int) -> list[Working]:
+        return await self._lines.read(overview.working, limit)
+
+    async def asks(self, *, limit: int) -> list[Ask]:
+        return await self._lines.read(overview.asks, limit)
+
+    async def waiting(self, *, limit: int) -> list[Lane]:
+        return await self._lines.read(overview.waiting, limit)
+
+    async def owed(self, *, limit: int) -> list[Owed]:
+        return await self._lines.read(overview.owed, limit)
+
+    async def lives(self) -> list[Life]:
+        return await self._lines.read(overview.lives)
+
+    async def marks(self, *, since: int, limit: int) -> list[Mark]:
+        return await self._lines.read(overview.marks, since, limit)
 
     async def expire_questions(self, *, now: int) -> list[str]:
         expired = page = await self._lines.write(inbox.expire_questions, now, when_full=True)

@@ -71,6 +71,9 @@ class Tx(Protocol):
     def search(self, query: str) -> list[int]:
         """Sessions with all the words of a query, the last of which may still be growing."""
 
+    def finds(self, query: str, below: int, limit: int) -> list[tuple[int, int]]:
+        """Events with all the words of a query, numbered below `below`, the newest first, each with its session."""
+
     def unindex(self, session: int, first: int, last: int) -> None:
         """The events of these sequences are no longer found."""
 

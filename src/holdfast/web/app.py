@@ -17,6 +17,7 @@ from holdfast.gateway.tasks import Tasks
 from holdfast.web.access import Access
 from holdfast.web.admin import Admin
 from holdfast.web.approvals import Approvals
+from holdfast.web.desk import Desk
 from holdfast.web.endpoints import Endpoint, Resource
 from holdfast.web.envelope import Envelope, Guard
 from holdfast.web.login import Login
@@ -28,6 +29,7 @@ from holdfast.web.openai.following import Means
 from holdfast.web.openai.models import Models
 from holdfast.web.openai.responses import Responses
 from holdfast.web.openapi import OpenApi
+from holdfast.web.operations import Operations
 from holdfast.web.pages import Pages
 from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
@@ -68,6 +70,8 @@ def build_app(
         *Messages(gateway).endpoints(),
         *Streams(gateway, access, tasks, timing).endpoints(),
         *Sessions(gateway).endpoints(),
+        *Desk(gateway).endpoints(),
+        *Operations(gateway, status, access.now).endpoints(),
         *Usage(gateway).endpoints(),
         *Questions(gateway).endpoints(),
         *Approvals(gateway).endpoints(),

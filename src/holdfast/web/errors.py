@@ -15,6 +15,7 @@ from holdfast.core.errors import (
     Conflict,
     ConversationBusy,
     Deleted,
+    DraftChanged,
     DuplicateOtherContent,
     HandOverFailed,
     HoldfastError,
@@ -25,6 +26,7 @@ from holdfast.core.errors import (
     QuestionClosed,
     Refused,
     StoreFull,
+    TooLate,
     Unavailable,
 )
 from holdfast.core.redaction import NO_SECRETS, Secrets
@@ -157,6 +159,8 @@ STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (LaneFull, 429),
     (ConversationBusy, 409),
     (CannotEdit, 409),
+    (TooLate, 409),
+    (DraftChanged, 409),
     (NothingToStop, 409),
     (NotNow, 409),
     (HandOverFailed, 409),

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp
 
 from holdfast.api import conversation
 from holdfast.api.requests import MessageEdit, MessagesQuery, NewMessage
-from holdfast.api.results import AcceptedMessage, EditedMessage
+from holdfast.api.results import AcceptedMessage, EditedMessage, WithdrawnMessage
 from holdfast.api.views import MessagePageView
 from holdfast.core.errors import (
     AttachmentGone,
@@ -17,6 +17,7 @@ from holdfast.core.errors import (
     DuplicateOtherContent,
     LaneFull,
     NotFound,
+    TooLate,
 )
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request
@@ -57,6 +58,20 @@ class Messages:
             responses={200: EditedMessage},
             refusals=(NotFound, Deleted, CannotEdit, DuplicateOtherContent),
         )
+
+        yield Endpoint(
+            method="DELETE",
+            path="/api/sessions/{id}/messages/{message_id}",
+            handle=self.withdraw,
+            summary="Take back a message that waits",
+            responses={200: WithdrawnMessage},
+            refusals=(NotFound, Deleted, TooLate),
+        )
+
+    async def withdraw(self, request: Request) -> ASGIApp:
+        session_id, message_id = request.params["id"], request.params["message_id"]
+        await self._gateway.withdraw(session_id, message_id)
+        return json_response(200, WithdrawnMessage(message_id, session_id))
 
     async def edit(self, request: Request) -> ASGIApp:
         wanted: MessageEdit = request.body

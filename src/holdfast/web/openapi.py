@@ -54,8 +54,8 @@ def document(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _endpoint(endpoint, shapes, components)
-        if endpoint.query is not None:  # A query is a list of parameters here, not an object.
-            components.pop(endpoint.query.__name__, None)
+    for query in {endpoint.query for endpoint in endpoints if endpoint.query is not None}:
+        components.pop(query.__name__, None)  # A query is a list of parameters here, not an object.
     return {
         "openapi": "3.1.0",
         "info": {"title": "Holdfast", "version": version, "description": ABOUT},

@@ -48,8 +48,8 @@ class Form(NamedTuple):
 
 
 class Pages:
-    """`/` and `/s/...` are the page itself; everything else is one of its files, or nothing. A browser that comes to an address where
-    there is nothing gets the page, which says so; a program gets an error.
+    """`/`, `/s/...` and `/operations` are the page itself; everything else is one of its files, or nothing. A browser that comes to an
+    address where there is nothing gets the page, which says so; a program gets an error.
     """
 
     def __init__(self, static: Path | None) -> None:
@@ -70,7 +70,7 @@ class Pages:
     def _response(self, scope: Scope) -> Response:
         path: str = scope["path"]
         headers: dict[bytes, bytes] = scope[HEADERS]
-        home = path == "/" or path.startswith("/s/")
+        home = path in ("/", "/operations") or path.startswith("/s/")
         forms = self._files.get(INDEX if home else path[1:])
         if forms is not None:
             form = _accepted(forms, headers.get(b"accept-encoding", b""))

@@ -5,17 +5,19 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp
 
 from holdfast.api import conversation, views
-from holdfast.api.requests import Command, NewSession, SessionChange, SessionsQuery, StopTurn
+from holdfast.api.requests import Command, NewSession, SessionChange, SessionQuery, SessionsQuery, StopTurn
 from holdfast.api.results import CreatedSession, DeletedSession, ResetSession, ResumedSession, StoppedTurn
 from holdfast.api.times import rfc3339
 from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
 from holdfast.gateway.gateway import Gateway
+from holdfast.ports.desk import Glance
 from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.responses import json_response
 
 ONE = "/api/sessions/{id}"
 OWNER = "owner"
+NOTHING = Glance()
 
 
 class Sessions:
@@ -53,6 +55,7 @@ class Sessions:
             path=ONE,
             handle=self.read,
             summary="A session and the newest page of its conversation",
+            query=SessionQuery,
             responses={200: views.SessionView},
             refusals=(NotFound, Deleted),
         )
@@ -119,11 +122,15 @@ class Sessions:
         page = await self._gateway.store.sessions(
             limit=asked.limit, before=asked.before, query=asked.query, archived=asked.archived, state=asked.state
         )
-        return json_response(200, views.SessionPageView(sessions=[views.summary(session) for session in page.sessions], next=page.next))
+        glances = await self._gateway.store.glances([session.session_id for session in page.sessions])
+        listed = [views.listed(session, glances.get(session.session_id, NOTHING)) for session in page.sessions]
+        return json_response(200, views.SessionPageView(sessions=listed, next=page.next))
 
     async def read(self, request: Request) -> ASGIApp:
+        asked: SessionQuery = request.query
         session, transcript = await self._gateway.view(request.params["id"])
-        return json_response(200, conversation.session(session, transcript))
+        extent = conversation.PAGE._replace(messages=asked.messages)
+        return json_response(200, conversation.session(session, transcript, extent))
 
     async def change(self, request: Request) -> ASGIApp:
         wanted: SessionChange = request.body

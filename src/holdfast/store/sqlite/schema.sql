@@ -18,6 +18,9 @@ CREATE TABLE event (
 -- Records, without the stream events between them.
 CREATE INDEX event_record ON event (session, seq) WHERE stream = 0;
 
+-- What was decided about turns, and how they ended, by time.
+CREATE INDEX event_mark ON event (at) WHERE kind IN ('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left');
+
 -- The catalog: everything below this line up to the next is derived from the log and can be rebuilt from it.
 
 -- Where a session's log stands, who may write its turn, and its place in the list. Narrow, because every append touches it.
@@ -298,6 +301,14 @@ CREATE TABLE upload_use (
     PRIMARY KEY (attachment_id, session)
 ) WITHOUT ROWID;
 CREATE INDEX upload_use_session ON upload_use (session);
+
+-- What is typed and not sent in a conversation, and up to where its user has seen it.
+CREATE TABLE desk (
+    session INTEGER PRIMARY KEY,
+    draft   TEXT NOT NULL DEFAULT '',
+    rev     INTEGER NOT NULL DEFAULT 0, -- Grows with every change of the draft.
+    seen    INTEGER NOT NULL DEFAULT 0
+);
 
 -- How far the search index has come.
 CREATE TABLE indexed (

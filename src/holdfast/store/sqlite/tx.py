@@ -143,6 +143,9 @@ class SqliteTx:
     def search(self, query: str) -> list[int]:
         return search.find(self.db, query)
 
+    def finds(self, query: str, below: int, limit: int) -> list[tuple[int, int]]:
+        return search.finds(self.db, query, below, limit)
+
     def unindex(self, session: int, first: int, last: int) -> None:
         search.forget(self.db, session, first, last)
 

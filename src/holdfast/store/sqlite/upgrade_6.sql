@@ -94,3 +94,15 @@ CREATE TABLE process (
 ) WITHOUT ROWID;
 CREATE INDEX process_session ON process (session, seq);
 CREATE INDEX process_running ON process (session, seq) WHERE state = 'running';
+
+-- What was decided about turns, and how they ended, by time.
+CREATE INDEX event_mark ON event (at) WHERE kind IN ('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left');
+
+-- What is typed and not sent in a conversation, and up to where its user has seen it: what there is already counts as seen.
+CREATE TABLE desk (
+    session INTEGER PRIMARY KEY,
+    draft   TEXT NOT NULL DEFAULT '',
+    rev     INTEGER NOT NULL DEFAULT 0, -- Grows with every change of the draft.
+    seen    INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO desk (session, seen) SELECT session, seq FROM head;

@@ -1,0 +1,318 @@
+"""What an operator sees, as the API shows it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from holdfast.api.times import rfc3339, rfc3339_or_none
+from holdfast.core import keys
+from holdfast.core.sessions import Session
+from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
+
+TEXT_CHARS = 300
+BUCKETS = 96
+
+
+class Phase(msgspec.Struct, kw_only=True):
+    kind: str
+    name: str | None
+    since: str
+
+
+class WorkingView(msgspec.Struct, kw_only=True):
+    """A turn that runs. `phase`: what it does, `model` or `tool`. `last_sign_at`: its newest event. `retiring`: its process finishes its
+    turns after another one took over.
+    """
+
+    turn_id: str
+    session_id: str
+    title: str | None
+    platform: str
+    attempt: int
+    phase: Phase
+    started_at: str
+    last_sign_at: str
+    pid: int | None
+    retiring: bool
+
+
+class WorkingList(msgspec.Struct):
+    turns: list[WorkingView]
+
+
+class AttentionItem(msgspec.Struct, kw_only=True):
+    """`kind`: approval, question, elicitation, suspended, pending or delivery_unknown. `actions`: what can be done about it."""
+
+    kind: str
+    id: str
+    session_id: str
+    title: str | None
+    text: str
+    since: str
+    expires_at: str | None
+    rule: str | None
+    why: str | None
+    actions: list[str]
+
+
+class Attention(msgspec.Struct):
+    items: list[AttentionItem]
+
+
+class LaneView(msgspec.Struct, kw_only=True):
+    """`behind`: what its messages wait for: `turn`, `question`, `pause` or `recovery`."""
+
+    session_id: str
+    session_key: str
+    title: str | None
+    waiting: int
+    oldest_at: str
+    behind: str
+
+
+class InboxView(msgspec.Struct, kw_only=True):
+    waiting: int
+    oldest_at: str | None
+    lanes: list[LaneView]
+
+
+class OwedView(msgspec.Struct, kw_only=True):
+    delivery_id: str
+    session_id: str
+    title: str | None
+    platform: str
+    state: str
+    tries: int
+    at: str
+    retry_at: str | None
+    error: str | None
+
+
+class OutboxView(msgspec.Struct, kw_only=True):
+    """`counts`: by platform and state."""
+
+    deliveries: list[OwedView]
+    counts: dict[str, dict[str, int]]
+
+
+class LifeView(msgspec.Struct, kw_only=True):
+    """A process that served. `until`: when the next one began, null for the newest. `end`: `stop` (on purpose), `crash`, or null while it
+    serves.
+    """
+
+    pid: int
+    started_at: str
+    until: str | None
+    end: str | None
+
+
+class TurnCounts(msgspec.Struct, kw_only=True):
+    """How turns ended, by time: one number for each `bucket_s` seconds since `since`. `interrupted` counts interruptions."""
+
+    since: str
+    bucket_s: int
+    completed: list[int]
+    failed: list[int]
+    other: list[int]
+    interrupted: list[int]
+
+
+class Timeline(msgspec.Struct, kw_only=True):
+    """`partial`: there was more than is counted here."""
+
+    lives: list[LifeView]
+    turns: TurnCounts
+    partial: bool
+
+
+class Line(msgspec.Struct, kw_only=True):
+    """A decision or an end, newest first. `what`: interrupted, resumed, left or ended."""
+
+    at: str
+    what: str
+    session_id: str
+    title: str | None
+    turn_id: str | None
+    attempt: int
+    outcome: str | None
+    rule: str | None
+    why: str | None
+
+
+class LogView(msgspec.Struct):
+    lines: list[Line]
+
+
+def platform_of(session: Session) -> str:
+    return keys.parse(session.session_key).platform
+
+
+def working(found: Iterable[Working], pids: Mapping[int, int], serving: int) -> WorkingList:
+    return WorkingList(
+        [
+            WorkingView(
+                turn_id=each.session.turn_id or "",
+                session_id=each.session.session_id,
+                title=each.session.title,
+                platform=platform_of(each.session),
+                attempt=each.session.attempt,
+                phase=Phase(kind=each.phase, name=each.name, since=rfc3339(each.since)),
+                started_at=rfc3339(each.started_at),
+                last_sign_at=rfc3339(each.signed_at),
+                pid=pids.get(each.session.owner or 0),
+                retiring=pids.get(each.session.owner or 0, serving) != serving,
+            )
+            for each in found
+        ]
+    )
+
+
+def attention(asks: Iterable[Ask], suspended: Iterable[Session], pending: Iterable[Session], unsure: Iterable[Owed]) -> Attention:
+    items = [_asked(ask) for ask in asks]
+    items += [_held(session, "suspended") for session in suspended]
+    items += [_held(session, "pending") for session in pending if session.left and not session.suspended]
+    items += [_unsure(owed) for owed in unsure if owed.state in ("unknown", "repeating")]
+    return Attention(sorted(items, key=lambda item: item.since))
+
+
+def _asked(ask: Ask) -> AttentionItem:
+    return AttentionItem(
+        kind=ask.form,
+        id=ask.question_id,
+        session_id=ask.session.session_id,
+        title=ask.session.title,
+        text=ask.text[:TEXT_CHARS],
+        since=rfc3339(ask.asked_at),
+        expires_at=rfc3339(ask.expires_at),
+        rule=None,
+        why=None,
+        actions=["open"],
+    )
+
+
+def _held(session: Session, kind: str) -> AttentionItem:
+    since = session.last_resume_marked_at or session.updated_at
+    return AttentionItem(
+        kind=kind,
+        id=session.session_id,
+        session_id=session.session_id,
+        title=session.title,
+        text="",
+        since=rfc3339(since),
+        expires_at=None,
+        rule=session.rule,
+        why=session.why,
+        actions=["open", "resume"],
+    )
+
+
+def _unsure(owed: Owed) -> AttentionItem:
+    return AttentionItem(
+        kind="delivery_unknown",
+        id=owed.delivery_id,
+        session_id=owed.session.session_id,
+        title=owed.session.title,
+        text=owed.error or "",
+        since=rfc3339(owed.at),
+        expires_at=None,
+        rule=None,
+        why=None,
+        actions=["open"],
+    )
+
+
+def inbox(lanes: Sequence[Lane], *, paused: bool) -> InboxView:
+    return InboxView(
+        waiting=sum(lane.waiting for lane in lanes),
+        oldest_at=rfc3339(min(lane.oldest_at for lane in lanes)) if lanes else None,
+        lanes=[
+            LaneView(
+                session_id=lane.session.session_id,
+                session_key=lane.session.session_key,
+                title=lane.session.title,
+                waiting=lane.waiting,
+                oldest_at=rfc3339(lane.oldest_at),
+                behind=_behind(lane.session, paused=paused),
+            )
+            for lane in lanes
+        ],
+    )
+
+
+def _behind(session: Session, *, paused: bool) -> str:
+    match session.state:
+        case "waiting":
+            return "question"
+        case "interrupted":
+            return "recovery"
+        case "running":
+            return "turn"
+        case _:
+            return "pause" if paused else "turn"
+
+
+def outbox(owed: Sequence[Owed]) -> OutboxView:
+    counts: dict[str, dict[str, int]] = {}
+    for each in owed:
+        states = counts.setdefault(platform_of(each.session), {})
+        states[each.state] = states.get(each.state, 0) + 1
+    return OutboxView(
+        deliveries=[
+            OwedView(
+                delivery_id=each.delivery_id,
+                session_id=each.session.session_id,
+                title=each.session.title,
+                platform=platform_of(each.session),
+                state=each.state,
+                tries=each.tries,
+                at=rfc3339(each.at),
+                retry_at=rfc3339_or_none(each.retry_at or None),
+                error=each.error,
+            )
+            for each in owed
+        ],
+        counts=counts,
+    )
+
+
+def timeline(lives: Sequence[Life], marks: Sequence[Mark], *, since: int, now: int, partial: bool) -> Timeline:
+    bucket = max(1, (now - since) // BUCKETS)
+    counts = {name: [0] * BUCKETS for name in ("completed", "failed", "other", "interrupted")}
+    for mark in marks:
+        place = min(BUCKETS - 1, max(0, (mark.at - since) // bucket))
+        if mark.kind == "turn.interrupted":
+            counts["interrupted"][place] += 1
+        elif mark.kind == "turn.ended":
+            outcome = str(mark.fields.get("outcome"))
+            counts[outcome if outcome in ("completed", "failed") else "other"][place] += 1
+    views = []
+    for index, life in enumerate(lives):
+        following = lives[index + 1].started_at if index + 1 < len(lives) else None
+        end = "stop" if life.ended else None if following is None else "crash"
+        views.append(LifeView(pid=life.pid, started_at=rfc3339(life.started_at), until=rfc3339_or_none(following), end=end))
+    turns = TurnCounts(since=rfc3339(since), bucket_s=bucket // 1000, **counts)
+    return Timeline(lives=views, turns=turns, partial=partial)
+
+
+def log(marks: Iterable[Mark], titles: Mapping[str, str | None]) -> LogView:
+    return LogView(
+        [
+            Line(
+                at=rfc3339(mark.at),
+                what=mark.kind.removeprefix("turn."),
+                session_id=mark.session_id,
+                title=titles.get(mark.session_id),
+                turn_id=mark.turn_id,
+                attempt=mark.attempt,
+                outcome=_text(mark, "outcome") or _text(mark, "reason"),
+                rule=_text(mark, "rule"),
+                why=_text(mark, "why") or _text(mark, "error"),
+            )
+            for mark in marks
+        ]
+    )
+
+
+def _text(mark: Mark, name: str) -> str | None:
+    value = mark.fields.get(name)
+    return str(value) if value is not None else None

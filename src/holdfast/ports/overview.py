@@ -1,0 +1,89 @@
+"""What an operator asks of a store: what runs, who is waited for, what waits, and how the last hours went."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.core.sessions import Session
+
+
+class Working(msgspec.Struct, frozen=True, kw_only=True):
+    """An open turn that a process runs. `phase`: `tool` (with its `name`) or `model`, `since` a time. `signed_at`: its newest event."""
+
+    session: Session
+    phase: str
+    name: str | None
+    since: int
+    signed_at: int
+    started_at: int
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """An open question."""
+
+    session: Session
+    question_id: str
+    form: str
+    text: str
+    asked_at: int
+    expires_at: int
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """A session with messages that no turn has taken."""
+
+    session: Session
+    waiting: int
+    oldest_at: int
+
+
+class Life(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that served. `ended`: on purpose."""
+
+    pid: int
+    started_at: int
+    ended: bool
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision about a turn, or its end. `fields`: what its record says."""
+
+    at: int
+    session_id: str
+    turn_id: str | None
+    attempt: int
+    kind: str
+    fields: dict[str, Any]
+
+
+class Owed(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply whose delivery is not over, or was given up."""
+
+    delivery_id: str
+    session: Session
+    state: str
+    tries: int
+    retry_at: int
+    error: str | None
+    at: int
+
+
+class Overview(Protocol):
+    """Every method keeps to the contract of `ports.store`. `limit` bounds what is read."""
+
+    async def working(self, *, limit: int) -> list[Working]: ...
+
+    async def asks(self, *, limit: int) -> list[Ask]:
+        """The oldest first."""
+
+    async def waiting(self, *, limit: int) -> list[Lane]:
+        """The oldest first."""
+
+    async def owed(self, *, limit: int) -> list[Owed]:
+        """The oldest first."""
+
+    async def lives(self) -> list[Life]:
+        """The newest last."""
+
+    async def marks(self, *, since: int, limit: int) -> list[Mark]:
+        """The newest first, at most `limit`, none before `since`."""

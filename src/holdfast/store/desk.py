@@ -1,0 +1,157 @@
+"""Drafts, what was seen, what a list shows, and what a search finds. Reads a bounded number of rows each."""
+
+import re
+from collections.abc import Sequence
+
+from holdfast.core import content
+from holdfast.core import events as e
+from holdfast.core.errors import NotFound, TooLate
+from holdfast.core.plans import Plan, to_session
+from holdfast.core.sessions import Session
+from holdfast.ports.desk import Draft, Glance, Hit
+from holdfast.store import queries as q
+from holdfast.store import reads
+from holdfast.store.log import Finding, number, read
+from holdfast.store.tx import Tx
+from holdfast.store.work import run
+
+EXCERPT_CHARS = 120
+# Of the search index, before a query gives up looking for further sessions.
+MOST_FOUND = 20_000
+FOUND_AT_ONCE = 500
+WITHDRAWN = "its sender took it back"
+
+SAID = "('message.written', 'message.accepted', 'question.asked')"
+# Word for word the condition of the index `event_record`.
+LAST_SAID = f"SELECT {q.EVENT} FROM event WHERE session = ? AND {q.RECORDS} AND kind IN {SAID} ORDER BY seq DESC LIMIT 3"
+SEEN = "SELECT seen FROM desk WHERE session = ?"
+FIRST_OPEN = "SELECT form FROM question WHERE session = ? AND state = 'open' ORDER BY seq LIMIT 1"
+UNSURE = "SELECT DISTINCT session FROM outbox WHERE state IN ('unknown', 'repeating') AND state NOT IN ('sent', 'dead')"
+DRAFT = "SELECT draft, rev FROM desk WHERE session = ?"
+DRAFT_PUT = (
+    "INSERT INTO desk (session, draft, rev) VALUES (?, ?, 1) ON CONFLICT (session) DO UPDATE SET draft = excluded.draft, rev = rev + 1"
+)
+SEE = "INSERT INTO desk (session, seen) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seen = excluded.seen WHERE seen < excluded.seen"
+OF_TURN = f"SELECT {q.EVENT} FROM event WHERE session = ? AND {q.RECORDS} AND turn = ? ORDER BY seq LIMIT ?"
+WAITS = "SELECT 1 FROM inbox WHERE session = ? AND cause_id = ? AND what IN ('message', 'steer', 'interrupt')"
+BY_ID = f"SELECT {q.EVENT} FROM event WHERE id = ?"
+_MARKUP = re.compile(r"```\w*|[`*_~#>|]+")
+
+
+def glances(tx: Tx, session_ids: Sequence[str]) -> dict[str, Glance]:
+    unsure = {session for (session,) in tx.query(UNSURE)}
+    found = {}
+    for session_id in session_ids:
+        try:
+            session = number(tx, session_id)
+        except NotFound:
+            continue
+        excerpt, spoken = _last_said(tx, session)
+        seen = tx.query(SEEN, session)
+        needs = tx.query(FIRST_OPEN, session)
+        found[session_id] = Glance(
+            excerpt=excerpt,
+            unread=spoken > (seen[0][0] if seen else 0),
+            needs=needs[0][0] if needs else None,
+            delivery="unknown" if session in unsure else None,
+        )
+    return found
+
+
+def _last_said(tx: Tx, session: int) -> tuple[str | None, int]:
+    """The words, and where something was last said to the user; 0 if nothing was."""
+    excerpt, spoken = None, 0
+    for item in read(tx, tx.query(LAST_SAID, session), {session: ""}, []):
+        event = item.event
+        if not isinstance(event, (e.MessageWritten, e.MessageAccepted, e.QuestionAsked)):
+            continue
+        if excerpt is None:
+            excerpt = _brief(content.text(event.content)) or None
+        if not spoken and not isinstance(event, e.MessageAccepted) and getattr(event, "role", "assistant") != "user":
+            spoken = item.seq
+    return excerpt, spoken
+
+
+def _brief(text: str) -> str:
+    """On one line, without the marks of Markdown."""
+    words = " ".join(_MARKUP.sub("", text[: EXCERPT_CHARS * 4]).split())
+    return words if len(words) <= EXCERPT_CHARS else words[: EXCERPT_CHARS - 1].rstrip() + "…"
+
+
+def draft(tx: Tx, session_id: str) -> Draft:
+    rows = tx.query(DRAFT, number(tx, reads.living(tx, session_id).session_id))
+    return Draft(*rows[0]) if rows else Draft()
+
+
+def keep_draft(tx: Tx, session_id: str, text: str, rev: int) -> Draft | None:
+    before = draft(tx, session_id)
+    if before.rev != rev:
+        return before if before.text == text else None
+    tx.execute(DRAFT_PUT, number(tx, session_id), tx.secrets.text(text))
+    return draft(tx, session_id)
+
+
+def see(tx: Tx, session_id: str, seq: int) -> None:
+    session = reads.living(tx, session_id)
+    tx.execute(SEE, number(tx, session_id), min(max(seq, 0), session.seq))
+
+
+def found(tx: Tx, query: str, sessions: int, each: int) -> list[Hit]:
+    """Grouped before it is limited: one session with many finds does not hide the others."""
+    groups: dict[int, list[int]] = {}
+    for session, event_id in _matches(tx, query, sessions):
+        group = groups.setdefault(session, [])
+        if len(group) < each:
+            group.append(event_id)
+    hits: list[Hit] = []
+    for session, ids in groups.items():
+        row = reads.numbered(tx, reads.name(tx, session))[1]
+        if not row.deleted:
+            hits += [hit for event_id in ids if (hit := _hit(tx, row, session, event_id)) is not None]
+    return hits
+
+
+def _matches(tx: Tx, query: str, sessions: int) -> list[tuple[int, int]]:
+    """(session, event) by the newest event first, until there are finds of enough sessions."""
+    matches: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    below = reads.MAX_INTEGER
+    while len(matches) < MOST_FOUND:
+        page = tx.finds(query, below, FOUND_AT_ONCE)
+        for event_id, session in page:
+            if session in seen or len(seen) < sessions:
+                seen.add(session)
+                matches.append((session, event_id))
+            below = event_id
+        if len(page) < FOUND_AT_ONCE or len(seen) >= sessions:
+            break
+    return matches
+
+
+def _hit(tx: Tx, row: Session, session: int, event_id: int) -> Hit | None:
+    for item in read(tx, tx.query(BY_ID, event_id), {session: row.session_id}, []):
+        match event := item.event:
+            case e.MessageAccepted() | e.MessageWritten() | e.MessageEdited():
+                return Hit(session=row, message_id=event.message_id, at=item.at, text=content.outline(event.content))
+            case e.QuestionAnswered():
+                return Hit(session=row, message_id=event.message_id, at=item.at, text=content.text(event.content))
+            case e.SessionCreated() | e.SessionChanged():
+                return Hit(session=row, message_id=None, at=item.at, text=row.title or "")
+    return None
+
+
+def turn_records(tx: Tx, session_id: str, turn_id: str, limit: int) -> tuple[e.Page, list[Finding]]:
+    session = number(tx, reads.living(tx, session_id).session_id)
+    findings: list[Finding] = []
+    rows = tx.query(OF_TURN, session, turn_id, limit)
+    page = e.Page(item for item in read(tx, rows, {session: session_id}, findings) if item.session_id)
+    if not page:
+        raise NotFound("turn", turn_id)
+    return page, findings
+
+
+def withdraw(tx: Tx, session_id: str, message_id: str, at: int) -> None:
+    found = reads.living(tx, session_id)
+    if not tx.query(WAITS, number(tx, session_id), message_id):
+        raise TooLate(message_id)
+    run(tx, Plan(tuple(to_session(found.session_id, [e.MessageRefused(message_id=message_id, reason=WITHDRAWN)])), None), at)

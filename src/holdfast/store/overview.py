@@ -1,0 +1,113 @@
+"""What an operator asks: what runs, who is waited for, what waits, how the last hours went. Every read is bounded."""
+
+from holdfast.core import content
+from holdfast.core import events as e
+from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
+from holdfast.store import queries as q
+from holdfast.store import reads
+from holdfast.store.log import number, read
+from holdfast.store.tx import Tx
+
+RECENT = 40
+TEXT_CHARS = 2000
+MARKED = "('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left')"
+
+RUNNING = (
+    "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session"
+    " WHERE h.state IN ('running', 'answered', 'interrupted') AND h.state = 'running' LIMIT ?"
+)
+NEWEST = f"SELECT {q.EVENT} FROM event WHERE session = ? AND seq >= ? ORDER BY seq DESC LIMIT {RECENT}"
+STARTED_AT = "SELECT at FROM event WHERE session = ? AND seq = ?"
+OPEN = (
+    "SELECT s.session_id, o.question_id, o.form, o.expires_at, o.session, o.seq"
+    " FROM question o JOIN session s ON s.id = o.session WHERE o.state = 'open' ORDER BY o.expires_at LIMIT ?"
+)
+LANES = (
+    "SELECT s.session_id, count(*), min(ev.at) FROM inbox i JOIN session s ON s.id = i.session"
+    " JOIN event ev ON ev.session = i.session AND ev.seq = i.seq GROUP BY i.session ORDER BY 3 LIMIT ?"
+)
+OWED = (
+    "SELECT o.delivery_id, s.session_id, o.state, o.tries, o.retry_at, o.error, o.at FROM outbox o JOIN session s ON s.id = o.session"
+    " JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead') AND o.seq > h.deleted ORDER BY o.at LIMIT ?"
+)
+LIVES = "SELECT o.pid, s.at, s.ended FROM start s JOIN owner o ON o.id = s.owner ORDER BY s.owner"
+# Word for word the condition of the index `event_mark`.
+MARKS = f"SELECT {q.EVENT} FROM event WHERE kind IN {MARKED} AND at >= ? ORDER BY at DESC LIMIT ?"
+
+
+def working(tx: Tx, limit: int) -> list[Working]:
+    found = []
+    for (session_id,) in tx.query(RUNNING, limit):
+        session = reads.any_session(tx, session_id)
+        id_ = number(tx, session_id)
+        newest = read(tx, tx.query(NEWEST, id_, session.turn_seq), {id_: session_id}, [])
+        started = tx.query(STARTED_AT, id_, session.turn_seq)
+        phase, name, since = _phase(newest)
+        signed = newest[0].at if newest else 0
+        found.append(
+            Working(
+                session=session, phase=phase, name=name, since=since or signed, signed_at=signed, started_at=started[0][0] if started else 0
+            )
+        )
+    return found
+
+
+def _phase(newest: list[e.Logged]) -> tuple[str, str | None, int]:
+    """What a turn does now, by its newest events: a call that has started and not finished, else the model."""
+    finished: set[str] = set()
+    since = 0
+    for item in newest:
+        match event := item.event:
+            case e.ToolFinished():
+                finished.add(event.call_id)
+                since = since or item.at
+            case e.ToolStarted() if event.call_id not in finished:
+                return "tool", event.name, item.at
+            case e.TurnStarted() | e.TurnResumed() | e.ModelResponded():
+                since = since or item.at
+    return "model", None, since
+
+
+def asks(tx: Tx, limit: int) -> list[Ask]:
+    found = []
+    for session_id, question_id, form, expires_at, session, seq in tx.query(OPEN, limit):
+        row = reads.any_session(tx, session_id)
+        asked = reads.event_at(tx, session, seq)
+        if row.deleted or not isinstance(asked, e.QuestionAsked):
+            continue
+        at = tx.query(STARTED_AT, session, seq)
+        text = content.text(asked.content)[:TEXT_CHARS]
+        found.append(Ask(session=row, question_id=question_id, form=form, text=text, asked_at=at[0][0], expires_at=expires_at))
+    return sorted(found, key=lambda ask: ask.asked_at)
+
+
+def waiting(tx: Tx, limit: int) -> list[Lane]:
+    return [Lane(session=reads.any_session(tx, name), waiting=count, oldest_at=at) for name, count, at in tx.query(LANES, limit)]
+
+
+def owed(tx: Tx, limit: int) -> list[Owed]:
+    return [
+        Owed(delivery_id=id_, session=reads.any_session(tx, name), state=state, tries=tries, retry_at=retry_at, error=error, at=at)
+        for id_, name, state, tries, retry_at, error, at in tx.query(OWED, limit)
+    ]
+
+
+def lives(tx: Tx) -> list[Life]:
+    return [Life(pid=pid, started_at=at, ended=bool(ended)) for pid, at, ended in tx.query(LIVES)]
+
+
+def marks(tx: Tx, since: int, limit: int) -> list[Mark]:
+    names: dict[int, str] = {}
+    logged = read(tx, tx.query(MARKS, since, limit), names, [])
+    return [
+        Mark(
+            at=item.at,
+            session_id=item.session_id,
+            turn_id=item.turn_id,
+            attempt=item.attempt,
+            kind=item.kind,
+            fields=dict(e.public(item.event, in_turn=True)),
+        )
+        for item in logged
+        if item.session_id
+    ]
