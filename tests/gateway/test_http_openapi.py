@@ -82,6 +82,7 @@ class Provocations:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.deleted = False  # Nothing can be said in the session that is asked about.
 
     async def provoke(self, method: str, path: str, status: int) -> int:
         special = getattr(self, f"special_{status}", None)
@@ -104,7 +105,7 @@ class Provocations:
             said = await self.world.post(session_id, "/status" if more.pop("command", False) else "hello") if known else None
             path = path.replace("{message_id}", said.json().get("message_id", "m_1") if said else "m_1")
         if "{turn_id}" in path:
-            known = session_id != "none" and self.world.weather.fault is None and not more
+            known = session_id != "none" and self.world.weather.fault is None and not more and not self.deleted
             turns = (await self.world.say(session_id, "hello"))["turns"] if known else []
             path = path.replace("{turn_id}", turns[0]["id"] if turns else "t_1")
         if body is not None and method != "GET" and not {"json", "content"} & set(more):
@@ -248,7 +249,11 @@ class Provocations:
             return await self.ask(method, path, params={"session": session_id})
         if path.endswith("/undelete") or method == "DELETE":
             await self.world.gateway.store.purge(now=2**60, steps=1000)
-        return await self.ask(method, path, session_id=session_id)
+        self.deleted = True
+        try:
+            return await self.ask(method, path, session_id=session_id)
+        finally:
+            self.deleted = False
 
     async def get_413(self, method: str, path: str) -> httpx.Response:
         return await self.ask(method, path, content=b"x" * (8 * 1024 * 1024 + 1), headers={"Content-Type": "application/json"})

@@ -213,12 +213,6 @@ class Gateway:
             self.lanes.look(session_id)
             return edited
 
-    async def withdraw(self, session_id: str, message_id: str) -> None:
-        """Takes back a message that waits. Raises `TooLate` once a turn has taken it."""
-        await self.session(session_id)
-        await self.store.withdraw(session_id, message_id, at=self._clock.now())
-        self.lanes.look(session_id)
-
     async def reset(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Begins a new conversation in place of this one, which is kept."""
         moved = await self.store.reset(

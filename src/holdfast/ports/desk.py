@@ -59,6 +59,3 @@ class Desk(Protocol):
 
     async def turn_records(self, session_id: str, turn_id: str, *, limit: int) -> Page:
         """The records of one turn, without its pieces, and those of its stop. Raises `NotFound`."""
-
-    async def withdraw(self, session_id: str, message_id: str, *, at: int) -> None:
-        """Takes back a message that waits: no turn will start from it. Raises `NotFound`, and `TooLate` once a turn has taken it."""

@@ -5,21 +5,18 @@ from collections.abc import Sequence
 
 from holdfast.core import content
 from holdfast.core import events as e
-from holdfast.core.errors import NotFound, TooLate
-from holdfast.core.plans import Plan, to_session
+from holdfast.core.errors import NotFound
 from holdfast.core.sessions import Session
 from holdfast.ports.desk import Draft, Glance, Hit
 from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import Finding, number, read
 from holdfast.store.tx import Tx
-from holdfast.store.work import run
 
 EXCERPT_CHARS = 120
 # Of the search index, before a query gives up looking for further sessions.
 MOST_FOUND = 20_000
 FOUND_AT_ONCE = 500
-WITHDRAWN = "its sender took it back"
 
 SAID = "('message.written', 'message.accepted', 'question.asked')"
 # Word for word the condition of the index `event_record`.
@@ -33,7 +30,6 @@ DRAFT_PUT = (
 )
 SEE = "INSERT INTO desk (session, seen) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seen = excluded.seen WHERE seen < excluded.seen"
 OF_TURN = f"SELECT {q.EVENT} FROM event WHERE session = ? AND {q.RECORDS} AND turn = ? ORDER BY seq LIMIT ?"
-WAITS = "SELECT 1 FROM inbox WHERE session = ? AND cause_id = ? AND what IN ('message', 'steer', 'interrupt')"
 BY_ID = f"SELECT {q.EVENT} FROM event WHERE id = ?"
 _MARKUP = re.compile(r"```\w*|[`*_~#>|]+")
 
@@ -148,10 +144,3 @@ def turn_records(tx: Tx, session_id: str, turn_id: str, limit: int) -> tuple[e.P
     if not page:
         raise NotFound("turn", turn_id)
     return page, findings
-
-
-def withdraw(tx: Tx, session_id: str, message_id: str, at: int) -> None:
-    found = reads.living(tx, session_id)
-    if not tx.query(WAITS, number(tx, session_id), message_id):
-        raise TooLate(message_id)
-    run(tx, Plan(tuple(to_session(found.session_id, [e.MessageRefused(message_id=message_id, reason=WITHDRAWN)])), None), at)

@@ -275,9 +275,6 @@ class TxStore:
     async def turn_records(self, session_id: str, turn_id: str, *, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(desk.turn_records, session_id, turn_id, limit))
 
-    async def withdraw(self, session_id: str, message_id: str, *, at: int) -> None:
-        return await self._lines.write(desk.withdraw, session_id, message_id, at)
-
     async def working(self, *, limit: int) -> list[Working]:
         return await self._lines.read(overview.working, limit)
 

@@ -70,7 +70,9 @@ class Messages:
 
     async def withdraw(self, request: Request) -> ASGIApp:
         session_id, message_id = request.params["id"], request.params["message_id"]
-        await self._gateway.withdraw(session_id, message_id)
+        await self._gateway.session(session_id)
+        if not await self._gateway.withdraw(session_id, message_id):
+            raise TooLate(message_id)
         return json_response(200, WithdrawnMessage(message_id, session_id))
 
     async def edit(self, request: Request) -> ASGIApp:
