@@ -1,119 +1,129 @@
-/** Draws what `markdown.ts` has read. Blocks that did not change are not drawn again: of a growing answer that is all but the last. */
+/** Draws what `reader.ts` has read, as elements. Blocks that did not change are not drawn again: of a growing answer that is all but the last two. */
 
-import type { VNode } from "preact";
-import { useMemo, useRef } from "preact/hooks";
-import { type Block, blocks, type Inline, inline, Reading } from "../markdown";
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
+import { characters, type MathToken, Reading, safeHref, type Token, type Tokens } from "../reader";
+import { Coloured } from "./Coloured";
+import { Formula } from "./Formula";
 import { Copy, memo } from "./shared";
 
-/** Quotes and lists deeper than this are shown as the text they are. */
-const DEEPEST = 6;
+/** After a reading that took c milliseconds the next waits for 4 c, at most so long: a long paragraph costs a fifth of the time, not all of it. */
+const LONGEST_MS = 250;
 
 export function Markdown(props: { text: string; writing?: boolean }): VNode {
   const reading = useRef<Reading | null>(null);
-  const found = (reading.current ??= new Reading()).read(props.text);
+  const pace = useRef({ next: 0, tokens: [] as Token[] });
+  const [, again] = useState(0);
+  const now = performance.now();
+  if (!props.writing || now >= pace.current.next) {
+    pace.current.tokens = (reading.current ??= new Reading()).read(props.text);
+    pace.current.next = now + Math.min(LONGEST_MS, 4 * (performance.now() - now));
+  }
+  const late = Boolean(props.writing) && now < pace.current.next && pace.current.next - now > 1;
+  useEffect(() => {
+    if (!late) return;
+    const timer = setTimeout(() => again((count) => count + 1), pace.current.next - performance.now() + 1);
+    return () => clearTimeout(timer);
+  }, [props.text, late]);
+  return <div class={props.writing ? "prose writing" : "prose"}>{pace.current.tokens.map((token, index) => <Block key={index} token={token} />)}</div>;
+}
+
+const Block = memo<{ token: Token }>(({ token }) => block(token));
+
+function block(token: Token): VNode {
+  switch (token.type) {
+    case "space": case "def": return <></>;
+    case "paragraph": return <p dir="auto">{inline((token as Tokens.Paragraph).tokens)}</p>;
+    case "heading": return <Heading token={token as Tokens.Heading} />;
+    case "code": return <Code token={token as Tokens.Code} />;
+    case "hr": return <hr />;
+    case "blockquote": return <blockquote dir="auto">{(token as Tokens.Blockquote).tokens.map((inner, index) => <Block key={index} token={inner} />)}</blockquote>;
+    case "list": return <List token={token as Tokens.List} />;
+    case "table": return <Table token={token as Tokens.Table} />;
+    case "html": return <p class="raw" dir="auto">{token.raw.trimEnd()}</p>;
+    case "mathBlock": return <Formula text={(token as unknown as MathToken).text} block />;
+    case "text": return <p dir="auto">{inlineOf(token as Tokens.Text)}</p>;
+    default: return <p class="raw" dir="auto">{token.raw}</p>;
+  }
+}
+
+function inlineOf(token: Tokens.Text): ComponentChildren {
+  return token.tokens ? inline(token.tokens) : characters(token.text);
+}
+
+/** The page has its own first heading: those of an answer come below it. */
+function Heading(props: { token: Tokens.Heading }): VNode {
+  const { depth, tokens } = props.token;
+  if (depth === 1) return <h2 dir="auto">{inline(tokens)}</h2>;
+  if (depth === 2) return <h3 dir="auto">{inline(tokens)}</h3>;
+  return <h4 dir="auto">{inline(tokens)}</h4>;
+}
+
+function List(props: { token: Tokens.List }): VNode {
+  const { items, ordered, start } = props.token;
+  const drawn = items.map((item, index) => <Item key={index} item={item} />);
+  if (ordered) return <ol dir="auto" {...(typeof start === "number" && start !== 1 && { start })}>{drawn}</ol>;
+  return <ul dir="auto" class={items.some((item) => item.task) ? "tasks" : undefined}>{drawn}</ul>;
+}
+
+const Item = memo<{ item: Tokens.ListItem }>(({ item }) => (
+  <li dir="auto">
+    {item.task && <input type="checkbox" checked={item.checked ?? false} disabled aria-label={item.checked ? "☑" : "☐"} />}
+    {item.tokens.filter((token) => token.type !== "checkbox").map((token, index) => (token.type === "text" && !item.loose ? <span key={index}>{inlineOf(token as Tokens.Text)}</span> : <Block key={index} token={token} />))}
+  </li>
+), (before, after) => before.item.raw === after.item.raw && before.item.loose === after.item.loose);
+
+function Table(props: { token: Tokens.Table }): VNode {
+  const { header, rows, align } = props.token;
+  const kind = (index: number): string | undefined => (align[index] === "right" || align[index] === "center" ? align[index] : undefined);
   return (
-    <div class={props.writing ? "prose writing" : "prose"}>
-      <Blocks found={found} depth={0} />
+    <div class="table" tabIndex={0} role="region" aria-label={t().conversation.table}>
+      <table>
+        <thead><tr>{header.map((cell, index) => <th key={index} scope="col" class={kind(index)} dir="auto">{inline(cell.tokens)}</th>)}</tr></thead>
+        <tbody>{rows.map((row, index) => <tr key={index}>{row.map((cell, column) => <td key={column} class={kind(column)} dir="auto">{inline(cell.tokens)}</td>)}</tr>)}</tbody>
+      </table>
     </div>
   );
 }
 
-function Blocks(props: { found: Block[]; depth: number }): VNode {
-  return <>{props.found.map((block, index) => <BlockView key={index} block={block} depth={props.depth} />)}</>;
+function inline(tokens: Token[] | undefined): ComponentChildren {
+  return tokens?.map((token, index) => <Inline key={index} token={token} />);
 }
 
-function sameBlock(a: Block, b: Block): boolean {
-  if (a === b) return true;
-  if (a.kind !== b.kind) return false;
-  if (a.kind === "list" && b.kind === "list") return a.ordered === b.ordered && a.start === b.start && sameStrings(a.items, b.items);
-  if (a.kind === "table" && b.kind === "table") {
-    return sameStrings(a.head, b.head) && a.rows.length === b.rows.length && a.rows.every((row, index) => sameStrings(row, b.rows[index]!));
-  }
-  if (a.kind === "code" && b.kind === "code") return a.text === b.text && a.language === b.language;
-  if (a.kind === "heading" && b.kind === "heading") return a.text === b.text && a.level === b.level;
-  return !("text" in a && "text" in b) || a.text === b.text;
-}
-
-function sameStrings(a: string[], b: string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
-}
-
-const BlockView = memo<{ block: Block; depth: number }>(
-  ({ block, depth }) => {
-    switch (block.kind) {
-      case "paragraph": return <p><Line text={block.text} /></p>;
-      case "heading": return <Heading level={block.level} text={block.text} />;
-      case "code": return <Code language={block.language} text={block.text} />;
-      case "rule": return <hr />;
-      case "quote": return <blockquote><Nested text={block.text} depth={depth + 1} /></blockquote>;
-      case "list": {
-        const items = block.items.map((item, index) => <ItemView key={index} text={item} depth={depth + 1} />);
-        return block.ordered ? <ol start={block.start}>{items}</ol> : <ul>{items}</ul>;
-      }
-      case "table": return (
-        <div class="table" tabIndex={0} role="region" aria-label={t().conversation.table}>
-          <table>
-            <thead><tr>{block.head.map((cell, index) => <th key={index} scope="col"><Line text={cell} /></th>)}</tr></thead>
-            <tbody>{block.rows.map((row, index) => <tr key={index}>{row.map((cell, column) => <td key={column}><Line text={cell} /></td>)}</tr>)}</tbody>
-          </table>
-        </div>
-      );
-    }
-  },
-  (before, after) => before.depth === after.depth && sameBlock(before.block, after.block),
-);
-
-const ItemView = memo<{ text: string; depth: number }>((props) => <li><Nested text={props.text} depth={props.depth} tight /></li>);
-
-/** What is inside a quote or an item; a single paragraph there needs no paragraph around it. */
-function Nested(props: { text: string; depth: number; tight?: boolean }): VNode {
-  if (props.depth > DEEPEST) return <>{props.text}</>;
-  const found = blocks(props.text);
-  const [first, ...rest] = found;
-  if (props.tight && first?.kind === "paragraph" && rest.every((block) => block.kind === "list")) {
-    return <><Line text={first.text} /><Blocks found={rest} depth={props.depth} /></>;
-  }
-  return <Blocks found={found} depth={props.depth} />;
-}
-
-/** The page has its own first heading: those of an answer come below it. */
-function Heading(props: { level: number; text: string }): VNode {
-  const line = <Line text={props.text} />;
-  if (props.level === 1) return <h2>{line}</h2>;
-  if (props.level === 2) return <h3>{line}</h3>;
-  return <h4>{line}</h4>;
-}
-
-const Line = memo<{ text: string }>((props) => {
-  const parts = useMemo(() => inline(props.text), [props.text]);
-  return <Parts parts={parts} />;
-});
-
-function Parts(props: { parts: Inline[] }): VNode {
-  return <>{props.parts.map((part, index) => <Part key={index} part={part} />)}</>;
-}
-
-function Part({ part }: { part: Inline }): VNode {
-  switch (part.kind) {
-    case "text": return <>{part.text}</>;
-    case "break": return <br />;
-    case "code": return <code>{part.text}</code>;
-    case "strong": return <strong><Parts parts={part.parts} /></strong>;
-    case "em": return <em><Parts parts={part.parts} /></em>;
-    case "del": return <del><Parts parts={part.parts} /></del>;
-    case "link": return <a href={part.href} target="_blank" rel="noopener noreferrer"><Parts parts={part.parts} /></a>;
+function Inline({ token }: { token: Token }): VNode {
+  switch (token.type) {
+    case "text": return <>{inlineOf(token as Tokens.Text)}</>;
+    case "escape": return <>{characters((token as Tokens.Escape).text)}</>;
+    case "br": return <br />;
+    case "codespan": return <code>{(token as Tokens.Codespan).text}</code>;
+    case "strong": return <strong>{inline((token as Tokens.Strong).tokens)}</strong>;
+    case "em": return <em>{inline((token as Tokens.Em).tokens)}</em>;
+    case "del": return <del>{inline((token as Tokens.Del).tokens)}</del>;
+    case "link": return <Link href={(token as Tokens.Link).href}>{inline((token as Tokens.Link).tokens)}</Link>;
+    // Nothing is fetched from elsewhere because an answer says so.
+    case "image": return <Link href={(token as Tokens.Image).href}>{characters((token as Tokens.Image).text) || (token as Tokens.Image).href}</Link>;
+    case "math": return <Formula text={(token as unknown as MathToken).text} block={false} />;
+    default: return <>{token.raw}</>;
   }
 }
 
-function Code(props: { language: string; text: string }): VNode {
+function Link(props: { href: string; children: ComponentChildren }): VNode {
+  const href = safeHref(characters(props.href));
+  return href === null ? <>{props.children}</> : <a href={href} target="_blank" rel="noopener noreferrer">{props.children}</a>;
+}
+
+function Code(props: { token: Tokens.Code }): VNode {
+  const { lang, text, raw } = props.token;
+  const language = lang?.trim().split(/\s/, 1)[0] ?? "";
+  const closed = props.token.codeBlockStyle === "indented" || /\n {0,3}(`{3,}|~{3,})\s*$/.test(raw);
   return (
     <div class="code">
       <div class="code-head">
-        <span>{props.language || "text"}</span>
-        <Copy text={props.text} label={t().conversation.copyCode} word />
+        <span>{language || t().conversation.code}</span>
+        <Copy text={text} label={t().conversation.copyCode} word />
       </div>
-      <pre tabIndex={0}><code>{props.text}</code></pre>
+      <pre tabIndex={0} dir="ltr"><code>{closed ? <Coloured language={language} text={text} /> : text}</code></pre>
     </div>
   );
 }
