@@ -5,6 +5,7 @@ count N            N pieces, each an event of its own
 lines TEXT         says TEXT, thinks it and prints it with its tool
 pour N             has its tool print N characters in pieces, and "the end"; the tool returns them when it is released
 hold               says "holding" and waits until it is released
+attempt            says how often it was tried, and waits until it is released
 ask QUESTION       asks, then says what it was told
 approve TEXT       prints TEXT with its tool once somebody approved that, and says what came of it
 choose A|B         asks which one, then says what was chosen
@@ -49,6 +50,9 @@ class WordAgent:
                 await turn.call(f"{request.turn_id}.1", "printer", {"pour": int(rest)})
             case "hold":
                 await turn.say("holding")
+                await self.released.wait()
+            case "attempt":
+                await turn.say(f"attempt {request.attempt}")
                 await self.released.wait()
             case "approve":
                 result = await turn.call(f"{request.turn_id}.1", "printer", {"text": rest}, careful=True)

@@ -179,7 +179,9 @@ class ConversationName(msgspec.Struct):
 
 
 class ResponseObject(msgspec.Struct, kw_only=True):
-    """`metadata` names the session, the message and the turn, and the questions that wait for an answer (`waiting_for`)."""
+    """`metadata` names the session, the message and the turn, the questions that wait for an answer (`waiting_for`), and says why an
+    answer broke off (`why`).
+    """
 
     id: str
     created_at: int

@@ -41,14 +41,14 @@ _ENDS = {
 class Answering:
     """Apply the events of the session in order, from the start of the turn that was open when the message came, or from the message on.
     `seq`: where the message stands. `over`: nothing will be added any more. `waiting`: it is over because its turn waits for a person.
-    `why`: why it failed or is incomplete.
+    `waited`: its sender was told that it waits for an approval. `why`: why it failed or is incomplete.
     """
 
     def __init__(self, message_id: str, seq: int) -> None:
         self.message_id, self._seq = message_id, seq
         self.status = Status.QUEUED
         self.created_at = self.ended_at = 0
-        self.over = self.waiting = False
+        self.over = self.waiting = self.waited = False
         self.why: str | None = None
         self._turn: TurnPieces | None = None  # The newest one.
         self._mine: TurnPieces | None = None
@@ -148,6 +148,7 @@ class Answering:
         told: list[Piece] = [Notes(event.message_id, event.text)]
         if event.message_id != f"{self.message_id}.reply":
             if event.message_id.startswith(self.message_id):
+                self.waited = True
                 return told
             return [Remarks(event.text)] if HELD in event.message_id else []
         turn = self._turn

@@ -88,13 +88,19 @@ class Notes(msgspec.Struct, frozen=True):
     text: str
 
 
+class Warns(msgspec.Struct, frozen=True):
+    """The gateway says in the conversation what became of the turn: that it was interrupted, and how to continue."""
+
+    text: str
+
+
 class Remarks(msgspec.Struct, frozen=True):
     """What becomes of the turn meanwhile, for readers who want to know."""
 
     text: str
 
 
-Piece = Begins | Says | Drops | Settles | Thinks | Calls | Returns | Asks | Attaches | Notes | Remarks
+Piece = Begins | Says | Drops | Settles | Thinks | Calls | Returns | Asks | Attaches | Notes | Warns | Remarks
 
 
 class StepText:
@@ -190,7 +196,7 @@ class TurnPieces:
             case e.MessageWritten(role="assistant"):
                 return self._write(event)
             case e.MessageWritten(role="notice"):
-                return [Notes(event.message_id, event.text)]
+                return [Warns(event.text)]
             case e.ToolStarted() | e.ToolFinished():
                 return self._call(event)
             case e.QuestionAsked():

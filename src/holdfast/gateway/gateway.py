@@ -169,7 +169,7 @@ class Gateway:
         `AttachmentGone`, `ConversationBusy`.
         """
         if text or not attachments:
-            _check_text(text)
+            check_text(text)
         session = await self.session(session_id)
         dedup_key = keys.message_dedup_key(session.session_key, client_id) if client_id else dedup_key
         attached = tuple(each.part for each in await self.store.uploads(attachments)) if attachments else ()
@@ -196,7 +196,7 @@ class Gateway:
             if message.role != "user" or message.status == "command":
                 raise CannotEdit(message_id, "only what a person wrote to the agent can be")
             if text or not content.attached(message.content):
-                _check_text(text)
+                check_text(text)
             edit = Edit(
                 message_id=message_id,
                 text=text,
@@ -261,7 +261,7 @@ class Gateway:
 
     async def answer(self, question_id: str, text: str, *, chosen: bool = False, by: str = "owner", client_id: str | None = None) -> str:
         """`chosen`: the text must be one of the question's choices. Raises `UnknownChoice`, `QuestionClosed`."""
-        _check_text(text)
+        check_text(text)
         dedup_key = f"answer|{question_id}|{client_id}" if client_id else None
         return await self.judge(question_id, Answer(content=text, by=by, chosen=chosen, dedup_key=dedup_key))
 
@@ -302,8 +302,8 @@ class Gateway:
         return await self.store.counts()
 
 
-def _check_text(text: str) -> None:
-    if not text.strip():
+def check_text(text: str, *, may_be_empty: bool = False) -> None:
+    if not text.strip() and not may_be_empty:
         raise BadInput("The text is empty. Write something.")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT:
         raise BadInput(f"The text is longer than {MAX_TEXT // 1024 // 1024} MiB. Send it in parts.")

@@ -15,7 +15,7 @@ from holdfast.core.errors import BadInput, DuplicateOtherContent
 from holdfast.core.events import SessionChanged
 from holdfast.core.recitals import USER, Line, Recital, Recited
 from holdfast.core.sessions import Session, title_of
-from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.gateway import Gateway, check_text
 from holdfast.web.errors import UploadTooLarge
 from holdfast.web.openai.asking import Asked, File
 from holdfast.web.openai.errors import KeyReused, NoSuchModel
@@ -67,6 +67,13 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     earlier: Sequence[Line] = ()
 
 
+class _Saying(msgspec.Struct, frozen=True, kw_only=True):
+    """New lines that are one message, with the ids of its uploads."""
+
+    lines: Sequence[Line]
+    attachments: Sequence[str]
+
+
 class Conversations:
     """`counted`: messages by door and by how their conversation was found."""
 
@@ -87,7 +94,7 @@ class Conversations:
             raise BadInput("There is nothing to say: the request has no message of a user.")
         made = await self._digests(request.lines)
         digest = made[-1] if request.recites else f"-{made[-1]}"  # What does not begin with the first message is known by nobody.
-        async with self._locks.alone(request.key or request.lane):
+        async with self._locks.alone(request.key), self._locks.alone(request.lane or _known_by(request, made)):
             repeated = await self._repeated(request, digest)
             if repeated is not None:
                 return self._note(request, repeated, "repeated")
@@ -175,23 +182,28 @@ class Conversations:
                 break
         if answering.status in (Status.FAILED, Status.CANCELLED, Status.INCOMPLETE):
             return True
-        return recitals.agrees(sent, "".join(prose.content))
+        prose.rest(answering)
+        # A client that was told to wait has those words, whatever was answered since.
+        told_to_wait = answering.waited and recitals.agrees(prose.content[0], sent)
+        return told_to_wait or recitals.agrees(sent, "".join(prose.content))
 
     # into it
 
     async def _post(self, request: Request, found: _Found, digest: str) -> Recited:
-        session = found.session or await self._begin(request, found.messages)
+        *first, last = [_Saying(lines=lines, attachments=await self._upload(lines)) for lines in _apart(found.messages)]
+        session = found.session or await self._begin(request, found)
         await self._choose(session, request.model)
         earlier = found.earlier
-        *first, last = _apart(found.messages)
-        for number, lines in enumerate(first):
+        for number, saying in enumerate(first):
             key = f"{request.dedup_key}|{number}" if request.dedup_key else None
-            await self._say(session, request, lines, earlier, digest, key)
-            earlier = earlier if _command(lines) else ()
+            await self._say(session, request, saying, earlier, digest, key)
+            earlier = earlier if _command(saying.lines) else ()
         return await self._say(session, request, last, earlier, digest, request.dedup_key)
 
-    async def _begin(self, request: Request, messages: Sequence[Line]) -> Session:
-        title = next((line.text for line in messages if line.text.strip()), "")
+    async def _begin(self, request: Request, found: _Found) -> Session:
+        """What cannot be said there begins no session."""
+        check_text(recitals.composed(found.messages, earlier=found.earlier, instructions=request.asked.instructions), may_be_empty=True)
+        title = next((line.text for line in found.messages if line.text.strip()), "")
         return await self._gateway.create_session(title_of(title) or None, lane=request.lane)
 
     async def _choose(self, session: Session, model: str | None) -> None:
@@ -200,10 +212,10 @@ class Conversations:
             await self._gateway.change_session(session.session_id, SessionChanged(model=model))
 
     async def _say(
-        self, session: Session, request: Request, lines: Sequence[Line], earlier: Sequence[Line], digest: str, key: str | None
+        self, session: Session, request: Request, saying: _Saying, earlier: Sequence[Line], digest: str, key: str | None
     ) -> Recited:
         """Instructions are given once, and again when they have changed. Words to the gateway are nothing that they are about."""
-        attachments = await self._upload([file for line in lines for file in line.attached])
+        lines = saying.lines
         given = await self._gateway.store.last_recited(session.session_id)
         holds = given.recital.instructions if given else None
         text, wanted = recitals.composed(lines), request.asked.instructions
@@ -214,7 +226,7 @@ class Conversations:
         recital = Recital(digest=digest, instructions=holds)
         try:
             accepted = await self._gateway.post(
-                session.session_id, text, client_id=None, dedup_key=key, attachments=attachments, recital=recital
+                session.session_id, text, client_id=None, dedup_key=key, attachments=saying.attachments, recital=recital
             )
         except DuplicateOtherContent as error:
             raise KeyReused(request.key or "") from error
@@ -223,9 +235,11 @@ class Conversations:
             raise KeyReused(request.key or "")
         return sent
 
-    async def _upload(self, files: Sequence[File]) -> list[str]:
+    async def _upload(self, lines: Sequence[Line]) -> list[str]:
+        files: list[File] = [file for line in lines for file in line.attached]
         if len(files) > rules.MOST_ATTACHMENTS:
             raise BadInput(f"A message takes at most {rules.MOST_ATTACHMENTS} files. Send the others with the next one.")
+        await self._gateway.store.uploads([file.attachment_id for file in files if file.attachment_id is not None])
         return [file.attachment_id or await self._put(file) for file in files]
 
     async def _put(self, file: File) -> str:
@@ -239,6 +253,12 @@ class Conversations:
         kind = rules.type_of(file.media_type)
         kept, _ = await self._blobs.upload(chunks(), name=rules.name_of(file.name), media_type=kind, client_id=None)
         return kept.attachment_id
+
+
+def _known_by(request: Request, made: Sequence[str]) -> str | None:
+    """By what its conversation is looked for. Of several requests that look for the same, each must see what those before it found."""
+    ends = recitals.ends(request.lines) if request.recites else []
+    return made[ends[-1]] if ends else None
 
 
 def _command(lines: Sequence[Line]) -> bool:

@@ -20,7 +20,7 @@ from holdfast.web.stream import Timing
 PAGE = 1000
 # The first records of a session are read along: they say why it is a new one.
 FIRST = 5
-GONE, SIGNED_OUT, SLOW = "gone", "signed_out", "slow_reader"
+GONE, SIGNED_OUT = "gone", "signed_out"
 
 
 class Means(msgspec.Struct, frozen=True):
@@ -77,9 +77,8 @@ class Following:
         self._forget: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> "Following":
-        session = await self._means.gateway.session(self._recited.session_id)
-        watcher = self._watcher = await self._means.gateway.feed.watch(session.session_id, after=session.seq)
-        self._forget = self._means.access.watch(self._grant, lambda: watcher.end(SIGNED_OUT))
+        await self._watch()
+        self._forget = self._means.access.watch(self._grant, lambda: self._end(SIGNED_OUT))
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -87,10 +86,28 @@ class Following:
         if self._watcher is not None:
             self._means.gateway.feed.leave(self._watcher)
 
+    async def _watch(self) -> Watcher:
+        feed, before = self._means.gateway.feed, self._watcher
+        session = await self._means.gateway.session(self._recited.session_id)
+        watcher = self._watcher = await feed.watch(session.session_id, after=session.seq)
+        if before is not None:
+            feed.leave(before)
+            watcher.ended = before.ended
+        return watcher
+
+    async def _watch_again(self) -> Watcher:
+        try:
+            return await self._watch()
+        except NotFound as error:
+            raise Ended(DELETED) from error
+
     def leave(self) -> None:
         """The client is gone."""
+        self._end(GONE)
+
+    def _end(self, reason: str) -> None:
         if self._watcher is not None:
-            self._watcher.end(GONE)
+            self._watcher.end(reason)
 
     async def batches(self) -> AsyncIterator[Sequence[Logged]]:
         """Events in order, as they come. An empty batch: there are no more for now, and, later, that some time passed without any.
@@ -106,6 +123,9 @@ class Following:
                 yield ()
             new = await watcher.next(self._means.timing.heartbeat_s)
             self._check(watcher)
+            if watcher.slow:  # More came at once than is kept for a reader. The store has it.
+                watcher, caught_up = await self._watch_again(), False
+                continue
             fresh = [frame.logged for frame in new if frame.seq > self._seq]
             caught_up = not fresh or fresh[0].seq == self._seq + 1
             if caught_up:
@@ -122,8 +142,6 @@ class Following:
             raise Ended(str(watcher.ended))
         if not self._means.access.good(self._grant):
             raise Ended(SIGNED_OUT)
-        if watcher.slow:
-            raise Ended(SLOW)
 
     async def _stored(self, watcher: Watcher) -> AsyncIterator[Sequence[Logged]]:
         more = True

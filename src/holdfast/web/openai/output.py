@@ -17,6 +17,7 @@ from holdfast.web.openai import naming, wording
 # An event of the log may lead to several events here: their numbers are this many times its sequence, and count on.
 ROOM = 1000
 DELTAS = ("response.output_text.delta", "response.reasoning_summary_text.delta")
+LONGEST_METADATA = 512
 _FAILED_CODE = "server_error"
 
 Event = dict[str, Any]
@@ -95,7 +96,9 @@ class Output:
         if turn is not None:
             metadata |= {"turn_id": turn.turn_id, "attempt": str(turn.attempt)}
         if waits := " ".join(asked.question_id for asked in answering.questions):
-            metadata["waiting_for"] = waits[:512]
+            metadata["waiting_for"] = waits[:LONGEST_METADATA]
+        if status is Status.INCOMPLETE and answering.why:
+            metadata["why"] = answering.why[:LONGEST_METADATA]
         reason = _incomplete(answering)
         return ResponseObject(
             id=naming.response_id(recited),

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from holdfast.core.answering import Answering, Status
-from holdfast.core.pieces import Asks, Attaches, Calls, Drops, Notes, Piece, Remarks, Says, Thinks
+from holdfast.core.pieces import Asks, Attaches, Calls, Drops, Notes, Piece, Remarks, Says, Thinks, Warns
 from holdfast.web.openai import wording
 
 GAP = "\n\n"
@@ -24,6 +24,7 @@ class Prose:
         self.reasoning: list[str] = []
         self._item: str | None = None  # The text that grows at the end.
         self._dropped = False
+        self._warned = False  # The last words say already what became of the turn.
         self._thought: str | None = None
 
     def take(self, piece: Piece) -> Grown:
@@ -33,6 +34,9 @@ class Prose:
             case Drops():
                 self._dropped = True
             case Notes():
+                return self._paragraph(piece.text)
+            case Warns():
+                self._warned = True
                 return self._paragraph(piece.text)
             case Asks():
                 return self._paragraph(wording.question(piece))
@@ -55,10 +59,11 @@ class Prose:
     def rest(self, answering: Answering) -> Grown:
         """It is over, or nothing more comes until somebody acts."""
         told = [wording.question(asked) for asked in answering.questions] if answering.held else []
-        how = wording.ending(answering)
+        how = None if self._warned else wording.ending(answering)
         return self._paragraph(GAP.join([*told, *([how] if how else [])]))
 
     def _say(self, piece: Says) -> Grown:
+        self._warned = False
         if piece.item == self._item:
             return self._grow(content=piece.text)
         self._item = piece.item

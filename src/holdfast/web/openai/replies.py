@@ -21,7 +21,7 @@ from holdfast.web.access import Grant
 from holdfast.web.errors import Gone, NotSignedIn
 from holdfast.web.openai import following, naming
 from holdfast.web.openai.errors import Restarting
-from holdfast.web.openai.following import GONE, SIGNED_OUT, SLOW, Ended, Following, Means
+from holdfast.web.openai.following import GONE, SIGNED_OUT, Ended, Following, Means
 from holdfast.web.responses import Header, json_response
 from holdfast.web.stream import HEADERS, PIECE
 
@@ -29,7 +29,6 @@ SESSION = b"x-holdfast-session"
 _BROKEN = {
     DELETED: "The session of this response was deleted.",
     SIGNED_OUT: "The token of this request is no longer valid. `holdfast token` prints the current one.",
-    SLOW: "This stream was read too slowly. Continue it behind the last event that arrived.",
 }
 
 log = structlog.get_logger()
