@@ -67,6 +67,7 @@ from holdfast.process.supervisor import Kind, Supervisor, kind_of
 from holdfast.process.this_process import ThisProcess
 from holdfast.process.wakeups import Wakeups
 from holdfast.sandbox import Sandbox
+from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.sqlite.connection import check_predecessor
 from holdfast.tools.confinement import Confinement
@@ -278,6 +279,7 @@ def _make_gateway(
         encode=encode,
         settings=_settings(config),
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
+        spool=FolderSpool(config.home),
         on_step=deadline.at_step,
         secrets=this.secrets,
     )
@@ -487,4 +489,7 @@ def _settings(config: Config) -> Settings:
         policy=_policy(config),
         models=config.agent.choices,
         limits=config.limits.spending,
+        late_journals=config.journal.limits,
+        spool_turn_bytes=config.journal.turn_bytes,
+        spool_all_bytes=config.journal.all_bytes,
     )

@@ -5,8 +5,9 @@ import contextlib
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -15,11 +16,16 @@ from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.spools import Contents, Sealed, Unreadable, frame, frames, parse_stream_id, read
 from holdfast.ports.spool import Group, SpoolFile
 
+T = TypeVar("T")
 FOLDER = "spool"
 # A spool is bounded; whatever is longer is none of ours.
 MOST_BYTES = 64 * 1024 * 1024
 
 log = structlog.get_logger()
+
+
+class Run(Protocol):
+    def __call__(self, call: Callable[..., T], /, *arguments: Any) -> Awaitable[T]: ...
 
 
 class SpoolFailed(Unavailable):
@@ -30,14 +36,16 @@ class SpoolFailed(Unavailable):
 
 
 class FolderSpool:
-    """See `ports.spool.Spool`. Files are opened for each group, so that a thousand turns need no descriptors."""
+    """See `ports.spool.Spool`. Files are opened for each group, so that a thousand turns need no descriptors. `run`: where a call that
+    waits for the disk is made, so that it holds up nobody.
+    """
 
-    def __init__(self, home: Path) -> None:
-        self._folder = home / FOLDER
+    def __init__(self, home: Path, *, run: Run = asyncio.to_thread) -> None:
+        self._folder, self._run = home / FOLDER, run
         self._lock = threading.Lock()  # An owner's folder goes with its last spool, and not while the next one is begun.
 
     async def append(self, groups: Sequence[Group]) -> list[int | Exception]:
-        return await asyncio.to_thread(self._append, groups)
+        return await self._run(self._append, groups)
 
     def _append(self, groups: Sequence[Group]) -> list[int | Exception]:
         with self._lock:
@@ -67,7 +75,11 @@ class FolderSpool:
                 files.sync(each.parent)
 
     async def found(self) -> list[SpoolFile]:
-        return await asyncio.to_thread(self.look)
+        return await self._run(self.look) if self._is_there() else []
+
+    def _is_there(self) -> bool:
+        """Nearly always there is none, and then nobody needs a thread to find that out."""
+        return os.path.isdir(self._folder)
 
     def look(self) -> list[SpoolFile]:
         """As `found`, for those who have no event loop."""
@@ -83,7 +95,7 @@ class FolderSpool:
         return spools
 
     async def read(self, file: SpoolFile) -> Contents:
-        return await asyncio.to_thread(self.read_now, file)
+        return await self._run(self.read_now, file)
 
     def read_now(self, file: SpoolFile) -> Contents:
         """As `read`, for those who have no event loop."""
@@ -93,7 +105,7 @@ class FolderSpool:
             raise Unreadable(file.name, error.strerror or str(error)) from error
 
     async def seal(self, file: SpoolFile) -> None:
-        await asyncio.to_thread(self._seal, file)
+        await self._run(self._seal, file)
 
     def _seal(self, file: SpoolFile) -> None:
         path = self._folder / file.owner / file.name
@@ -108,7 +120,7 @@ class FolderSpool:
             raise Unreadable(file.name, error.strerror or str(error)) from error
 
     async def remove(self, owner: str, stream_id: str) -> None:
-        await asyncio.to_thread(self.remove_now, owner, stream_id)
+        await self._run(self.remove_now, owner, stream_id)
 
     def remove_now(self, owner: str, stream_id: str) -> None:
         """As `remove`, for those who have no event loop."""
@@ -116,8 +128,9 @@ class FolderSpool:
         try:
             with self._lock:
                 (folder / stream_id).unlink(missing_ok=True)
-                with contextlib.suppress(OSError):  # Another turn of the same owner has its spool there.
+                with contextlib.suppress(OSError):  # Another turn has its spool there.
                     folder.rmdir()
+                    self._folder.rmdir()
         except OSError as error:
             log.warning("a spool that is no longer needed cannot be removed", file=str(folder / stream_id), error=str(error))
 

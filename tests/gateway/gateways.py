@@ -18,7 +18,9 @@ from holdfast.core.content import Content, bytes_part, outline, text
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.sessions import Session
+from holdfast.core.spools import Contents
 from holdfast.core.transcript import Message, Transcript, Turn
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
@@ -29,6 +31,7 @@ from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool, ToolContext, ToolResult, ToolServers
 from holdfast.process.system import RandomIds
+from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore, reads
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.tx import SqliteTx
@@ -40,6 +43,7 @@ from tests.fakes.agents_steps import StepAgent
 from tests.fakes.clock import SimClock
 from tests.fakes.loop import Crash, SimLoop
 from tests.fakes.platform import NAME, Chat, ChatServer, Sent, session_key
+from tests.fakes.spool import at_once
 from tests.sim.lines import SimLines
 
 T = TypeVar("T")
@@ -293,6 +297,7 @@ class Home:
         self.elapsed = 0.0
         self.lives: list[Life] = []
         self.restarts: Restarts | None = None
+        self.secrets: Secrets = NO_SECRETS
         self.tool_servers: ToolServers | None = None
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.path.write_bytes(empty_database())
@@ -441,6 +446,7 @@ class Life:
         # Each time it told of its state: what it was, and how many turns ran.
         self.states: list[tuple[GatewayState, int]] = []
         self.commits = 0
+        self.away_until = 0.0  # Until when another program has the database.
         self.dies: tuple[str, int] | None = None  # Before or after which commit.
         self.steps: list[str] = []  # Those of its stop, as they began.
         self._db = _connect(home.path)
@@ -452,6 +458,7 @@ class Life:
             fails=lambda full: None,
             committed=lambda: self._commit("after"),
             committing=lambda: self._commit("before"),
+            away=lambda: self.away_until - self.loop.time(),
         )
         self.store = SqliteStore(lines, now=self.clock.now)
 
@@ -486,6 +493,8 @@ class Life:
             encode=encode,
             settings=self._settings,
             restarts=self.home.restarts,
+            spool=FolderSpool(self.home.path.parent, run=at_once),
+            secrets=self.home.secrets,
             on_step=self.steps.append,
         )
         self.gateway.subscribe(lambda state: self.states.append((state, self.gateway.runner.running)))
@@ -513,6 +522,15 @@ class Life:
         """As by kill -9: nothing of it is run any more, no `finally` and no close."""
         self.home.alive.discard(self.name)
         self._db.close()
+
+    def lock_database(self, seconds: float) -> None:
+        """Another program has the database for so long."""
+        self.away_until = self.loop.time() + seconds
+
+    def spools(self) -> dict[str, Contents]:
+        """What lies in the spools of the home in this moment, by their names."""
+        spool = FolderSpool(self.home.path.parent)
+        return {file.name: spool.read_now(file) for file in spool.look()}
 
     def stop(self, reason: str = "shutdown_timeout") -> None:
         """An orderly end, as by a signal."""

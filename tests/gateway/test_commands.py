@@ -20,6 +20,7 @@ from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.process.system import RandomIds, SystemClock
 from holdfast.sandbox import Mode, Sandbox
+from holdfast.spool import FolderSpool
 from holdfast.store import open_store
 from holdfast.tools.confinement import Confinement
 from holdfast.tools.terminal import Terminal
@@ -425,6 +426,7 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
     gateway = Gateway(
         store=store, clock=clock, ids=RandomIds(), liveness=_Lives(), owner=owner, owner_name="us", agent=ScriptAgent(heard),
         tools={terminal.name: terminal}, platforms={}, encode=encode, settings=Settings(policy=Rules(allow=(parse("terminal"),))),
+        spool=FolderSpool(tmp_path),
     )  # fmt: skip
     await gateway.start()
     try:

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.api.status import Status
+from holdfast.api.status import JournalStatus, Status
 from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.ports.owners import Owner
 from holdfast.process.server import Server, listen
 from holdfast.process.system import RandomIds
+from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore
 from holdfast.store.lines import Lines
 from holdfast.store.sqlite.connection import connect, reader
@@ -190,6 +191,7 @@ class World:
             suspended=counts.suspended, pending=counts.pending, safe_mode=self.gateway.safe_mode, platforms=[], home="", owner="us",
             paused_by=paused.holder if paused else None, paused_until="" if paused else None, supervisor="plain", agent="words",
             models=[], degraded=None, stop_timeout_s=30.0, sandbox=None, mcp=[],
+            journal=JournalStatus(files=0, bytes=0, late=0),
         )  # fmt: skip
 
     def browser(self, **headers: str) -> httpx.AsyncClient:
@@ -269,7 +271,7 @@ async def world(
         owner = await store.register_owner(Owner(name=life, pid=1, started_at=1, boot_id="b"))
         made.gateway = Gateway(
             store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
-            tools={"printer": made.printer}, platforms={}, encode=encode, settings=settings,
+            tools={"printer": made.printer}, platforms={}, encode=encode, settings=settings, spool=FolderSpool(home),
         )  # fmt: skip
         made.blobs = Blobs(folder=made.blobs_folder, rows=store, clock=made.clock, ids=RandomIds())
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))

@@ -14,6 +14,8 @@ from holdfast.store.sqlite.tx import SqliteTx
 T = TypeVar("T")
 # How long those wait for another program who can do nothing else, and how long the others.
 HOLD_S, NOTICE_S = 10.0, 1.0
+# Longer than the clock's resolution, so that it moves.
+MOMENT_S = 1e-4
 
 
 class SimLines:
@@ -39,6 +41,7 @@ class SimLines:
         self._heard: list[Callable[[], None]] = []
         self._told_until = 0.0
         self._busy = False
+        self._away_since: float | None = None  # As far as anybody has noticed.
         self._closed = False
         self._written: asyncio.Future[None] | None = None
 
@@ -50,7 +53,7 @@ class SimLines:
             await asyncio.sleep(self._delay())
             raise problem
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.append(Operation(future, run, arguments, when_full))
+        self._queue.append(Operation(future, run, arguments, when_full, waits))
         if not self._busy:
             self._busy = True
             self._loop.call_later(self._delay(), self._flush)
@@ -58,28 +61,38 @@ class SimLines:
 
     async def _held(self, waits: bool) -> None:
         """While another program has the database: some wait for it, though not for ever, and some do not."""
-        away_s = self._away()
+        away_s, now = self._away(), self._loop.time()
         if away_s <= 0:
+            self._away_since = None
             return
-        patience_s = HOLD_S if waits else NOTICE_S
+        since, self._away_since = self._away_since, self._away_since or now
+        patience_s = max(NOTICE_S, HOLD_S - (now - self._away_since)) if waits else NOTICE_S if since is None else 0.0
         await asyncio.sleep(min(away_s, patience_s))
         if away_s > patience_s:
             raise StoreAway
 
     async def writable(self) -> None:
         while (away_s := self._away()) > 0:  # noqa: ASYNC110 - how long it stays is known.
-            await asyncio.sleep(away_s)
+            await asyncio.sleep(away_s + MOMENT_S)
 
     def _flush(self) -> None:
         batch, self._queue = self._queue, []
+        if self._away() > 0:  # It went away while they waited for their turn.
+            self._away_since = self._away_since or self._loop.time()
+            self._tell([Result(operation.future, None, StoreAway()) for operation in batch if not operation.waits])
+            self._queue = [operation for operation in batch if operation.waits]
+            return self._go_on(self._away() + MOMENT_S)
         self._committing()
         results = commit(self._db, batch)
         self._committed()
         # A commit is visible to readers before its callers hear of it; they hear in the order of the commits.
         self._told_until = max(self._told_until, self._loop.time() + self._delay())
         self._loop.call_at(self._told_until, self._tell, results)
+        self._go_on(self._delay())
+
+    def _go_on(self, delay: float) -> None:
         if self._queue:
-            self._loop.call_later(self._delay(), self._flush)
+            self._loop.call_later(delay, self._flush)
         else:
             self._busy = False
             if self._written is not None:

@@ -135,7 +135,7 @@ def _check_refusals(session: SessionRecord, accepted: dict[str, e.MessageAccepte
     for _, event in session.log:
         if isinstance(event, e.MessageRefused):
             refused.append(accepted[event.message_id].text)
-        elif refused:
+        elif refused and not isinstance(event, e.CauseDropped):  # What nobody said may be turned away with them.
             assert isinstance(event, e.MessageWritten) and event.role == "notice", f"A20: {refused} were refused without a word"
             for text in refused:
                 quoted = text[: notices.MAX_QUOTED].replace("\n", "\n> ")

@@ -37,6 +37,7 @@ from tests.fakes.tools import CounterTool, Done
 from tests.sim.disk import DATABASE, SimDisk, empty_database
 from tests.sim.lines import SimLines
 from tests.sim.people import Person, as_shown
+from tests.sim.spool import SimSpool
 
 # Pieces are kept for longer than any clock jumps: what is pruned cannot be compared with what people saw.
 SETTINGS = Settings(turn_idle_timeout_s=5.0, keep_streams_s=90 * 24 * 3600.0)
@@ -59,7 +60,10 @@ class Death(NamedTuple):
 
 
 class Weather(NamedTuple):
-    """How unkind the world is. The default is a world in which only the deaths are. `models`: how models take requests (`agents_model`)."""
+    """How unkind the world is. The default is a world in which only the deaths are. `models`: how models take requests (`agents_model`).
+    `away`: from when until when another program has the database; `away_after`: the same, by how many commits of a life it begins, and
+    for how many seconds.
+    """
 
     drift: float = 0.0
     jumps: tuple[tuple[float, int], ...] = ()
@@ -69,6 +73,8 @@ class Weather(NamedTuple):
     slow: float = 0.0
     flaky: float = 0.0
     full: tuple[float, float] = (0.0, 0.0)
+    away: tuple[tuple[float, float], ...] = ()
+    away_after: tuple[tuple[int, float], ...] = ()
     noise: int = 2
     downtimes: tuple[float, ...] = (0.0, 0.5, 5.0)
 
@@ -115,13 +121,15 @@ class World:
         reachable: Callable[[int], bool] = lambda life: True,
         bans: tuple[str, int] | None = None,
         boot: Callable[[int], str] = lambda life: "boot",
+        readable: Callable[[str], bool] = lambda name: True,
     ) -> None:
         """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
-        `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to.
+        `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to. `readable`: whether the
+        spool of this name can be read now.
         """
         self.seed, self.deaths, self.weather = seed, tuple(deaths), weather or Weather()
         self.wrap, self.really, self.synchronous = wrap, really, synchronous
-        self.settings, self.reachable, self.bans, self.boot = settings, reachable, bans, boot
+        self.settings, self.reachable, self.bans, self.boot, self.readable = settings, reachable, bans, boot, readable
         moods = self.random("moods")
         self.server = ChatServer(
             reconciles=reconciles,
@@ -224,7 +232,8 @@ class Life:
         self.loop = SimLoop(start=self._start)
         self.outside: list[asyncio.Task[Any]] = []
         self.disk = SimDisk(world.files, seed=self._random.getrandbits(32), dies=self._dies)
-        self.points = 0
+        self.points = self.commits = 0
+        self._away_until = 0.0
         self.left_for: str | None = None
         self._leaving = False
 
@@ -269,6 +278,10 @@ class Life:
 
     def _committed(self) -> None:
         self.world.times.append((self.last_id(), self.elapsed()))
+        self.commits += hasattr(self, "gateway")
+        for commits, seconds in self.world.weather.away_after:
+            if commits == self.commits:
+                self._away_until = self.elapsed() + seconds
         if self.disk.left is not None:
             raise Crash
 
@@ -300,6 +313,13 @@ class Life:
             return Unavailable("The store failed.", retry_after_s=0.1)
         begin, end = self.world.weather.full
         return StoreFull() if begin <= self.elapsed() < end and not when_full else None
+
+    def _away_s(self) -> float:
+        """For how long another program still has the database. Not before the process has come up: that would be no life."""
+        if not hasattr(self, "gateway"):
+            return 0.0
+        now = self.elapsed()
+        return max((end - now for begin, end in self.world.weather.away if begin <= now < end), default=self._away_until - now)
 
     def _delay(self) -> float:
         chance = self._delays.random()
@@ -350,7 +370,7 @@ class Life:
     async def build(self, name: str) -> tuple[Gateway, Span]:
         """A process, up to the moment in which its gateway starts."""
         clock = SimClock(elapsed=self.elapsed, monotonic=self.loop.time, drift=self.world.weather.drift, jumps=self.world.weather.jumps)
-        lines = SimLines(self.db, loop=self.loop, delay=self._delay, fails=self._fails, committed=self._committed)
+        lines = SimLines(self.db, loop=self.loop, delay=self._delay, fails=self._fails, committed=self._committed, away=self._away_s)
         store = self.world.wrap(SqliteStore(lines, now=clock.now))
         after_id = self.last_id()
         boot_id = self.world.boot(self.number)
@@ -395,6 +415,7 @@ class Life:
             tools=tools,
             platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
             encode=as_shown,
+            spool=SimSpool(self.disk, self.loop, now=clock.now, readable=self.world.readable),
             settings=self.world.really(msgspec.structs.replace(self.world.settings, drain_timeout_s=self._random.choice((0.0, 0.3, 10.0)))),
         )
         gateway.subscribe(lambda state: self._note_safe_mode(gateway, span))

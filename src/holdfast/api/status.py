@@ -50,6 +50,16 @@ class McpStatus(msgspec.Struct, kw_only=True):
     left_out: list[str]
 
 
+class JournalStatus(msgspec.Struct, kw_only=True):
+    """What running turns, or dead processes, have in their spools and not in the database: `files` and `bytes`. `late`: how many journals
+    of interrupted turns are still looked for.
+    """
+
+    files: int
+    bytes: int
+    late: int
+
+
 class Status(Process, kw_only=True):
     """What the serving process says about itself. A lock with the name `owner` proves that it is alive. `models`: those that a
     conversation may choose, the default first.
@@ -81,6 +91,7 @@ class Status(Process, kw_only=True):
     stop_timeout_s: float
     sandbox: SandboxStatus | None
     mcp: list[McpStatus]
+    journal: JournalStatus
 
 
 # What a status of another version may lack.
@@ -88,6 +99,7 @@ _UNSAID: dict[str, Any] = {
     **dict.fromkeys(("boot_id", "started_at", "version", "since", "url", "home"), ""),
     **dict.fromkeys(("why", "public_url", "paused_by", "paused_until", "owner", "agent", "degraded", "sandbox")),
     **dict.fromkeys(("process_started_at", "running_turns", "inbox", "outbox", "suspended", "pending", "stop_timeout_s"), 0),
+    "journal": {"files": 0, "bytes": 0, "late": 0},
     **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "models": [], "mcp": [], "safe_mode": False},
 }
 

@@ -17,6 +17,7 @@ from holdfast.config import mcp as mcp_
 from holdfast.config import tools as tools_
 from holdfast.config.agent import Agent, ModelPrice
 from holdfast.config.errors import BadConfig, invalid
+from holdfast.config.journal import Journal
 from holdfast.config.limits import Limits
 from holdfast.config.mcp import McpServer
 from holdfast.config.policy import ToolPolicy
@@ -76,6 +77,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limits: Limits = Limits()
     tools: Tools = Tools()
     mcp: dict[str, McpServer] = {}
+    journal: Journal = Journal()
 
 
 # The file is in the home folder, so it cannot say where that is.
@@ -316,6 +318,8 @@ _LEAST = {
     ),
     **dict.fromkeys(("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s", "retention_days", "retention_max_mb"), 0),
     **{f"limits.{name}": 0 for name in Limits.__struct_fields__ if name != "then"},
+    **dict.fromkeys(("journal.turn_mb", "journal.all_mb", "journal.tries", "journal.try_every_s"), 1),
+    "journal.give_up_s": 0,
 }
 _CHOICES = {
     "limits.then": ("ask", "end"),

@@ -122,7 +122,7 @@ class Attempt:
 
     @property
     def idle_s(self) -> float:
-        return self._clock.monotonic() - self._log.last_sign
+        return 0.0 if self._log.waits_for_store else self._clock.monotonic() - self._log.last_sign
 
     def beat_if_quiet(self) -> None:
         """While a model or a tool has nothing to show, the record says that the turn is still run. What a tool has put out and is to be

@@ -31,6 +31,7 @@ from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Clock, Ids, Liveness, Restarts
+from holdfast.ports.spool import Spool
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool, ToolServers
 from holdfast.ports.upkeep import Counts
@@ -58,6 +59,7 @@ class Gateway:
         encode: Callable[[Logged], bytes],
         settings: Settings | None = None,
         restarts: Restarts | None = None,
+        spool: Spool,
         on_step: Callable[[str], None] = lambda step: None,
         secrets: Secrets = NO_SECRETS,
     ) -> None:
@@ -69,6 +71,7 @@ class Gateway:
             tools=Toolbox(tools, tool_servers),
             platforms=platforms,
             restarts=restarts,
+            spool=spool,
             encode=encode,
             on_step=on_step,
         )
@@ -77,6 +80,7 @@ class Gateway:
         self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
         self.announcements, self._acceptance = parts.announcements, parts.acceptance
         self.lifecycle, self.pausing, self.hand_over = parts.lifecycle, parts.pausing, parts.hand_over
+        self.shipping = parts.shipping
 
     # its life, as `Lifecycle`, `Pausing` and `HandOver` lead it
 
@@ -280,7 +284,10 @@ class Gateway:
         return await self.store.remove_rule(rule_id, by=by, at=self._clock.now())
 
     async def view(self, session_id: str) -> tuple[Session, Transcript]:
-        """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from."""
+        """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from. Journals that are late
+        are looked for first.
+        """
+        await self._parts.shipping.look(session_id)
         session = await self.session(session_id)
         transcript = await self.store.transcript(session)
         if transcript.seq != session.seq:  # Something came in between: the flags become as new as the conversation, and it as they are.

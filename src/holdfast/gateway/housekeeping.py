@@ -12,6 +12,7 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.shipping import Shipping
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.store import Store
 
@@ -27,10 +28,20 @@ log = structlog.get_logger()
 
 
 class Housekeeping:
-    def __init__(self, *, store: Store, host: Host, lanes: Lanes, tools: Toolbox, settings: Settings, recollections: Recollections) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        host: Host,
+        lanes: Lanes,
+        tools: Toolbox,
+        settings: Settings,
+        recollections: Recollections,
+        shipping: Shipping,
+    ) -> None:
         self._store, self._clock, self._host, self._lanes, self._tools = store, host.clock, host, lanes, tools
         self._keep_streams_s, self._undo_delete_s = settings.keep_streams_s, settings.undo_delete_s
-        self._retention, self._recollections = settings.retention, recollections
+        self._retention, self._recollections, self._shipping = settings.retention, recollections, shipping
 
     async def index(self) -> None:
         while True:
@@ -54,6 +65,7 @@ class Housekeeping:
         while True:
             more = False
             try:
+                await self._shipping.forget_purged()  # First: what names the session of a spool goes with its content.
                 more = await self._store.purge(now=self._clock.now(), steps=PURGE_STEPS)
             except Unavailable as error:
                 log.warning("a deleted session cannot be removed yet", error=str(error))

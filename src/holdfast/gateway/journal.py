@@ -4,14 +4,15 @@ Nothing is shown before it is here and durable (P7): readers read the log, never
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 import structlog
 
+from holdfast.core import spools
 from holdfast.core.blame import Interruption
-from holdfast.core.errors import Bug, HoldfastError, Refused, StaleEpoch
+from holdfast.core.errors import Bug, HoldfastError, Refused, StaleEpoch, StoreAway
 from holdfast.core.events import (
     Event,
     ModelResponded,
@@ -29,13 +30,16 @@ from holdfast.core.output import Course, Piece
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.wait import Waiting
-from holdfast.core.redaction import NO_SECRETS, Held, Secrets
+from holdfast.core.redaction import Held
+from holdfast.core.spools import Spooled
 from holdfast.core.texts import Growing, storable
+from holdfast.gateway.host import Host
 from holdfast.gateway.news import News
-from holdfast.gateway.tasks import Tasks, heard
-from holdfast.ports.process import Clock
+from holdfast.gateway.spooling import Backlog, Spooling
+from holdfast.gateway.tasks import heard
 from holdfast.ports.turns import StreamItem, Turns
 
+T = TypeVar("T")
 TICK_S = 0.03
 SLOW_TICK_S = 0.25
 SLOW_COMMIT_S = 0.005
@@ -72,6 +76,8 @@ class TurnLog:
         self._held_text, self._held_thought = journal.secrets.stream(), journal.secrets.stream()
         self._held_output: dict[str, Held[str]] = {}
         self._spoken = False
+        self._backlog: Backlog | None = None  # What could not be stored yet, while the store is away.
+        self._waiting = 0  # How many records wait for the store to come back.
         self._room = asyncio.Event()
         self._room.set()
         self._closed = False
@@ -207,6 +213,11 @@ class TurnLog:
         await self._journal.tasks.finish(self._record(events), name=f"record of {self.turn_id}")
 
     async def _record(self, events: tuple[Event | Interruption, ...]) -> None:
+        while not await self._recorded(events):
+            await self._until_back()
+
+    async def _recorded(self, events: tuple[Event | Interruption, ...]) -> bool:
+        """False: the store is away, and these are records that wait for it."""
         async with self._lock:
             if self._closed:
                 raise StaleEpoch(self.lease.session_id, self.lease.epoch)
@@ -214,6 +225,8 @@ class TurnLog:
             pieces = [*self._take(), *self._last_outputs(events)]
             try:
                 await self._append([*pieces, *map(self._judged, events)])
+            except StoreAway:
+                return await self._put_by(pieces, events)
             except HoldfastError as error:
                 if not isinstance(error, Refused):  # What was refused for its content would be refused again.
                     self._give_back(pieces)
@@ -222,6 +235,87 @@ class TurnLog:
             if any(isinstance(event, ENDS) for event in events):
                 self._close()
             self.interrupted = self.interrupted or any(isinstance(event, Interruption) for event in events)
+            return True
+
+    async def _put_by(self, pieces: list[Event], events: tuple[Event | Interruption, ...]) -> bool:
+        """The store is away. Whether all of it is in the spool; where it is not, the pieces are kept for later. An interruption does not
+        wait: its process may be about to end, and the next one finds what is in the spool.
+        """
+        self._journal.spooling.store_is_away()
+        results = [event for event in events if isinstance(event, Event)]
+        if spools.may_hold(events):
+            return await self._spool([*pieces, *results], then_kept=pieces)
+        if any(isinstance(event, Interruption) for event in events):
+            await self._spool(pieces, then_kept=pieces)
+            raise StoreAway
+        self._keep(pieces)
+        return False
+
+    async def _spool(self, events: list[Event], *, then_kept: list[Event]) -> bool:
+        """Whether there was room for them. `then_kept`: those of them that stay pending if there was not."""
+        spooling, backlog, items = self._journal.spooling, *self._to_spool(events)
+        if not items:
+            return True
+        if not spooling.reserve(backlog, items, results=True):
+            self._keep(then_kept)
+            return False
+        [failure] = await spooling.put([(backlog, items)])
+        if failure is not None:
+            self._give_back(then_kept)
+            self.lose(failure)
+            raise failure
+        self._is_behind(backlog)
+        self._note(events)
+        return True
+
+    def _to_spool(self, events: Sequence[Event]) -> tuple[Backlog, list[Spooled]]:
+        spooling = self._journal.spooling
+        backlog = self._backlog or spooling.backlog(self.lease, self.turn_id)
+        return backlog, spooling.items(events, position=self.position + len(backlog.items), attempt=self.attempt)
+
+    def _keep(self, pieces: Sequence[Event]) -> None:
+        self._give_back(pieces)
+        self._journal.dirty(self, urgent=False)
+
+    def _is_behind(self, backlog: Backlog) -> None:
+        self._backlog = backlog
+        self._journal.spooling.is_behind(self)
+
+    async def ship(self) -> None:
+        """The store is back: what was spooled is stored, with what is pending."""
+        async with self._lock:
+            if self._closed or self._backlog is None:
+                return
+            pieces = self._take()
+            try:
+                await self._append(list(pieces))
+            except StoreAway:
+                self._journal.spooling.store_is_away()
+                self._keep(pieces)
+            except HoldfastError as error:
+                self._give_back(pieces)
+                self.lose(error)
+
+    async def _until_back(self) -> None:
+        """A record waits for the store. Its agent can do nothing about that."""
+        self._waiting += 1
+        try:
+            await self._journal.spooling.until_back()
+        finally:
+            self._waiting -= 1
+            self.last_sign = self._journal.clock.monotonic()
+
+    @property
+    def waits_for_store(self) -> bool:
+        """A record of it waits, or there is no room for what it says next: its silence is no idleness."""
+        return self._waiting > 0 or not self._room.is_set()
+
+    def leave(self) -> None:
+        """The attempt is over. What it could not store any more is shipped without it."""
+        self._journal.spooling.behind.pop(id(self), None)
+        backlog, self._backlog = self._backlog, None
+        if backlog is not None:
+            self._journal.spooling.leave_behind(backlog)
 
     async def respond(self, responded: ModelResponded, *events: Event) -> None:
         """Ends the step: its response, with what must be in the same transaction. The next one begins."""
@@ -239,49 +333,80 @@ class TurnLog:
         return await self._journal.tasks.finish(self._wait(asking), name=f"wait of {self.turn_id}")
 
     async def _wait(self, asking: tuple[str, ...]) -> Waiting:
-        async with self._writing() as journal:
-            waiting, self.position = await journal.store.wait_turn(
-                self.lease, turn_id=self.turn_id, attempt=self.attempt, position=self.position, asking=asking, at=journal.clock.now()
+        journal = self._journal
+
+        async def wait(position: int, before: Sequence[Spooled]) -> tuple[Waiting, int]:
+            found = await journal.store.wait_turn(
+                self.lease,
+                turn_id=self.turn_id,
+                attempt=self.attempt,
+                position=position,
+                asking=asking,
+                at=journal.clock.now(),
+                before=before,
             )
-            if waiting.open:
+            if found[0].open:
                 self._close()
-            return waiting
+            return found
+
+        return await self._decided(wait)
 
     async def take(self) -> tuple[Cause, ...]:
         """Takes the waiting messages that are meant to steer the turn."""
         return await self._journal.tasks.finish(self._take_causes(), name=f"causes of {self.turn_id}")
 
     async def _take_causes(self) -> tuple[Cause, ...]:
-        async with self._writing() as journal:
-            taken, self.position = await journal.store.take_causes(
+        journal = self._journal
+
+        async def take(position: int, before: Sequence[Spooled]) -> tuple[tuple[Cause, ...], int]:
+            found = await journal.store.take_causes(
                 self.lease,
                 turn_id=self.turn_id,
                 attempt=self.attempt,
-                position=self.position,
+                position=position,
                 step=self.step,
                 offset=self.offset,
                 at=journal.clock.now(),
+                before=before,
             )
-            if taken:
+            if found[0]:
                 self._sign()
-            return taken
+            return found
 
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator["Journal"]:
-        """For a write that the store decides: what is pending is written before it."""
-        async with self._lock:
-            if self._closed:
-                raise StaleEpoch(self.lease.session_id, self.lease.epoch)
-            pieces = self._take()
-            try:
-                if pieces:
-                    await self._append(list(pieces))
-                    pieces = []
-                yield self._journal
-            except HoldfastError as error:
-                self._give_back(pieces)
-                self.lose(error)
-                raise
+        return await self._decided(take)
+
+    async def _decided(self, write: Callable[[int, Sequence[Spooled]], Awaitable[tuple[T, int]]]) -> T:
+        """A write that the store decides: what is pending is written before it. It waits for a store that is away."""
+        while True:
+            async with self._lock:
+                if self._closed:
+                    raise StaleEpoch(self.lease.session_id, self.lease.epoch)
+                pieces = self._take()
+                try:
+                    if self._backlog is not None:
+                        return await self._decided_behind(self._backlog, pieces, write)
+                    if pieces:
+                        await self._append(list(pieces))
+                        pieces = []
+                    decided, self.position = await write(self.position, ())
+                    return decided
+                except StoreAway:
+                    self._journal.spooling.store_is_away()
+                    self._keep(pieces)
+                except HoldfastError as error:
+                    self._give_back(pieces)
+                    self.lose(error)
+                    raise
+            await self._until_back()
+
+    async def _decided_behind(
+        self, backlog: Backlog, pieces: list[Event], write: Callable[[int, Sequence[Spooled]], Awaitable[tuple[T, int]]]
+    ) -> T:
+        _, items = self._to_spool(pieces)
+        before = [*backlog.items, *items]
+        decided, self.position = await write(self.position + len(before), before)
+        await self._shipped(backlog)
+        return decided
 
     def _judged(self, event: Event | Interruption) -> Event | Interruption:
         """What an attempt has to show counts up to the moment in which its interruption is written (A17)."""
@@ -290,15 +415,28 @@ class TurnLog:
         return event
 
     async def _append(self, events: list[Event | Interruption]) -> None:
-        journal = self._journal
+        journal, backlog = self._journal, self._backlog
+        before: Sequence[Spooled] = () if backlog is None else backlog.items
         self.position = await journal.store.append_turn(
             self.lease,
             turn_id=self.turn_id,
             attempt=self.attempt,
-            position=self.position,
+            position=self.position + len(before),
             events=events,
             at=journal.clock.now(),
+            before=before,
         )
+        if backlog is not None:
+            await self._shipped(backlog)
+        self._note(events)
+
+    async def _shipped(self, backlog: Backlog) -> None:
+        self._backlog = None
+        self._journal.spooling.behind.pop(id(self), None)
+        await self._journal.spooling.shipped(backlog)
+
+    def _note(self, events: Sequence[Event | Interruption]) -> None:
+        """They are on record."""
         for event in events:
             if isinstance(event, TurnResumed):
                 self.attempt = event.attempt
@@ -347,9 +485,39 @@ class TurnLog:
             else:
                 self.last_written = self._journal.clock.monotonic()
                 self.signed.set()  # A heartbeat is a sign of life, but nothing that counts against the idle limit.
+        elif isinstance(result, StoreAway):
+            self._journal.spooling.store_is_away()
+            self._keep(item.events)
         else:
             self._give_back(item.events)
             self.lose(result)
+
+    async def begin_spooling(self) -> tuple[Backlog, list[Spooled]] | None:
+        """None: there is no room. What is pending stays, and whoever says more waits."""
+        await self._lock.acquire()
+        self._gather()
+        backlog, items = self._to_spool(self._pending)
+        count = self._journal.spooling.reserve(backlog, items, results=False)
+        if not count:
+            self._lock.release()
+            return None
+        if count == len(items):
+            self._take()
+        else:
+            self._pending = self._pending[count:]
+        return backlog, items[:count]
+
+    def end_spooling(self, backlog: Backlog, items: list[Spooled], failure: Exception | None) -> None:
+        self._lock.release()
+        if failure is None:
+            self._is_behind(backlog)
+            if any(item.kind != TurnAlive.kind for item in items):
+                self._sign()
+            else:
+                self.last_written = self._journal.clock.monotonic()
+        else:
+            self._give_back([item.event for item in items])
+            self.lose(failure)
 
     def _sign(self) -> None:
         self.last_sign = self.last_written = self._journal.clock.monotonic()
@@ -378,8 +546,9 @@ def _outputs(call_id: str, pieces: list[Piece]) -> list[ToolOutput]:
 class Journal:
     """One tick for all turns. The first piece of an attempt goes out at once, later ones with the tick."""
 
-    def __init__(self, store: Turns, clock: Clock, tasks: Tasks, secrets: Secrets = NO_SECRETS) -> None:
-        self.store, self.clock, self.tasks, self.secrets = store, clock, tasks, secrets
+    def __init__(self, store: Turns, host: Host, spooling: Spooling) -> None:
+        self.store, self.clock, self.tasks, self.secrets, self.spooling = store, host.clock, host.tasks, host.secrets, spooling
+        spooling.on_back = self._look
         self._dirty: dict[int, TurnLog] = {}
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()
@@ -390,6 +559,10 @@ class Journal:
         self._wake.set()
         if urgent:
             self._urgent.set()
+
+    def _look(self) -> None:
+        """The store is back: also what had no room in a spool is due."""
+        self._wake.set()
 
     async def run(self) -> None:
         while True:
@@ -405,6 +578,10 @@ class Journal:
         for turn in dirty.values():
             if turn.pending and not turn.ready:  # It is just writing a record: its later pieces come with the next tick.
                 self.dirty(turn, urgent=False)
+        if self.spooling.away:
+            return await self._spool(turns)
+        if self.spooling.behind:  # They are being shipped, with what they have pending.
+            turns = [turn for turn in turns if id(turn) not in self.spooling.behind]
         if not turns:
             return
         items = [await turn.begin() for turn in turns]
@@ -421,3 +598,15 @@ class Journal:
         self._tick_s = TICK_S if took < SLOW_COMMIT_S else min(SLOW_TICK_S, max(TICK_S, took * 6))
         for turn, item, result in zip(turns, items, results, strict=True):
             turn.finish(item, result)
+
+    async def _spool(self, turns: list[TurnLog]) -> None:
+        """Nothing of it is shown before it is shipped. A turn whose spool is full keeps what it has, and is looked at with the next."""
+        began = [(turn, await turn.begin_spooling()) for turn in turns]
+        self._dirty |= {id(turn): turn for turn, _ in began if turn.pending}
+        groups = [(turn, *taken) for turn, taken in began if taken is not None]
+        if not groups:
+            return
+        failures = await self.spooling.put([(backlog, items) for _, backlog, items in groups])
+        self._tick_s = SLOW_TICK_S
+        for (turn, backlog, items), failure in zip(groups, failures, strict=True):
+            turn.end_spooling(backlog, items, failure)

@@ -29,7 +29,9 @@ from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.shipping import Shipping
 from holdfast.gateway.soundness import Soundness
+from holdfast.gateway.spooling import Spooling
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.startup import Startup
 from holdfast.gateway.stopping import Stopping
@@ -40,6 +42,7 @@ from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Restarts
+from holdfast.ports.spool import Spool
 from holdfast.ports.store import Store
 
 
@@ -50,6 +53,7 @@ class Edges(msgspec.Struct, frozen=True, kw_only=True):
     tools: Toolbox
     platforms: dict[str, Platform]
     restarts: Restarts | None
+    spool: Spool
     encode: Callable[[Logged], bytes]
     on_step: Callable[[str], None]
 
@@ -66,7 +70,16 @@ class Parts:
     def _build_work(self) -> None:
         """What runs turns."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
-        self.journal, self.newsroom = Journal(store, host.clock, host.tasks, host.secrets), Newsroom(store, store)
+        self.spooling = Spooling(
+            spool=edges.spool,
+            store=store,
+            host=host,
+            turn_bytes=settings.spool_turn_bytes,
+            all_bytes=settings.spool_all_bytes,
+            limits=settings.late_journals,
+        )
+        self.shipping = Shipping(store=store, spool=edges.spool, host=host, limits=settings.late_journals, keep_s=settings.keep_streams_s)
+        self.journal, self.newsroom = Journal(store, host, self.spooling), Newsroom(store, store)
         self.neighbours = Neighbours(store=store, liveness=host.liveness, tools=edges.tools)
         self.admissions = Admissions(store=store, host=host, resumes_at_once=settings.resumes_at_once)
         self.teller = Teller(store=store, host=host, platforms=edges.platforms, homes=settings.home_channels)
@@ -78,6 +91,7 @@ class Parts:
             safe_mode=self.safe_mode,
             teller=self.teller,
             tally=self.tally,
+            shipping=self.shipping,
         )
         self.recollections = Recollections(store, host.clock.monotonic)
         self.runner = Runner(
@@ -195,7 +209,13 @@ class Parts:
             sweep=self.sweep,
         )
         housekeeping = Housekeeping(
-            store=store, host=host, lanes=self.lanes, tools=edges.tools, settings=settings, recollections=self.recollections
+            store=store,
+            host=host,
+            lanes=self.lanes,
+            tools=edges.tools,
+            settings=settings,
+            recollections=self.recollections,
+            shipping=self.shipping,
         )
         self.lifecycle = Lifecycle(
             host=host,
@@ -205,6 +225,7 @@ class Parts:
             ),
             works={
                 "journal": self.journal.run,
+                "late journals": self.shipping.run,
                 "news": self.newsroom.run,
                 "feed": self.feed.run,
                 "sweep": self.sweep.run,

@@ -16,6 +16,7 @@ from holdfast.core.turns import Outcome, TurnState
 from holdfast.gateway.host import Host
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.shipping import Shipping
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.ports.platforms import Platform
@@ -53,10 +54,11 @@ class Recovery:
         safe_mode: SafeMode,
         teller: Teller,
         tally: Tally,
+        shipping: Shipping,
     ) -> None:
         self._store, self._clock, self._owner, self._platforms = store, host.clock, host.owner, platforms
         self._fresh_for_s, self._automatic, self._stuck_after = settings.resume_window_s, settings.auto_resume, settings.stuck_after
-        self._safe_mode, self._teller, self._tally = safe_mode, teller, tally
+        self._safe_mode, self._teller, self._tally, self._shipping = safe_mode, teller, tally, shipping
         self._ends: dict[int | None, tuple[End, str]] = {}
 
     async def look_into(self, session: Session) -> Judged:
@@ -74,21 +76,27 @@ class Recovery:
         return Judged(session=session, facts=facts, rule=rule, reason=reason, signed_at=turn.signed_at, asked_at=asked_at)
 
     async def _interrupt(self, session: Session) -> tuple[Session, Transcript, Interruption | None]:
-        """An interrupted turn's session and conversation and, of one that was still running, its interruption, now on record. If people
-        stored something after the conversation was read, an answer perhaps, it is read again before anything is decided.
+        """An interrupted turn's session and conversation and, of one that was still running, its interruption, now on record. What its dead
+        process had spooled is part of the conversation by then. If people stored something after the conversation was read, an answer
+        perhaps, it is read again before anything is decided.
         """
         while True:
+            late = None
+            if session.turn_state is TurnState.RUNNING:
+                new, late = await self._shipping.bring(session)
+                session = await self._store.session(session.session_id) if new else session
             transcript = await self._store.transcript(session)
             if session.turn_state is not TurnState.RUNNING:
                 return session, transcript, None
-            found = await self._interruption(session, transcript)
+            found = await self._interruption(session, transcript, late)
             try:
                 await self._take(session, found)
+                self._shipping.late(session, late)
                 return session, transcript, found
             except StalePosition:
                 session = await self._store.session(session.session_id)
 
-    async def _interruption(self, session: Session, transcript: Transcript) -> Interruption:
+    async def _interruption(self, session: Session, transcript: Transcript, late: str | None) -> Interruption:
         turn = transcript.turns[-1]
         end, reason = await self._end_of(session.owner)
         lived_ms = max(0, (turn.signed_at or 0) - turn.attempt_started_at)  # By its own signs of life, not by what was recorded since.
@@ -99,6 +107,7 @@ class Recovery:
             lived_ms=lived_ms,
             written=len(transcript.answer_text),
             died=session.owner,
+            stream_id=late,
         )
 
     def may_be_stuck(self, session: Session) -> bool:

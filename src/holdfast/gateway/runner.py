@@ -55,7 +55,10 @@ class Runner:
             news.tell(session)
             written = TurnLog(self._journal, started, news, step=_next_step(transcript), said=_said(transcript))
             attempt = Attempt(session=session, transcript=transcript, written=written, news=news, means=self._means, resumed=resumed)
-            await self._run(attempt, started, admission)
+            try:
+                await self._run(attempt, started, admission)
+            finally:
+                written.leave()
         finally:
             self._newsroom.leave(session_id)
         if attempt.outcome is not Outcome.COMPLETED:

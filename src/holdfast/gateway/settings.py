@@ -4,11 +4,13 @@ import msgspec
 
 from holdfast.core import blame, resume
 from holdfast.core.busy import Mode
+from holdfast.core.journals import Limits as JournalLimits
 from holdfast.core.limits import SpendingLimits
 from holdfast.core.plans.accept import MAX_WAITING
 from holdfast.core.policy import Rules
 from holdfast.core.resets import Policy
 from holdfast.core.retention import Limits
+from holdfast.core.spools import TURN_BYTES
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,3 +33,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()  # What a conversation may choose; the first answers where none was chosen.
     policy: Rules = Rules()
     limits: SpendingLimits = SpendingLimits()
+    late_journals: JournalLimits = JournalLimits()
+    spool_turn_bytes: int = TURN_BYTES
+    spool_all_bytes: int = 16 * TURN_BYTES

@@ -8,13 +8,14 @@ import msgspec
 import structlog
 
 from holdfast import __version__, status_file
-from holdfast.api.status import McpStatus, Retiring, SandboxStatus, Status
+from holdfast.api.status import JournalStatus, McpStatus, Retiring, SandboxStatus, Status
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Unavailable
 from holdfast.core.exits import Ending
 from holdfast.core.lifecycle import GatewayState
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.shipping import Figures
 from holdfast.locks import living
 from holdfast.ports.upkeep import Counts
 from holdfast.process.stop_requests import StopRequests
@@ -48,7 +49,7 @@ class StatusReport:
         self._this, self.url, self._public_url, self._gateway, self._stops = this, url, public_url, gateway, stops
         self._file_is_ours, self._sandbox, self._servers = file_is_ours, sandbox, servers
         self._state, self._since = GatewayState.STARTING, this.started_at
-        self._counts = Counts(0, 0, 0, 0, 0, 0)
+        self._counts, self._journal = Counts(0, 0, 0, 0, 0, 0), Figures()
         self._retiring: list[Retiring] = []
         self._written: Status | None = None
         # As the file on disk says. Another process's file says that it comes back.
@@ -81,6 +82,7 @@ class StatusReport:
     async def status(self) -> Status:
         """While the store cannot be read, or no descriptor is left to ask who is alive: what was known last."""
         if self._gateway is not None:
+            self._journal = await self._gateway.shipping.figures()
             with contextlib.suppress(Unavailable, OSError):
                 self._counts = await self._gateway.counts()
                 self._retiring = await self._others(self._gateway)
@@ -182,6 +184,7 @@ class StatusReport:
             stop_timeout_s=self._this.stop_timeout_s,
             sandbox=_shown(self._sandbox()),
             mcp=[msgspec.convert(server, McpStatus, from_attributes=True) for server in self._servers()],
+            journal=JournalStatus(files=self._journal.files, bytes=self._journal.bytes, late=self._journal.late),
         )
 
 

@@ -23,6 +23,7 @@ class Metrics:
 
         gateway = self._gateway
         counts, blobs = await gateway.counts(), await gateway.store.blob_usage()
+        journal = await gateway.shipping.figures()
         gauges = (
             ("holdfast_sessions", "Sessions in the store.", counts.sessions),
             ("holdfast_inbox", "Accepted messages that no turn has taken yet.", counts.inbox),
@@ -34,6 +35,9 @@ class Metrics:
             ("holdfast_safe_mode", "1 while nothing is resumed automatically after several crashes.", int(gateway.safe_mode)),
             ("holdfast_blobs", "Attachments and other bytes that are kept in files.", blobs.count),
             ("holdfast_blob_bytes", "How many bytes those files have.", blobs.bytes),
+            ("holdfast_spool_files", "Spools of turns whose events are not stored yet.", journal.files),
+            ("holdfast_spool_bytes", "How many bytes those files have.", journal.bytes),
+            ("holdfast_late_journals", "Journals of interrupted turns that are still looked for.", journal.late),
             ("holdfast_readers", "Open event streams.", gateway.feed.readers),
             ("holdfast_degraded", "1 while nothing can be stored.", int(gateway.store.degraded is not None)),
         )

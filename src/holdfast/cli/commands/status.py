@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.options import home, home_option, json_option
-from holdfast.cli.terminal.layout import ago, count, fields, moment, short, took, wrap
+from holdfast.cli.terminal.layout import ago, count, fields, moment, short, size, took, wrap
 from holdfast.cli.terminal.output import as_typed, note, print_json, say
 from holdfast.core.lifecycle import comes_back
 
@@ -136,6 +136,9 @@ def _lines(status: "Status", today: str | None) -> list[str]:
         pairs.append(("paused", click.style(f"by {status.paused_by} until {until}", fg="yellow")))
     if status.safe_mode:
         pairs.append(("safe mode", click.style("on", fg="red")))
+    if status.journal.files:
+        pairs.append(("journal", f"{size(status.journal.bytes)} in {count(status.journal.files, 'spool')}, not stored yet"))
+    pairs += [("late", f"{count(status.journal.late, 'journal')} of interrupted turns")] if status.journal.late else []
     if status.degraded:
         pairs.append(("degraded", click.style(as_typed(status.degraded), fg="red")))
     return [f"Holdfast {status.version} at {status.url}", *fields(pairs), *_to_do(status)]
@@ -160,5 +163,9 @@ def _to_do(status: "Status") -> list[str]:
         lines.append(
             "The next message to a suspended conversation starts a new one. `holdfast sessions --state suspended` lists them; "
             "`holdfast resume ID` brings one back."
+        )
+    if status.journal.late:
+        lines.append(
+            "Some output of interrupted turns could not be read and is still looked for. `holdfast journal show` says where it is."
         )
     return [line for text in lines for line in ("", *wrap(as_typed(text), ""))]

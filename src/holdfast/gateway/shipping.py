@@ -1,0 +1,239 @@
+"""What dead processes left in their spools: shipped before anything is decided about their turns, and looked for later where it could not
+be read then.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+import structlog
+
+from holdfast.core import journals
+from holdfast.core.errors import Deleted, NotFound, Unavailable
+from holdfast.core.journals import Found, Late, Limits, Sight, State
+from holdfast.core.sessions import Session
+from holdfast.core.spools import Contents, Unreadable, stream_id
+from holdfast.gateway.host import Host
+from holdfast.ports.journals import Journal
+from holdfast.ports.spool import Spool, SpoolFile
+from holdfast.ports.store import Store
+
+LOOK_S = 10.0
+READER_WAITS_S = 2.0
+MOST_LATE = 1000
+
+log = structlog.get_logger()
+
+
+class Brought(NamedTuple):
+    """`new`: the log has grown. `late`: the name of the journal, where some of it cannot be read."""
+
+    new: bool = False
+    late: str | None = None
+
+
+class Figures(NamedTuple):
+    """Of all spools of this home. `late`: how many journals are still looked for."""
+
+    files: int = 0
+    bytes: int = 0
+    late: int = 0
+
+
+class _Looked(NamedTuple):
+    """When a journal was last looked for, and how it lay there."""
+
+    at: int
+    file: SpoolFile | None
+
+
+class Shipping:
+    def __init__(self, *, store: Store, spool: Spool, host: Host, limits: Limits, keep_s: float) -> None:
+        self._store, self._spool, self._host, self._limits = store, spool, host, limits
+        self._keep_ms = int(1000 * keep_s)
+        self._late: dict[str, list[Late]] = {}  # By session.
+        self._looked: dict[str, _Looked] = {}
+        self._looking: set[str] = set()
+
+    # before a decision
+
+    async def bring(self, session: Session) -> Brought:
+        """Ships and seals what the dead holder of a turn had spooled. Must be called before anything is decided about the turn."""
+        turn_id, epoch = session.turn_id or "", session.epoch
+        try:
+            files = [file for file in await self._spool.found() if (file.turn_id, file.epoch) == (turn_id, epoch)]
+        except Unreadable as error:
+            log.error("spools cannot be looked for", turn=turn_id, error=str(error))
+            return Brought(late=stream_id(turn_id, epoch))
+        brought = Brought()
+        for file in files:
+            if self._may_ship(file):
+                found = await self._bring(session, file)
+                brought = Brought(brought.new or found.new, brought.late or found.late)
+        return brought
+
+    def _may_ship(self, file: SpoolFile) -> bool:
+        return file.owner == self._host.name or not self._host.liveness.alive(file.owner)
+
+    async def _bring(self, session: Session, file: SpoolFile) -> Brought:
+        try:
+            contents = await self._read(file, session.session_id)
+        except Unreadable as error:
+            log.error("a journal is late", session=session.session_id, journal=file.name, error=str(error))
+            return Brought(late=file.name)
+        shipped = await self._ship(file, contents, Sight(found=journals.seen(contents, settled=True), size=file.size))
+        if not contents.damaged:
+            await self._spool.remove(file.owner, file.name)
+            return Brought(new=shipped > 0)
+        log.error("part of a journal is late", session=session.session_id, journal=file.name, damaged=contents.damaged)
+        try:
+            await self._spool.seal(file)
+        except Unreadable as error:
+            log.warning("a journal cannot be sealed", journal=file.name, error=str(error))
+        return Brought(new=shipped > 0, late=file.name)
+
+    async def _read(self, file: SpoolFile, session_id: str | None = None) -> Contents:
+        """Raises `Unreadable`, also where a file holds something else than its name says."""
+        contents = await self._spool.read(file)
+        header = contents.header
+        named = (header.turn_id, header.epoch, header.owner) == (file.turn_id, file.epoch, file.owner)
+        if not named or session_id not in (None, header.session_id):
+            raise Unreadable(file.name, "it belongs to another turn than its name says")
+        return contents
+
+    async def _ship(self, file: SpoolFile, contents: Contents, sight: Sight) -> int:
+        journal = Journal(contents.header.session_id, file.turn_id, file.epoch)
+        shipped = await self._store.ship(journal, contents.events, sight, limits=self._limits, at=self._host.clock.now())
+        if shipped.new:
+            log.info("journal shipped", session=journal.session_id, journal=file.name, events=shipped.new, late=shipped.late)
+        return shipped.new
+
+    # what is late
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.look_for_all()
+            except Unavailable as error:
+                log.warning("journals cannot be looked for yet", error=str(error))
+            await asyncio.sleep(LOOK_S)
+
+    async def look_for_all(self) -> None:
+        """What dead processes left, whoever waits for it, and what is waited for, whether it is there or not."""
+        files = {file.name: file for file in await self._spool.found()}
+        await self._know()
+        late = {each.stream_id: each for waiting in self._late.values() for each in waiting}
+        for name in [*late, *(name for name in files if name not in late)]:
+            await self._once(name, late.get(name), files.get(name))
+
+    async def _know(self) -> None:
+        self._late = {}
+        for late in await self._store.late_journals(limit=MOST_LATE):
+            self._late.setdefault(late.session_id, []).append(late)
+        waiting = {late.stream_id for each in self._late.values() for late in each}
+        self._looked = {name: looked for name, looked in self._looked.items() if name in waiting}
+
+    async def look(self, session_id: str) -> None:
+        """Somebody reads a session. A journal of it that is late is looked for once; others who read it meanwhile do not wait."""
+        if session_id not in self._late or session_id in self._looking:
+            return
+        self._looking.add(session_id)
+        try:
+            async with asyncio.timeout(READER_WAITS_S):
+                await self._look_for(session_id)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("a journal cannot be looked for now", session=session_id, error=str(error))
+        finally:
+            self._looking.discard(session_id)
+
+    async def _look_for(self, session_id: str) -> None:
+        files = {file.name: file for file in await self._spool.found()}
+        for late in self._late.get(session_id, ()):
+            await self._once(late.stream_id, late, files.get(late.stream_id))
+        await self._know()
+
+    def late(self, session: Session, name: str | None) -> None:
+        """A journal of this session could not be read."""
+        if name is not None:
+            self._late.setdefault(session.session_id, [])
+
+    async def _once(self, name: str, late: Late | None, file: SpoolFile | None) -> None:
+        if name in self._looking or (file is not None and self._host.liveness.alive(file.owner)):
+            return  # A living process, this one too, ships its own.
+        self._looking.add(name)
+        try:
+            await self._look(name, late, file)
+        finally:
+            self._looking.discard(name)
+
+    async def _look(self, name: str, late: Late | None, file: SpoolFile | None) -> None:
+        now, looked = self._host.clock.now(), self._looked.get(name)
+        if late is not None:
+            changed = looked is not None and looked.file != file
+            if not changed and not journals.is_due(late, looked.at if looked else None, now, self._limits):
+                return
+            self._looked[name] = _Looked(now, file)
+            if file is None or journals.gives_up(late, now, self._limits):
+                await self._in_vain(late, Sight(found=Found.UNREADABLE, size=file.size if file else 0))
+                return
+        if file is not None:
+            await self._look_into(late, file, now)
+
+    async def _look_into(self, late: Late | None, file: SpoolFile, now: int) -> None:
+        try:
+            contents = await self._read(file, late.session_id if late else None)
+        except Unreadable as error:
+            log.warning("a journal cannot be read", journal=file.name, error=error.why)
+            if late is not None:
+                await self._in_vain(late, Sight(found=Found.UNREADABLE, size=file.size))
+            elif now - file.changed_at >= self._keep_ms:
+                await self._spool.remove(file.owner, file.name)
+            return
+        found = journals.seen(contents, settled=journals.has_settled(changed_at=file.changed_at, now=now))
+        try:
+            await self._ship(file, contents, Sight(found=found, size=file.size))
+        except Deleted:
+            found = Found.WHOLE
+        except NotFound:
+            found = Found.PARTLY  # Of a turn that this store has never known.
+        if found is Found.WHOLE or (found is Found.PARTLY and late is None and now - file.changed_at >= self._keep_ms):
+            await self._spool.remove(file.owner, file.name)
+
+    async def _in_vain(self, late: Late, sight: Sight) -> None:
+        journal = Journal(late.session_id, late.turn_id, late.epoch)
+        try:
+            shipped = await self._store.ship(journal, (), sight, limits=self._limits, at=self._host.clock.now())
+        except NotFound:
+            return
+        if shipped.state is State.NEUTRAL:
+            log.warning("a journal was given up", session=late.session_id, journal=late.stream_id)
+
+    # the folder as a whole
+
+    async def figures(self) -> Figures:
+        try:
+            files = await self._spool.found()
+        except Unreadable:
+            files = []
+        return Figures(len(files), sum(file.size for file in files), sum(map(len, self._late.values())))
+
+    async def forget_purged(self) -> None:
+        """Of a session that is removed for good, no spool stays either, whether it can be read or not (A28)."""
+        for file in await self._spool.found():
+            if self._host.liveness.alive(file.owner):
+                continue
+            session_id = await self._session_of(file)
+            if session_id is not None and await self._is_to_go(session_id):
+                await self._spool.remove(file.owner, file.name)
+
+    async def _session_of(self, file: SpoolFile) -> str | None:
+        try:
+            return (await self._spool.read(file)).header.session_id
+        except Unreadable:
+            return await self._store.session_of_turn(file.turn_id)
+
+    async def _is_to_go(self, session_id: str) -> bool:
+        try:
+            session = await self._store.session(session_id)
+        except NotFound:
+            return True
+        return session.deleted and session.undo_until is not None and session.undo_until <= self._host.clock.now()

@@ -1,0 +1,54 @@
+"""Spools on the disk of a simulated world: what was not synced when the process died may be there, in part, or not."""
+
+from collections.abc import Callable, Sequence
+
+from holdfast.core.spools import Contents, Sealed, Unreadable, frame, frames, parse_stream_id, read
+from holdfast.ports.spool import Group, SpoolFile
+from tests.fakes.loop import SimLoop, never
+from tests.sim.disk import SimDisk
+
+FOLDER = "spool/"
+
+
+class SimSpool:
+    """See `ports.spool.Spool`. `readable`: whether a spool of this name can be read now."""
+
+    def __init__(self, disk: SimDisk, loop: SimLoop, *, now: Callable[[], int], readable: Callable[[str], bool]) -> None:
+        self._disk, self._loop, self._now, self._readable = disk, loop, now, readable
+
+    async def append(self, groups: Sequence[Group]) -> list[int | Exception]:
+        sizes: list[int | Exception] = []
+        for group in groups:
+            name = f"{FOLDER}{group.header.owner}/{group.header.stream_id}"
+            data = frames(group.events if group.size else (group.header, *group.events))
+            if not group.size:
+                self._disk.truncate(name, 0)
+            self._disk.write(name, group.size, data)
+            self._disk.sync(name)
+            if self._disk.left is not None:
+                self._loop.die()
+                await never()
+            sizes.append(group.size + len(data))
+        return sizes
+
+    async def found(self) -> list[SpoolFile]:
+        names = sorted(name for name in self._disk.now if name.startswith(FOLDER))
+        return [self._file(*name.removeprefix(FOLDER).split("/"), size=len(self._disk.now[name])) for name in names]
+
+    def _file(self, owner: str, name: str, *, size: int) -> SpoolFile:
+        parsed = parse_stream_id(name)
+        assert parsed is not None
+        return SpoolFile(owner, name, *parsed, size, self._now())
+
+    async def read(self, file: SpoolFile) -> Contents:
+        if not self._readable(file.name):
+            raise Unreadable(file.name, "as it was told")
+        return read(bytes(self._disk.now.get(f"{FOLDER}{file.owner}/{file.name}", b"")), file.name)
+
+    async def seal(self, file: SpoolFile) -> None:
+        name = f"{FOLDER}{file.owner}/{file.name}"
+        self._disk.write(name, len(self._disk.now[name]), frame(Sealed()))
+        self._disk.sync(name)
+
+    async def remove(self, owner: str, stream_id: str) -> None:
+        self._disk.delete(f"{FOLDER}{owner}/{stream_id}")
