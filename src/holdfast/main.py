@@ -15,17 +15,18 @@ import structlog
 from starlette.types import ASGIApp
 
 from holdfast import processes
-from holdfast.agents.demo import DemoAgent
+from holdfast.agents.making import Ground, Making
 from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.config import (
     LOG,
     LOOPBACK,
     Config,
     busy_modes,
+    choices,
     drain_window_s,
+    has_agent,
     known_secrets,
     make_token,
-    model_key,
     public_origin,
     read_token,
     reset_policies,
@@ -45,7 +46,6 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.locks import OwnerLock, OwnerLocks
-from holdfast.ports.agents import Agent
 from holdfast.ports.owners import Owner
 from holdfast.ports.tools import Tool
 from holdfast.process import cleanup, logs, stop_requests, system
@@ -78,7 +78,6 @@ from holdfast.web.app import build_app
 from holdfast.web.frames import encode
 
 if TYPE_CHECKING:
-    from holdfast.agents.choice import Choice
     from holdfast.ports.models import Transcriber
     from holdfast.tools.mcp.servers import Servers
 
@@ -150,7 +149,7 @@ async def _serve(
     if handed is not None:
         check_predecessor(handed.schema)
     async with AsyncExitStack() as closing:
-        known.know(known_secrets.known(config.agent, config.secrets, config.home, os.environ, config.mcp))
+        known.know(known_secrets.known(config, os.environ))
         this = _this_process(config, lock, handed, known, closing)
         place = places.take(config, handed, closing)
         # The file is the predecessor's until this process serves.
@@ -218,7 +217,7 @@ async def _build_and_run(
     def say_where() -> None:
         if predecessor is None:  # What a supervisor keeps is read by others, too, so it gets no code.
             code = access.new_code() if this.supervisor.kind is Kind.PLAIN else None
-            agent = config.agent.model or config.agent.module
+            agent = next(iter(choices(config)), "")
             console.serving(public_origin(config) or status.url, config.home, config.home / LOG, agent=agent, code=code)
         this.tasks.spawn(_say_which_sandbox(confinement, chosen=config.tools.sandbox), name="sandbox")
 
@@ -262,9 +261,10 @@ def _make_gateway(
         timeout_s=config.tools.timeout_s,
     )
     tools: dict[str, Tool] = {terminal.name: terminal}
-    choice = _make_choice(config)
-    if choice is not None or config.agent.module:
-        tools |= {tool.name: tool for tool in _more_tools(config, blobs, workspaces, choice.transcriber if choice else None)}
+    making = _making(config, this, blobs, workspaces)
+    if has_agent(config):
+        tools |= {tool.name: tool for tool in _more_tools(config, blobs, workspaces, making.transcriber)}
+    agent = making.default()
     return Gateway(
         store=store,
         clock=this.clock,
@@ -272,7 +272,8 @@ def _make_gateway(
         liveness=this.locks,
         owner=owner,
         owner_name=this.name,
-        agent=_make_agent(config, this, choice, blobs, workspaces),
+        agent=agent,
+        agents=making.named(agent),
         tools=tools,
         platforms={},
         tool_servers=servers,
@@ -287,7 +288,7 @@ def _make_gateway(
 
 def _make_servers(config: Config, this: ThisProcess, blobs: Blobs, confinement: Confinement) -> "Servers | None":
     """Of tools, if there are some and an agent that can use them."""
-    if not config.mcp or not (config.agent.model or config.agent.module):
+    if not config.mcp or not has_agent(config):
         return None
     from holdfast.tools.mcp.ground import Ground
     from holdfast.tools.mcp.servers import Servers
@@ -305,13 +306,17 @@ def _make_servers(config: Config, this: ThisProcess, blobs: Blobs, confinement: 
     return Servers(config.mcp, ground)
 
 
-def _make_choice(config: Config) -> "Choice | None":
-    """Of models, if one is to answer. What no configuration asks for is not loaded."""
-    if not config.agent.model:
-        return None
-    from holdfast.agents.choice import Choice
-
-    return Choice(config.agent, key=model_key(config.agent, config.home, os.environ), environment=dict(os.environ))
+def _making(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspaces) -> Making:
+    ground = Ground(
+        home=config.home,
+        environment=os.environ,
+        modules=Path.cwd(),
+        folder=workspaces.folder,
+        read=blobs.read,
+        clock=this.clock,
+        secrets=this.secrets,
+    )
+    return Making(config, ground)
 
 
 def _more_tools(config: Config, blobs: Blobs, workspaces: Workspaces, transcriber: "Transcriber | None") -> Iterator[Tool]:
@@ -326,37 +331,6 @@ def _more_tools(config: Config, blobs: Blobs, workspaces: Workspaces, transcribe
     yield files.AttachFile(roots, blobs.put, most_bytes=_most_upload(config))
     yield FetchUrl(allowed=fetch_networks(config.tools))
     yield Transcribe(transcriber, blobs.read)
-
-
-def _make_agent(config: Config, this: ThisProcess, choice: "Choice | None", blobs: Blobs, workspaces: Workspaces) -> Agent:
-    chosen = config.agent
-    if chosen.module:
-        from holdfast.agents import own
-
-        return own.load(chosen.module, Path.cwd())
-    if choice is None:
-        return DemoAgent()
-    from holdfast.agents.instructions import Instructions
-    from holdfast.agents.model import ModelAgent
-    from holdfast.agents.prices import Prices, find
-
-    file = config.home / chosen.instructions_file if chosen.instructions_file else None
-    return ModelAgent(
-        models=choice.models,
-        client=choice.client,
-        instructions=Instructions(
-            home=config.home,
-            clock=this.clock,
-            folder=workspaces.folder,
-            text=chosen.instructions,
-            file=file,
-            secrets=this.secrets,
-        ),
-        settings=choice.settings,
-        read=blobs.read,
-        clock=this.clock,
-        prices=Prices(chosen.prices, window=chosen.window, find=find),
-    )
 
 
 def _confinement(config: Config) -> Confinement:
@@ -462,8 +436,8 @@ async def _follow_credentials(home: Path, access: Access, known: str, store: Sql
 
 def _policy(config: Config) -> Rules:
     """The demo agent runs what its own user types, so on a page that only this machine can reach it need not ask."""
-    rules, demo = config.policy.rules, not (config.agent.model or config.agent.module)
-    if not demo or config.host not in LOOPBACK:
+    rules = config.policy.rules
+    if has_agent(config) or config.host not in LOOPBACK:
         return rules
     return msgspec.structs.replace(rules, allow=(*rules.allow, Pattern(TERMINAL)))
 
@@ -487,7 +461,7 @@ def _settings(config: Config) -> Settings:
         retention=Limits(config.retention_days, config.retention_max_mb),
         home_channels=config.home_channels,
         policy=_policy(config),
-        models=config.agent.choices,
+        models=choices(config),
         limits=config.limits.spending,
         late_journals=config.journal.limits,
         spool_turn_bytes=config.journal.turn_bytes,

@@ -26,6 +26,8 @@ from holdfast.config import (
 )
 from holdfast.config import agent as agents
 from holdfast.config.agent import ModelPrice
+from holdfast.config.agents import NamedAgent, as_agent
+from holdfast.config.agents import key as named_key
 from holdfast.core.busy import Mode
 from holdfast.core.limits import SpendingLimits
 from holdfast.core.resets import Policy
@@ -323,7 +325,7 @@ def test_a_setting_of_a_table_is_named_by_both_and_has_its_source(tmp_path: Path
         ("[agent]\nmax_tokens = 'many'", "Invalid agent.max_tokens 'many' (from config.toml). It must be a whole number."),
         ("[agent]\nmodel = 'claude'", "It must be PROVIDER:NAME"),
         ("[agent]\nmodel = 'a:b'\nfallbacks = ['b']", "Invalid model 'b' in [agent]"),
-        ("[agent]\nmodel = 'a:b'\nmodule = 'c:d'", "Keep one"),
+        ("[agent]\nmodel = 'a:b'\nmodule = 'c:d'", "write the other one in a table [agents.NAME]"),
         ("[agent]\nmodule = 'my_agent'", "MODULE:OBJECT"),
         ("[agent]\nmodels = ['a:b']", "but no model"),
         ("[agent]\ninstructions = 'a'\ninstructions_file = 'b'", "Keep one"),
@@ -356,6 +358,70 @@ def test_a_key_comes_from_a_file_that_is_closed_to_others_or_from_a_variable(tmp
     file.write_text("\n")
     with pytest.raises(BadConfig, match="is empty"):
         agents.key(named, tmp_path, environment)
+
+
+# [agents.NAME]
+
+
+def test_agents_with_names_are_chosen_from_one_list_with_the_models(tmp_path: Path) -> None:
+    text = "[agents.mine]\nmodule = 'my:agent'\n[agents.local]\nmodel = 'ollama:qwen3'\ninstructions = 'Be brief.'\n"
+    alone = load({}, home=str(write(tmp_path, text)))
+    assert config.choices(alone) == ("mine", "local") and config.has_agent(alone)
+    with_model = load({"HOLDFAST_MODEL": "openai:gpt-5", "HOLDFAST_AGENT_MODELS": "a:b"}, home=str(alone.home))
+    assert config.choices(with_model) == ("openai:gpt-5", "a:b", "mine", "local")
+    assert config.choices(load({"HOLDFAST_AGENT_MODULE": "my:default"}, home=str(alone.home)))[0] == "my:default"
+    variable = load({"HOLDFAST_AGENTS": '{"demo": {"demo": true}}'}, home=str(tmp_path / "other"))
+    assert config.choices(variable) == ("demo",) and not config.has_agent(variable)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agents = 'mine'", "Write a table [agents.NAME] for each agent"),
+        ("[agents]\nmodel = 'a:b'", "Write a table [agents.NAME] for each agent"),
+        ("[agents.Mine]\ndemo = true", "Invalid name in [agents.Mine]. It must be at most 40 small letters and digits"),
+        ("[agents.7]\ndemo = true", "beginning with a letter"),
+        ("[agents.holdfast]\ndemo = true", "and not default or holdfast"),
+        ("[agents.mine]\nmodle = 'a:b'", "Invalid [agents.mine] (from config.toml): Object contains unknown field `modle`."),
+        ("[agents.mine]\ninstructions = 'x'", "[agents.mine] needs exactly one of model, module and demo."),
+        ("[agents.mine]\nmodel = 'a:b'\nmodule = 'c:d'", "[agents.mine] needs exactly one of model, module and demo."),
+        ("[agents.mine]\nmodule = 'c:d'\nbase_url = 'http://x'", "[agents.mine] has no model, and only a model has base_url. Remove that."),
+        ("[agents.mine]\nmodule = 'c'", "Invalid agents.mine.module 'c'. It must be MODULE:OBJECT"),
+        ("[agents.mine]\nmodel = 'claude'", "Invalid model 'claude' in [agents.mine]. It must be PROVIDER:NAME"),
+        ("[agents.mine]\nmodel = 'a:b'\ninstructions = 'a'\ninstructions_file = 'b'", "[agents.mine] has both instructions and"),
+        ("[agents.mine]\nmodel = 'a:b'\napi_key = 'sk-secret'", "Move it to a file that only you can read (chmod 600)"),
+    ],
+)
+def test_a_wrong_setting_of_a_named_agent_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        load({}, home=str(write(tmp_path, text)))
+    assert said in str(caught.value)
+    assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "key", "base_url", "takes"),
+    [
+        ({"model": "chat:other"}, "main", "http://main", ("image",)),
+        ({"model": "chat:other", "base_url": "http://main"}, "main", "http://main", ("image",)),
+        ({"model": "chat:other", "base_url": "http://elsewhere"}, None, "http://elsewhere", None),
+        ({"model": "chat:other", "api_key_file": "own"}, "own", "http://main", ("image",)),
+        ({"model": "openai:gpt-5"}, None, "", None),
+        ({"model": "openai:gpt-5", "api_key_file": "own"}, "own", "", None),
+    ],
+)
+def test_the_key_of_the_agent_goes_to_its_own_provider_at_its_own_address_and_to_no_other(
+    tmp_path: Path, named: dict[str, str], key: str | None, base_url: str, takes: tuple[str, ...] | None
+) -> None:
+    for name in ("main", "own"):
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(0o600)
+    made = NamedAgent(**named)  # type: ignore[arg-type]
+    for file, environment in (("main", {}), ("", {config.MODEL_KEY: "main"})):
+        agent = Agent(model="chat:main", base_url="http://main", api_key_file=file, takes=("image",), extra={"top_p": 1})
+        alone = as_agent(made, agent)
+        assert named_key(made, agent, tmp_path, environment) == key
+        assert (alone.base_url, alone.takes, alone.extra) == (base_url, takes, {"top_p": 1} if takes else {})
 
 
 # [policy]

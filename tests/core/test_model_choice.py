@@ -39,3 +39,14 @@ def test_the_list_names_the_default_and_the_one_that_answers(chosen: str | None,
     lines = listed(MODELS, chosen).splitlines()
     assert lines[0].startswith("1. anthropic:claude-sonnet (default)") and lines[2].startswith("3. ollama:qwen3")
     assert [line for line in lines if "answers here" in line] == [line for line in lines if current in line]
+
+
+def test_agents_are_in_the_same_list_and_one_that_is_gone_is_named() -> None:
+    """A model that is gone gives way to the default; an agent does not, because it may do other things than the default."""
+    choices = (*MODELS, "writer", "write-tests")
+    assert pick("5", choices) == "write-tests" and pick("writer", choices) == "writer" and pick("tests", choices) == "write-tests"
+    assert "4. writer - answers here" in listed(choices, "writer").splitlines()
+    told = listed(choices, "gone")
+    assert "answers here" not in told and "gone, which was chosen for this conversation, is not set up any more" in told
+    with pytest.raises(UnknownModel):
+        pick("write", choices)

@@ -300,6 +300,7 @@ class Home:
         self.secrets: Secrets = NO_SECRETS
         self.tool_servers: ToolServers | None = None
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
+        self.agents: dict[str, Agent] = {}
         self.path.write_bytes(empty_database())
 
     def start(
@@ -487,6 +488,7 @@ class Life:
             owner=owner,
             owner_name=self.name,
             agent=self.home.agent(self),
+            agents=self.home.agents,
             tools=self.home.tools(),
             platforms=platforms,
             tool_servers=self.home.tool_servers,

@@ -43,10 +43,10 @@ def load(named: str, folder: Path) -> Agent:
     except Exception as error:  # The boundary to code that is not ours.
         missing = isinstance(error, ModuleNotFoundError) and error.name == module
         hint = f" It is looked for in {folder} and on PYTHONPATH." if missing else ""
-        raise BadConfig(f"agent.module {named!r} cannot be loaded: {type(error).__name__}: {error}.{hint}") from error
+        raise BadConfig(f"The agent {named!r} cannot be loaded: {type(error).__name__}: {error}.{hint}") from error
     if found is None:
-        raise BadConfig(f"agent.module {named!r}: the module {module} has no {name}.")
+        raise BadConfig(f"The agent {named!r} cannot be loaded: the module {module} has no {name}.")
     run = found if inspect.iscoroutinefunction(found) else getattr(found, "run", None)
     if not inspect.iscoroutinefunction(run):
-        raise BadConfig(f"agent.module {named!r} is no agent. It must be an async function of a request and a turn, or have such a `run`.")
+        raise BadConfig(f"{named!r} is no agent. It must be an async function of a request and a turn, or have such a `run`.")
     return OwnAgent(named, run, getattr(found, "aclose", None))

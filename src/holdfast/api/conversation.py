@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.api import parts, views
 from holdfast.api.times import rfc3339, rfc3339_or_none
-from holdfast.core import approvals, content, output
+from holdfast.core import approvals, content, model_choice, output
 from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
 from holdfast.core.events import ModelResponded, ProposedCall
@@ -223,6 +223,8 @@ def _turn(turn: t.Turn, transcript: t.Transcript) -> views.TurnView:
         view.responses = [_response(response) for response in responses if response is not None]
     if turn.model:
         view.model = turn.model
+    if turn.chosen and model_choice.is_agent(turn.chosen):
+        view.agent = turn.chosen
     return view
 
 

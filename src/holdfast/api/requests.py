@@ -94,7 +94,7 @@ class UsageQuery(Query, frozen=True):
 
 
 class SessionChange(Body, frozen=True):
-    """`model`: one of those that can be chosen; null for the configured one."""
+    """`model`: one of the models and agents that can be chosen (`models` of the status); null for the default."""
 
     title: Title | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET

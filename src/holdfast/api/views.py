@@ -14,7 +14,7 @@ from holdfast.ports.desk import Glance
 
 class SummaryView(msgspec.Struct, kw_only=True):
     """`rule` and `why` are the last decision about its newest turn; `left`: the decision was not to continue it for now. `current`: it is
-    its key's current session. `model`: the one chosen for it, null for the configured one.
+    its key's current session. `model`: the model or agent chosen for it, null for the default.
     """
 
     session_id: str
@@ -214,8 +214,9 @@ class UsageView(msgspec.Struct, kw_only=True):
 
 
 class TurnView(msgspec.Struct, kw_only=True):
-    """`steps`: how many model responses it has, `responses` the newest of them; `model`: the last one that responded; `usage`: what they
-    and summaries used. `failures`: the newest requests for a response that failed. Each only if there is any.
+    """`steps`: how many model responses it has, `responses` the newest of them; `model`: the last one that responded; `agent`: the agent
+    that was chosen to answer; `usage`: what responses and summaries used. `failures`: the newest requests for a response that failed.
+    Each only if there is any.
     `stopped_because`: why it was stopped, if not by a stop.
     """
 
@@ -233,6 +234,7 @@ class TurnView(msgspec.Struct, kw_only=True):
     failures: list[FailureView] | UnsetType = UNSET
     responses: list[ResponseView] | UnsetType = UNSET
     model: str | UnsetType = UNSET
+    agent: str | UnsetType = UNSET
     usage: UsageView | UnsetType = UNSET
     stopped_because: str | UnsetType = UNSET
 

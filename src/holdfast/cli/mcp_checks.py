@@ -21,7 +21,7 @@ EXTRA = 'Install the extra: `pip install "holdfast[mcp]"`.'
 def run_all(settings: config.Config, status: Status | None, *, deep: bool, sandbox: Callable[[], Sandbox]) -> Iterator[Finding]:
     """`status`: of the gateway that runs, which knows best. `deep` starts every server. `sandbox`: what programs would run in."""
     known = {server.name: server for server in status.mcp} if status is not None else {}
-    if settings.mcp and not (settings.agent.model or settings.agent.module):
+    if settings.mcp and not config.has_agent(settings):
         yield Finding("mcp", "warn", "The demo agent uses no servers.", "`holdfast setup` chooses a model.")
     for name, server in settings.mcp.items():
         if not server.enabled:

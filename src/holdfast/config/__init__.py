@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 
 from holdfast import files
-from holdfast.config import agent as agents
+from holdfast.config import agent as agent_
+from holdfast.config import agents as agents_
 from holdfast.config import mcp as mcp_
 from holdfast.config import tools as tools_
 from holdfast.config.agent import Agent, ModelPrice
+from holdfast.config.agents import NamedAgent
 from holdfast.config.errors import BadConfig, invalid
 from holdfast.config.journal import Journal
 from holdfast.config.limits import Limits
@@ -30,8 +32,8 @@ from holdfast.core.resume import FRESH_FOR_S
 __all__ = ["Agent", "BadConfig", "Config", "Tools", "explain", "load"]
 
 DEFAULT_PORT = 8420
-MODEL_KEY = agents.KEY
-model_key = agents.key
+MODEL_KEY = agent_.KEY
+model_key = agent_.key
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TOKEN = "token"
 FILE = "config.toml"
@@ -73,6 +75,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_level: str = "info"
     secrets: tuple[str, ...] = ()
     agent: Agent = Agent()
+    agents: dict[str, NamedAgent] = {}
     policy: ToolPolicy = ToolPolicy()
     limits: Limits = Limits()
     tools: Tools = Tools()
@@ -89,7 +92,7 @@ _TYPES: dict[str, Any] = {name: kind for name, kind in _FIELDS.items() if name n
 }
 SETTINGS = tuple(_TYPES)
 # The variable of each setting.
-VARIABLES = {name: f"HOLDFAST_{name.upper().replace('.', '_')}" for name in SETTINGS} | agents.VARIABLES
+VARIABLES = {name: f"HOLDFAST_{name.upper().replace('.', '_')}" for name in SETTINGS} | agent_.VARIABLES
 
 
 def value(config: Config, name: str) -> Any:
@@ -121,6 +124,8 @@ def explain(
     for option, given in (overrides or {}).items():
         if given is not None:
             values[option], sources[option] = given, f"--{option.replace('_', '-')}"
+    if "agents" in values:
+        values["agents"] = agents_.read(values["agents"], sources["agents"], place / FILE)
     if "mcp" in values:
         values["mcp"] = mcp_.read(values["mcp"], sources["mcp"])
     values["home"] = place
@@ -170,8 +175,19 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
     dict[str, str]: _pairs,
     dict[str, ModelPrice]: _json,
     dict[str, McpServer]: _json,
+    dict[str, NamedAgent]: _json,
     dict[str, Any]: _json,
 }
+
+
+def choices(config: Config) -> tuple[str, ...]:
+    """What a conversation may choose to answer it, the default first: models and agents by their names. Nothing: the demo agent answers."""
+    return (*config.agent.choices, *filter(None, [config.agent.module]), *config.agents)
+
+
+def has_agent(config: Config) -> bool:
+    """Whether there is one besides the demo agent."""
+    return bool(config.agent.model or config.agent.module) or any(not named.demo for named in config.agents.values())
 
 
 def stop_deadline_s(config: Config) -> float:
@@ -258,7 +274,7 @@ def _flat(values: dict[str, Any], path: Path) -> dict[str, Any]:
             if not isinstance(given, dict):
                 raise invalid(name, given, FILE, f"It must be a table: write its settings below a line [{name}].")
             if name == "agent":
-                agents.refuse_keys(given, path)
+                agent_.refuse_keys(given, path)
             flat |= {f"{name}.{field}": each for field, each in given.items()}
         else:
             flat[name] = given
@@ -305,7 +321,8 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
         raise wrong("stuck_after", f"It must be at least {STUCK_AFTER}, because nothing is suspended without a trial.")
     if not config.profile:
         raise BadConfig("Invalid profile: it is empty, but a part of every session key. Leave it out to use main.")
-    agents.check(config.agent)
+    agent_.check(config.agent)
+    agents_.check(config.agents, config.agent)
     tools_.check(config.tools, config.home)
     mcp_.check(config.mcp)
     return config

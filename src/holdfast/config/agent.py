@@ -82,21 +82,25 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 VARIABLES = {"agent.model": "HOLDFAST_MODEL", "agent.base_url": "HOLDFAST_MODEL_BASE_URL"}
 
 
-def check(agent: Agent) -> None:
-    """Raises `BadConfig`."""
+def check(agent: Agent, where: str = "agent") -> None:
+    """Raises `BadConfig`. `where`: the table it stands in."""
+    table = f"[{where}]"
     for name in (*agent.choices, *agent.fallbacks, *filter(None, [agent.transcriber])):
         if not _MODEL.fullmatch(name):
-            raise BadConfig(f"Invalid model {name!r} in [agent]. It must be PROVIDER:NAME, for example anthropic:claude-sonnet-4-5.")
+            raise BadConfig(f"Invalid model {name!r} in {table}. It must be PROVIDER:NAME, for example anthropic:claude-sonnet-4-5.")
     if agent.model and agent.module:
-        raise BadConfig("[agent] has both a model and a module. Keep one: a model is answered by Holdfast's own agent, a module by yours.")
+        raise BadConfig(
+            "[agent] has both a model and a module. Keep the one that answers by default, and write the other one in a table [agents.NAME],"
+            " so that a conversation can choose it."
+        )
     if agent.module and not re.fullmatch(r"[\w.]+:\w+", agent.module):
-        raise BadConfig(f"Invalid agent.module {agent.module!r}. It must be MODULE:OBJECT, for example my_agent:agent.")
+        raise BadConfig(f"Invalid {where}.module {agent.module!r}. It must be MODULE:OBJECT, for example my_agent:agent.")
     if agent.transcriber and not agent.model:
         raise BadConfig("[agent] has a transcriber but no model. Set model to the one that answers, or remove transcriber.")
     if (agent.fallbacks or agent.models) and not agent.model:
-        raise BadConfig("[agent] lists fallbacks or models but no model. Set model to the one that answers by default.")
+        raise BadConfig(f"{table} lists fallbacks or models but no model. Set model to the one that answers by default.")
     if agent.instructions and agent.instructions_file:
-        raise BadConfig("[agent] has both instructions and instructions_file. Keep one.")
+        raise BadConfig(f"{table} has both instructions and instructions_file. Keep one.")
     if agent.max_tokens is not None and agent.max_tokens < 1:
         raise BadConfig(f"Invalid agent.max_tokens {agent.max_tokens}. It must be a number of at least 1.")
     if agent.window is not None and agent.window < LEAST_WINDOW:

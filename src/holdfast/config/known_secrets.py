@@ -4,21 +4,22 @@ servers of tools are given.
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
-from holdfast.config import agent as agents
-from holdfast.config import mcp
-from holdfast.config.agent import Agent
-from holdfast.config.mcp import McpServer
+from holdfast.config import Config, agent, agents, mcp
+from holdfast.config.errors import BadConfig
 
 _SAYS_SO = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)S?$")
 
 
-def known(
-    agent: Agent, listed: tuple[str, ...], home: Path, environment: Mapping[str, str], servers: Mapping[str, McpServer]
-) -> dict[str, str]:
-    """By name. `listed`: variables whose names do not say that they hold a secret."""
-    found = {name: value for name, value in environment.items() if name in listed or _SAYS_SO.search(name.upper())}
-    if agent.api_key_file and (key := agents.key(agent, home, environment)):
-        found[agent.api_key_file] = key
-    return found | mcp.known(servers, home, environment)
+def known(config: Config, environment: Mapping[str, str]) -> dict[str, str]:
+    """By name."""
+    found = {name: value for name, value in environment.items() if name in config.secrets or _SAYS_SO.search(name.upper())}
+    if config.agent.api_key_file and (key := agent.key(config.agent, config.home, environment)):
+        found[config.agent.api_key_file] = key
+    for named in config.agents.values():
+        try:
+            if named.api_key_file and (key := agents.key(named, config.agent, config.home, environment)):
+                found[named.api_key_file] = key
+        except BadConfig:
+            continue  # Said where the agent is made.
+    return found | mcp.known(config.mcp, config.home, environment)

@@ -273,7 +273,7 @@ class ProcessEnded(Event, frozen=True):
 
 class TurnStarted(Event, frozen=True):
     """`cause`: what kind of cause it was. `causes`: their ids; those of messages are message ids. `trial`: its session is a suspect, and
-    this attempt runs on trial.
+    this attempt runs on trial. `model`: the model or agent that was chosen for its session then, and that answers it to its end.
     """
 
     kind = "turn.started"
@@ -284,6 +284,7 @@ class TurnStarted(Event, frozen=True):
     owner: int
     epoch: int
     trial: bool = False
+    model: str | None = None
 
 
 class TurnTaken(Event, frozen=True):

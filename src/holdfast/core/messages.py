@@ -154,7 +154,8 @@ class Turn(msgspec.Struct, kw_only=True):
     """`signed_at`: its last sign of life, None where its time is not known. `reason`: what interrupted it last. `asked`: a human has asked
     to continue it since. `unread_results`: it stands at, or ended with, tool results that nobody processed. `spoke`: its newest attempt
     has something of its own to show. `steps`: how many responses of a model it has; `failures`: the requests for one that failed.
-    `died`: the owner whose death interrupted it last, if one did. `spent`: what its models used, `model` the last one that responded.
+    `died`: the owner whose death interrupted it last, if one did. `spent`: what its models used, `model` the last one that responded;
+    `chosen`: the model or agent that was to answer, None for the default.
     `stopped_because`: why it was to stop, where nobody said so.
     """
 
@@ -182,6 +183,7 @@ class Turn(msgspec.Struct, kw_only=True):
     died: int | None = None
     spent: Spent = NOTHING
     model: str | None = None
+    chosen: str | None = None
 
 
 class Question(msgspec.Struct, kw_only=True):

@@ -183,6 +183,7 @@ class Transcript:
             started_at=item.at,
             attempt_started_at=item.at,
             signed_at=item.at or None,
+            chosen=event.model,
         )
         self.turns.append(turn)
         for cause_id in event.causes:

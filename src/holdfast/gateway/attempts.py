@@ -17,6 +17,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.texts import storable
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome
+from holdfast.gateway.agents import Agents
 from holdfast.gateway.budget import Budget
 from holdfast.gateway.face import Face
 from holdfast.gateway.host import Host
@@ -26,7 +27,7 @@ from holdfast.gateway.news import Halt, Halted, News
 from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.toolbox import Toolbox
-from holdfast.ports.agents import Agent, AgentRequest
+from holdfast.ports.agents import AgentRequest
 
 CANCEL_S = 3.0
 STOP_TOOLS_S = 1.0
@@ -38,7 +39,7 @@ log = structlog.get_logger()
 class Means(msgspec.Struct, frozen=True, kw_only=True):
     """With what every attempt of this process is run."""
 
-    agent: Agent
+    agents: Agents
     tools: Toolbox
     permissions: Permissions
     budget: Budget
@@ -60,7 +61,7 @@ def request_for(session: Session, transcript: Transcript, resumed: str | None) -
         unfinished=history.unfinished(transcript),
         calls=transcript.calls,
         kept=_kept(transcript),
-        model=session.model,
+        model=turn.chosen,
         failures=tuple(failure.event for failure in turn.failures if failure.event.step == turn.steps),
         note=notes.choose(
             resumed=resumed,
@@ -187,8 +188,9 @@ class Attempt:
     async def _run_agent(self) -> None:
         outcome, said = Outcome.COMPLETED, None
         try:
+            agent = self._means.agents.of(self._request.model)
             await self._kit.settle()
-            await self._means.agent.run(msgspec.structs.replace(self._request, tools=self._kit.specs), self._face)
+            await agent.run(msgspec.structs.replace(self._request, tools=self._kit.specs), self._face)
         except Exception as error:  # The agent's boundary: whatever it is, the turn ends and says so (P3).
             if self.news.halted is None and not isinstance(error, Conflict):
                 expected = isinstance(error, HoldfastError)

@@ -1,4 +1,4 @@
-"""What a gateway is connected to: the platforms whose updates it takes in, its agent, and the servers of its tools."""
+"""What a gateway is connected to: the platforms whose updates it takes in, its agents, and the servers of its tools."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 
+from holdfast.gateway.agents import Agents
 from holdfast.gateway.host import Host
 from holdfast.gateway.intake import Intake
 from holdfast.gateway.stage import Stage
@@ -29,9 +30,9 @@ async def vital(stage: Stage, work: Coroutine[Any, Any, None]) -> None:
 
 
 class Connections:
-    def __init__(self, *, host: Host, stage: Stage, platforms: dict[str, Platform], agent: Agent, tools: Toolbox, intake: Intake) -> None:
+    def __init__(self, *, host: Host, stage: Stage, platforms: dict[str, Platform], agents: Agents, tools: Toolbox, intake: Intake) -> None:
         self._host, self._stage, self._platforms, self._intake = host, stage, platforms, intake
-        self._agent, self._tools = agent, tools
+        self._agents, self._tools = agents, tools
         self._intakes: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
@@ -52,7 +53,7 @@ class Connections:
 
     async def close(self) -> None:
         await self.leave()
-        open_ones: list[Platform | Agent | Toolbox] = [*self._platforms.values(), self._agent, self._tools]
+        open_ones: list[Platform | Agent | Toolbox] = [*self._platforms.values(), *self._agents.all, self._tools]
         for what in open_ones:
             try:
                 async with asyncio.timeout(CLOSE_S):

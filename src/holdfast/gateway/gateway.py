@@ -1,7 +1,7 @@
 """The gateway as the rest of Holdfast sees it: everything people can ask of it, and its life from start to stop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.core import content, keys, usage
 from holdfast.core.approvals import Rule
@@ -23,6 +23,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import DaySpent
 from holdfast.gateway.acceptance import Said
+from holdfast.gateway.agents import Agents
 from holdfast.gateway.host import Host
 from holdfast.gateway.parts import Edges, Parts
 from holdfast.gateway.settings import Settings
@@ -41,7 +42,9 @@ PAGE = 200
 
 
 class Gateway:
-    """Built whole from its ports. `start` begins with what the record says is unfinished; `stop` leaves everything on record."""
+    """Built whole from its ports. `start` begins with what the record says is unfinished; `stop` leaves everything on record. `agents`:
+    what a conversation may choose by name instead of `agent`.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class Gateway:
         owner: int,
         owner_name: str,
         agent: Agent,
+        agents: Mapping[str, Agent] | None = None,
         tools: dict[str, Tool],
         platforms: dict[str, Platform],
         tool_servers: ToolServers | None = None,
@@ -67,7 +71,7 @@ class Gateway:
         self.store, self.agent, self.platforms = store, agent, platforms
         host = Host(clock=clock, ids=ids, liveness=liveness, tasks=Tasks(), owner=owner, name=owner_name, secrets=secrets)
         edges = Edges(
-            agent=agent,
+            agents=Agents(agent, agents or {}),
             tools=Toolbox(tools, tool_servers),
             platforms=platforms,
             restarts=restarts,

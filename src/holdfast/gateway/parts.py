@@ -7,6 +7,7 @@ import msgspec
 from holdfast.core.events import Logged
 from holdfast.gateway.acceptance import Acceptance
 from holdfast.gateway.admission import Admissions
+from holdfast.gateway.agents import Agents
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.attempts import Means
 from holdfast.gateway.budget import Budget
@@ -39,7 +40,6 @@ from holdfast.gateway.sweep import Sweep
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.gateway.toolbox import Toolbox
-from holdfast.ports.agents import Agent
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Restarts
 from holdfast.ports.spool import Spool
@@ -49,7 +49,7 @@ from holdfast.ports.store import Store
 class Edges(msgspec.Struct, frozen=True, kw_only=True):
     """What lies beyond a gateway: whom it calls, and who hears of it."""
 
-    agent: Agent
+    agents: Agents
     tools: Toolbox
     platforms: dict[str, Platform]
     restarts: Restarts | None
@@ -97,7 +97,7 @@ class Parts:
         self.runner = Runner(
             store=store,
             means=Means(
-                agent=edges.agent,
+                agents=edges.agents,
                 tools=edges.tools,
                 permissions=Permissions(settings.policy, store, host.secrets),
                 budget=Budget(settings.limits, store),
@@ -164,7 +164,7 @@ class Parts:
         )
         intake = Intake(store=store, host=host, acceptance=self.acceptance)
         self.connections = Connections(
-            host=host, stage=self.stage, platforms=edges.platforms, agent=edges.agent, tools=edges.tools, intake=intake
+            host=host, stage=self.stage, platforms=edges.platforms, agents=edges.agents, tools=edges.tools, intake=intake
         )
         self.deliveries = Deliveries(store=store, host=host, platforms=edges.platforms)
 

@@ -17,8 +17,8 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     included; every call of an earlier turn has its result. `causes` are what this turn answers. `unfinished`: the calls of the last
     recorded step that have no result yet; an agent that works in steps runs them first. `calls` are this turn's calls of earlier
     attempts, `kept` the text they had written and no step has on record. `failures`: the failed requests for the step that is due.
-    `model`: the one chosen for this conversation, None for the configured one. `tools`: those it can call, by name, the same for the whole
-    attempt. `note` is ours to the agent, never inside the user's words.
+    `model`: the model or agent chosen for this conversation when the turn began, None for the default. `tools`: those it can call, by
+    name, the same for the whole attempt. `note` is ours to the agent, never inside the user's words.
     """
 
     session_id: str

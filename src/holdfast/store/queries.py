@@ -309,7 +309,7 @@ LAST_STOP = (
 )
 PREVIOUS = "SELECT session_id FROM session WHERE session_key = ? AND session_id <> ? AND deleted_at IS NULL ORDER BY id DESC LIMIT 1"
 LANE = (
-    "SELECT s.session_id, s.session_key, s.suspended, s.rule, s.why, l.session = s.id, l.generation, s.generation,"
+    "SELECT s.session_id, s.session_key, s.suspended, s.rule, s.why, s.model, l.session = s.id, l.generation, s.generation,"
     " EXISTS (SELECT 1 FROM owner o WHERE o.id = ? AND o.told IS NOT NULL),"
     " EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id),"
     " EXISTS (SELECT 1 FROM session n JOIN head h ON h.session = n.id WHERE n.session_key = s.session_key AND n.id <> s.id"

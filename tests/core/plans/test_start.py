@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import msgspec
 import pytest
 
 from holdfast.core import events as e
@@ -18,7 +19,7 @@ FLAGS = (False, True)
 def lane(state: TurnState = TurnState.ENDED, **facts: bool) -> Lane:
     usual = {"left": False, "stop_requested": False, "told_to_stop": False, "suspended": False, "current": True, "waits": True}
     flags = {**usual, "another_ends": False, **facts}
-    return Lane(session_id="s1", session_key=CHAT, state=state, generation=5, newest=5, epoch=2, rule="R7", why="held", **flags)
+    return Lane(session_id="s1", session_key=CHAT, state=state, generation=5, newest=5, epoch=2, rule="R7", why="held", model=None, **flags)
 
 
 @pytest.mark.parametrize(("state", "left", "stop", "told"), list(product(STATES, FLAGS, FLAGS, FLAGS)))
@@ -37,6 +38,13 @@ def test_a_turn_starts_only_where_none_is_open_or_the_open_one_was_left(state: T
             expected = Verdict.START if waits and not another else Verdict.REST
         assert start.verdict(found) is expected
         assert start.sets_aside(found) == aside
+
+
+@pytest.mark.parametrize("model", [None, "a:first", "writer"])
+def test_a_turn_keeps_what_was_chosen_to_answer_when_it_began(model: str | None) -> None:
+    plan = start.plan(msgspec.structs.replace(lane(), model=model), waiting("message")[0], owner=7, turn_id="t2", trial=False)
+    [started] = [write.event for write in plan.writes if isinstance(write.event, e.TurnStarted)]
+    assert started.model == model
 
 
 @pytest.mark.parametrize("suspended", FLAGS)

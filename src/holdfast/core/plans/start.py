@@ -24,7 +24,7 @@ class StartedTurn(msgspec.Struct, frozen=True):
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """What decides whether a turn starts. `left`: nobody runs the open turn, by a decision. `told_to_stop`: the process that asks.
     `another_ends`: another session of the key is still at the work it was told to stop. `generation`: of the
-    key's newest turn; `newest`: of this session's.
+    key's newest turn; `newest`: of this session's. `model`: what was chosen to answer.
     """
 
     session_id: str
@@ -42,6 +42,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     rule: str | None
     why: str | None
+    model: str | None
 
 
 class Verdict(Enum):
@@ -95,6 +96,7 @@ def plan(
         owner=owner,
         epoch=lane.epoch + 1,
         trial=trial,
+        model=lane.model,
     )
     writes.append(Write(lane.session_id, started, True, turn_id))
     if cause.what == MESSAGE:  # Of any other cause its own record is what the conversation shows.

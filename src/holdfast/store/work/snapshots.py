@@ -237,7 +237,8 @@ def previous(tx: Tx, session: Session) -> str | None:
 
 def lane(tx: Tx, head: Head, owner: int) -> Lane:
     """One statement: this is asked before every turn."""
-    session_id, key, suspended, rule, why, current, generation, newest, told, waits, another = tx.query(q.LANE, owner, head.session)[0]
+    row = tx.query(q.LANE, owner, head.session)[0]
+    session_id, key, suspended, rule, why, model, current, generation, newest, told, waits, another = row
     return Lane(
         session_id=session_id,
         session_key=key,
@@ -254,6 +255,7 @@ def lane(tx: Tx, head: Head, owner: int) -> Lane:
         epoch=head.epoch,
         rule=rule,
         why=why,
+        model=model,
     )
 
 

@@ -1,0 +1,114 @@
+"""How the configured agents are made: that of `[agent]`, which answers where nothing else was chosen, and those of `[agents.NAME]`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.agents.demo import DemoAgent
+from holdfast.agents.lazy import LazyAgent
+from holdfast.config import Agent as AgentSettings
+from holdfast.config import Config, model_key
+from holdfast.config import agents as named_agents
+from holdfast.config.agents import NamedAgent
+from holdfast.core.redaction import Secrets
+from holdfast.ports.agents import Agent
+from holdfast.ports.process import Clock
+
+if TYPE_CHECKING:
+    from holdfast.agents.choice import Choice
+    from holdfast.ports.models import Transcriber
+
+
+class Ground(msgspec.Struct, frozen=True, kw_only=True):
+    """What agents stand on. `modules`: the folder where modules are looked for, `folder`: where a session works, `read`: the bytes of a
+    blob.
+    """
+
+    home: Path
+    environment: Mapping[str, str]
+    modules: Path
+    folder: Callable[[str], Path]
+    read: Callable[[str], Awaitable[bytes]]
+    clock: Clock
+    secrets: Secrets
+
+
+class Making:
+    """Of one configuration. What it does not ask for is not loaded. Raises `BadConfig` where the agent of `[agent]` cannot be had."""
+
+    def __init__(self, config: Config, ground: Ground) -> None:
+        self._config, self._ground = config, ground
+        self._choice: Choice | None = None
+        if config.agent.model:
+            self._choice = self._of_models(config.agent, model_key(config.agent, config.home, ground.environment))
+
+    @property
+    def transcriber(self) -> "Transcriber | None":
+        return self._choice.transcriber if self._choice is not None else None
+
+    def default(self) -> Agent:
+        """The one of `[agent]`, else the first of `[agents]`, else the demo."""
+        settings, named = self._config.agent, next(iter(self._config.agents), None)
+        if self._choice is not None:
+            return self._with_models(settings, self._choice)
+        if settings.module:
+            return self._own(settings.module)
+        return self._named(named, self._config.agents[named]) if named is not None else DemoAgent()
+
+    def named(self, default: Agent) -> dict[str, Agent]:
+        """Those of `[agents]`, by name. The `default` may be the first of them."""
+        made: dict[str, Agent] = {name: self._later(name, named) for name, named in self._config.agents.items()}
+        if made and self._choice is None and not self._config.agent.module:
+            made[next(iter(made))] = default
+        return made
+
+    def _later(self, name: str, named: NamedAgent) -> LazyAgent:
+        # In a thread: a module of somebody's may take seconds to load, and others speak meanwhile.
+        return LazyAgent(name, lambda: asyncio.to_thread(self._named, name, named))
+
+    def _named(self, name: str, named: NamedAgent) -> Agent:
+        if named.demo:
+            return DemoAgent()
+        if named.module:
+            return self._own(named.module)
+        settings = named_agents.as_agent(named, self._config.agent)
+        key = named_agents.key(named, self._config.agent, self._config.home, self._ground.environment)
+        if named.api_key_file and key:  # It may have been written since the start.
+            self._ground.secrets.know({named.api_key_file: key})
+        return self._with_models(settings, self._of_models(settings, key))
+
+    def _own(self, module: str) -> Agent:
+        from holdfast.agents import own
+
+        return own.load(module, self._ground.modules)
+
+    def _of_models(self, settings: AgentSettings, key: str | None) -> "Choice":
+        from holdfast.agents.choice import Choice
+
+        return Choice(settings, key=key, environment=dict(self._ground.environment))
+
+    def _with_models(self, settings: AgentSettings, choice: "Choice") -> Agent:
+        from holdfast.agents.instructions import Instructions
+        from holdfast.agents.model import ModelAgent
+        from holdfast.agents.prices import Prices, find
+
+        ground = self._ground
+        return ModelAgent(
+            models=choice.models,
+            client=choice.client,
+            instructions=Instructions(
+                home=ground.home,
+                clock=ground.clock,
+                folder=ground.folder,
+                text=settings.instructions,
+                file=ground.home / settings.instructions_file if settings.instructions_file else None,
+                secrets=ground.secrets,
+            ),
+            settings=choice.settings,
+            read=ground.read,
+            clock=ground.clock,
+            prices=Prices(settings.prices, window=settings.window, find=find),
+        )
