@@ -13,10 +13,12 @@ import { Pause } from "./pause";
 import { SafeMode } from "./safemode";
 import { Sending } from "./sending";
 import { t } from "./i18n";
+import type { LogEvent } from "./log";
+import { Notifier } from "./notifier";
 import { OperationsView } from "./operations";
 import { Preferences } from "./preferences";
 import { Drafts, type SafeStorage } from "./storage";
-import type { Message, Question, Summary } from "./types";
+import type { Message, Question, Status, Summary } from "./types";
 import { Uploads } from "./uploads";
 import { judged } from "./words";
 
@@ -34,6 +36,9 @@ export interface Toast {
   action: { label: string; run: () => void } | null;
 }
 
+/** So long something has to be there before it counts as seen. */
+const SEEN_MS = 800;
+
 export class App {
   readonly connection = new Connection();
   readonly api: Api;
@@ -50,6 +55,7 @@ export class App {
   readonly showingKeys = signal(false);
   readonly preferences: Preferences;
   readonly operations: OperationsView;
+  readonly notifier: Notifier;
   /** The turn whose story is shown next to the conversation: its id, `newest`, or null for none. */
   readonly details = signal<string | null>(null);
   /** The models that a conversation may choose, the default first. */
@@ -63,6 +69,8 @@ export class App {
   /** Why signing in did not work, for the sign-in form. */
   readonly signInProblem = signal<string | null>(null);
   readonly #resumePause = new Pause();
+  #seen = "";
+  #seeing: ReturnType<typeof setTimeout> | undefined;
   #toastTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(fetch: Fetch, private readonly storage: SafeStorage) {
@@ -71,8 +79,9 @@ export class App {
     this.drafts = new Drafts(storage);
     this.uploads = new Uploads(this.api, this.connection);
     this.list = new List(this.api, this.connection);
-    this.conversation = new Conversation(this.api, fetch, this.connection);
+    this.conversation = new Conversation(this.api, fetch, this.connection, { rev: () => this.list.rev, received: (event) => this.#told(event) });
     this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text), (status) => (this.models.value = status.models ?? []));
+    this.notifier = new Notifier(this.preferences, this.list, (session_id) => this.go(session_id));
     this.operations = new OperationsView(this.api, this.connection, () => this.safeMode.check());
     this.sending = new Sending(storage, this.api, this.connection, {
       created: (name, session_id) => this.#created(name, session_id),
@@ -99,7 +108,7 @@ export class App {
     effect(() => {
       const { session } = this.route.value;
       if (this.connection.state.value === "signed-out") {
-        this.conversation.open(null);
+        this.conversation.close();
         this.list.stop();
       } else this.conversation.open(session);
     });
@@ -112,9 +121,29 @@ export class App {
       const listed = this.list.sessions.value?.find((session) => session.session_id === this.route.value.session);
       if (listed) untracked(() => this.conversation.placed(listed.session_id, listed.current));
     });
+    effect(() => this.#see());
     this.list.start();
     this.sending.wake();
     void this.safeMode.check();
+  }
+
+  /** What the stream says besides the events of the open conversation. */
+  #told(event: LogEvent): void {
+    if (event.name === "status") return this.safeMode.hear(event.data as unknown as Status);
+    if (event.name === "list.changed") this.notifier.changed(event.data.session as Summary);
+    this.list.received(event);
+  }
+
+  /** What is open before somebody's eyes is seen, as soon as it rests. */
+  #see(): void {
+    const session = this.conversation.view.value?.session;
+    clearTimeout(this.#seeing);
+    if (!session || session.state === "running" || document.visibilityState !== "visible" || this.#seen === session.cursor) return;
+    this.#seeing = setTimeout(() => {
+      this.#seen = session.cursor;
+      this.list.patch(session.session_id, { unread: false });
+      void this.api.seen(session.session_id, session.cursor).catch(() => undefined);
+    }, SEEN_MS);
   }
 
   // Signing in
@@ -416,7 +445,8 @@ export class App {
 
   #visibility(): void {
     const visible = document.visibilityState === "visible";
-    this.conversation.visible(visible);
+    this.#see();
+    this.conversation.visible(visible || this.notifier.keeps);
     if (!visible) {
       this.safeMode.rest();
       return this.list.stop();

@@ -15,6 +15,15 @@ const HIDDEN_MS = 60_000;
 /** Longer than a heartbeat: a connection this quiet may have died while the machine slept. */
 const QUIET_MS = 20_000;
 
+/** What else comes over the stream: changes of the list, and the status. */
+export interface Channels {
+  /** Up to where the list is known. */
+  rev(): string;
+  received(event: LogEvent): void;
+}
+
+const CHANNELS = new Set(["stream.opened", "list.changed", "list.removed", "list.reset", "status"]);
+
 export class Conversation {
   readonly #view = signal<View | null>(null);
   readonly #missing = signal(false);
@@ -31,7 +40,7 @@ export class Conversation {
   #heard = 0;
   #hidden: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly api: Api, private readonly fetch: Fetch, private readonly connection: Connection) {}
+  constructor(private readonly api: Api, private readonly fetch: Fetch, private readonly connection: Connection, private readonly channels: Channels) {}
 
   get view(): ReadonlySignal<View | null> {
     return this.#view;
@@ -48,7 +57,7 @@ export class Conversation {
     if (view?.session.session_id === session && view.session.current !== current) this.#show({ ...view, session: { ...view.session, current } });
   }
 
-  /** Shows and follows a session; null closes what is open. */
+  /** Shows and follows a session; null follows the list alone. */
   open(session: string | null): void {
     if (session === this.#session && this.#watching !== null) return;
     this.#unwatch();
@@ -56,13 +65,20 @@ export class Conversation {
     this.#missing.value = false;
     this.stopAsked.value = null;
     this.#view.value = session === null ? null : (this.#kept.get(session) ?? null);
-    if (session === null) this.connection.stream("none");
-    else this.#watch(session);
+    this.#watch(session);
+  }
+
+  /** Nothing is shown and nothing followed any more. */
+  close(): void {
+    this.#unwatch();
+    this.#session = null;
+    this.#view.value = null;
+    this.connection.stream("none");
   }
 
   /** There is reason to believe that a try would work now, or that the connection is not what it seems. */
   wake(): void {
-    if (this.#watching !== null && this.#session !== null && this.#heard > 0 && Date.now() - this.#heard > QUIET_MS) {
+    if (this.#watching !== null && this.#heard > 0 && Date.now() - this.#heard > QUIET_MS) {
       this.#unwatch();
       this.#watch(this.#session);
     }
@@ -73,7 +89,7 @@ export class Conversation {
   visible(is_visible: boolean): void {
     clearTimeout(this.#hidden);
     if (!is_visible) this.#hidden = setTimeout(() => this.#unwatch(), HIDDEN_MS);
-    else if (this.#watching === null && this.#session !== null && !this.#missing.value) this.#watch(this.#session);
+    else if (this.#watching === null) this.#watch(this.#missing.value ? null : this.#session);
     else this.wake();
   }
 
@@ -97,7 +113,7 @@ export class Conversation {
   }
 
   forget(): void {
-    this.open(null);
+    this.close();
     this.#kept.clear();
   }
 
@@ -136,30 +152,35 @@ export class Conversation {
     this.#flush();
   }
 
-  #watch(session: string): void {
+  #watch(session: string | null): void {
     const watching = new AbortController();
     this.#watching = watching;
     this.#heard = 0;
     void this.#run(session, watching.signal).then((end) => {
       if (this.#watching === watching) this.#watching = null;
       if (end === "signed-out") this.connection.signedOut();
-      if (end === "gone") {
-        this.#missing.value = true;
-        this.connection.stream("none");
-        this.connection.request(true);
-      }
+      if (end === "gone" && this.#watching === null) this.#gone();
     });
   }
 
-  async #run(session: string, signal: AbortSignal): Promise<"stopped" | "signed-out" | "gone"> {
-    const loaded = this.#view.value === null ? await this.#load(session, signal) : "loaded";
+  /** The server does not know the session: the list is still followed. */
+  #gone(): void {
+    this.#unwatch();
+    this.#missing.value = true;
+    this.#watch(null);
+  }
+
+  async #run(session: string | null, signal: AbortSignal): Promise<"stopped" | "signed-out" | "gone"> {
+    const loaded = session !== null && this.#view.value === null ? await this.#load(session, signal) : "loaded";
     if (loaded !== "loaded") return loaded;
     return follow({
       fetch: this.fetch,
-      session,
-      cursor: () => {
+      path: () => {
         this.#flush();
-        return this.#view.value?.session.cursor ?? "0";
+        const asked = new URLSearchParams({ list: this.channels.rev(), status: "1" });
+        if (session !== null) asked.append("session", session);
+        if (session !== null) asked.append("after", this.#view.value?.session.cursor ?? "0");
+        return `/api/events?${asked}`;
       },
       connected: () => this.connection.stream("open"),
       disconnected: () => {
@@ -194,6 +215,11 @@ export class Conversation {
 
   /** Events are gathered and folded once per frame: a fast answer costs one drawing per frame, not one per piece. */
   #receive(event: LogEvent): void {
+    if (CHANNELS.has(event.name)) return this.channels.received(event);
+    if (event.name === "end") {
+      if (event.data.session_id === this.#session) this.#gone();
+      return;
+    }
     this.#pending.push(event);
     if (this.#frame === null) this.#frame = nextFrame(() => this.#flush());
   }

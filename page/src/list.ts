@@ -1,13 +1,14 @@
-/** The list of conversations: asked for every few seconds while someone looks, and right after the page's own actions. */
+/** The list of conversations: read once, then kept current by what the stream tells of it; read again now and then, and right after the page's own actions. */
 
 import { signal } from "@preact/signals";
 import { t } from "./i18n";
 import { dayOf } from "./words";
 import { type Api, SignedOut, Unavailable } from "./api";
 import type { Connection } from "./connection";
-import type { Summary } from "./types";
+import type { LogEvent } from "./log";
+import type { Found, Summary } from "./types";
 
-const EVERY_MS = 5000;
+const EVERY_MS = 60_000;
 const FIRST_PAGE = 30;
 const LARGEST_PAGE = 100;
 
@@ -38,6 +39,9 @@ export class List {
   readonly query = signal("");
   readonly archived = signal(false);
   readonly loadingMore = signal(false);
+  readonly found = signal<Found | null>(null);
+  /** Up to where the list is known: what changed since is told. */
+  rev = "0";
   #asked = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = false;
@@ -58,6 +62,7 @@ export class List {
     this.stop();
     this.sessions.value = null;
     this.more.value = null;
+    this.rev = "0";
   }
 
   search(query: string): void {
@@ -80,6 +85,9 @@ export class List {
     clearTimeout(this.#timer);
     const asked = ++this.#asked;
     try {
+      const query = this.query.value.trim();
+      if (query !== "") void this.api.search(query).then((found) => { if (this.query.value.trim() === query) this.found.value = found; }, () => undefined);
+      else this.found.value = null;
       const shown = this.sessions.value ?? [];
       const limit = Math.min(LARGEST_PAGE, Math.max(FIRST_PAGE, shown.length));
       const page = await this.api.sessions({ query: this.query.value.trim(), limit, archived: this.archived.value });
@@ -120,6 +128,28 @@ export class List {
     const shown = this.sessions.value ?? [];
     const next = shown.map((session) => (session.session_id === session_id ? { ...session, ...changed } : session));
     this.sessions.value = next.filter((session) => session.archived === this.archived.value);
+  }
+
+  /** What the stream tells: true where the whole list has to be read again. */
+  received(event: LogEvent): void {
+    const first = this.rev === "0";
+    if (typeof event.data.rev === "string") this.rev = event.data.rev;
+    if (event.name === "list.reset" || (event.name === "stream.opened" && first)) return void this.refresh();
+    if (event.name === "list.removed") return this.drop(String(event.data.session_id));
+    if (event.name === "list.changed") this.#put(event.data.session as Summary);
+  }
+
+  /** In its place: the newest first. A search, and what is archived, are lists of their own. */
+  #put(summary: Summary): void {
+    const shown = this.sessions.value;
+    if (shown === null) return;
+    const others = shown.filter((session) => session.session_id !== summary.session_id);
+    const known = others.length < shown.length;
+    if (summary.archived !== this.archived.value) return void (known && (this.sessions.value = others));
+    if (this.query.value.trim() !== "" && !known) return;
+    const at = others.findIndex((session) => session.updated_at < summary.updated_at);
+    if (at < 0 && this.more.value !== null && !known) return; // Further down than what is loaded.
+    this.sessions.value = at < 0 ? [...others, summary] : [...others.slice(0, at), summary, ...others.slice(at)];
   }
 
   /** It is no longer there. */

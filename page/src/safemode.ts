@@ -21,15 +21,19 @@ export class SafeMode {
   async check(): Promise<void> {
     clearTimeout(this.#timer);
     try {
-      const status = await this.api.status();
-      this.on.value = status.safe_mode;
-      this.status.value = status;
-      this.heard(status);
+      this.hear(await this.api.status());
     } catch (error) {
       if (error instanceof SignedOut) return this.connection.signedOut();
     }
     clearTimeout(this.#timer);
     if (this.on.value) this.#timer = setTimeout(() => void this.check(), EVERY_MS);
+  }
+
+  /** The server says so, asked or not. */
+  hear(status: Status): void {
+    this.on.value = status.safe_mode;
+    this.status.value = status;
+    this.heard(status);
   }
 
   /** Nobody looks: nobody asks. */

@@ -14,9 +14,8 @@ const SILENCE_MS = 40_000;
 
 export interface Watch {
   fetch: Fetch;
-  session: string;
-  /** The id of the last event received. */
-  cursor(): string;
+  /** The address of the stream, from where it is to continue. */
+  path(): string;
   connected(): void;
   disconnected(): void;
   /** Something came, if only a heartbeat. */
@@ -56,8 +55,7 @@ async function connection(watch: Watch, heard: () => void): Promise<void> {
   watch.signal.addEventListener("abort", stop);
   let timer = setTimeout(stop, SILENCE_MS);
   try {
-    const path = `/api/sessions/${encodeURIComponent(watch.session)}/events?after=${encodeURIComponent(watch.cursor())}`;
-    const response = await watch.fetch(path, {
+    const response = await watch.fetch(watch.path(), {
       headers: { Accept: "text/event-stream" }, credentials: "same-origin", cache: "no-store", signal: silence.signal,
     });
     if (!response.ok || response.body === null) throw await failure(response);
@@ -72,8 +70,9 @@ async function connection(watch: Watch, heard: () => void): Promise<void> {
       clearTimeout(timer);
       timer = setTimeout(stop, SILENCE_MS);
       for (const event of parser.push(decoder.decode(value, { stream: true }))) {
-        if (event.name === "end") return;
-        watch.received(logEvent(event));
+        const received = logEvent(event);
+        if (event.name === "end" && received.data.session_id === undefined) return;
+        watch.received(received);
       }
     }
   } finally {

@@ -29,7 +29,7 @@ async function watch(connections: (() => Response | Promise<Response>)[]): Promi
     return next();
   };
   const end = await follow({
-    fetch, session: "s1", cursor: () => cursor, connected: () => states.push("connected"), disconnected: () => states.push("disconnected"),
+    fetch, path: () => `/api/events?session=s1&after=${cursor}`, connected: () => states.push("connected"), disconnected: () => states.push("disconnected"),
     heard: () => undefined,
     received: (got) => seen.push((cursor = got.id)),
     pause: new (class extends Pause { override async wait(): Promise<void> {} })(),

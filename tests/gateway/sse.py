@@ -111,7 +111,16 @@ async def reading(
     cookie: str | None = None,
 ) -> AsyncIterator[Reader]:
     query = "" if after is None else f"?after={after}"
-    lines = [f"GET /api/sessions/{session_id}/events{query} HTTP/1.1", f"Host: 127.0.0.1:{world.port}"]
+    path = f"/api/sessions/{session_id}/events{query}"
+    async with reading_path(world, path, last_event_id=last_event_id, receive_buffer=receive_buffer, cookie=cookie) as reader:
+        yield reader
+
+
+@asynccontextmanager
+async def reading_path(
+    world: World, path: str, *, last_event_id: str | None = None, receive_buffer: int | None = None, cookie: str | None = None
+) -> AsyncIterator[Reader]:
+    lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{world.port}"]
     lines.append(f"Authorization: Bearer {TOKEN}" if cookie is None else f"Cookie: holdfast={cookie}")
     if last_event_id is not None:
         lines.append(f"Last-Event-ID: {last_event_id}")

@@ -165,7 +165,7 @@ class Provocations:
         if path.endswith("/messages"):
             await self.world.post(session_id, "hello", client_id="c")
             return await self.world.post(session_id, "hello", client_id="c")
-        if path == "/api/sessions/{id}/events":
+        if path in ("/api/sessions/{id}/events", "/api/events"):
             async with httpx.AsyncClient(base_url=self.world.url, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
                 async with client.stream(method, path.replace("{id}", session_id)) as answer:
                     return answer

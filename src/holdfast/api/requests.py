@@ -167,6 +167,17 @@ class EventsQuery(Query, frozen=True):
     after: str = "0"
 
 
+class TabQuery(Query, frozen=True):
+    """`session` and `after` may be given up to four times: which sessions, and after which event of each. `list`: the `rev` after which
+    changes of the list are told; 0 for those from now on. `status`: whether the status is told.
+    """
+
+    session: Annotated[str, Meta(max_length=200)] | None = None
+    after: Annotated[str, Meta(max_length=200)] | None = None
+    list: Annotated[str, Meta(max_length=40)] | None = None
+    status: bool = False
+
+
 class Answer(Body, frozen=True):
     """To a question: either `text`, or `choice`, which is one of the question's choices. The same `client_id` with the same words again is
     the same answer.

@@ -1,7 +1,7 @@
 """Live readers: one reader of all changes per process, handed out by session. What it hands out is durable (P7)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 
@@ -79,12 +79,41 @@ class Watcher:
             self._waiter.set_result(None)
 
 
+class ListWatcher:
+    """One reader of the list: which sessions have changed, and up to which place in the store."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.ended: str | None = None
+        self._changed: dict[str, None] = {}
+        self._news = asyncio.Event()
+
+    def give(self, session_ids: Iterable[str], cursor: Cursor) -> None:
+        self.cursor = cursor
+        self._changed.update(dict.fromkeys(session_ids))
+        if self._changed:
+            self._news.set()
+
+    def end(self, reason: str) -> None:
+        self.ended = reason
+        self._news.set()
+
+    async def next(self, timeout_s: float) -> list[str]:
+        """Those that changed since the last call; empty after the timeout, or when it has ended."""
+        if not self._news.is_set() and not await heard(self._news, timeout_s):
+            return []
+        self._news.clear()
+        changed, self._changed = self._changed, {}
+        return list(changed)
+
+
 class Feed:
     """Watch first, then read up to where the watch began: nothing falls between."""
 
     def __init__(self, store: Store, encode: Callable[[Logged], bytes]) -> None:
         self._store, self._encode = store, encode
         self._watchers: dict[str, list[Watcher]] = {}
+        self._lists: list[ListWatcher] = []
         self._news = asyncio.Event()
         self._joining = asyncio.Lock()
         self._cursor: Cursor | None = None
@@ -93,7 +122,7 @@ class Feed:
         self._unsubscribe = store.subscribe(self.hint)
 
     def hint(self) -> None:
-        if self._watchers:
+        if self._watchers or self._lists:
             self._news.set()
 
     @property
@@ -109,11 +138,31 @@ class Feed:
             watcher.end(self._closed)
             return watcher
         async with self._joining:  # Only the first of several that come at once may set where the watch begins.
-            if not self._watchers:
-                self._cursor = (await self._store.changes(None)).cursor
+            await self._begin()
             self._watchers.setdefault(session_id, []).append(watcher)
             self._behind.setdefault(session_id, after)
         return watcher
+
+    async def watch_list(self) -> ListWatcher:
+        """Tells of every session that changes after this returns. Leave it with `leave_list`."""
+        async with self._joining:
+            await self._begin()
+            assert self._cursor is not None
+            watcher = ListWatcher(self._cursor)
+            if self._closed:
+                watcher.end(self._closed)
+            else:
+                self._lists.append(watcher)
+        return watcher
+
+    def leave_list(self, watcher: ListWatcher) -> None:
+        if watcher in self._lists:
+            self._lists.remove(watcher)
+
+    async def _begin(self) -> None:
+        """Nobody watches yet: from now on somebody does."""
+        if not self._watchers and not self._lists:
+            self._cursor = (await self._store.changes(None)).cursor
 
     def leave(self, watcher: Watcher) -> None:
         watcher.close()
@@ -129,6 +178,8 @@ class Feed:
         for watchers in self._watchers.values():
             for watcher in watchers:
                 watcher.end(reason)
+        for listing in self._lists:
+            listing.end(reason)
 
     async def run(self) -> None:
         """Follows the log while anyone watches. A lost hint costs a second, never an event."""
@@ -136,7 +187,7 @@ class Feed:
             await heard(self._news, POLL_S)
             self._news.clear()
             try:
-                while self._watchers and await self._hand_out():
+                while (self._watchers or self._lists) and await self._hand_out():
                     pass
             except Unavailable as error:
                 log.warning("the log cannot be followed", error=str(error))
@@ -148,6 +199,8 @@ class Feed:
         if any(session_id in self._watchers and session_id not in behind for session_id in changes.newest):
             return True  # Somebody began to watch it while this was read: it is read once more, for them too.
         self._cursor, made = changes.cursor, changes.page.made
+        for listing in self._lists:
+            listing.give(changes.newest, changes.cursor)
         frames: dict[str, list[Frame]] = {}
         deleted: set[str] = set()
         for item in changes.page:

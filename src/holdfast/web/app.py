@@ -35,6 +35,7 @@ from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
 from holdfast.web.sessions import Sessions
 from holdfast.web.stream import Streams, Timing
+from holdfast.web.tab import Tabs
 from holdfast.web.uploads import Uploads
 from holdfast.web.usage import Usage
 
@@ -69,6 +70,7 @@ def build_app(
     endpoints: list[Endpoint] = [
         *Messages(gateway).endpoints(),
         *Streams(gateway, access, tasks, timing).endpoints(),
+        *Tabs(gateway, access, status, Tasks(), timing).endpoints(),
         *Sessions(gateway).endpoints(),
         *Desk(gateway).endpoints(),
         *Operations(gateway, status, access.now).endpoints(),

@@ -40,6 +40,11 @@ def snapshot(log: str, seq: int, view: Any) -> bytes:
     return b"id: %b.%d\nevent: snapshot\ndata: %b\n\n" % (log.encode(), seq, one_line(_to_json(view)))
 
 
+def channel(name: str, value: Any) -> bytes:
+    """An event that belongs to no log: it has no id, so that a reader's cursor stays that of its session."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), one_line(_to_json(value)))
+
+
 def end(reason: str) -> bytes:
     return b"event: end\ndata: %b\n\n" % _to_json({"reason": reason})
 

@@ -97,6 +97,23 @@ class Reader:
         self._gateway, self._access, self._grant = gateway, access, grant
         self._tasks, self._timing, self._session = tasks, timing, session
         self._seq, self._lost = seq, lost
+        self._whole = asyncio.Lock()
+
+    async def follow(self, send: Send, whole: asyncio.Lock) -> str | None:
+        """One of several readers on one connection: what `whole` guards is sent in one go. Gives why it ended, None where there is no
+        word for it.
+        """
+        self._send, self._whole = send, whole
+        watcher = await self._gateway.feed.watch(self._session.session_id, after=self._session.seq)
+        forget = self._access.watch(self._grant, lambda: watcher.end(_SIGNED_OUT))
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._stuck = Alarm(lambda: limit.reschedule(0))
+                return await self._serve(watcher)
+        finally:
+            self._stuck.close()
+            forget()
+            self._gateway.feed.leave(watcher)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
@@ -193,11 +210,12 @@ class Reader:
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
         """In pieces, so that no more of it than one lies in the server's buffer for a reader that does not read."""
-        for start in range(0, len(data) or 1, PIECE):
-            piece = data[start : start + PIECE]
-            self._stuck.set(self._timing.send_timeout_s)
-            await self._send({"type": "http.response.body", "body": piece, "more_body": more or start + PIECE < len(data)})
-            self._stuck.clear()
+        async with self._whole:
+            for start in range(0, len(data) or 1, PIECE):
+                piece = data[start : start + PIECE]
+                self._stuck.set(self._timing.send_timeout_s)
+                await self._send({"type": "http.response.body", "body": piece, "more_body": more or start + PIECE < len(data)})
+                self._stuck.clear()
 
 
 async def _hear_of_leaving(receive: Receive, watcher: Watcher) -> None:

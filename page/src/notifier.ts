@@ -1,0 +1,55 @@
+/** Tells of what happens while nobody looks at the page, if its user wants that. Of several tabs one does. */
+
+import { t } from "./i18n";
+import type { List } from "./list";
+import type { Preferences } from "./preferences";
+import type { Summary } from "./types";
+import { titleOf } from "./words";
+
+export class Notifier {
+  #holds = false;
+
+  constructor(private readonly preferences: Preferences, private readonly list: List, private readonly open: (session_id: string) => void) {
+    preferences.notifying.subscribe((on) => {
+      if (on) this.#hold();
+    });
+  }
+
+  /** This tab stays connected while it is hidden. */
+  get keeps(): boolean {
+    return this.preferences.notifying.value && this.#holds;
+  }
+
+  /** The first tab that asks has the lock until it is closed; elsewhere every tab tells. */
+  #hold(): void {
+    if (this.#holds) return;
+    if (navigator.locks === undefined) return void (this.#holds = true);
+    void navigator.locks.request("holdfast.notify", () => {
+      this.#holds = true;
+      return new Promise<void>(() => undefined);
+    });
+  }
+
+  /** A conversation looks different: before the list knows. */
+  changed(session: Summary): void {
+    if (!this.keeps || document.visibilityState === "visible") return;
+    const before = this.list.sessions.value?.find((other) => other.session_id === session.session_id);
+    const said = wanted(before, session);
+    if (said === null) return;
+    const shown = new Notification(said, { body: session.excerpt ?? "", tag: session.session_id, icon: "/favicon.svg" });
+    shown.onclick = () => {
+      window.focus();
+      this.open(session.session_id);
+      shown.close();
+    };
+  }
+}
+
+/** What is worth a word: that somebody is asked, and that an answer is there. */
+export function wanted(before: Summary | undefined, now: Summary): string | null {
+  const words = t().notify;
+  const title = titleOf(now);
+  if (now.state === "waiting" && before?.state !== "waiting") return now.needs === "approval" ? words.approval(title) : words.asks(title);
+  if (now.state === "idle" && before !== undefined && before.state !== "idle" && now.unread) return words.answered(title);
+  return null;
+}
