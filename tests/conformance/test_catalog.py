@@ -14,6 +14,7 @@ from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.elicitation import Elicited, Request
 from holdfast.core.errors import Bug, Deleted, HoldfastError
 from holdfast.core.events import KINDS
 from holdfast.core.journals import Found, Limits, Sight
@@ -36,12 +37,12 @@ from tests.conformance.steps import NOW, append, kinds, left, new_owner, running
 NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
     " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
-    " step step compact steer process edit edit approve approve unrule ship ship"
+    " step step compact steer process edit edit approve approve elicit unrule ship ship"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
-    "prune session say start write tool approve unrule ask leave answer take cut leave resume take end say start tool cut leave say start"
-    " stop end"
+    "prune session say start write tool approve elicit unrule ask leave answer take cut leave resume take end say start"
+    " tool cut leave say start stop end"
     " say start write ship cut leave ship ship end"
     " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
     " undelete delete session"
@@ -247,6 +248,20 @@ class History:
             question, key = open_.pop(0), f"k{next(self._ids)}"
             self.questions = [others for others in self.questions if others]
             await self.store.answer(question, Answer(content="a", by="owner", dedup_key=key), at=self._now)
+
+    async def elicit(self, which: int, how: int) -> None:
+        """A call that asks while it runs, and has its answer or waits no more."""
+        if (await self.store.session(self._session(which))).turn_state is TurnState.RUNNING:
+            name = f"q{next(self._ids)}"
+            wanted = Elicited(requests=(Request(key="k", message="?", schema={"properties": {"a": {}}}),), state="s", live=how % 2 == 0)
+            asked = e.QuestionAsked(
+                question_id=name, call_id="c", content="?", expires_at=2**40, form="elicitation", elicited=wanted, ends_attempt=False
+            )
+            await self._append(which, asked)
+            if how % 2 == 0:
+                await self._append(which, e.QuestionClosed(question_id=name, call_id="c", why="w"))
+            else:
+                await self.store.answer(name, Answer(content="a", by="owner", dedup_key=f"k{next(self._ids)}"), at=self._now)
 
     async def approve(self, which: int, how: int) -> None:
         """A call that is asked about, answered while its turn runs, and started. Some are denied, some are started twice."""

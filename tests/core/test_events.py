@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast.core import content
 from holdfast.core import events as e
 from holdfast.core.content import Content
+from holdfast.core.elicitation import Elicited, Request
 from holdfast.core.events import KINDS, Damaged, Event, Logged, Unknown, checksum, decode, encode
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -47,6 +48,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.one_of([values(argument) for argument in arguments])
     if kind is e.ProposedCall:
         return st.builds(e.ProposedCall, name=TEXT, arguments=values(dict[str, Any]), problem=st.none() | TEXT)
+    if kind in (Elicited, Request):
+        return st.builds(kind, **{name: values(hint) for name, hint in get_type_hints(kind).items()})
     return st.from_type(kind)
 
 

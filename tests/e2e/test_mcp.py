@@ -107,3 +107,24 @@ def test_a_call_of_a_server_that_is_not_trusted_asks_and_can_be_approved_after_a
             assert session["messages"][-1]["tool_calls"][0]["outcome"] == "done", "the rule counts, and so does the server"
         stored = [path for path in serving.home.rglob("*") if path.is_file() and b"sk-of-the-notes-42" in path.read_bytes()]
         assert not stored
+
+
+def test_a_question_of_a_server_survives_kill_9_and_its_call_continues_with_the_answer(tmp_path: Path) -> None:
+    """R5, P5: the call was made once before the question and once after it, with what the server had kept in the question."""
+    folder = tmp_path / "server"
+    table = msgspec.to_builtins(scripted(folder, "modern", sandbox=False))
+    with ModelProcess(tmp_path / "model", using(("mcp__a__ask", {"question": "Who are you?"}))) as server:
+        with asking(tmp_path / "home", server, mcp=servers(a=table), policy_allow="mcp__*") as serving:
+            session_id = serving.new_session()
+            serving.post(session_id, "Ask me.")
+            serving.wait_for(session_id, state="waiting")
+            serving.kill()
+            serving.start()
+            [question] = serving.session(session_id)["questions"]
+            assert question["kind"] == "elicitation" and "> Who are you?" in question["text"]
+            assert question["call"] == {"name": "mcp__a__ask", "arguments": {"question": "Who are you?"}}
+            serving.order(f"/api/questions/{question['question_id']}", text="Ann", client_id="c")
+            serving.order(f"/api/questions/{question['question_id']}", text="Ann", client_id="c")  # As after a lost connection.
+            [used] = answer(serving, session_id)["tool_calls"]
+            assert (used["outcome"], used["result"]) == ("done", '{"action": "accept", "content": {"name": "Ann"}}')
+            assert len(notes(folder, "call")) == 2 and [each["state"] for each in notes(folder, "answered")] == ["state of Who are you?"]

@@ -80,13 +80,18 @@ class Desk:
 
     async def run(self, server: str, tool: str, *, key: str = "c", **arguments: Any) -> ToolResult:
         name = tool_name(server, tool)
-        return await (await self.tools(name))[name].run(arguments, self.context(key))
+        return await self.use((await self.tools(name))[name], key=key, **arguments)
 
-    def context(self, key: str = "c") -> ToolContext:
+    async def use(self, tool: Tool, *, key: str = "c", **arguments: Any) -> ToolResult:
+        result = await tool.run(arguments, self.context(key))
+        assert isinstance(result, ToolResult)
+        return result
+
+    def context(self, key: str = "c", *, session: str = "s", **more: Any) -> ToolContext:
         async def put_out(text: str) -> None:
             self.output.append(text)
 
-        return ToolContext(session_id="s", session_key="k", generation=1, turn_id="t", call_id=key, key=key, output=put_out)
+        return ToolContext(session_id=session, session_key="k", generation=1, turn_id="t", call_id=key, key=key, output=put_out, **more)
 
     def shown(self, name: str) -> Shown:
         return next(each for each in self.servers.shown if each.name == name)

@@ -11,6 +11,8 @@ import pytest
 from holdfast.config.mcp import McpServer
 from holdfast.core.content import FilePart, ImagePart, attached
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.elicitation import Given, Request
+from holdfast.ports.tools import Answers, Asks, ToolResult
 from holdfast.tools.mcp import server as servers
 from tests.tools.mcp import desk, lines, notes, over_http, scripted, until
 
@@ -116,15 +118,15 @@ async def test_a_server_at_an_address_may_be_away_and_come_back(tmp_path: Path) 
             assert (await here.run("a", "add", line="one")).outcome is ToolOutcome.DONE
             tool = (await here.tools())["mcp__a__add"]
             stack.close()
-            away = await tool.run({"line": "two"}, here.context())
+            away = await here.use(tool, line="two")
             assert away.outcome is ToolOutcome.FAILED and "It was not run" in away.text and "no connection" in away.text
             assert "mcp__a__add" not in await here.tools()
             stack.enter_context(over_http(folder, port))
             await until(lambda: here.shown("a").state == "failed")
-            assert (await tool.run({"line": "three"}, here.context())).outcome is ToolOutcome.DONE
+            assert (await here.use(tool, line="three")).outcome is ToolOutcome.DONE
             stack.close()
             stack.enter_context(over_http(folder, port))
-            assert (await tool.run({"line": "four"}, here.context())).outcome is ToolOutcome.DONE, "it was started again unnoticed"
+            assert (await here.use(tool, line="four")).outcome is ToolOutcome.DONE, "it was started again unnoticed"
             assert lines(folder) == ["one", "three", "four"]
 
 
@@ -139,7 +141,7 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_server_hears_of_it
             assert late.outcome is ToolOutcome.UNKNOWN and "did not answer within 0.4 s" in late.text
             assert (await here.run("a", "slow", seconds=0.6, times=12)).content == "at last"
             tool = (await here.tools())["mcp__a__hang"]
-            running = here.tasks.spawn(tool.run({}, here.context()), name="a call")
+            running = here.tasks.spawn(here.use(tool), name="a call")
             await until(lambda: len(notes(folder, "call")) == 3)
             running.cancel()
             await asyncio.wait({running})
@@ -166,6 +168,53 @@ async def test_a_tool_that_is_described_differently_is_another_one(tmp_path: Pat
                 now = (await here.tools())["mcp__a__add"]
                 await asyncio.sleep(0.01)
             assert now.version != before.version and now.place("s") != before.place("s") and "Or else." in now.description
-            refused = await before.run({"line": "one"}, here.context())
+            refused = await here.use(before, line="one")
             assert refused.outcome is ToolOutcome.FAILED and "describes this tool differently" in refused.text
-            assert (await now.run({"line": "two"}, here.context())).outcome is ToolOutcome.DONE and lines(folder) == ["two"]
+            assert (await here.use(now, line="two")).outcome is ToolOutcome.DONE and lines(folder) == ["two"]
+
+
+@pytest.mark.parametrize("wire", ["pipes modern", "http modern"])
+async def test_what_a_server_asks_can_wait_where_the_protocol_lets_it(tmp_path: Path, wire: str) -> None:
+    """R5: the call rests, and is made again with the answer and the server's own state, also after the server was started again."""
+    folder = tmp_path / "a"
+    with ExitStack() as stack:
+        async with desk(tmp_path / "home", a=serve(stack, wire, folder)) as here:
+            tool = (await here.tools())["mcp__a__ask"]
+            asks = await tool.run({"question": "Who?"}, here.context())
+            assert isinstance(asks, Asks) and asks.state == "state of Who?"
+            [request] = asks.requests
+            assert (request.message, list(request.schema["properties"])) == ("Who?", ["name"])
+            if wire.startswith("pipes"):
+                os.kill(notes(folder, "started")[0]["pid"], signal.SIGKILL)
+                await until(lambda: here.shown("a").state == "failed")
+            answers = Answers(given={request.key: Given(action="accept", content={"name": "Ann"})}, state=asks.state)
+            said = await tool.run({"question": "Who?"}, here.context(answers=answers))
+            assert isinstance(said, ToolResult) and said.content == '{"action": "accept", "content": {"name": "Ann"}}'
+            assert notes(folder, "answered")[-1]["state"] == "state of Who?"
+
+
+@pytest.mark.parametrize("wire", ["pipes", "http"])
+async def test_what_a_server_asks_while_a_call_runs_is_asked_while_it_runs(tmp_path: Path, wire: str) -> None:
+    """However long the person takes. With calls of several conversations open, nobody knows whom to ask."""
+    asked: list[Request] = []
+    answers = asyncio.Event()
+
+    async def ask(request: Request) -> Given | None:
+        asked.append(request)
+        await answers.wait()
+        return Given(action="decline")
+
+    with ExitStack() as stack:
+        async with desk(tmp_path / "home", a=serve(stack, wire, tmp_path / "a", timeout_s=0.4)) as here:
+            tool = (await here.tools())["mcp__a__ask"]
+            asking = here.tasks.spawn(tool.run({"question": "Who?"}, here.context(ask=ask)), name="a call")
+            await until(lambda: asked)
+            await asyncio.sleep(0.5)
+            answers.set()
+            said = await asking
+            assert isinstance(said, ToolResult) and said.content == '{"action": "decline"}' and asked[0].message == "Who?"
+            running = here.tasks.spawn(here.run("a", "slow", seconds=5.0), name="a call of another conversation")
+            await until(lambda: len(notes(tmp_path / "a", "call")) == 2)
+            refused = await tool.run({"question": "Me?"}, here.context(ask=ask, session="other"))
+            assert isinstance(refused, ToolResult) and refused.content == "null" and len(asked) == 1
+            running.cancel()

@@ -109,7 +109,7 @@ async def test_a_server_that_reads_no_more_holds_up_nobody_and_is_replaced(tmp_p
     """A21: a stop does not wait for it."""
     async with desk(tmp_path / "home", a=scripted(tmp_path / "a", "deaf", timeout_s=0.5)) as here:
         add = (await here.tools())["mcp__a__add"]
-        filling = [here.tasks.spawn(add.run({"line": "x" * 300_000}, here.context()), name="a call") for _ in range(2)]
+        filling = [here.tasks.spawn(here.use(add, line="x" * 300_000), name="a call") for _ in range(2)]
         await asyncio.sleep(0.1)
         for call in filling:
             call.cancel()

@@ -12,12 +12,15 @@ import msgspec
 from holdfast.core import content
 from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.elicitation import Elicited
 from holdfast.core.recitals import Recital
 from holdfast.core.turns import Outcome
 from holdfast.core.usage import DaySpent
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
-HIDDEN = frozenset({"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since", "recital"})
+HIDDEN = frozenset(
+    {"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since", "elicited", "recital"}
+)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -441,8 +444,8 @@ class ToolFinished(Event, frozen=True):
 
 class QuestionAsked(Says, frozen=True):
     """`form`: question, approval or elicitation. `call`: the very call an approval is for, `fingerprint` what it is known by, and `pattern`
-    what "always for this conversation" would allow, None where that is not offered. `ends_attempt`: as version 0.1 wrote it, where asking
-    ended the attempt; since then `TurnWaiting` does.
+    what "always for this conversation" would allow, None where that is not offered. `elicited`: what the call itself asks for, once it has
+    started. `ends_attempt`: as version 0.1 wrote it, where asking ended the attempt; since then `TurnWaiting` does.
     """
 
     kind = "question.asked"
@@ -454,6 +457,7 @@ class QuestionAsked(Says, frozen=True):
     call: ProposedCall | None = None
     fingerprint: str | None = None
     pattern: str | None = None
+    elicited: Elicited | None = None
     ends_attempt: bool = True
 
     @property
@@ -462,8 +466,8 @@ class QuestionAsked(Says, frozen=True):
 
 
 class QuestionAnswered(Says, frozen=True):
-    """`verdict`, `scope` and `reason` (for the agent): of an approval. `last`: no other question of the turn is open now, so that it can
-    continue.
+    """`verdict`, `scope` and `reason` (for the agent): of an approval; of what a call itself asked, the verdict is `given`. `last`: no
+    other question of the turn is open now, so that it can continue.
     """
 
     kind = "question.answered"
@@ -480,6 +484,15 @@ class QuestionAnswered(Says, frozen=True):
     @property
     def move(self) -> str:
         return "question.answered (last)" if self.last else self.kind
+
+
+class QuestionClosed(Event, frozen=True):
+    """Nobody waits for its answer any more: the call that asked is over, or asks again."""
+
+    kind = "question.closed"
+    question_id: str
+    call_id: str
+    why: str
 
 
 class RuleAdded(Event, frozen=True):
@@ -652,7 +665,7 @@ KINDS: dict[str, type[Event]] = {
         *(ProcessStarted, ProcessMatched, ProcessConsumed, ProcessEnded),
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
         *(Text, Reasoning, ModelResponded, ModelFailed, ContextCompacted, ToolStarted, ToolOutput, ToolFinished),
-        *(QuestionAsked, QuestionAnswered, RuleAdded, RuleRemoved, TurnWaiting),
+        *(QuestionAsked, QuestionAnswered, QuestionClosed, RuleAdded, RuleRemoved, TurnWaiting),
         *(TurnAlive, DeliveryChanged, JournalPruned, JournalChanged, Damaged),
     )
 }

@@ -7,6 +7,7 @@ import msgspec
 from holdfast.core import content
 from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.elicitation import Resting
 from holdfast.core.events import ContextCompacted, ModelFailed, ProposedCall
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.core.usage import NOTHING, Spent
@@ -57,7 +58,7 @@ class Answer(Protocol):
 
 class ToolCall(msgspec.Struct, kw_only=True):
     """`content` is its result. `output` is its beginning and its end, where it is long; `output_omitted` says how much of it is missing
-    there. `seq`: where in the log the call started.
+    there. `seq`: where in the log the call started. `resting`: what it has asked a person.
     """
 
     call_id: str
@@ -72,6 +73,12 @@ class ToolCall(msgspec.Struct, kw_only=True):
     output_omitted: int = 0
     finished_in: int = 0
     seq: int = 0
+    resting: Resting | None = None
+
+    @property
+    def rests(self) -> bool:
+        """Nothing of it is under way: it continues with what a person answers."""
+        return self.outcome is None and self.resting is not None and not self.resting.elicited.live
 
     @property
     def result(self) -> str | None:
@@ -188,7 +195,8 @@ class Turn(msgspec.Struct, kw_only=True):
 
 class Question(msgspec.Struct, kw_only=True):
     """An open question. `form`: question, approval or elicitation. `call`: the call that asks, or the one that an approval is for, which
-    `fingerprint` knows; until that starts, as it was proposed. `pattern`: what may be allowed from now on instead.
+    `fingerprint` knows; until that starts, as it was proposed. `pattern`: what may be allowed from now on instead. `live`: the call that
+    asks runs meanwhile.
     """
 
     question_id: str
@@ -202,6 +210,7 @@ class Question(msgspec.Struct, kw_only=True):
     call: ToolCall | ProposedCall | None = None
     fingerprint: str | None = None
     pattern: str | None = None
+    live: bool = False
 
     @property
     def text(self) -> str:

@@ -201,7 +201,7 @@ class TurnPieces:
                 return self._call(event)
             case e.QuestionAsked():
                 return [self._ask(event)]
-            case e.QuestionAnswered():
+            case e.QuestionAnswered() | e.QuestionClosed():
                 self.questions.pop(event.question_id, None)
             case _:
                 return self._remark(item, event)

@@ -1,19 +1,33 @@
 """Closes the open calls of an interrupted turn."""
 
+from collections.abc import Sequence
+
 from holdfast.core.effects import ToolOutcome, may_repeat, unknown_result
-from holdfast.core.events import ToolFinished
-from holdfast.core.transcript import ToolCall
+from holdfast.core.events import QuestionClosed, ToolFinished
+from holdfast.core.transcript import Question, ToolCall
+
+NOT_CONTINUED = "It was not continued with the answer: the turn ended first."
+LOST = "the call that asked was interrupted"
 
 
 def close_open_calls(calls: list[ToolCall]) -> list[ToolFinished]:
-    """Calls without a result that must not run again get an honest one. Those that may be repeated stay open (P5)."""
-    return close_every_call([call for call in calls if not may_repeat(call.effect)])
+    """Calls without a result that must not run again get an honest one. Those that may be repeated stay open (P5), and so do those that
+    rest until a person has answered: nothing of them was under way.
+    """
+    return close_every_call([call for call in calls if not may_repeat(call.effect) and not call.rests])
+
+
+def close_live_questions(questions: Sequence[Question]) -> list[QuestionClosed]:
+    """Questions of calls that ran while they asked: nobody can give these calls an answer any more."""
+    return [QuestionClosed(question_id=each.question_id, call_id=each.call_id, why=LOST) for each in questions if each.live]
 
 
 def close_every_call(calls: list[ToolCall], *, stopped: bool = False) -> list[ToolFinished]:
     """For a turn that will not continue: nothing stays open."""
-    return [
-        ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, content=unknown_result(call.name, call.output, stopped=stopped))
-        for call in calls
-        if call.outcome is None
-    ]
+    return [_closed(call, stopped=stopped) for call in calls if call.outcome is None]
+
+
+def _closed(call: ToolCall, *, stopped: bool) -> ToolFinished:
+    if call.rests:
+        return ToolFinished(call_id=call.call_id, outcome=ToolOutcome.FAILED, content=NOT_CONTINUED)
+    return ToolFinished(call_id=call.call_id, outcome=ToolOutcome.UNKNOWN, content=unknown_result(call.name, call.output, stopped=stopped))

@@ -14,6 +14,7 @@ from holdfast.core import content
 from holdfast.core import events as e
 from holdfast.core.content import BytesPart, Content
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.elicitation import Elicited, Resting
 from holdfast.core.messages import AnswerPart, Attached, Called, Said, Taken, ToolCall
 from holdfast.core.output import SHOWN_HEAD, SHOWN_TAIL, Ends
 from holdfast.core.texts import Growing
@@ -205,7 +206,7 @@ class Steps:
         """A call that is run once more stays one call, in its first place, with what its last run put out."""
         if run := self._runs.get(event.call_id):
             call, run.started, run.output = run.call, at, None
-            call.attempt, call.seq = item.attempt, item.seq
+            call.attempt, call.seq, call.resting = item.attempt, item.seq, None
             call.output, call.output_omitted, call.outcome, call.content = "", 0, None, None
             return
         call = ToolCall(
@@ -241,6 +242,16 @@ class Steps:
             return
         run.finished = at
         run.call.outcome, run.call.content, run.call.finished_in = outcome, result, attempt
+
+    def rest(self, call_id: str, elicited: Elicited) -> None:
+        """A call asks a person. Answers to what it asked before, in the same breath, stay."""
+        if call := self.call(call_id):
+            call.resting = Resting(elicited=elicited, answers=dict(call.resting.answers) if call.resting is not None else {})
+
+    def hear(self, call_id: str, said: Content) -> None:
+        """The answer to what a call asks now."""
+        if (call := self.call(call_id)) and call.resting is not None:
+            call.resting.answers[call.resting.elicited.number] = content.text(said)
 
     def take(self, event: e.CauseTaken) -> None:
         self._step(event.step).mark(event.offset, message_id=event.cause_id)

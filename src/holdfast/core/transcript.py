@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from holdfast.core import approvals, notices, usage
+from holdfast.core import approvals, elicitation, notices, usage
 from holdfast.core import events as e
 from holdfast.core.approvals import Approval
 from holdfast.core.effects import ToolOutcome
@@ -332,7 +332,10 @@ class Transcript:
             call=event.call or work.steps.call(event.call_id) or work.steps.proposed(event.call_id),
             fingerprint=event.fingerprint,
             pattern=event.pattern,
+            live=event.elicited is not None and event.elicited.live,
         )
+        if event.elicited is not None:
+            work.steps.rest(event.call_id, event.elicited)
         work.approvals.pop(event.call_id, None)  # What is asked once more is not answered yet.
 
     def _answer(self, work: _Work, item: e.Logged, event: e.QuestionAnswered) -> None:
@@ -349,6 +352,8 @@ class Transcript:
         question = self._questions.pop(event.question_id, None)
         if event.verdict is None:  # The answer is the call's result.
             work.steps.finish(at, attempt, event.call_id, ToolOutcome.DONE, event.content)
+        elif event.verdict == elicitation.GIVEN:
+            work.steps.hear(event.call_id, event.content)
         else:
             work.approvals[event.call_id] = approvals.given(event, None if question is None else question.fingerprint)
         work.turn.asked = work.turn.asked or work.turn.state is TurnState.INTERRUPTED  # Who answers wants it to continue.
@@ -366,6 +371,9 @@ class Transcript:
             self._rows.insert_above(work.answer, message)
         else:
             self._rows.append(message)
+
+    def _close(self, work: _Work, item: e.Logged, event: e.QuestionClosed) -> None:
+        self._questions.pop(event.question_id, None)
 
     # the turn's own way
 
@@ -463,6 +471,7 @@ _IN_TURN: dict[type[e.Event], Callable[[Transcript, _Work, e.Logged, Any], None]
     e.ToolFinished: Transcript._finish,
     e.QuestionAsked: Transcript._ask,
     e.QuestionAnswered: Transcript._answer,
+    e.QuestionClosed: Transcript._close,
     e.TurnInterrupted: Transcript._interrupt,
     e.TurnResumed: Transcript._resume,
     e.TurnLeft: Transcript._leave,

@@ -5,7 +5,9 @@ from typing import NamedTuple
 from holdfast.core import approvals
 from holdfast.core import events as e
 from holdfast.core.approvals import Clearance
+from holdfast.core.elicitation import Elicited
 from holdfast.core.history import Call
+from holdfast.core.messages import ToolCall
 from holdfast.core.plans import ask
 from holdfast.core.plans.ask import ASK, Asking
 from holdfast.core.texts import storable
@@ -39,6 +41,20 @@ class Asker:
         )
         events = ask.by_call(asked, session_key=self._session_key, anchor=self._anchor, at=at)
         return Asked(Call(call_id=call.call_id, name=ASK, arguments={"question": asked.content}, step=call.step), events)
+
+    def elicitation(self, call: ToolCall, elicited: Elicited, problem: str, *, expires_at: int) -> tuple[str, list[e.Event]]:
+        """A question of a call that has started, and its id."""
+        question_id = self._ids.new("q")
+        return question_id, ask.elicitation(
+            question_id,
+            call.call_id,
+            call.name,
+            elicited,
+            problem=problem,
+            session_key=self._session_key,
+            anchor=self._anchor,
+            expires_at=expires_at,
+        )
 
     def approval(self, call: Call, clearance: Clearance, *, at: int) -> Asked:
         events = ask.approval(

@@ -19,6 +19,7 @@ from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome
 from holdfast.gateway.agents import Agents
 from holdfast.gateway.budget import Budget
+from holdfast.gateway.calls import Calls
 from holdfast.gateway.face import Face
 from holdfast.gateway.host import Host
 from holdfast.gateway.journal import TurnLog
@@ -103,13 +104,21 @@ class Attempt:
             news.questions.add(question.call_id, question.fingerprint)
         news.questions.given = transcript.approvals
         self._kit = Kit(means.tools, _wanted(self._request))
-        self._face = Face(
+        self._calls = Calls(
             written,
             self._request,
             news=news,
             anchor=self.anchor,
             tools=self._kit,
             permissions=means.permissions,
+            host=means.host,
+        )
+        self._face = Face(
+            written,
+            self._request,
+            news=news,
+            tools=self._kit,
+            calls=self._calls,
             budget=means.budget,
             host=means.host,
         )
@@ -250,7 +259,7 @@ class Attempt:
 
     async def _unfinished(self) -> Unfinished:
         """Also a result counts whose recording takes longer than the agent was given to end (P5)."""
-        calls = await self._face.finished()
+        calls = await self._calls.finished()
         return Unfinished(
             session_key=self.session.session_key,
             turn_id=self.turn_id,

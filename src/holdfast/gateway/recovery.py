@@ -156,7 +156,11 @@ class Recovery:
         match rule.decision:
             case Decision.RESUME:
                 resumed = e.TurnResumed(attempt=session.attempt + 1, rule=rule.label, reason=judged.reason, why=why, trial=trial)
-                events: list[e.Event] = [*recovery.close_open_calls(transcript.calls), resumed]
+                events: list[e.Event] = [
+                    *recovery.close_open_calls(transcript.calls),
+                    *recovery.close_live_questions(transcript.questions),
+                    resumed,
+                ]
             case Decision.LEAVE:
                 events = [*self._told_when_left(judged, transcript), e.TurnLeft(rule=rule.label, why=why)]
             case Decision.CANCEL:
@@ -238,7 +242,7 @@ def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, 
         said=transcript.answer_text,
         anchor=transcript.anchor,
         calls=transcript.calls,
-        asking=tuple(question.call_id for question in transcript.questions if question.form != approvals.FORM),
+        asking=tuple(question.call_id for question in transcript.questions if question.form != approvals.FORM and not question.live),
         unread_results=turn.unread_results,
     )
     blamed_for = turn.died if judged.rule.decision is Decision.SUSPEND else None

@@ -8,6 +8,7 @@ import msgspec
 from holdfast.core import content
 from holdfast.core.content import Content
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.elicitation import Given, Request
 from holdfast.core.redaction import NO_SECRETS, Secrets
 
 
@@ -28,9 +29,27 @@ class ToolResult(msgspec.Struct, frozen=True):
         return content.text(self.content)
 
 
+class Asks(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call gives instead of a result: it rests until a person has answered these, and is then run again with the answers and with
+    `state`, which goes into the record.
+    """
+
+    requests: tuple[Request, ...]
+    state: str | None = None
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call that rested continues with. `given`: by the keys of its requests."""
+
+    given: dict[str, Given]
+    state: str | None = None
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`). `key`: stays the same
     when the call is repeated after an interruption. `secrets`: for a tool that shortens its own result, which must replace them first.
+    `answers`: of a call that rested. `ask`: asks a person while the call runs, for a tool that cannot rest; None when nobody answered in
+    time. A death of the process ends such a call, and its question with it.
     """
 
     session_id: str
@@ -41,6 +60,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     output: Callable[[str], Awaitable[None]]
     secrets: Secrets = NO_SECRETS
+    answers: Answers | None = None
+    ask: Callable[[Request], Awaitable[Given | None]] | None = None
 
 
 class Tool(Protocol):
@@ -83,7 +104,7 @@ class Tool(Protocol):
     async def forget(self, session_id: str) -> None:
         """Removes the files it keeps of a session, whose content is gone. Raises `OSError`."""
 
-    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult | Asks:
         """Cancelled means: whatever it started is dead when this has returned. What goes on after a call that returned is named in its
         result. Bad arguments are a failed result, not an exception.
         """

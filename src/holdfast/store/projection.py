@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from holdfast.core import approvals, turns, usage
+from holdfast.core import approvals, elicitation, turns, usage
 from holdfast.core import events as e
 from holdfast.core.busy import Mode
 from holdfast.core.content import digest, outline
@@ -109,6 +109,7 @@ DELIVERY = Update("outbox", "state", "tries", "retry_at", "owner", "receipt", "e
 ASKED = Insert("question", "question_id", "session", "turn", "call_id", "state", "expires_at", "form", "seq")
 ANSWERED = Update("question", "state", "message", "verdict", where="question_id = ?")
 USED_UP = Update("question", "state = 'used'", where="question_id = ?")
+QUESTION_ENDED = Update("question", "state = 'ended'", where="question_id = ? AND state = 'open'")
 CLOSED = Update(
     "question", "state = CASE WHEN expires_at <= ? THEN 'expired' ELSE ? END", where="session = ? AND turn = ? AND state = 'open'"
 )
@@ -237,7 +238,13 @@ def _question_answered(head: Head, event: e.QuestionAnswered, at: int, in_turn: 
 
 
 def _said(event: e.QuestionAnswered) -> bytes:
+    if event.verdict == elicitation.GIVEN:
+        return approvals.known_by(event.content, None, None)
     return approvals.known_by((event.reason or "") if event.verdict else event.content, event.verdict, event.scope)
+
+
+def _question_closed(head: Head, event: e.QuestionClosed, at: int, in_turn: bool) -> list[Change]:
+    return [(QUESTION_ENDED, (event.question_id,))]
 
 
 def _tool_started(head: Head, event: e.ToolStarted, at: int, in_turn: bool) -> list[Change]:
@@ -445,6 +452,7 @@ _ROWS: dict[type[e.Event], Callable[[Head, Any, int, bool], list[Change]]] = {
     e.TurnEnded: _turn_ended,
     e.QuestionAsked: _question_asked,
     e.QuestionAnswered: _question_answered,
+    e.QuestionClosed: _question_closed,
     e.ModelResponded: _spent,
     e.ContextCompacted: _spent,
     e.ToolStarted: _tool_started,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.core import busy, notices, replies
+from holdfast.core import approvals, busy, elicitation, notices, replies
 from holdfast.core.busy import Mode
 from holdfast.core.errors import LaneFull
 from holdfast.core.events import MessageAccepted, MessageRefused, QuestionAnswered
@@ -16,7 +16,6 @@ from holdfast.core.resets import Boundary, due
 from holdfast.core.sessions import Session
 
 MAX_WAITING = 100
-TEXT_QUESTION, APPROVAL = "question", "approval"
 INTERRUPTED = "interrupted by a new message"
 BUSY = "the conversation was busy"
 
@@ -129,7 +128,7 @@ def _refused(session: Session, message: MessageAccepted) -> list[Write]:
 
 def _answered(questions: tuple[Question, ...], *, on_page: bool, reply_to: str | None) -> Question | None:
     """The one it replies to, else the oldest one that its user can have seen (A27). A plain message approves nothing."""
-    texts = [question for question in questions if question.form == TEXT_QUESTION]
+    texts = [question for question in questions if question.form != approvals.FORM]
     if reply_to is not None:
         for question in texts:
             if reply_to in question.receipts:
@@ -138,7 +137,7 @@ def _answered(questions: tuple[Question, ...], *, on_page: bool, reply_to: str |
 
 
 def _only_approvals(questions: tuple[Question, ...]) -> bool:
-    return bool(questions) and all(question.form == APPROVAL for question in questions)
+    return bool(questions) and all(question.form == approvals.FORM for question in questions)
 
 
 def _answer(session: Session, question: Question, message: MessageAccepted, *, last: bool) -> Write:
@@ -149,6 +148,7 @@ def _answer(session: Session, question: Question, message: MessageAccepted, *, l
         content=message.content,
         message_id=message.message_id,
         by=message.sender,
+        verdict=elicitation.GIVEN if question.form == elicitation.FORM else None,
         last=last,
     )
     return Write(session.session_id, answered, in_turn=session.owner is None)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.core import approvals, content
+from holdfast.core import approvals, content, elicitation
 from holdfast.core.approvals import SESSION
 from holdfast.core.content import Content
 from holdfast.core.errors import BadInput, NotYours, QuestionClosed, UnknownChoice
@@ -68,7 +68,7 @@ def answering(found: Snapshot, answer: Answer, *, at: int) -> list[Write]:
         call_id=found.call_id,
         content=approvals.answered(answer.verdict, pattern=rule, reason=answer.reason) if answer.verdict else answer.content,
         by=answer.by,
-        verdict=answer.verdict,
+        verdict=elicitation.GIVEN if found.form == elicitation.FORM else answer.verdict,
         scope=answer.scope,
         reason=answer.reason or None,
         last=found.others == 0,

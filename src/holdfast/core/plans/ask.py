@@ -5,8 +5,10 @@ from typing import Any
 import msgspec
 
 from holdfast.core import approvals, notices, replies
+from holdfast.core import elicitation as elicitations
 from holdfast.core.content import Content
 from holdfast.core.effects import Effect
+from holdfast.core.elicitation import Elicited
 from holdfast.core.events import Event, ProposedCall, QuestionAsked, ToolStarted
 from holdfast.core.policy import Pattern
 
@@ -62,6 +64,38 @@ def by_call(asked: Asking, *, session_key: str, anchor: str | None, at: int) -> 
             content=asked.content,
             choices=asked.choices,
             expires_at=at + QUESTION_LIFE_MS,
+            ends_attempt=False,
+        )
+    )
+    return events
+
+
+def elicitation(
+    question_id: str,
+    call_id: str,
+    tool: str,
+    elicited: Elicited,
+    *,
+    problem: str,
+    session_key: str,
+    anchor: str | None,
+    expires_at: int,
+) -> list[Event]:
+    """A question of a call that has started. `problem`: what was wrong with the last answer."""
+    request = elicited.requests[elicited.number]
+    words = elicitations.question(tool, request, problem)
+    events: list[Event] = []
+    if replies.owed(session_key):
+        events.append(replies.written(session_key, "notice", replies.asked_delivery(question_id), words, anchor=anchor))
+    events.append(
+        QuestionAsked(
+            question_id=question_id,
+            call_id=call_id,
+            content=words,
+            choices=elicitations.choices(request),
+            expires_at=expires_at,
+            form=elicitations.FORM,
+            elicited=elicited,
             ends_attempt=False,
         )
     )

@@ -21,6 +21,7 @@ from holdfast.core.plans.start import Lane
 from holdfast.core.replies import asked_delivery
 from holdfast.core.sessions import Session
 from holdfast.core.stops import LastStop
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import OPEN
 from holdfast.store import queries as q
 from holdfast.store import reads
@@ -104,14 +105,15 @@ def unfinished(tx: Tx, head: Head, session_key: str) -> Unfinished:
         said=folded.answer_text,
         anchor=_anchor(tx, head),
         calls=folded.calls,
-        asking=_asking(tx, head.session),
+        asking=_asking(tx, head.session, folded),
         unread_results=folded.turns[-1].unread_results if folded.turns else False,
     )
 
 
-def _asking(tx: Tx, session: int) -> tuple[str, ...]:
-    """The calls that wait for an answer. One that waits for its approval has not started."""
-    return tuple(question.call_id for question in asked(tx, session) if question.form != approvals.FORM)
+def _asking(tx: Tx, session: int, folded: Transcript) -> tuple[str, ...]:
+    """The calls that wait for an answer. One that waits for its approval has not started, and one that runs while it asks does not wait."""
+    live = {question.question_id for question in folded.questions if question.live}
+    return tuple(each.call_id for each in asked(tx, session) if each.form != approvals.FORM and each.question_id not in live)
 
 
 def _anchor(tx: Tx, head: Head) -> str | None:

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeAlias, cast
 
 import anyio
-from mcp.client import Client, IncomingMessage
+from mcp.client import Client, ClientRequestContext, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
@@ -15,10 +15,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
+    INVALID_REQUEST,
     PARSE_ERROR,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
+    ErrorData,
     Implementation,
     InputRequiredResult,
     PaginatedRequestParams,
@@ -30,8 +34,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast import __version__
+from holdfast.core.elicitation import Given, Request
 from holdfast.core.mcp import Hints, Listed
-from holdfast.tools.mcp import http, stdio
+from holdfast.ports.tools import Answers, Asks
+from holdfast.tools.mcp import asking, http, stdio
 from holdfast.tools.mcp.errors import GONE, LOST, NOT_SENT, Lost, NotSent, ServerError
 from holdfast.tools.mcp.program import MOST_LINE, Program
 
@@ -42,11 +48,14 @@ MOST_WORDS = 2_000
 KEY = "holdfast/key"
 # Until a lost subscription to changes is made again.
 AGAIN_S, LONGEST_AGAIN_S = 5.0, 60.0
+# Between calls that a server only wants to have made again.
+WAITS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 # What the library's own words say where nobody answered.
 _UNANSWERED = ("Connection closed", "SSE stream")
 
-Answer: TypeAlias = CallToolResult | InputRequiredResult
-_ANSWER: TypeAdapter[Answer] = TypeAdapter(CallToolResult | InputRequiredResult)
+Answer: TypeAlias = CallToolResult | Asks
+Elicit: TypeAlias = Callable[[Request], Awaitable[Given | None]]
+_ANSWER: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 
 # It reports each line that a server gets wrong, and every id of a session.
 for name in ("mcp", "client", "httpx2", "httpcore2"):
@@ -93,9 +102,33 @@ class Link:
             else:
                 await self._client.session.send_ping()
 
-    async def call(self, name: str, arguments: dict[str, Any], *, key: str, progress: ProgressFnT) -> Answer:
-        """Makes a call and waits for its answer, however long that takes. Cancelling tells the server. Raises `ServerError`."""
-        params = CallToolRequestParams(name=name, arguments=arguments, _meta=cast(RequestParamsMeta, {KEY: key}))
+    async def call(
+        self, name: str, arguments: dict[str, Any], *, key: str, progress: ProgressFnT, answers: Answers | None = None
+    ) -> CallToolResult | Asks:
+        """Makes a call and waits for its answer, however long that takes. Cancelling tells the server. `answers`: to what it asked when it
+        was made before. Raises `ServerError`.
+        """
+        state, given = (None, None) if answers is None else (answers.state, asking.responses(answers))
+        for wait_s in WAITS_S:
+            found = await self._call(
+                CallToolRequestParams(
+                    name=name,
+                    arguments=arguments,
+                    input_responses=given,
+                    request_state=state,
+                    _meta=cast(RequestParamsMeta, {KEY: key}),
+                ),
+                progress,
+            )
+            if not isinstance(found, InputRequiredResult):
+                return found
+            if found.input_requests:
+                return asking.asks(found)
+            state, given = found.request_state, None  # It needs nothing but time.
+            await asyncio.sleep(wait_s)
+        raise ServerError("it wants to be asked again and again")
+
+    async def _call(self, params: CallToolRequestParams, progress: ProgressFnT) -> CallToolResult | InputRequiredResult:
         with _translated(self._on_change):
             # Not `call_tool`: that checks results against the server's schema, with patterns that could take for ever.
             return await self._client.session.send_request(CallToolRequest(params=params), _ANSWER, progress_callback=progress)
@@ -118,18 +151,27 @@ class Link:
 
 
 @asynccontextmanager
-async def connected(transport: AbstractAsyncContextManager[Any], on_change: Callable[[], None]) -> AsyncIterator[Link]:
-    """Raises `ServerError`. Whoever enters it leaves it: the library's scopes belong to a task."""
+async def connected(transport: AbstractAsyncContextManager[Any], on_change: Callable[[], None], elicit: Elicit) -> AsyncIterator[Link]:
+    """`elicit`: asks the user while a call runs, for the protocol that knows no other way. Raises `ServerError`. Whoever enters it leaves
+    it: the library's scopes belong to a task.
+    """
 
     async def hear(message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             on_change()
+
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        try:
+            return asking.result(await elicit(asking.request(params)))
+        except ServerError as error:
+            return ErrorData(code=INVALID_REQUEST, message=str(error))
 
     client = Client(
         transport,
         cache=None,
         client_info=Implementation(name="holdfast", version=__version__),
         message_handler=hear,
+        elicitation_callback=ask,
     )
     with _translated():
         await client.__aenter__()

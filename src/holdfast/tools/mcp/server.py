@@ -5,11 +5,11 @@ each time. Callers wait for answers in tasks of their own, and none of them can 
 import asyncio
 import importlib
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack, suppress
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import structlog
@@ -18,7 +18,10 @@ from holdfast.config import BadConfig
 from holdfast.config import mcp as settings_
 from holdfast.config.mcp import McpServer
 from holdfast.core import mcp
+from holdfast.core.elicitation import Given, Request
+from holdfast.core.errors import HoldfastError
 from holdfast.core.mcp import Listed
+from holdfast.ports.tools import ToolContext
 from holdfast.tools.mcp import ground as grounds
 from holdfast.tools.mcp.errors import Lost, NotSent, ServerError
 from holdfast.tools.mcp.ground import Ground, Running
@@ -40,7 +43,6 @@ MOST_PROBLEMS = 10
 ENDED = "it ended"
 
 T = TypeVar("T")
-Output: TypeAlias = Callable[[str], Awaitable[None]]
 log = structlog.get_logger()
 
 
@@ -82,6 +84,9 @@ class Server:
         self._wanted, self._news, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._changed, self._lost, self._closing = False, "", False
         self._retry_at = self._heard_at = 0.0
+        # Calls that wait for an answer, and those of them for which a person is asked something.
+        self._open: dict[asyncio.Task[Answer | ServerError], ToolContext] = {}
+        self._asking: set[asyncio.Task[Answer | ServerError]] = set()
 
     # for those who need it
 
@@ -118,13 +123,13 @@ class Server:
     def running(self) -> bool:
         return self.state.phase is Phase.RUNNING
 
-    async def call(self, tool: str, arguments: dict[str, Any], *, key: str, output: Output) -> "Answer":
+    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> "Answer":
         """Raises `NotSent`, `Lost`, or `ServerError` where the server answered and did not do it."""
         link = await self._proven()
-        answer = await self._ask(link, tool, arguments, key, output)
+        answer = await self._ask(link, tool, arguments, context)
         if isinstance(answer, NotSent):  # It forgot us, or was away for a moment: nobody did anything.
             self._drop(link, str(answer))
-            answer = await self._ask(await self._ready(), tool, arguments, key, output)
+            answer = await self._ask(await self._ready(), tool, arguments, context)
         if isinstance(answer, ServerError):
             raise answer
         return answer
@@ -143,7 +148,7 @@ class Server:
 
     # a call
 
-    async def _ask(self, link: "Link", tool: str, arguments: dict[str, Any], key: str, output: Output) -> "Answer | ServerError":
+    async def _ask(self, link: "Link", tool: str, arguments: dict[str, Any], context: ToolContext) -> "Answer | ServerError":
         heard = asyncio.Event()
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -151,14 +156,18 @@ class Server:
             heard.set()
             share = f"{progress:g} of {total:g}" if total else ""
             if words := ": ".join(each for each in (share, (message or "")[:500]) if each):
-                await output(f"{words}\n")
+                await context.output(f"{words}\n")
 
-        asking = self._ground.spawn(_outcome(link.call(tool, arguments, key=key, progress=hear)), name=f"call of {tool}")
+        calling = link.call(tool, arguments, key=context.key, progress=hear, answers=context.answers)
+        asking = self._ground.spawn(_outcome(calling), name=f"call of {tool}")
+        self._open[asking] = context
         try:
             await self._wait(asking, heard)
         except (asyncio.CancelledError, Late):
             await self._give_up(asking, link)
             raise
+        finally:
+            del self._open[asking]
         self._heard_at = self._now
         return asking.result()
 
@@ -193,13 +202,34 @@ class Server:
             if self.state.phase is Phase.FAILED and self.began > began:  # It was tried for this call.
                 raise NotSent(self.state.why)
 
+    async def _elicit(self, request: Request) -> Given | None:
+        """The server asks the user while a call runs, and does not say for which. With calls of several conversations open nobody can
+        tell whom to ask. The question is over when the call is.
+        """
+        if len({context.session_id for context in self._open.values()}) != 1:
+            raise ServerError("It is not known for which conversation this is asked.")
+        call, context = next(iter(self._open.items()))
+        if context.ask is None:
+            raise ServerError("Nobody can be asked here.")
+        asked = self._ground.spawn(_answered(context.ask(request)), name=f"question of {self.name}")
+        self._asking.add(call)
+        try:
+            await asyncio.wait({asked, call}, return_when=asyncio.FIRST_COMPLETED)
+            return asked.result() if asked.done() and not asked.cancelled() else None
+        finally:
+            self._asking.discard(call)
+            self._heard_at = self._now
+            asked.cancel()
+
     async def _wait(self, asking: "asyncio.Task[Answer | ServerError]", heard: asyncio.Event) -> None:
         """Until the answer is there. Every word of progress gives it more time, up to a limit."""
         latest = self._now + max(self._ground.longest_s, self.settings.timeout_s)
         until = self._now + self.settings.timeout_s
         while not asking.done():
             await asyncio.wait({asking}, timeout=max(0.0, min(until, latest) - self._now))
-            if heard.is_set():
+            if asking in self._asking:  # Nobody counts how long a person takes.
+                until = latest = self._now + self.settings.timeout_s
+            elif heard.is_set():
                 heard.clear()
                 until = self._heard_at + self.settings.timeout_s
             if not asking.done() and self._now >= min(until, latest):
@@ -255,7 +285,7 @@ class Server:
                         transport = library.over_pipes(running.program, self.name, self._end)
                     else:
                         transport = library.over_http(access.url, access.headers)
-                    link: Link = await stack.enter_async_context(library.connected(transport, self._change))
+                    link: Link = await stack.enter_async_context(library.connected(transport, self._change, self._elicit))
                     await self._list(link)
                 self._link, self._heard_at = link, self._now
                 self._become(Phase.RUNNING, software=link.software)
@@ -333,6 +363,13 @@ async def _outcome(work: Awaitable[T]) -> T | ServerError:
         return await work
     except ServerError as error:
         return error
+
+
+async def _answered(asking: Awaitable[Given | None]) -> Given | None:
+    try:
+        return await asking
+    except HoldfastError:
+        return None  # The turn is over.
 
 
 def _said(why: str, running: Running | None) -> str:

@@ -6,7 +6,7 @@ from holdfast.core import mcp
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat
 from holdfast.core.mcp import Listed
 from holdfast.ports.blobs import Put
-from holdfast.ports.tools import ToolContext, ToolResult
+from holdfast.ports.tools import Asks, ToolContext, ToolResult
 from holdfast.tools.mcp.errors import Lost, NotSent, ServerError
 from holdfast.tools.mcp.server import Late, Server
 from holdfast.tools.plain import PlainTool
@@ -32,7 +32,7 @@ class ServedTool(PlainTool):
     def place(self, session_id: str) -> str:
         return f"the MCP server {self._server.name} (tool version {self.version})"
 
-    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult | Asks:
         now = self._server.listed.get(self._listed.name)
         if now is not None and now.version != self.version:
             return _failed(
@@ -41,7 +41,7 @@ class ServedTool(PlainTool):
             )
         for left in reversed(range(TRIES)):
             try:
-                answer = await self._server.call(self._listed.name, arguments, key=context.key, output=context.output)
+                answer = await self._server.call(self._listed.name, arguments, context)
             except Lost as error:
                 if left and may_repeat(self.effect(arguments)) and not isinstance(error, Late):
                     continue
@@ -50,7 +50,7 @@ class ServedTool(PlainTool):
                 return _failed(f"It was not run: the MCP server {self._server.name} is away. What is known: {error}.")
             except ServerError as error:
                 return _failed(f"The MCP server {self._server.name} could not do it: {error}.")
-            return await self._result(answer, context)
+            return answer if isinstance(answer, Asks) else await self._result(answer, context)
         raise AssertionError("the last try returns")
 
     def _unknown(self, error: Lost, arguments: dict[str, Any]) -> ToolResult:

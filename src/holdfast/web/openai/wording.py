@@ -10,7 +10,6 @@ from holdfast.core import approvals, notices
 from holdfast.core.answering import Answering, Status
 from holdfast.core.content import BytesPart
 from holdfast.core.pieces import Asks
-from holdfast.core.plans.accept import TEXT_QUESTION
 
 STARTS_OVER = "(The answer starts over.)"
 STOPPED = "(Stopped.)"
@@ -21,8 +20,7 @@ def question(asked: Asks) -> str:
     """With how to answer it."""
     if asked.form == approvals.FORM:
         return notices.approve_how(asked.text, asked.question_id, asked.pattern)
-    words = "\n".join([asked.text, *(f"- {choice}" for choice in asked.choices)])
-    return words if asked.form == TEXT_QUESTION else f"{words}\n\nAnswer it on the page of Holdfast."
+    return "\n".join([asked.text, *(f"- {choice}" for choice in asked.choices)])
 
 
 def attached(parts: Sequence[BytesPart]) -> str:
