@@ -56,6 +56,7 @@ HELP = """\
 /sessions - List the conversations of this chat.
 /status - Show what is happening here.
 /model [name or number] - List the models, or choose the one that answers in this conversation.
+/remind [WHEN TEXT] - Start work from TEXT at a time, once or again and again; without words, list what is planned.
 /queue TEXT - Send TEXT as the next message, even while a question is open.
 /steer TEXT - Send TEXT to the answer that is being written.
 /interrupt TEXT - Stop what is running, and answer TEXT next.

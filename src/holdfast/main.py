@@ -30,6 +30,7 @@ from holdfast.config import (
     public_origin,
     read_token,
     reset_policies,
+    schedule_policy,
     stop_deadline_s,
     tools_folder,
     trusted_networks,
@@ -263,7 +264,7 @@ def _make_gateway(
     tools: dict[str, Tool] = {terminal.name: terminal}
     making = _making(config, this, blobs, workspaces)
     if has_agent(config):
-        tools |= {tool.name: tool for tool in _more_tools(config, blobs, workspaces, making.transcriber)}
+        tools |= {tool.name: tool for tool in _more_tools(config, store, this, blobs, workspaces, making.transcriber)}
     agent = making.default()
     return Gateway(
         store=store,
@@ -319,10 +320,13 @@ def _making(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspa
     return Making(config, ground)
 
 
-def _more_tools(config: Config, blobs: Blobs, workspaces: Workspaces, transcriber: "Transcriber | None") -> Iterator[Tool]:
+def _more_tools(
+    config: Config, store: SqliteStore, this: ThisProcess, blobs: Blobs, workspaces: Workspaces, transcriber: "Transcriber | None"
+) -> Iterator[Tool]:
     """Those that the demo agent does not need."""
     from holdfast.tools import files
     from holdfast.tools.fetch import FetchUrl
+    from holdfast.tools.schedule import ScheduleWork
     from holdfast.tools.transcribe import Transcribe
 
     roots = files.Roots(config.home, workspaces)
@@ -331,6 +335,7 @@ def _more_tools(config: Config, blobs: Blobs, workspaces: Workspaces, transcribe
     yield files.AttachFile(roots, blobs.put, most_bytes=_most_upload(config))
     yield FetchUrl(allowed=fetch_networks(config.tools))
     yield Transcribe(transcriber, blobs.read)
+    yield ScheduleWork(store, clock=this.clock, ids=system.RandomIds(), policy=schedule_policy(config))
 
 
 def _confinement(config: Config) -> Confinement:
@@ -466,4 +471,5 @@ def _settings(config: Config) -> Settings:
         late_journals=config.journal.limits,
         spool_turn_bytes=config.journal.turn_bytes,
         spool_all_bytes=config.journal.all_bytes,
+        schedules=schedule_policy(config),
     )

@@ -22,6 +22,14 @@ def zone(name: str) -> tzinfo:
         raise BadInput(f"There is no time zone {name[:60]!r} here. Use a name such as Europe/Berlin, or UTC.") from None
 
 
+def zone_or_utc(name: str) -> tzinfo:
+    """For a name that was known when it was recorded; the database may have lost it since."""
+    try:
+        return zone(name)
+    except BadInput:
+        return UTC
+
+
 def local(environment: Mapping[str, str] = os.environ, *, localtime: Path = LOCALTIME, timezone: Path = TIMEZONE) -> str:
     """The name of this machine's zone; UTC where it cannot be known."""
     for name in (environment.get("TZ", "").removeprefix(":"), _linked(localtime), _written(timezone)):

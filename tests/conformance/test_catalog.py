@@ -25,6 +25,7 @@ from holdfast.core.plans.edit import Edit
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.processes import Matches
 from holdfast.core.resets import Boundary
+from holdfast.core.schedules import Due
 from holdfast.core.sessions import Session
 from holdfast.core.spools import Spooled
 from holdfast.core.turns import Outcome, TurnState
@@ -37,11 +38,12 @@ from tests.conformance.steps import NOW, append, kinds, left, new_owner, running
 NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
     " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
-    " step step compact steer process edit edit approve approve elicit unrule ship ship"
+    " step step compact steer process edit edit approve approve elicit unrule ship ship schedule schedule due due unschedule"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
-    "prune session say start write tool approve elicit unrule ask leave answer take cut leave resume take end say start"
+    "prune session schedule schedule due unschedule"
+    " say start write tool approve elicit unrule ask leave answer take cut leave resume take end say start"
     " tool cut leave say start stop end"
     " say start write ship cut leave ship ship end"
     " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
@@ -291,6 +293,29 @@ class History:
         if rules := await self.store.rules():
             await self.store.remove_rule(rules[which % len(rules)].rule_id, by="owner", at=self._now)
 
+    async def schedule(self, which: int, how: int) -> None:
+        added = e.ScheduleAdded(
+            schedule_id=f"c{next(self._ids)}",
+            content=f"words {how}",
+            due_at=self._now + how,
+            every_s=how or None,
+            once_at=None if how else self._now,
+            dedup_key=f"k{next(self._ids)}" if how % 2 else None,
+        )
+        await self.store.add_schedule(self._session(which), added, limit=5, at=self._now)
+
+    async def due(self, which: int, how: int) -> None:
+        if found := await self.store.schedules():
+            schedule, fresh = found[which % len(found)], f"s{next(self._ids)}"
+            come = Due(due_at=self._now - how, next_at=None if how == 5 else self._now + how, skipped="late" if how == 4 else None)
+            fired = await self.store.fire_schedule(schedule, come, when="now", fresh=(fresh, "l"), at=self._now)
+            if fired is not None and fired.session_id == fresh:
+                self.sessions.append(fresh)
+
+    async def unschedule(self, which: int, how: int) -> None:
+        if found := await self.store.schedules():
+            await self.store.remove_schedule(found[which % len(found)].schedule_id, by="owner", at=self._now)
+
     async def stop(self, which: int, how: int) -> None:
         key = f"k{next(self._ids)}" if how % 2 else None
         await self.store.request_stop(self._session(which), by="owner", dedup_key=key, at=self._now)
@@ -417,6 +442,8 @@ async def views(store: Store, sessions: list[str]) -> Any:
         await store.undecided(),
         await store.late_journals(limit=100),
         await store.waiting_lanes(limit=100),
+        await store.schedules(),
+        await store.due_schedules(now=2**50, limit=100),
         await store.deliveries(states=list(DeliveryState), now=2**60, limit=100),
         await store.counts(),
         await store.running_processes(),

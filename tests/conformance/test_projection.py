@@ -55,6 +55,14 @@ CASES: list[tuple[str, e.Event, TurnState | None, list[tuple[str, tuple[Any, ...
         TurnState.RUNNING,
         [("question", (NOW, "ended", 7, "t1")), ("start", (3,)), ("session", (NOW, 7))],
     ),
+    (
+        "a schedule",
+        e.ScheduleAdded(schedule_id="c", content="x", due_at=9, once_at=9, dedup_key=None),
+        None,
+        [("schedule", ("c", 7, 40, NOW, 9, NOW))],
+    ),
+    ("a due time", e.ScheduleDue(schedule_id="c", due_at=9, next_at=12, skipped="late"), None, [("schedule", (12, NOW, 9, "late", "c"))]),
+    ("the last due time", e.ScheduleDue(schedule_id="c", due_at=9, cause_id="c.9"), None, [("schedule", ("c",))]),
     ("a wait", e.TurnWaiting(question_ids=("q",)), TurnState.RUNNING, [("session", (7,))]),
     (
         "a question that leaves the attempt running",

@@ -1,6 +1,7 @@
 """Times as people write them, and how they are told."""
 
 from datetime import datetime, tzinfo
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -148,9 +149,8 @@ def test_words_without_a_time_are_refused_with_what_to_write(words: str, why: st
         parse(words)
 
 
-def timing(**given: str | int) -> Timing:
-    fields = {"at": None, "every_s": None, "cron": None, "when": None} | given
-    return reminders.timing(**fields, now=NOW, zone=BERLIN, zones=zones)  # type: ignore[arg-type]
+def timing(**given: Any) -> Timing:
+    return reminders.timing(reminders.When(**given), now=NOW, zone=BERLIN, zones=zones)
 
 
 def test_a_request_says_when_in_one_of_four_ways() -> None:
@@ -158,12 +158,13 @@ def test_a_request_says_when_in_one_of_four_ways() -> None:
     assert timing(at="2026-03-10T08:00:00Z") == Timing(once_at=ms("2026-03-10 08:00", "UTC"), time_zone=BERLIN)
     assert timing(every_s=60) == Timing(every_s=60, since=NOW, time_zone=BERLIN)
     assert timing(cron="@hourly") == Timing(cron="0 * * * *", time_zone=BERLIN)
+    assert timing(cron="@hourly", time_zone="UTC").time_zone == "UTC"
     assert timing(when="in 20 minutes") == Timing(once_at=NOW + 20 * 60_000, time_zone=BERLIN)
 
 
 @pytest.mark.parametrize(
     "given", [{}, {"at": "x"}, {"at": ""}, {"cron": "x"}, {"when": "soon"}, {"when": "in 20 minutes or so"}, {"at": "9", "every_s": 60}]
 )
-def test_a_request_that_does_not_say_when_is_refused(given: dict[str, str | int]) -> None:
+def test_a_request_that_does_not_say_when_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         timing(**given)

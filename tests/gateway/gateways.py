@@ -301,6 +301,7 @@ class Home:
         self.tool_servers: ToolServers | None = None
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.agents: dict[str, Agent] = {}
+        self.more_tools: Callable[[Life], Sequence[Tool]] = lambda life: ()
         self.path.write_bytes(empty_database())
 
     def start(
@@ -489,7 +490,7 @@ class Life:
             owner_name=self.name,
             agent=self.home.agent(self),
             agents=self.home.agents,
-            tools=self.home.tools(),
+            tools=self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)},
             platforms=platforms,
             tool_servers=self.home.tool_servers,
             encode=encode,

@@ -77,6 +77,10 @@ BLOB = hashlib.sha256(BYTES).hexdigest()
 ASKS = {"/api/questions/{id}": "ask Well?", "/api/approvals/{id}": "approve this"}
 
 
+# What is listed for one session, or for all.
+LISTED = ("/api/rules", "/api/schedules")
+
+
 class Provocations:
     """For each status a way to get it from an operation. Whatever is not special is done to every operation in the same way."""
 
@@ -108,6 +112,9 @@ class Provocations:
             known = session_id != "none" and self.world.weather.fault is None and not more and not self.deleted
             turns = (await self.world.say(session_id, "hello"))["turns"] if known else []
             path = path.replace("{turn_id}", turns[0]["id"] if turns else "t_1")
+        if path == "/api/schedules" and method == "POST":
+            where = session_id or (await self.world.new_session() if self.world.weather.fault is None else "s_1")
+            more.setdefault("json", {"session_id": where, "text": "x", "when": "in 1 hour"})
         if body is not None and method != "GET" and not {"json", "content"} & set(more):
             more["json"] = body
         if path == "/api/uploads":
@@ -134,6 +141,11 @@ class Provocations:
             await self.world.post(session_id, "hold")
             await self.world.until_state(session_id, "running")
             return await self.ask(method, path, session_id=session_id)
+        if path == "/api/schedules/{id}":
+            planned = {"session_id": await self.world.new_session(), "text": "x", "when": "in 1 hour"}
+            return await self.ask(
+                method, path, session_id=(await self.world.client.post("/api/schedules", json=planned)).json()["schedule_id"]
+            )
         if path == "/api/rules/{id}":
             approval = await self.question("/api/approvals/{id}")
             await self.world.client.post(f"/api/approvals/{approval}", json={"verdict": "approve", "scope": "session"})
@@ -192,7 +204,7 @@ class Provocations:
     async def get_404(self, method: str, path: str) -> httpx.Response:
         if path.startswith("/v1/") and path in BODIES:
             return await self.ask(method, path, json=BODIES[path] | {"model": "none"})
-        if path == "/api/rules":
+        if path in LISTED and method == "GET":
             return await self.ask(method, path, params={"session": "none"})
         return await self.ask(method, path, session_id="none")
 
@@ -226,6 +238,10 @@ class Provocations:
             question = await self.question(path)
             await self.ask(method, path, session_id=question)
             return await self.ask(method, path, session_id=question)
+        if path == "/api/schedules":
+            planned = {"session_id": await self.world.new_session(), "text": "x", "when": "in 1 hour", "client_id": "c"}
+            await self.ask(method, path, json=planned)
+            return await self.ask(method, path, json=planned | {"text": "y"})
         if path.startswith("/api/admin/"):
             self.world.gateway.hand_over.begin()
             self.world.refusal = HandOverFailed("it hung.")
@@ -245,7 +261,7 @@ class Provocations:
         await self.world.client.delete(f"/api/sessions/{session_id}")
         if path.startswith("/v1/"):
             return await self.ask(method, path, headers={"X-Holdfast-Session": session_id})
-        if path == "/api/rules":
+        if path in LISTED and method == "GET":
             return await self.ask(method, path, params={"session": session_id})
         if path.endswith("/undelete") or method == "DELETE":
             await self.world.gateway.store.purge(now=2**60, steps=1000)

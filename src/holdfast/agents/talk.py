@@ -62,11 +62,15 @@ class Talk:
         self._spoke = any(step.text for step in mine)
 
     def _named(self, user: User) -> User:
-        """Where several people write, a model must know who said what."""
-        if not self._several or user.sender is None:
+        """Where several people write, a model must know who said what; and what nobody says now."""
+        marks = [user.about] if user.about is not None else []
+        if self._several and user.sender is not None:
+            marks.append(f"[{user.sender}]")
+        if not marks:
             return user
-        named = content.of((TextPart(f"[{user.sender}]"), *content.parts(user.content)))
-        return msgspec.structs.replace(user, content=f"[{user.sender}] {user.content}" if isinstance(user.content, str) else named)
+        mark = " ".join(marks)
+        named = content.of((TextPart(mark), *content.parts(user.content)))
+        return msgspec.structs.replace(user, content=f"{mark} {user.content}" if isinstance(user.content, str) else named)
 
     def add_users(self, users: Sequence[User]) -> None:
         self.items += map(self._named, users)

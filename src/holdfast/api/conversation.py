@@ -16,6 +16,7 @@ from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
 from holdfast.core.events import ModelResponded, ProposedCall
 from holdfast.core.messages import Answered
+from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.turns import shown as shown_state
 
@@ -60,12 +61,16 @@ BRIEF = PAGE._replace(output=output.glimpse, arguments=lambda arguments: _argume
 WHOLE = Extent(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, output.Piece, output.Piece, lambda arguments: arguments)
 
 
-def session(found: Session, transcript: t.Transcript, extent: Extent = PAGE) -> views.SessionView:
-    return views.SessionView(**views.fields(found), **_newest(found, transcript, extent))
+def session(found: Session, transcript: t.Transcript, extent: Extent = PAGE, *, schedules: Sequence[Schedule] = ()) -> views.SessionView:
+    return views.SessionView(**views.fields(found), **_newest(found, transcript, extent), **_scheduled(schedules))
 
 
-def snapshot(found: Session, transcript: t.Transcript, because: str) -> views.SnapshotView:
-    return views.SnapshotView(**views.fields(found), **_newest(found, transcript, PAGE), because=because)
+def snapshot(found: Session, transcript: t.Transcript, because: str, *, schedules: Sequence[Schedule] = ()) -> views.SnapshotView:
+    return views.SnapshotView(**views.fields(found), **_newest(found, transcript, PAGE), **_scheduled(schedules), because=because)
+
+
+def _scheduled(schedules: Sequence[Schedule]) -> dict[str, Any]:
+    return {"schedules": [views.schedule(each) for each in schedules]}
 
 
 def page(found: Session, transcript: t.Transcript, before: str | None, limit: int) -> views.MessagePageView:
@@ -147,6 +152,8 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
         view.answers = _answers(message.answers)
     if message.role == "cause":
         view.cause = message.cause
+        if message.schedule is not None:
+            view.schedule = views.due_time(message.schedule)
     elif message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt

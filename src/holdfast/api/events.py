@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from holdfast.api import parts
+from holdfast.api import parts, views
 from holdfast.api.times import rfc3339
 from holdfast.core import keys
-from holdfast.core.events import Logged, MessageAccepted, MessageWritten, Reasoning, Text, ToolOutput, public
+from holdfast.core.events import CauseRecorded, DueTime, Logged, MessageAccepted, MessageWritten, Reasoning, Text, ToolOutput, public
 
 # Pieces that belong to a step.
 STEPPED = frozenset({Text.kind, Reasoning.kind, ToolOutput.kind})
@@ -18,6 +18,8 @@ def fields(logged: Logged) -> dict[str, Any]:
     """The public fields of a record. A message says under which `client_id` it was sent, so that its sender knows it again."""
     event = logged.event
     found = {name: _shown(name, value) for name, value in public(event, in_turn=logged.turn_id is not None)}
+    if isinstance(event, CauseRecorded) and event.schedule is None:
+        del found["schedule"]
     if isinstance(event, MessageAccepted) or (isinstance(event, MessageWritten) and event.dedup_key is not None):
         found["client_id"] = keys.client_id(event.dedup_key)
     return found
@@ -26,6 +28,8 @@ def fields(logged: Logged) -> dict[str, Any]:
 def _shown(name: str, value: Any) -> Any:
     if name.endswith("_at"):
         return rfc3339(value) if value else None
+    if isinstance(value, DueTime):
+        return views.due_time(value)
     return parts.content(value) if name == "parts" else value
 
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from holdfast.api.conversation import MOST_MESSAGES
 from holdfast.core.blobs import MOST_ATTACHMENTS
 from holdfast.core.busy import Mode
+from holdfast.core.schedules import MAX_TEXT, MOST_EVERY_S
 
 MAX_PAUSE_S = 24 * 3600.0
 
@@ -201,6 +202,29 @@ class Judgement(Body, frozen=True):
 
 class RulesQuery(Query, frozen=True):
     """`session`: only those of this session."""
+
+    session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
+class NewSchedule(Body, frozen=True):
+    """Exactly one of `at` (ISO 8601; without an offset, in `time_zone`), `every_s`, `cron` (five fields) and `when` (words, such as
+    `tomorrow 9:00` or `every weekday 8:00`). `time_zone`: a name such as `Europe/Berlin`; without it, as configured. `missed`: what is done
+    about a time at which nothing can start. The same `client_id` with the same text again is the same schedule.
+    """
+
+    session_id: Annotated[str, Meta(min_length=1, max_length=200)]
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+    at: Annotated[str, Meta(max_length=100)] | None = None
+    every_s: Annotated[int, Meta(ge=1, le=MOST_EVERY_S)] | None = None
+    cron: Annotated[str, Meta(max_length=200)] | None = None
+    when: Annotated[str, Meta(max_length=200)] | None = None
+    time_zone: Annotated[str, Meta(max_length=100)] | None = None
+    missed: Literal["run", "skip"] | None = None
+    client_id: ClientId | None = None
+
+
+class SchedulesQuery(Query, frozen=True):
+    """`session`: only those of this session's key."""
 
     session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 

@@ -5,8 +5,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from holdfast import time_zones
 from holdfast.api.times import rfc3339, rfc3339_or_none
+from holdfast.core import reminders
 from holdfast.core.approvals import Rule
+from holdfast.core.events import DueTime
+from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.usage import Spent
 from holdfast.ports.desk import Glance
@@ -139,11 +143,21 @@ class AnswersView(msgspec.Struct, kw_only=True):
     verdict: str | None
 
 
+class DueTimeView(msgspec.Struct, kw_only=True):
+    """Which time of which schedule started a turn. `when` says it in words; `missed`: how many times before it passed untold."""
+
+    schedule_id: str
+    due_at: str
+    when: str
+    missed: int
+
+
 class MessageView(msgspec.Struct, kw_only=True):
     """`parts` is the content in order; `text` only its words, for an answer those of its last step. `edited_at`: when its sender last
-    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes, `state` to
-    `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`: how many earlier calls and parts of the turn are not shown, if
-    any. `text_omitted`: how many characters of the middle of the text were left out, if any; the event after `whole_after` has all of it.
+    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes, `schedule` on those
+    of schedules, `state` to `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`: how many earlier calls and parts of the
+    turn are not shown, if any. `text_omitted`: how many characters of the middle of the text were left out, if any; the event after
+    `whole_after` has all of it.
     """
 
     id: str
@@ -157,6 +171,7 @@ class MessageView(msgspec.Struct, kw_only=True):
     tool_calls: list[ToolCallView] | UnsetType = UNSET
     answers: AnswersView | UnsetType = UNSET
     cause: str | UnsetType | None = UNSET
+    schedule: DueTimeView | UnsetType = UNSET
     state: str | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
     rule: str | UnsetType | None = UNSET
@@ -257,10 +272,39 @@ class QuestionView(msgspec.Struct, kw_only=True):
     expires_at: str
 
 
+class ScheduleView(msgspec.Struct, kw_only=True):
+    """Starts a turn from `text` at certain times: `at` once, every `every_s` seconds, or as `cron` says in `time_zone`; `when` says it in
+    words. It stands in the session `session_id` and works in the current session of its key. `missed`: what is done about a time at which
+    Holdfast could start nothing. `by`: whose rights its turns have; `call_id`: the call of an agent that made it. `due_at`: the next time;
+    `last_at`: the last one that came, and `skipped` why it started no turn; each null if it does not apply.
+    """
+
+    schedule_id: str
+    session_id: str
+    session_key: str
+    text: str
+    when: str
+    at: str | None
+    every_s: int | None
+    cron: str | None
+    time_zone: str
+    missed: str
+    by: str
+    call_id: str | None
+    created_at: str
+    due_at: str
+    last_at: str | None
+    skipped: str | None
+
+
+class SchedulesView(msgspec.Struct):
+    schedules: list[ScheduleView]
+
+
 class SessionView(SummaryView, kw_only=True):
     """A session and the newest page of its conversation. `cursor` is the id of the newest event in this view. `earlier`: null, or the value
-    of `before` that gets the previous page. `turns` are the turns of these messages, `questions` the open ones. `answer_below`: the
-    message below which the answer of the open turn will stand, null once it says something. `usage`: of all turns.
+    of `before` that gets the previous page. `turns` are the turns of these messages, `questions` the open ones, `schedules` those of its
+    key. `answer_below`: the message below which the answer of the open turn will stand, null once it says something. `usage`: of all turns.
     """
 
     cursor: str
@@ -269,6 +313,7 @@ class SessionView(SummaryView, kw_only=True):
     answer_below: str | None
     turns: list[TurnView]
     questions: list[QuestionView]
+    schedules: list[ScheduleView]
     usage: UsageView
 
 
@@ -320,6 +365,32 @@ class RulesView(msgspec.Struct):
 
 def rule(found: Rule) -> RuleView:
     return RuleView(rule_id=found.rule_id, session_id=found.session_id, pattern=found.pattern, by=found.by, created_at=rfc3339(found.at))
+
+
+def due_time(due: DueTime) -> DueTimeView:
+    return DueTimeView(schedule_id=due.schedule_id, due_at=rfc3339(due.due_at), when=due.when, missed=due.missed)
+
+
+def schedule(found: Schedule) -> ScheduleView:
+    timing = found.timing
+    return ScheduleView(
+        schedule_id=found.schedule_id,
+        session_id=found.session_id,
+        session_key=found.session_key,
+        text=found.text,
+        when=reminders.told(timing, time_zones.zone_or_utc(timing.time_zone)),
+        at=rfc3339_or_none(timing.once_at),
+        every_s=timing.every_s,
+        cron=timing.cron,
+        time_zone=timing.time_zone,
+        missed=found.missed,
+        by=found.sender,
+        call_id=found.call_id,
+        created_at=rfc3339(found.created_at),
+        due_at=rfc3339(found.due_at),
+        last_at=rfc3339_or_none(found.last_at),
+        skipped=found.skipped,
+    )
 
 
 def summary(session: Session) -> SummaryView:

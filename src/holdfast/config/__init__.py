@@ -15,6 +15,7 @@ from holdfast import files
 from holdfast.config import agent as agent_
 from holdfast.config import agents as agents_
 from holdfast.config import mcp as mcp_
+from holdfast.config import schedules as schedules_
 from holdfast.config import tools as tools_
 from holdfast.config.agent import Agent, ModelPrice
 from holdfast.config.agents import NamedAgent
@@ -23,11 +24,14 @@ from holdfast.config.journal import Journal
 from holdfast.config.limits import Limits
 from holdfast.config.mcp import McpServer
 from holdfast.config.policy import ToolPolicy
+from holdfast.config.schedules import Schedules
 from holdfast.config.tools import Tools
 from holdfast.core import busy, forwarding, keys, resets
 from holdfast.core.blame import STUCK_AFTER
 from holdfast.core.errors import BadInput
 from holdfast.core.resume import FRESH_FOR_S
+from holdfast.core.schedules import MISSED
+from holdfast.core.schedules import Policy as SchedulePolicy
 
 __all__ = ["Agent", "BadConfig", "Config", "Tools", "explain", "load"]
 
@@ -71,6 +75,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     retention_days: float = 0.0
     retention_max_mb: float = 0.0
     home_channels: tuple[str, ...] = ()
+    time_zone: str = ""
     log_format: str = "text"
     log_level: str = "info"
     secrets: tuple[str, ...] = ()
@@ -81,6 +86,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tools: Tools = Tools()
     mcp: dict[str, McpServer] = {}
     journal: Journal = Journal()
+    schedules: Schedules = Schedules()
 
 
 # The file is in the home folder, so it cannot say where that is.
@@ -219,6 +225,10 @@ def reset_policies(config: Config) -> dict[str, resets.Policy]:
     return {name: resets.policy(text) for name, text in config.resets.items()}
 
 
+def schedule_policy(config: Config) -> SchedulePolicy:
+    return schedules_.policy(config.schedules, config.time_zone)
+
+
 def busy_modes(config: Config) -> dict[str, busy.Mode]:
     """`busy`, by `default`, platform, platform.chat_type, or a pattern of session keys."""
     return busy.policies(config.busy)
@@ -334,12 +344,14 @@ _LEAST = {
         1,
     ),
     **dict.fromkeys(("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s", "retention_days", "retention_max_mb"), 0),
+    **{"schedules.limit": 0, "schedules.min_every_s": 1},
     **{f"limits.{name}": 0 for name in Limits.__struct_fields__ if name != "then"},
     **dict.fromkeys(("journal.turn_mb", "journal.all_mb", "journal.tries", "journal.try_every_s"), 1),
     "journal.give_up_s": 0,
 }
 _CHOICES = {
     "limits.then": ("ask", "end"),
+    "schedules.missed": MISSED,
     "crash_policy": ("resume", "suspend"),
     "log_format": ("text", "json"),
     "log_level": ("debug", "info", "warning", "error"),
@@ -350,6 +362,7 @@ _PARSED: dict[str, Callable[[Config], object]] = {
     "trusted_proxies": trusted_networks,
     "resets": reset_policies,
     "busy": busy_modes,
+    "time_zone": schedule_policy,
     "home_channels": lambda config: [keys.parse(channel) for channel in config.home_channels],
     "pattern in [policy]": lambda config: config.policy.rules,
 }

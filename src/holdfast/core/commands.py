@@ -17,6 +17,7 @@ COMMANDS: dict[str, Usage] = {
     "sessions": Usage("/sessions", "List the conversations of this chat."),
     "status": Usage("/status", "Show what is happening here."),
     "model": Usage("/model [name or number]", "List the models, or choose the one that answers in this conversation."),
+    "remind": Usage("/remind [WHEN TEXT]", "Start work from TEXT at a time, once or again and again; without words, list what is planned."),
     "queue": Usage("/queue TEXT", "Send TEXT as the next message, even while a question is open."),
     "steer": Usage("/steer TEXT", "Send TEXT to the answer that is being written."),
     "interrupt": Usage("/interrupt TEXT", "Stop what is running, and answer TEXT next."),

@@ -173,10 +173,19 @@ class MessageRefused(Event, frozen=True):
     reason: str
 
 
+class DueTime(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which time of which schedule a cause stands for. `when` says it in words; `missed`: how many times before it were not told."""
+
+    schedule_id: str
+    due_at: int
+    when: str = ""
+    missed: int = 0
+
+
 class CauseRecorded(Says, frozen=True):
     """Something other than a message that a turn may start from, or that a running turn may take: a process that ended, a schedule.
     `what` says which; `generation`: the turn of the lane it belongs to, where it belongs to one. `during`: that turn was open when it
-    happened, and may take it, but no other turn starts from it.
+    happened, and may take it, but no other turn starts from it. `schedule`: which time of a schedule it is.
     """
 
     kind = "cause.recorded"
@@ -186,6 +195,7 @@ class CauseRecorded(Says, frozen=True):
     generation: int | None = None
     during: bool = False
     anchor: str | None = None
+    schedule: DueTime | None = None
     dedup_key: str | None = None
 
 
@@ -204,6 +214,46 @@ class CauseDropped(Event, frozen=True):
     kind = "cause.dropped"
     cause_id: str
     reason: str
+
+
+class ScheduleAdded(Says, frozen=True):
+    """From now on a turn of this key starts from these words at certain times, with the rights of `sender`: once (`once_at`), every so
+    many seconds since a time, or as a cron expression says in a time zone. `due_at`: the first time. `missed`: what is done about a time
+    at which nothing could start ("run" or "skip"). `call_id`: the call of an agent that made it.
+    """
+
+    kind = "schedule.added"
+    schedule_id: str
+    due_at: int
+    once_at: int | None = None
+    every_s: int | None = None
+    since: int = 0
+    cron: str | None = None
+    time_zone: str = "UTC"
+    missed: str = "run"
+    sender: str = "owner"
+    call_id: str | None = None
+    dedup_key: str | None = None
+
+
+class ScheduleDue(Event, frozen=True):
+    """A time of a schedule has come, after `missed` others. `cause_id`: the cause that was recorded for it, in the key's current session;
+    or `skipped`: why none was. `next_at`: None after the last time, with which the schedule is over.
+    """
+
+    kind = "schedule.due"
+    schedule_id: str
+    due_at: int
+    next_at: int | None = None
+    missed: int = 0
+    cause_id: str | None = None
+    skipped: str | None = None
+
+
+class ScheduleRemoved(Event, frozen=True):
+    kind = "schedule.removed"
+    schedule_id: str
+    by: str
 
 
 class MessageWritten(Says, frozen=True):
@@ -666,6 +716,7 @@ KINDS: dict[str, type[Event]] = {
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
         *(Text, Reasoning, ModelResponded, ModelFailed, ContextCompacted, ToolStarted, ToolOutput, ToolFinished),
         *(QuestionAsked, QuestionAnswered, QuestionClosed, RuleAdded, RuleRemoved, TurnWaiting),
+        *(ScheduleAdded, ScheduleDue, ScheduleRemoved),
         *(TurnAlive, DeliveryChanged, JournalPruned, JournalChanged, Damaged),
     )
 }

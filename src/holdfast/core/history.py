@@ -6,7 +6,7 @@ from typing import Any, overload
 
 import msgspec
 
-from holdfast.core import content, limits, output
+from holdfast.core import content, limits, notes, output
 from holdfast.core.content import AudioPart, Content, TextPart
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import ContextCompacted, ModelResponded
@@ -26,7 +26,7 @@ SHORTER_HEAD, SHORTER_TAIL = 1024, 1024
 class User(msgspec.Struct, frozen=True, kw_only=True):
     """What a person said, or another cause. `what`: message, the kind of cause, or `summary`, which stands for all that came earlier and
     has the generation of the turn that wrote it. `generation`: of its turn. `heard`: the recordings in it (blobs) behind which stands what
-    was said in them, or why nobody knows.
+    was said in them, or why nobody knows. `about`: what a model is told of a cause that nobody says now.
     """
 
     id: str
@@ -35,6 +35,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     what: str = "message"
     generation: int = 0
     heard: tuple[str, ...] = ()
+    about: str | None = None
 
     @property
     def text(self) -> str:
@@ -196,8 +197,9 @@ def _items(transcript: Transcript) -> Iterator[Item]:
 
 
 def _user(message: Message, turn: Turn, recordings: "_Recordings") -> User:
-    what = message.cause or "message"
-    user = User(id=message.id, content=message.content, sender=message.sender, what=what, generation=turn.generation)
+    what, due = message.cause or "message", message.schedule
+    about = None if due is None else notes.scheduled(due.when, late_ms=message.created_at - due.due_at, missed=due.missed)
+    user = User(id=message.id, content=message.content, sender=message.sender, what=what, generation=turn.generation, about=about)
     return user if isinstance(user.content, str) else hear(user, recordings.of(turn.id))
 
 

@@ -8,7 +8,7 @@ from holdfast.core import content
 from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.elicitation import Resting
-from holdfast.core.events import ContextCompacted, ModelFailed, ProposedCall
+from holdfast.core.events import ContextCompacted, DueTime, ModelFailed, ProposedCall
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.core.usage import NOTHING, Spent
 
@@ -101,10 +101,10 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 class Message(msgspec.Struct, kw_only=True):
     """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
-    says what). `status`: complete, partial, refused, or command (one to the gateway, which no agent sees). `made_of`: what an
-    assistant's message is made of. An interruption row also has `reason`, `state` and, once decided, `rule`, `decision` (in words) and
-    `attempt`. `edited_at`: when its sender last changed it. `seq`: where in the log its text stands whole. `answers`: what it answers, if
-    anything.
+    says what, `schedule` which time of a schedule). `status`: complete, partial, refused, or command (one to the gateway, which no agent
+    sees). `made_of`: what an assistant's message is made of. An interruption row also has `reason`, `state` and, once decided, `rule`,
+    `decision` (in words) and `attempt`. `edited_at`: when its sender last changed it. `seq`: where in the log its text stands whole.
+    `answers`: what it answers, if anything.
     """
 
     id: str
@@ -116,6 +116,7 @@ class Message(msgspec.Struct, kw_only=True):
     made_of: Answer | None = None
     tool_calls: list[ToolCall] = []
     cause: str | None = None
+    schedule: DueTime | None = None
     state: str | None = None
     reason: str | None = None
     rule: str | None = None

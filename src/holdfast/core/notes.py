@@ -4,6 +4,7 @@ see it.
 
 _UNKNOWN_CALLS = "A call whose outcome is unknown may have done its work: check before you repeat it, and tell the user if it matters."
 OLD_MS = 24 * 3600 * 1000
+LATE_MS = 5 * 60 * 1000
 _CAUSES = {"restart_timeout": "gateway restart", "shutdown_timeout": "gateway shutdown"}
 
 
@@ -49,6 +50,13 @@ def with_message(reason: str) -> str:
         "Process unfinished tool results first and summarise what was accomplished, then answer the message. "
         f"Do not repeat what was done. {_UNKNOWN_CALLS}]"
     )
+
+
+def scheduled(when: str, *, late_ms: int, missed: int) -> str:
+    """Of a turn that a schedule started. `late_ms`: how long after its time. `missed`: how many of its times before that were not told."""
+    late = f" It could not start then and starts {late_ms // 60_000} minutes late." if late_ms > LATE_MS else ""
+    before = f" {missed} earlier times were missed." if missed > 1 else " One earlier time was missed." if missed else ""
+    return f"[Scheduled for {when}: nobody writes this now. Do what it says and tell the result.{late}{before}]"
 
 
 def tool_tail() -> str:

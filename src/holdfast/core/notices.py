@@ -17,6 +17,8 @@ INTERRUPTED_BY = {
     "suspended": "a suspension",
     "restored": "the restoring of a backup",
 }
+# What starts turns, apart from messages.
+STARTED_BY = {"schedule": "a schedule", "process": "a background process", "watch": "a background process"}
 # Why a conversation was started in place of another.
 BEGUN_BECAUSE = {
     "suspended": "the previous one was suspended",
@@ -44,12 +46,15 @@ def span(ms: int) -> str:
     return f"{s} s"
 
 
-def interrupted_earlier(reason: str, ms: int, staleness: Staleness | None = None) -> str:
-    """What interrupted a turn, and how long ago; if that is why it was set aside, why it was too old."""
+def interrupted_earlier(reason: str, ms: int, staleness: Staleness | None = None, *, cause: str = "message") -> str:
+    """What interrupted a turn, and how long ago; if that is why it was set aside, why it was too old. What it was started by, if not by a
+    message (E8).
+    """
+    started = f" (started by {STARTED_BY.get(cause, 'an event')})" if cause != "message" else ""
     if staleness is Staleness.UNKNOWN:
-        return f"interrupted by {interrupted_by(reason)} at an unknown time"
+        return f"interrupted by {interrupted_by(reason)} at an unknown time{started}"
     off = ", and Holdfast is set to continue nothing by itself" if staleness is Staleness.OFF else ""
-    return f"interrupted by {interrupted_by(reason)} {span(ms)} earlier{off}"
+    return f"interrupted by {interrupted_by(reason)} {span(ms)} earlier{off}{started}"
 
 
 def interrupted(reason: str, *, written: bool, worked: bool, holes: bool) -> str:
@@ -120,7 +125,11 @@ def suspended_elsewhere(session: Session) -> str:
     )
 
 
-def stale(reason: str, ms: int, staleness: Staleness) -> str:
+def _work(cause: str) -> str:
+    return "Your last request" if cause == "message" else f"Work started by {STARTED_BY.get(cause, 'an event')}"
+
+
+def stale(reason: str, ms: int, staleness: Staleness, *, cause: str = "message") -> str:
     match staleness:
         case Staleness.OFF:
             because = f"{span(ms)} ago, and Holdfast is set to continue nothing by itself"
@@ -128,12 +137,12 @@ def stale(reason: str, ms: int, staleness: Staleness) -> str:
             because = "at an unknown time, so it was not continued without asking"
         case Staleness.OLD:
             because = f"{span(ms)} ago, too long ago to continue without asking"
-    return f"Your last request was interrupted by {interrupted_by(reason)} {because}. {_HOW_TO_CONTINUE}"
+    return f"{_work(cause)} was interrupted by {interrupted_by(reason)} {because}. {_HOW_TO_CONTINUE}"
 
 
-def held(reason: str, *, safe_mode: bool) -> str:
+def held(reason: str, *, safe_mode: bool, cause: str = "message") -> str:
     because = "is in safe mode after several crashes" if safe_mode else "is set to continue nothing by itself"
-    return f"Your last request was interrupted by {interrupted_by(reason)}, and Holdfast {because}. {_HOW_TO_CONTINUE}"
+    return f"{_work(cause)} was interrupted by {interrupted_by(reason)}, and Holdfast {because}. {_HOW_TO_CONTINUE}"
 
 
 def kept() -> str:

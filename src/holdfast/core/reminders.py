@@ -1,14 +1,14 @@
 """Times as people write them: what `/remind` and `when` understand, and how a schedule is told."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 import msgspec
 
 from holdfast.core import schedules
 from holdfast.core.errors import BadInput
-from holdfast.core.schedules import Timing
+from holdfast.core.schedules import Schedule, Timing
 
 EXAMPLES = "in 20 minutes, at 18:00, tomorrow 9:00, friday 17:30, every 2 hours, every day 8:00, every weekday 8:00, or cron 0 8 * * 1-5"
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -28,6 +28,16 @@ _GLUE = re.compile(r"[\s,:]*(?:to\s+)?", re.I)
 Zones = Callable[[str], tzinfo]
 
 
+class When(msgspec.Struct, frozen=True, kw_only=True):
+    """As a request says it, with exactly one of the first four: an ISO 8601 time, an interval, a cron expression, or words."""
+
+    at: str | None = None
+    every_s: int | None = None
+    cron: str | None = None
+    when: str | None = None
+    time_zone: str | None = None
+
+
 class Wish(msgspec.Struct, frozen=True):
     """When, and what is left of the words."""
 
@@ -44,9 +54,10 @@ def parse(words: str, *, now: int, zone: str, zones: Zones) -> Wish:
     return found
 
 
-def timing(*, at: str | None, every_s: int | None, cron: str | None, when: str | None, now: int, zone: str, zones: Zones) -> Timing:
-    """From the fields of a request, of which exactly one is given. Raises `BadInput`."""
-    if sum(each is not None for each in (at, every_s, cron, when)) != 1:
+def timing(given: When, *, now: int, zone: str, zones: Zones) -> Timing:
+    """`zone`: the name of the one that counts where none is named. Raises `BadInput`."""
+    at, every_s, cron, words, zone = given.at, given.every_s, given.cron, given.when, given.time_zone or zone
+    if sum(each is not None for each in (at, every_s, cron, words)) != 1:
         raise BadInput("Say when with exactly one of `at`, `every_s`, `cron` and `when`.")
     zones(zone)
     if every_s is not None:
@@ -55,7 +66,7 @@ def timing(*, at: str | None, every_s: int | None, cron: str | None, when: str |
         return Timing(cron=schedules.cron(cron), time_zone=zone)
     if at is not None:
         return Timing(once_at=moment(at, zones(zone)), time_zone=zone)
-    found = parse(when or "", now=now, zone=zone, zones=zones)
+    found = parse(words or "", now=now, zone=zone, zones=zones)
     if found.text:
         raise BadInput(f"{_quoted(found.text)} is not understood. Write for example: {EXAMPLES}.")
     return found.timing
@@ -265,3 +276,40 @@ def _told_span(seconds: int) -> str:
             count = seconds // _SECONDS[unit]
             return unit if count == 1 else f"{count} {unit}s"
     raise AssertionError(seconds)
+
+
+def made(schedule_id: str, timing: Timing, zone: tzinfo) -> str:
+    return f"Scheduled {told(timing, zone)}. To remove it: /remind remove {schedule_id}"
+
+
+def listed(found: Sequence[tuple[Schedule, tzinfo]]) -> str:
+    """The schedules of a chat, each with its zone, the next one that is due first."""
+    if not found:
+        return f"Nothing is scheduled here. Write for example: /remind tomorrow 9:00 water the plants. Times can be: {EXAMPLES}."
+    lines = []
+    for schedule, zone in found:
+        next_one = "" if schedule.timing.once_at is not None else f", next {time_of(schedule.due_at, zone, schedule.timing.time_zone)}"
+        skipped = f". Last time nothing was started: {schedule.skipped}" if schedule.skipped else ""
+        lines.append(f"{schedule.schedule_id}: {_short(schedule.text)} ({told(schedule.timing, zone)}{next_one}){skipped}")
+    return "\n".join(lines) + "\n\n/remind remove ID removes one of them."
+
+
+def removed(schedule: Schedule) -> str:
+    return f"Removed: {_short(schedule.text)}"
+
+
+def no_such(which: str, found: int) -> str:
+    if not which:
+        return "Say which one: /remind remove ID. /remind lists them."
+    if found:
+        return f"{found} schedules here begin with {_quoted(which)}. Write more of the id."
+    return f"There is no schedule {_quoted(which)} here. /remind lists them."
+
+
+def not_yours(schedule_id: str) -> str:
+    return f"{schedule_id} can be removed only by the person who made it, or by an administrator."
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:59] + "…"

@@ -7,6 +7,7 @@ import msgspec
 from cronsim import CronSim, CronSimError
 
 from holdfast.core.errors import BadInput, Refused
+from holdfast.core.events import ScheduleAdded
 
 # What is done about a due time that passed while nothing could be started.
 RUN, SKIP = "run", "skip"
@@ -41,7 +42,18 @@ class TooManySchedules(Refused):
     code = "too_many_schedules"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"This conversation already has {limit} schedules, which is the limit. Remove one first: /remind lists them.")
+        super().__init__(f"This conversation already has {limit} schedules, which is the limit. Remove one of them first.")
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator decides. `time_zone`: the one that counts where none is named. `limit`: how many a session key may have. `least_s`:
+    the shortest interval. `missed`: what is done about a missed time where nobody said it.
+    """
+
+    time_zone: str = "UTC"
+    limit: int = 50
+    least_s: float = 60.0
+    missed: str = RUN
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -164,6 +176,14 @@ def _ms(local: datetime) -> int:
     return round(local.timestamp()) * 1000
 
 
+def suspended(text: str, when: str) -> str:
+    """For the people of a suspended conversation."""
+    return (
+        f"This was scheduled for {when}, but the conversation is suspended, so nothing was started. Send /resume to continue it.\n\n> "
+        + text.replace("\n", "\n> ")
+    )
+
+
 # what a schedule may be
 
 
@@ -197,6 +217,45 @@ def check(timing: Timing, *, now: int, zone: tzinfo, least_s: float) -> int:
     if timing.once_at is None and _closest_s(timing, first, zone) < least_s:
         raise BadInput(f"That would be due too often: the shortest interval here is {least_s:g} seconds.")
     return first
+
+
+def made(
+    schedule_id: str,
+    text: str,
+    timing: Timing,
+    *,
+    now: int,
+    zone: tzinfo,
+    policy: Policy,
+    sender: str,
+    missed: str | None = None,
+    call_id: str | None = None,
+    dedup_key: str | None = None,
+) -> ScheduleAdded:
+    """The record of a new schedule. Raises `BadInput`."""
+    words = text.strip()
+    if not words:
+        raise BadInput("Say what is to be done then: the text is empty.")
+    if len(words) > MAX_TEXT:
+        raise BadInput(f"The text is longer than {MAX_TEXT} characters. Shorten it.")
+    return ScheduleAdded(
+        schedule_id=schedule_id,
+        content=words,
+        due_at=check(timing, now=now, zone=zone, least_s=policy.least_s),
+        once_at=timing.once_at,
+        every_s=timing.every_s,
+        since=timing.since,
+        cron=timing.cron,
+        time_zone=timing.time_zone,
+        missed=missed or policy.missed,
+        sender=sender,
+        call_id=call_id,
+        dedup_key=dedup_key,
+    )
+
+
+def timing_of(added: ScheduleAdded) -> Timing:
+    return Timing(once_at=added.once_at, every_s=added.every_s, since=added.since, cron=added.cron, time_zone=added.time_zone)
 
 
 def _closest_s(timing: Timing, first: int, zone: tzinfo) -> float:

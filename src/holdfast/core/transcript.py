@@ -206,7 +206,7 @@ class Transcript:
         self._wait(item, event, event.message_id, role="user")
 
     def _record_cause(self, item: e.Logged, event: e.CauseRecorded) -> None:
-        self._wait(item, event, event.cause_id, role="cause", cause=event.what)
+        self._wait(item, event, event.cause_id, role="cause", cause=event.what, schedule=event.schedule)
 
     def _wait(self, item: e.Logged, event: e.MessageAccepted | e.CauseRecorded, id_: str, **more: Any) -> None:
         self.queued[id_] = Message(

@@ -3,7 +3,8 @@ on disk when `take` returns (P1)."""
 
 import msgspec
 
-from holdfast.core import busy, commands, content, keys, model_choice, notices, resets
+from holdfast import time_zones
+from holdfast.core import busy, commands, content, keys, model_choice, notices, reminders, resets
 from holdfast.core.approvals import APPROVE, DENY, ONCE, SESSION
 from holdfast.core.busy import Mode
 from holdfast.core.commands import Command
@@ -12,7 +13,7 @@ from holdfast.core.errors import BadInput
 from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
-from holdfast.core.plans.command import ALL, Action, Aside, Choose, Judge, Reset, Resume, Say, Stop
+from holdfast.core.plans.command import ALL, Action, Aside, Choose, Forget, Judge, Remind, Reset, Resume, Say, Stop
 from holdfast.core.recitals import Recital
 from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
@@ -21,6 +22,7 @@ from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.safe_mode import SafeMode
+from holdfast.gateway.schedules import Wishes
 from holdfast.gateway.stage import Stage
 from holdfast.ports.store import Store
 
@@ -58,6 +60,7 @@ class Acceptance:
         safe_mode: SafeMode,
         admissions: Admissions,
         announcements: Announcements,
+        wishes: Wishes,
         policies: dict[str, resets.Policy],
         busy_modes: dict[str, Mode],
         max_waiting: int,
@@ -65,6 +68,7 @@ class Acceptance:
     ) -> None:
         self._store, self._clock, self._ids, self._lanes = store, host.clock, host.ids, lanes
         self._stage, self._safe_mode, self._admissions, self._announcements = stage, safe_mode, admissions, announcements
+        self._wishes = wishes
         self._policies, self._busy_modes, self._max_waiting, self._models = policies, busy_modes, max_waiting, models
 
     async def take(self, session: Session, said: Said) -> Accepted:
@@ -166,6 +170,8 @@ class Acceptance:
                 return Say(notices.sessions(listed))
             case "status":
                 return Say(notices.status(session, safe_mode=self._safe_mode.on, waits=self._admissions.queue))
+            case "remind":
+                return await self._remind(session, command.argument, sender)
             case "model":
                 return self._model(session, command.argument)
             case name if name in commands.SENDING:
@@ -182,6 +188,21 @@ class Acceptance:
             return Choose(model_choice.pick(wanted, self._models))
         except UnknownModel as error:
             return Say(str(error))
+
+    async def _remind(self, session: Session, words: str, sender: str) -> Action:
+        """`/remind [list]`, `/remind remove ID`, `/remind WHEN TEXT`."""
+        first, _, rest = words.partition(" ")
+        if words in ("", "list"):
+            listed = await self._store.schedules(session.session_key)
+            return Say(reminders.listed([(each, time_zones.zone_or_utc(each.timing.time_zone)) for each in listed]))
+        if first in ("remove", "cancel", "delete"):
+            return Forget(rest.strip(), sender, operator=self._announcements.operates(session.session_key, sender))
+        try:
+            timing, text = self._wishes.read(words)
+            added = self._wishes.made(text, timing, sender=sender)
+        except BadInput as error:
+            return Say(str(error))
+        return Remind(added, self._wishes.policy.limit, reminders.made(added.schedule_id, timing, time_zones.zone(timing.time_zone)))
 
     def _judge(self, session: Session, command: Command, sender: str) -> Action:
         """`/approve [id or all] [always]`, `/deny [id or all] [reason]`. An approval with other words approves nothing: it may mean another

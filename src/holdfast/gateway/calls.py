@@ -270,6 +270,7 @@ class Calls:
             turn_id=self._request.turn_id,
             call_id=call.call_id,
             key=call.call_id,
+            sender=self._request.sender,
             output=put_out,
             secrets=self._host.secrets,
             answers=answers,

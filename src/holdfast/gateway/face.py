@@ -59,7 +59,7 @@ class Face:
             model=response.model,
             response_id=response.response_id,
             day=self._today,
-            sender=self._sender,
+            sender=self._request.sender,
         )
         calls = calls_of(self._request.turn_id, step)
         await self._log.respond(step, *await self._calls.ask_first(calls, offset=len(step.text)))
@@ -85,7 +85,9 @@ class Face:
 
     async def afford(self) -> None:
         turn_id, session_id = self._request.turn_id, self._log.lease.session_id
-        while found := await self._budget.reached(session_id, turn_id, day=self._today, sender=self._sender, calls=self._calls.known):
+        while found := await self._budget.reached(
+            session_id, turn_id, day=self._today, sender=self._request.sender, calls=self._calls.known
+        ):
             if not found.asks or limits.declined(self._calls.known):
                 raise LimitReached(found)
             call_id = limits.open_question(self._calls.known) or limits.call_id(turn_id, found)
@@ -96,17 +98,14 @@ class Face:
 
     async def compacted(self, compaction: e.ContextCompacted) -> None:
         summary, problem = storable(compaction.summary), None if compaction.problem is None else storable(compaction.problem)
-        await self._log.record(msgspec.structs.replace(compaction, summary=summary, problem=problem, day=self._today, sender=self._sender))
+        await self._log.record(
+            msgspec.structs.replace(compaction, summary=summary, problem=problem, day=self._today, sender=self._request.sender)
+        )
 
     @property
     def _today(self) -> str:
         now = self._host.clock.now()
         return usage.day(now, self._host.clock.offset_s(now))
-
-    @property
-    def _sender(self) -> str:
-        """Whom the turn works for."""
-        return next((cause.sender for cause in self._request.causes if cause.sender), "")
 
     async def run(self, calls: Sequence[Call]) -> list[ToolResult]:
         return await self._calls.run(calls)

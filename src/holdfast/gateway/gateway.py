@@ -18,7 +18,9 @@ from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.recitals import Recital
 from holdfast.core.redaction import NO_SECRETS, Secrets
+from holdfast.core.reminders import When
 from holdfast.core.restarts import By
+from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import DaySpent
@@ -82,7 +84,7 @@ class Gateway:
         parts = self._parts = Parts(store, host, edges, self.settings)
         self._clock, self._ids, self._tools = clock, ids, edges.tools
         self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
-        self.announcements, self._acceptance = parts.announcements, parts.acceptance
+        self.announcements, self._acceptance, self._wishes = parts.announcements, parts.acceptance, parts.wishes
         self.lifecycle, self.pausing, self.hand_over = parts.lifecycle, parts.pausing, parts.hand_over
         self.shipping = parts.shipping
 
@@ -286,6 +288,31 @@ class Gateway:
 
     async def remove_rule(self, rule_id: str, *, by: str) -> Rule:
         return await self.store.remove_rule(rule_id, by=by, at=self._clock.now())
+
+    async def schedules(self, session_id: str | None = None) -> list[Schedule]:
+        """Those of the key of a session, or all of them."""
+        return await self.store.schedules(None if session_id is None else (await self.session(session_id)).session_key)
+
+    async def add_schedule(
+        self,
+        session_id: str,
+        text: str,
+        when: When,
+        *,
+        by: str = "owner",
+        missed: str | None = None,
+        client_id: str | None = None,
+    ) -> Schedule:
+        """Raises `BadInput`, `TooManySchedules`."""
+        session = await self.session(session_id)
+        dedup_key = f"new schedule|{session.session_key}|{client_id}" if client_id else None
+        added = self._wishes.made(text, self._wishes.timing(when), sender=by, missed=missed, dedup_key=dedup_key)
+        made = await self.store.add_schedule(session_id, added, limit=self._wishes.policy.limit, at=self._clock.now())
+        self._parts.alarm.hint()
+        return made
+
+    async def remove_schedule(self, schedule_id: str, *, by: str) -> Schedule:
+        return await self.store.remove_schedule(schedule_id, by=by, at=self._clock.now())
 
     async def view(self, session_id: str) -> tuple[Session, Transcript]:
         """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from. Journals that are late

@@ -29,6 +29,7 @@ from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.recovery import Recovery
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.safe_mode import SafeMode
+from holdfast.gateway.schedules import Alarm, Wishes
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.shipping import Shipping
 from holdfast.gateway.soundness import Soundness
@@ -149,6 +150,8 @@ class Parts:
             restarts=edges.restarts,
             window_s=settings.drain_timeout_s,
         )
+        self.wishes = Wishes(host, settings.schedules)
+        self.alarm = Alarm(store=store, host=host, stage=self.stage, safe_mode=self.safe_mode, lanes=self.lanes, platforms=edges.platforms)
         self.acceptance = Acceptance(
             store=store,
             host=host,
@@ -157,6 +160,7 @@ class Parts:
             safe_mode=self.safe_mode,
             admissions=self.admissions,
             announcements=self.announcements,
+            wishes=self.wishes,
             policies=settings.resets,
             busy_modes=settings.busy,
             max_waiting=settings.max_waiting,
@@ -230,6 +234,7 @@ class Parts:
                 "feed": self.feed.run,
                 "sweep": self.sweep.run,
                 "deliveries": self.deliveries.run,
+                "schedules": self.alarm.run,
                 "search index": housekeeping.index,
                 "housekeeping": housekeeping.tidy,
                 "purge": housekeeping.purge,

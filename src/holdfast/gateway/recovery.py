@@ -152,7 +152,8 @@ class Recovery:
         transcript = await self._store.transcript(session)
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
         set_aside = rule.decision is Decision.SET_ASIDE
-        why = notices.interrupted_earlier(judged.reason, now - (judged.signed_at or now), stale if set_aside else None)
+        cause = transcript.turns[-1].cause if transcript.turns else "message"
+        why = notices.interrupted_earlier(judged.reason, now - (judged.signed_at or now), stale if set_aside else None, cause=cause)
         match rule.decision:
             case Decision.RESUME:
                 resumed = e.TurnResumed(attempt=session.attempt + 1, rule=rule.label, reason=judged.reason, why=why, trial=trial)
@@ -171,7 +172,7 @@ class Recovery:
                 told = _notice(session, transcript, "stuck", stuck)
                 events = _ending(judged, transcript, Outcome.SET_ASIDE, why, told, e.SessionChanged(suspended=True))
             case Decision.SET_ASIDE:
-                words = notices.stale(judged.reason, now - (judged.signed_at or judged.asked_at), stale or Staleness.OLD)
+                words = notices.stale(judged.reason, now - (judged.signed_at or judged.asked_at), stale or Staleness.OLD, cause=cause)
                 told = _notice(session, transcript, "stale", words)
                 events = _ending(judged, transcript, Outcome.SET_ASIDE, why, *([told] if judged.facts.allowed else []))
             case _:
@@ -189,7 +190,9 @@ class Recovery:
         """Once, where the answer would have gone, and only to somebody who waits for it and has not written again."""
         if not judged.facts.held or judged.facts.suspended or not judged.facts.reachable or judged.session.queued:
             return []
-        told = _notice(judged.session, transcript, "held", notices.held(judged.reason, safe_mode=self._safe_mode.on))
+        cause = transcript.turns[-1].cause if transcript.turns else "message"
+        words = notices.held(judged.reason, safe_mode=self._safe_mode.on, cause=cause)
+        told = _notice(judged.session, transcript, "held", words)
         return [] if any(message.id == told.message_id for message in transcript.messages) else [told]
 
     async def convict(self, session: Session) -> None:

@@ -10,6 +10,7 @@ from holdfast.core.plans.accept import MAX_WAITING
 from holdfast.core.policy import Rules
 from holdfast.core.resets import Policy
 from holdfast.core.retention import Limits
+from holdfast.core.schedules import Policy as SchedulePolicy
 from holdfast.core.spools import TURN_BYTES
 
 
@@ -36,3 +37,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     late_journals: JournalLimits = JournalLimits()
     spool_turn_bytes: int = TURN_BYTES
     spool_all_bytes: int = 16 * TURN_BYTES
+    schedules: SchedulePolicy = SchedulePolicy()

@@ -37,6 +37,11 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None
 
     @property
+    def sender(self) -> str:
+        """Whom the turn works for."""
+        return next((cause.sender for cause in self.causes if cause.sender), "")
+
+    @property
     def text(self) -> str:
         """The words this turn answers."""
         return "\n\n".join(text for cause in self.causes if (text := content.text(cause.content)))

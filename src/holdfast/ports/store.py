@@ -12,6 +12,7 @@ from holdfast.ports.overview import Overview
 from holdfast.ports.owners import Owners, Pauses
 from holdfast.ports.processes import Processes
 from holdfast.ports.recitals import Recitals
+from holdfast.ports.schedules import Schedules
 from holdfast.ports.sessions import Conversations, Marks, Sessions
 from holdfast.ports.spending import Spending
 from holdfast.ports.turns import Turns
@@ -25,6 +26,7 @@ class Store(
     Log,
     Inbox,
     Recitals,
+    Schedules,
     Turns,
     Journals,
     Processes,

@@ -47,9 +47,9 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`). `key`: stays the same
-    when the call is repeated after an interruption. `secrets`: for a tool that shortens its own result, which must replace them first.
-    `answers`: of a call that rested. `ask`: asks a person while the call runs, for a tool that cannot rest; None when nobody answered in
-    time. A death of the process ends such a call, and its question with it.
+    when the call is repeated after an interruption. `sender`: whom the turn works for. `secrets`: for a tool that shortens its own result,
+    which must replace them first. `answers`: of a call that rested. `ask`: asks a person while the call runs, for a tool that cannot rest;
+    None when nobody answered in time. A death of the process ends such a call, and its question with it.
     """
 
     session_id: str
@@ -58,6 +58,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: str
     call_id: str
     key: str
+    sender: str = ""
     output: Callable[[str], Awaitable[None]]
     secrets: Secrets = NO_SECRETS
     answers: Answers | None = None

@@ -17,12 +17,14 @@ from holdfast.core.plans.command import Action, Aside, Stop
 from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.leave import Moved
+from holdfast.core.plans.schedules import Fired
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.plans.wait import Waiting
 from holdfast.core.processes import Matches, Process, Telling
 from holdfast.core.recitals import Recital, Recited
 from holdfast.core.resets import Boundary
+from holdfast.core.schedules import Due, Schedule
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.spools import Spooled
@@ -35,13 +37,14 @@ from holdfast.ports.log import Make
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
 from holdfast.ports.owners import Owner, Pause
+from holdfast.ports.schedules import DueSchedules
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.turns import StreamItem
 from holdfast.ports.upkeep import Counts, Usage
 from holdfast.store import blobs, deletion, desk, overview, reads, recitals, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
-from holdfast.store.work import inbox, journals, processes, questions, sessions, streams, turns
+from holdfast.store.work import inbox, journals, processes, questions, schedules, sessions, streams, turns
 
 T = TypeVar("T")
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
@@ -250,6 +253,23 @@ class TxStore:
 
     async def remove_rule(self, rule_id: str, *, by: str, at: int) -> Rule:
         return await self._lines.write(rules.remove_rule, rule_id, by, at)
+
+    async def schedules(self, session_key: str | None = None) -> list[Schedule]:
+        return await self._lines.read(schedules.listed, session_key)
+
+    async def add_schedule(self, session_id: str, added: e.ScheduleAdded, *, limit: int, at: int) -> Schedule:
+        return await self._lines.write(schedules.add_schedule, session_id, added, limit, at)
+
+    async def remove_schedule(self, schedule_id: str, *, by: str, at: int) -> Schedule:
+        return await self._lines.write(schedules.remove_schedule, schedule_id, by, at)
+
+    async def due_schedules(self, *, now: int, limit: int) -> DueSchedules:
+        return await self._lines.read(schedules.due, now, limit)
+
+    async def fire_schedule(self, schedule: Schedule, due: Due, *, when: str, fresh: tuple[str, str], at: int) -> Fired | None:
+        return await self._lines.write(
+            schedules.fire_schedule, schedule.session_id, schedule.schedule_id, schedule.due_at, due, when, fresh, at
+        )
 
     async def account(self, session_id: str, *, turn_id: str, day: str, sender: str) -> Account:
         return await self._lines.read(spending.account, session_id, turn_id, day, sender)

@@ -24,7 +24,7 @@ from holdfast.store.heads import Head
 from holdfast.store.rows import Change, Delete, Insert, Update
 
 DERIVED = (
-    *("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "process"),
+    *("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "process", "schedule"),
     *("blob_use", "spent", "recital", "journal"),
 )
 # What people would call a sign of life in a conversation; other records do not move it up in the list.
@@ -122,6 +122,10 @@ MATCHES = Update("process", "scanned", "matched_at", "streak", where="process_id
 CONSUMES = Update("process", "consumed", where="process_id = ? AND consumed IS NULL")
 ENDS = Update("process", "state = 'ended'", "ended_seq", where="process_id = ? AND state = 'running'")
 PROCESSES_GONE = Delete("process", where="session = ?")
+SCHEDULED = Insert("schedule", "schedule_id", "session", "seq", "at", "due", "noted", conflict="DO NOTHING")
+NEXT_DUE = Update("schedule", "due", "noted", "last", "skipped", where="schedule_id = ?")
+SCHEDULE_GONE = Delete("schedule", where="schedule_id = ?")
+SCHEDULES_GONE = Delete("schedule", where="session = ?")
 SUMS = ("requests", "input", "output", "cached", "stored", "thought", "cost", "unpriced")
 _ADDED = ", ".join(f"{name} = spent.{name} + excluded.{name}" for name in SUMS)
 SPENT = Insert("spent", "session", "turn", "day", "sender", *SUMS, conflict=f"(session, turn, day) DO UPDATE SET {_ADDED}")
@@ -282,6 +286,21 @@ def _process_ended(head: Head, event: e.ProcessEnded, at: int, in_turn: bool) ->
     return [(ENDS, (head.seq, event.process_id))]
 
 
+def _schedule_added(head: Head, event: e.ScheduleAdded, at: int, in_turn: bool) -> list[Change]:
+    row = (event.schedule_id, head.session, head.seq, at, event.due_at, at)
+    return [(SCHEDULED, row), *_remember(event.dedup_key, digest(event.content), head, event.schedule_id)]
+
+
+def _schedule_due(head: Head, event: e.ScheduleDue, at: int, in_turn: bool) -> list[Change]:
+    if event.next_at is None:
+        return [(SCHEDULE_GONE, (event.schedule_id,))]
+    return [(NEXT_DUE, (event.next_at, at, event.due_at, event.skipped, event.schedule_id))]
+
+
+def _schedule_removed(head: Head, event: e.ScheduleRemoved, at: int, in_turn: bool) -> list[Change]:
+    return [(SCHEDULE_GONE, (event.schedule_id,))]
+
+
 def _stop_requested(head: Head, event: e.StopRequested, at: int, in_turn: bool) -> list[Change]:
     if event.turn_id == head.turn and head.state in turns.OPEN:
         head.stop = 1
@@ -378,6 +397,7 @@ def _session_purged(head: Head, event: e.SessionPurged, at: int, in_turn: bool) 
         (RULES_GONE, (head.session,)),
         (RECITALS_GONE, (head.session,)),
         (PROCESSES_GONE, (head.session,)),
+        (SCHEDULES_GONE, (head.session,)),
         (SPENT_GONE, (head.session,)),
         (JOURNALS_GONE, (head.session,)),
         *((SPENT, (head.session, "", each.day, "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
@@ -462,6 +482,9 @@ _ROWS: dict[type[e.Event], Callable[[Head, Any, int, bool], list[Change]]] = {
     e.ProcessMatched: _process_matched,
     e.ProcessConsumed: _process_consumed,
     e.ProcessEnded: _process_ended,
+    e.ScheduleAdded: _schedule_added,
+    e.ScheduleDue: _schedule_due,
+    e.ScheduleRemoved: _schedule_removed,
     e.StopRequested: _stop_requested,
     e.TrialPassed: _trial_passed,
     e.SessionCreated: _session_created,

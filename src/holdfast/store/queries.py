@@ -37,6 +37,7 @@ OLDEST_AT_REST = (
     " AND s.resume_pending = 0 AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session = h.session)"
     " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.state NOT IN ('sent', 'dead') AND o.session = h.session)"
     " AND NOT EXISTS (SELECT 1 FROM process p WHERE p.session = h.session AND p.state = 'running')"
+    " AND NOT EXISTS (SELECT 1 FROM schedule c WHERE c.session = h.session)"
     " ORDER BY h.updated_at LIMIT ?"
 )
 SIZES = "SELECT (SELECT count(*) FROM head WHERE deleted = 0), (SELECT count(*) FROM session WHERE purge_at IS NOT NULL)"
@@ -281,6 +282,22 @@ RULES_OF = f"{RULES} WHERE s.session_id = ? ORDER BY r.at, r.rule_id"
 RULES_ALL = f"{RULES} JOIN head h ON h.session = r.session WHERE h.deleted = 0 ORDER BY r.at, r.rule_id"
 RULE = f"{RULES} WHERE r.rule_id = ?"
 RULE_IDS = "SELECT rule_id FROM rule WHERE session = ? ORDER BY at, rule_id"
+
+# schedules: those of deleted sessions rest until that is undone
+
+_SCHEDULES = "FROM schedule c JOIN session s ON s.id = c.session JOIN head h ON h.session = c.session WHERE h.deleted = 0"
+SCHEDULES = f"SELECT c.schedule_id, s.session_id, s.session_key, c.session, c.seq, c.at, c.due, c.noted, c.last, c.skipped {_SCHEDULES}"
+SCHEDULE = f"{SCHEDULES} AND c.schedule_id = ?"
+SCHEDULES_ALL = f"{SCHEDULES} ORDER BY c.due, c.schedule_id"
+SCHEDULES_OF = f"{SCHEDULES} AND s.session_key = ? ORDER BY c.due, c.schedule_id"
+SCHEDULES_COUNT = f"SELECT count(*) {_SCHEDULES} AND s.session_key = ?"
+SCHEDULES_DUE = (
+    f"{SCHEDULES} AND c.schedule_id IN (SELECT d.schedule_id FROM schedule d WHERE d.due <= ?"
+    " UNION SELECT n.schedule_id FROM schedule n WHERE n.noted > ?) ORDER BY c.due, c.schedule_id LIMIT ?"
+)
+NEXT_DUE = f"SELECT min(c.due) {_SCHEDULES} AND c.due > ?"
+WAITS_FROM = "SELECT 1 FROM inbox WHERE session = ? AND cause_id >= ? AND cause_id < ? LIMIT 1"
+
 _SUMS = "sum(requests), sum(input), sum(output), sum(cached), sum(stored), sum(thought), sum(cost), sum(unpriced)"
 _SESSION_OF = "session = (SELECT id FROM session WHERE session_id = ?)"
 ACCOUNT = (

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from holdfast.core.plans.schedules import dedup_key
 from holdfast.store.lines import Operation
-from holdfast.store.work import inbox, journals, questions, sessions, streams, turns
+from holdfast.store.work import inbox, journals, questions, schedules, sessions, streams, turns
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -38,6 +39,8 @@ NAMED: dict[Callable[..., Any], Callable[..., Targets]] = {
     questions.wait_turn: lambda lease, *_: _session(lease.session_id),
     questions.take_causes: lambda lease, *_: _session(lease.session_id),
     questions.answer_question: lambda question_id, given, *_: Targets(questions=(question_id,), dedup=_known(given.dedup_key)),
+    schedules.add_schedule: lambda session_id, added, *_: _session(session_id, added.dedup_key),
+    schedules.fire_schedule: lambda session_id, schedule_id, expect, come, *_: _session(session_id, dedup_key(schedule_id, come.due_at)),
     sessions.create_session: lambda event, *_: Targets(sessions=(event.session_id,), keys=(event.session_key,)),
     sessions.change_session: lambda session_id, *_: _session(session_id),
     sessions.mark_pending: lambda session_key, *_: Targets(keys=(session_key,)),

@@ -33,6 +33,7 @@ from holdfast.web.operations import Operations
 from holdfast.web.pages import Pages
 from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
+from holdfast.web.schedules import Schedules
 from holdfast.web.sessions import Sessions
 from holdfast.web.stream import Streams, Timing
 from holdfast.web.tab import Tabs
@@ -77,6 +78,7 @@ def build_app(
         *Usage(gateway).endpoints(),
         *Questions(gateway).endpoints(),
         *Approvals(gateway).endpoints(),
+        *Schedules(gateway).endpoints(),
         *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
         *Responses(means, conversations).endpoints(),
         *Chat(means, conversations).endpoints(),

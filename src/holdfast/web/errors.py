@@ -30,6 +30,7 @@ from holdfast.core.errors import (
     Unavailable,
 )
 from holdfast.core.redaction import NO_SECRETS, Secrets
+from holdfast.core.schedules import TooManySchedules
 from holdfast.web.responses import Header, Response, json_response
 
 log = structlog.get_logger()
@@ -167,6 +168,7 @@ STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (QuestionClosed, 409),
     (DuplicateOtherContent, 409),
     (AttachmentGone, 409),
+    (TooManySchedules, 409),
     (Refused, 400),
     (StoreFull, 507),
     (Unavailable, 503),

@@ -130,7 +130,8 @@ class Sessions:
         asked: SessionQuery = request.query
         session, transcript = await self._gateway.view(request.params["id"])
         extent = conversation.PAGE._replace(messages=asked.messages)
-        return json_response(200, conversation.session(session, transcript, extent))
+        schedules = await self._gateway.store.schedules(session.session_key)
+        return json_response(200, conversation.session(session, transcript, extent, schedules=schedules))
 
     async def change(self, request: Request) -> ASGIApp:
         wanted: SessionChange = request.body

@@ -204,7 +204,8 @@ class Reader:
 
     async def _snapshot(self, because: str) -> None:
         session, transcript = await self._gateway.view(self._session.session_id)
-        view = conversation.snapshot(session, transcript, because)
+        schedules = await self._gateway.store.schedules(session.session_key)
+        view = conversation.snapshot(session, transcript, because, schedules=schedules)
         await self._put(frames.snapshot(session.log, transcript.seq, view))
         self._seq = transcript.seq
 

@@ -92,6 +92,9 @@ class Client:
     def remove_rule(self, rule_id: str) -> Response:
         return self._ask("DELETE", f"/api/rules/{quote(rule_id, safe='')}")
 
+    def remove_schedule(self, schedule_id: str) -> Response:
+        return self._ask("DELETE", f"/api/schedules/{quote(schedule_id, safe='')}")
+
     def delete(self, session_id: str) -> Response:
         return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}")
 

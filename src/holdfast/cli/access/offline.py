@@ -151,7 +151,14 @@ async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
     living = await _owners_alive(store)
     if _is_interrupted(session, living):
         transcript.turns[-1].state = TurnState.INTERRUPTED
-    return _told(conversation.session(session, transcript, conversation.WHOLE), session, living)
+    schedules = await store.schedules(session.session_key)
+    return _told(conversation.session(session, transcript, conversation.WHOLE, schedules=schedules), session, living)
+
+
+async def schedules(store: SqliteStore, key_or_id: str | None) -> dict[str, Any]:
+    found = await store.schedules((await _living(store, key_or_id)).session_key if key_or_id else None)
+    told: dict[str, Any] = to_builtins(views.SchedulesView([views.schedule(each) for each in found]))
+    return told
 
 
 async def usage(store: SqliteStore, days: int) -> dict[str, Any]:

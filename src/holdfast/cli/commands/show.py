@@ -11,7 +11,12 @@ from holdfast.cli.terminal.layout import ago, cut, excerpt, given, moment, one_l
 from holdfast.cli.terminal.output import as_typed, print_json
 from holdfast.cli.terminal.questions import how_to_judge, is_approval
 
-ROLES = {"user": ("you", "cyan"), "assistant": ("agent", "green"), "notice": ("notice", "yellow")}
+ROLES = {
+    "user": ("you", "cyan"),
+    "assistant": ("agent", "green"),
+    "notice": ("notice", "yellow"),
+    "cause": ("cause", "magenta"),
+}
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
 STATUSES = {"partial": " (not finished)", "refused": " (not answered)", "command": " (to the gateway)"}
 
@@ -44,7 +49,7 @@ def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
     lines = _head(session, now)
     for message in session["messages"]:
         lines += ["", *_message(message, now)]
-    lines += _questions(session, now) + _turns(session, now) + _failures(session, now)
+    lines += _questions(session, now) + _turns(session, now) + _failures(session, now) + _schedules(session, now)
     click.echo("\n".join(lines))
 
 
@@ -65,8 +70,11 @@ def _message(message: dict[str, Any], now: datetime) -> list[str]:
     if message["role"] == "interruption":
         return _interruption(message, now)
     name, colour = ROLES.get(message["role"], (message["role"], "white"))
-    waits = message["role"] == "user" and message["turn_id"] is None
+    name = message.get("cause") or name
+    waits = message["role"] in ("user", "cause") and message["turn_id"] is None
     more = STATUSES.get(message["status"], " (waits for its turn)" if waits else "")
+    if "schedule" in message:
+        more = f" (for {message['schedule']['when']}){more}"
     lines = [f"{click.style(name, fg=colour, bold=True)}  {click.style(short(moment(message['created_at']), now) + more, dim=True)}"]
     for call in message.get("tool_calls", ()):
         lines += _call(call)
@@ -159,6 +167,15 @@ def _failures(session: dict[str, Any], now: datetime) -> list[str]:
             where = f"turn {turn['generation']}, step {failure['step'] + 1}, try {failure['tries']}"
             told = f"{short(moment(failure['at']), now)}  {failure['model']} did not answer ({where}; {then}): {failure['why']}"
             lines += [click.style(line, fg="yellow") for line in wrap(told, "!  ")]
+    return ["", *lines] if lines else []
+
+
+def _schedules(session: dict[str, Any], now: datetime) -> list[str]:
+    """What is planned; a gateway of version 0.1 plans nothing."""
+    lines = []
+    for each in session.get("schedules", ()):
+        told = f"{each['schedule_id']}: {one_line(each['text'])} ({each['when']}; next {short(moment(each['due_at']), now)})"
+        lines += [click.style(line, dim=True) for line in wrap(told, "@  ")]
     return ["", *lines] if lines else []
 
 

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.core import approvals, model_choice, notices, replies, stops
+from holdfast.core import approvals, model_choice, notices, reminders, replies, stops
 from holdfast.core.content import Content
 from holdfast.core.errors import Refused
-from holdfast.core.events import MessageWritten, SessionChanged
-from holdfast.core.plans import Plan, Write, leave, resume, to_session
+from holdfast.core.events import MessageWritten, ScheduleAdded, SessionChanged
+from holdfast.core.plans import Plan, Write, leave, resume, schedules, to_session
 from holdfast.core.plans import answer as answers
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.leave import Fresh, Underway
 from holdfast.core.plans.stop import Snapshot, stopping
 from holdfast.core.recitals import Recital
+from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 
@@ -64,6 +65,22 @@ class Choose(msgspec.Struct, frozen=True):
     model: str
 
 
+class Remind(msgspec.Struct, frozen=True):
+    """Adds a schedule to the key, which may have `limit` of them. `reply`: what is said to it."""
+
+    added: ScheduleAdded
+    limit: int
+    reply: str
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """Removes a schedule of the key, by the beginning of its id. `operator`: also one that somebody else made."""
+
+    which: str
+    by: str
+    operator: bool
+
+
 class Judge(msgspec.Struct, frozen=True, kw_only=True):
     """Approves or denies calls. `which`: the beginning of a question's id, ALL, or nothing where only one is open."""
 
@@ -72,7 +89,7 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ALL = "all"
-Action = Say | Stop | Reset | Resume | Choose | Judge
+Action = Say | Stop | Reset | Resume | Choose | Remind | Forget | Judge
 
 
 def say(session: Session, aside: Aside, action: Say) -> Plan[Accepted]:
@@ -82,6 +99,26 @@ def say(session: Session, aside: Aside, action: Say) -> Plan[Accepted]:
 def choose(session: Session, aside: Aside, action: Choose) -> Plan[Accepted]:
     change = to_session(session.session_id, [SessionChanged(model=action.model)])
     return _replied(session, aside, model_choice.chose(action.model), list(change))
+
+
+def remind(session: Session, aside: Aside, action: Remind, *, here: int) -> Plan[Accepted]:
+    """`here`: how many schedules the key has already."""
+    try:
+        added = schedules.add(session, action.added, here=here, limit=action.limit)
+    except Refused as refusal:
+        return _replied(session, aside, str(refusal))
+    return _replied(session, aside, action.reply, list(added.writes))
+
+
+def forget(session: Session, found: Sequence[Schedule], aside: Aside, action: Forget) -> Plan[Accepted]:
+    """`found`: the schedules of the key."""
+    meant = [each for each in found if action.which and each.schedule_id.startswith(action.which)]
+    if len(meant) != 1:
+        return _replied(session, aside, reminders.no_such(action.which, len(meant)))
+    [schedule] = meant
+    if not action.operator and schedule.sender != action.by:
+        return _replied(session, aside, reminders.not_yours(schedule.schedule_id))
+    return _replied(session, aside, reminders.removed(schedule), list(schedules.remove(schedule, by=action.by).writes))
 
 
 def stop(found: Snapshot, aside: Aside, action: Stop, *, at: int) -> Plan[Accepted]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.core import resume
-from holdfast.core.events import Event, MessageAccepted, SessionChanged, SessionResumed
+from holdfast.core.events import CauseRecorded, Event, MessageAccepted, SessionChanged, SessionResumed
 from holdfast.core.plans import Plan, to_session
 from holdfast.core.plans.leave import RESUMED_FIRST, Moved, Underway, leaving
 from holdfast.core.plans.repeats import CONTINUES, NOTHING, RESUME, Known, noted
@@ -12,9 +12,9 @@ from holdfast.core.turns import TurnState
 
 
 class Request(msgspec.Struct, frozen=True):
-    """The message that the newest turn of a session answers, and what interrupted that turn last."""
+    """The message, or other cause, that the newest turn of a session answers, and what interrupted that turn last."""
 
-    accepted: MessageAccepted
+    accepted: MessageAccepted | CauseRecorded
     reason: str
 
 
@@ -61,11 +61,15 @@ def wanted(session: Session, *, previous: str | None) -> str | None:
 
 
 def _put_again(session: Session, request: Request) -> list[Event]:
-    """As a message of the same sender, in reply to the same one, with the mark of what interrupted it, so that its agent is told (B1)."""
+    """As a message of the same sender, in reply to the same one, with the mark of what interrupted it, so that its agent is told (B1).
+    Of another cause no message is invented (E8).
+    """
     asked = request.accepted
     # It may be refused before its turn starts, and put once more: that is another message.
-    message_id = f"{session.turn_id}.again.{session.seq}"
-    return [
-        SessionChanged(resume_pending=True, resume_reason=request.reason),
-        MessageAccepted(message_id=message_id, content=asked.content, sender=asked.sender, anchor=asked.anchor),
-    ]
+    again_id = f"{session.turn_id}.again.{session.seq}"
+    again: Event
+    if isinstance(asked, CauseRecorded):
+        again = msgspec.structs.replace(asked, cause_id=again_id, generation=None, during=False, dedup_key=None)
+    else:
+        again = MessageAccepted(message_id=again_id, content=asked.content, sender=asked.sender, anchor=asked.anchor)
+    return [SessionChanged(resume_pending=True, resume_reason=request.reason), again]

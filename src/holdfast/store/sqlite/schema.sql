@@ -171,6 +171,22 @@ CREATE TABLE process (
 CREATE INDEX process_session ON process (session, seq);
 CREATE INDEX process_running ON process (session, seq) WHERE state = 'running';
 
+-- What starts turns at certain times: where its words and times stand in the log, when it is due next, when its newest record was written,
+-- the last time that came, and why no turn started then, if none did.
+CREATE TABLE schedule (
+    schedule_id TEXT PRIMARY KEY,
+    session     INTEGER NOT NULL,
+    seq         INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
+    due         INTEGER NOT NULL,
+    noted       INTEGER NOT NULL,
+    last        INTEGER,
+    skipped     TEXT
+) WITHOUT ROWID;
+CREATE INDEX schedule_due ON schedule (due);
+CREATE INDEX schedule_noted ON schedule (noted);
+CREATE INDEX schedule_session ON schedule (session);
+
 -- What models used and cost: of a turn, on a day, for whom. Of a purged session the sums of its days are left, under no turn.
 CREATE TABLE spent (
     session  INTEGER NOT NULL,

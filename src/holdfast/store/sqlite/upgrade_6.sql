@@ -106,3 +106,19 @@ CREATE TABLE desk (
     seen    INTEGER NOT NULL DEFAULT 0
 );
 INSERT INTO desk (session, seen) SELECT session, seq FROM head;
+
+-- What starts turns at certain times: where its words and times stand in the log, when it is due next, when its newest record was written,
+-- the last time that came, and why no turn started then, if none did.
+CREATE TABLE schedule (
+    schedule_id TEXT PRIMARY KEY,
+    session     INTEGER NOT NULL,
+    seq         INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
+    due         INTEGER NOT NULL,
+    noted       INTEGER NOT NULL,
+    last        INTEGER,
+    skipped     TEXT
+) WITHOUT ROWID;
+CREATE INDEX schedule_due ON schedule (due);
+CREATE INDEX schedule_noted ON schedule (noted);
+CREATE INDEX schedule_session ON schedule (session);

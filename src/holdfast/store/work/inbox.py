@@ -6,7 +6,7 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.plans import Plan, accept, causes, command, edit, ending, owe, resume, stop, to_turn, withdraw
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Recorded
-from holdfast.core.plans.command import Action, Aside, Choose, Judge, Reset, Resume, Say, Stop
+from holdfast.core.plans.command import Action, Aside, Choose, Forget, Judge, Remind, Reset, Resume, Say, Stop
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.repeats import STOP
 from holdfast.core.plans.stop import Stopped
@@ -16,7 +16,7 @@ from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import number
 from holdfast.store.tx import Tx
-from holdfast.store.work import run, snapshots
+from holdfast.store.work import run, schedules, snapshots
 from holdfast.store.work.repeats import known
 
 EXPIRED_AT_ONCE = 100
@@ -83,6 +83,10 @@ def _command(tx: Tx, session: Session, aside: Aside, action: Action, at: int) ->
             return command.say(session, aside, action)
         case Choose():
             return command.choose(session, aside, action)
+        case Remind():
+            return command.remind(session, aside, action, here=schedules.here(tx, session.session_key))
+        case Forget():
+            return command.forget(session, schedules.listed(tx, session.session_key), aside, action)
         case Judge():
             return command.judge(session, snapshots.approvals_of(tx, session), aside, action, at=at)
         case Stop():

@@ -223,6 +223,8 @@ def resuming(tx: Tx, session_id: str) -> resume.Snapshot:
 
 def _request(tx: Tx, head: Head) -> Request | None:
     accepted = tx.event_at(head.session, head.asked_seq)
+    if isinstance(accepted, e.CauseRecorded):
+        return Request(accepted, reads.last_reason(tx, head))
     if not isinstance(accepted, e.MessageAccepted):
         return None
     shown = reads.open_turn(tx, head).request
