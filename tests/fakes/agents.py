@@ -9,6 +9,7 @@ attempt            says how often it was tried, and waits until it is released
 ask QUESTION       asks, then says what it was told
 approve TEXT       prints TEXT with its tool once somebody approved that, and says what came of it
 choose A|B         asks which one, then says what was chosen
+model FINISH       answers in two steps as a model does, with a call between them; the second ends for this reason
 fail               fails
 """
 
@@ -17,9 +18,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.events import ProposedCall, Usage
 from holdfast.core.history import Call
 from holdfast.core.plans.ask import ASK
-from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, Response, TurnFace
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.plain import PlainTool
 
@@ -63,10 +65,21 @@ class WordAgent:
                 which = {"question": "Which one?", "choices": rest.split("|")}
                 [chosen] = await turn.run([Call(call_id=f"{request.turn_id}.1", name=ASK, arguments=which)])
                 await turn.say(f"chosen: {chosen.text}")
+            case "model":
+                await self._respond(request, turn, rest)
             case "fail":
                 raise RuntimeError("as it was told")
             case _:
                 await turn.say(request.text)
+
+    async def _respond(self, request: AgentRequest, turn: TurnFace, finish: str) -> None:
+        calls = (ProposedCall(name="printer", arguments={"text": "seen"}),)
+        named: dict[str, Any] = {"provider": "test", "model": "big", "usage": Usage(input=100, output=10, cached=40, thought=5)}
+        for text, proposed, why in (("Let me look.", calls, "calls"), ("It is so.", (), finish)):
+            await turn.think("hm")
+            await turn.say(text)
+            step = await turn.responded(Response(text=text, calls=proposed, blocks=(), finish=why, **named))
+            await turn.run(step.calls)
 
 
 class Printer(PlainTool):

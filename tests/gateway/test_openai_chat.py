@@ -207,6 +207,17 @@ async def test_calls_stand_next_to_the_answer_and_are_not_for_the_client_to_run(
     assert not any(chunk.choices[0].delta.tool_calls for chunk in found)
 
 
+@pytest.mark.parametrize(("finish", "reason"), [("end", "stop"), ("length", "length"), ("filtered", "content_filter")])
+async def test_the_steps_of_a_model_are_one_text(client: Any, finish: str, reason: str) -> None:
+    completion = await client.chat.completions.create(model="holdfast", messages=[{"role": "user", "content": f"model {finish}"}])
+    [choice] = completion.choices
+    assert (choice.message.content, choice.finish_reason) == ("Let me look.\n\nIt is so.", reason)
+    assert choice.message.reasoning_content == 'hm\n\nprinter {"text":"seen"}\n\nhm'
+    assert (completion.model, completion.usage.prompt_tokens, completion.usage.completion_tokens) == ("test:big", 200, 20)
+    found = await chunks(client, [{"role": "user", "content": f"model {finish}"}], stream_options={"include_usage": True})
+    assert content(found) == choice.message.content and found[-1].usage.total_tokens == 220
+
+
 async def test_an_approval_is_asked_for_and_given_in_words(client: Any) -> None:
     talk = Talk(client)
     asked = await talk.say("approve this")

@@ -45,7 +45,7 @@ REFUSED: list[tuple[str, dict[str, Any], str | None]] = [
     (RESPONSES, {"input": "hello", "conversation": {"name": "x"}}, "conversation"),
     (RESPONSES, {"input": "hello", "conversation": "s_x", "previous_response_id": "resp_s_x.m_x"}, "conversation"),
     (RESPONSES, item(type="function_call_output", call_id="c", output="x"), "input[0]"),
-    (RESPONSES, item(type="item_reference", id="msg_1"), "input[0]"),
+    (RESPONSES, item(type="item_reference", id="msg_1"), None),
     (RESPONSES, item(role="user", content=[{"type": "input_file", "file_url": "http://127.0.0.1/secret"}]), "input[0].content[0]"),
     (RESPONSES, item(type="mcp_approval_response", approval_request_id="q 1", approve=True), "input[0].approval_request_id"),
     (RESPONSES, item(type="mcp_approval_response", approval_request_id="q_1", approve="yes"), "input[0].approve"),

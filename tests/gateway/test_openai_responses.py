@@ -117,6 +117,26 @@ async def test_calls_are_items_that_the_client_does_not_run(client: AsyncOpenAI)
     assert not [item for item in read.response.output if item.type == "function_call"]
 
 
+async def test_the_steps_of_a_model_are_items_and_their_usage_is_summed_up(client: AsyncOpenAI) -> None:
+    read = await stream(client, "model end")
+    read.is_whole()
+    response: Any = read.response
+    assert [item.type for item in response.output] == ["reasoning", "message", "mcp_call", "reasoning", "message"]
+    assert [(item.content[0].text, item.phase) for item in response.output if item.type == "message"] == [
+        ("Let me look.", "commentary"),
+        ("It is so.", "final_answer"),
+    ]
+    assert (response.model, response.usage.input_tokens, response.usage.output_tokens) == ("test:big", 200, 20)
+    assert (response.usage.input_tokens_details.cached_tokens, response.usage.output_tokens_details.reasoning_tokens) == (80, 10)
+
+
+@pytest.mark.parametrize(("finish", "reason"), [("length", "max_output_tokens"), ("filtered", "content_filter")])
+async def test_an_answer_that_its_model_broke_off_is_incomplete(client: AsyncOpenAI, finish: str, reason: str) -> None:
+    read = await stream(client, f"model {finish}")
+    assert (read.types[-1], read.response.status) == ("response.incomplete", "incomplete")
+    assert read.response.incomplete_details is not None and read.response.incomplete_details.reason == reason
+
+
 async def test_a_question_completes_the_response_and_the_next_message_answers_it(client: AsyncOpenAI) -> None:
     asked = await ask(client, "choose red|blue")
     assert (asked.status, asked.output_text) == ("completed", "Which one?\n- red\n- blue")
@@ -158,16 +178,21 @@ async def test_a_message_does_not_approve_and_says_that_it_waits(served: World, 
     assert is_response(await client.responses.retrieve(held.id)).output_text.endswith("yes, go ahead")
 
 
-async def test_a_stream_of_a_message_that_waits_stays_open_until_it_is_answered(served: World, client: AsyncOpenAI) -> None:
+async def test_a_stream_of_a_message_that_waits_ends_or_in_the_background_waits_with_it(served: World, client: AsyncOpenAI) -> None:
     asked = await ask(client, "approve this")
+    ended = await stream(client, "one", previous_response_id=asked.id)
+    assert (ended.types[-1], ended.response.status) == ("response.incomplete", "queued")
     read = Read()
-    async with await client.responses.create(model="holdfast", input="next", stream=True, previous_response_id=asked.id) as events:
+    waits: Any = {"background": True, "stream": True, "previous_response_id": asked.id}
+    async with await client.responses.create(model="holdfast", input="two", **waits) as events:
         async for event in events:
             read.add(event)
             if "waits" in read.text and len(read.events) < 10:
                 await client.responses.create(model="holdfast", input="/deny", previous_response_id=asked.id)
     read.is_whole()
-    assert read.response.output_text.endswith("next")
+    assert read.response.output_text.endswith("two")
+    rest = await client.responses.retrieve(ended.response.id, stream=True, starting_after=ended.last)
+    assert (await ended.all(rest)).response.output_text.endswith("one")
 
 
 async def test_commands_are_answered_by_the_gateway(client: AsyncOpenAI) -> None:
@@ -267,6 +292,11 @@ async def test_a_list_of_messages_may_be_the_whole_conversation(served: World, c
     history = [{"role": "user", "content": "lines one"}, *(item.model_dump() for item in first.output)]
     second = await ask(client, [*history, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "two"}]}])
     assert second.conversation.id == first.conversation.id
+    named = [{"type": "item_reference", "id": item.id} for item in first.output]  # As some clients send back what they got.
+    other = await ask(client, [*history[:1], *named, {"role": "user", "content": "three"}])
+    assert other.conversation.id != first.conversation.id, "it does not know what was said since"
+    third = await ask(client, [*history[:1], *named, {"role": "user", "content": "three"}, {"role": "user", "content": "four"}])
+    assert third.conversation.id == other.conversation.id
     assert (await served.view(first.conversation.id))["messages"][-2]["text"] == "two"
 
 

@@ -19,7 +19,7 @@ _DATA = re.compile(r"data:([^;,]*)(?:;[^;,]+)*;base64,", re.IGNORECASE)
 _INSTRUCTING = ("system", "developer")
 _TEXTS = ("text", "input_text", "output_text")
 # What a client sends back of earlier responses. It is on record here.
-_ECHOED = ("reasoning", "mcp_call", "mcp_approval_request", "mcp_list_tools")
+_ECHOED = ("reasoning", "mcp_call", "mcp_approval_request", "mcp_list_tools", "item_reference")
 _OWN_TOOLS = "The agent here brings its own tools and runs them itself."
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 

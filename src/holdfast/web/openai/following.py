@@ -2,13 +2,13 @@
 changes nothing for the turn that it watched.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from holdfast.core.answering import Answering
 from holdfast.core.errors import NotFound
-from holdfast.core.events import Logged
+from holdfast.core.events import Logged, Page
 from holdfast.core.pieces import Piece
 from holdfast.core.recitals import Recited
 from holdfast.gateway.feed import DELETED, Watcher
@@ -73,6 +73,8 @@ class Following:
     def __init__(self, means: Means, grant: Grant, recited: Recited) -> None:
         self._means, self._grant, self._recited = means, grant, recited
         self._seq = beginning(recited)
+        self._behind = True  # The store has more than was given.
+        self._last_look = False
         self._watcher: Watcher | None = None
         self._forget: Callable[[], None] = lambda: None
 
@@ -86,18 +88,17 @@ class Following:
         if self._watcher is not None:
             self._means.gateway.feed.leave(self._watcher)
 
-    async def _watch(self) -> Watcher:
+    async def _watch(self) -> None:
         feed, before = self._means.gateway.feed, self._watcher
         session = await self._means.gateway.session(self._recited.session_id)
         watcher = self._watcher = await feed.watch(session.session_id, after=session.seq)
         if before is not None:
             feed.leave(before)
             watcher.ended = before.ended
-        return watcher
 
-    async def _watch_again(self) -> Watcher:
+    async def _watch_again(self) -> None:
         try:
-            return await self._watch()
+            await self._watch()
         except NotFound as error:
             raise Ended(DELETED) from error
 
@@ -109,33 +110,35 @@ class Following:
         if self._watcher is not None:
             self._watcher.end(reason)
 
-    async def batches(self) -> AsyncIterator[Sequence[Logged]]:
-        """Events in order, as they come. An empty batch: there are no more for now, and, later, that some time passed without any.
-        Raises `Ended`.
-        """
-        watcher = self._watcher
-        assert watcher is not None
-        caught_up = False
+    async def next(self) -> Sequence[Logged]:
+        """The events that follow, in order. An empty list: for now there are no more. Raises `Ended`, once all that is stored was given."""
         while True:
-            if not caught_up:
-                async for page in self._stored(watcher):
-                    yield page
-                yield ()
-            new = await watcher.next(self._means.timing.heartbeat_s)
+            watcher = self._watching
             self._check(watcher)
-            if watcher.slow:  # More came at once than is kept for a reader. The store has it.
-                watcher, caught_up = await self._watch_again(), False
-                continue
-            fresh = [frame.logged for frame in new if frame.seq > self._seq]
-            caught_up = not fresh or fresh[0].seq == self._seq + 1
-            if caught_up:
-                if fresh:
-                    self._seq = fresh[-1].seq
-                yield fresh
+            if self._behind:
+                page = await self._stored()
+                self._behind = page.more
+                if page:
+                    return page
             if watcher.ended is not None:
-                async for page in self._stored(watcher):  # It need not come back for what is there already.
-                    yield page
-                raise Ended(watcher.ended)
+                if self._last_look:
+                    raise Ended(watcher.ended)
+                self._last_look = self._behind = True
+                continue
+            fresh = [frame.logged for frame in await watcher.next(self._means.timing.heartbeat_s) if frame.seq > self._seq]
+            if watcher.slow:  # More came at once than is kept for a reader. The store has it.
+                await self._watch_again()
+            self._behind = watcher.slow or (bool(fresh) and fresh[0].seq != self._seq + 1)
+            if fresh and not self._behind:
+                self._seq = fresh[-1].seq
+                return fresh
+            if not self._behind and watcher.ended is None:
+                return ()
+
+    @property
+    def _watching(self) -> Watcher:
+        assert self._watcher is not None
+        return self._watcher
 
     def _check(self, watcher: Watcher) -> None:
         if watcher.ended in (GONE, SIGNED_OUT):
@@ -143,17 +146,14 @@ class Following:
         if not self._means.access.good(self._grant):
             raise Ended(SIGNED_OUT)
 
-    async def _stored(self, watcher: Watcher) -> AsyncIterator[Sequence[Logged]]:
-        more = True
-        while more and watcher.ended not in (GONE, SIGNED_OUT):
-            try:
-                page = await self._means.gateway.store.events(self._recited.session_id, after=self._seq, limit=PAGE)
-            except NotFound as error:
-                raise Ended(DELETED) from error
-            if page:
-                self._seq = page[-1].seq
-                yield page
-            more = page.more
+    async def _stored(self) -> Page:
+        try:
+            page = await self._means.gateway.store.events(self._recited.session_id, after=self._seq, limit=PAGE)
+        except NotFound as error:
+            raise Ended(DELETED) from error
+        if page:
+            self._seq = page[-1].seq
+        return page
 
     async def caught_up(self) -> bool:
         """Nothing is stored behind what was given."""

@@ -112,11 +112,11 @@ class Whole(_Reader):
         answering = self._answering
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience_s):
-                async for batch in reader.batches():
-                    for item in batch:
+                while True:
+                    for item in await reader.next():
                         self._shown.take(answering.apply(item))
                     if answering.over or ((answering.left or answering.held) and await reader.caught_up()):
-                        break
+                        return
 
     def _failure(self, ended: Ended) -> Exception:
         match ended.reason:
@@ -160,9 +160,13 @@ class Stream(_Reader):
 
     async def _follow(self, reader: Following) -> None:
         answering, renderer = self._answering, self._renderer
-        async for batch in reader.batches():
-            made = b"".join(self._rendered(batch))
-            await self._put(made or frames.HEARTBEAT)
+        loop, heartbeat_s = asyncio.get_running_loop(), self._means.timing.heartbeat_s
+        sent_at = loop.time()
+        while True:
+            made = b"".join(self._rendered(await reader.next()))
+            if made or loop.time() - sent_at >= heartbeat_s:  # Much may happen that is not for this reader.
+                await self._put(made or frames.HEARTBEAT)
+                sent_at = loop.time()
             if answering.over:
                 return
             rests = answering.left or (answering.held and not renderer.waits)

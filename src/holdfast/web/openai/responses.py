@@ -75,7 +75,7 @@ class Responses:
         )
         recited = await self._conversations.send(wanted)
         if body.stream:
-            return await self._stream(request, recited, 0)
+            return await self._stream(request, recited, 0, waits=bool(body.background))
         if body.background:
             return await self._show(recited)
         return await self._whole(request, recited)
@@ -83,7 +83,7 @@ class Responses:
     async def retrieve(self, request: Request) -> ASGIApp:
         asked: ResponseQuery = request.query
         recited = await self._recited(request.params["id"])
-        return await (self._stream(request, recited, asked.starting_after) if asked.stream else self._show(recited))
+        return await (self._stream(request, recited, asked.starting_after, waits=True) if asked.stream else self._show(recited))
 
     async def cancel(self, request: Request) -> ASGIApp:
         """One that waits is taken back, the turn of one that runs is stopped. One that is over stays as it is."""
@@ -136,9 +136,9 @@ class Responses:
         answering, output = await self._output(recited)
         return Whole(self._means, requests.grant(request), recited, answering, output, patience_s=patience_s)
 
-    async def _stream(self, request: Request, recited: Recited, starting_after: int) -> ASGIApp:
+    async def _stream(self, request: Request, recited: Recited, starting_after: int, *, waits: bool) -> ASGIApp:
         answering, output = await self._output(recited)
-        renderer = Rendered(recited, answering, output, starting_after)
+        renderer = Rendered(recited, answering, output, starting_after, waits=waits)
         return Stream(self._means, requests.grant(request), recited, answering, renderer)
 
 
@@ -154,9 +154,8 @@ class Rendered:
     twice: the events that end each text bring it whole.
     """
 
-    waits = True
-
-    def __init__(self, recited: Recited, answering: Answering, output: Output, starting_after: int) -> None:
+    def __init__(self, recited: Recited, answering: Answering, output: Output, starting_after: int, *, waits: bool) -> None:
+        self.waits = waits
         self._recited, self._answering, self._output, self._after = recited, answering, output, starting_after
         self._seq, self._used = beginning(recited), 0
         self._torn = False
