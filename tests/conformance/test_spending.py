@@ -3,10 +3,11 @@
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.limits import Bounds, SpendingLimits
 from holdfast.core.usage import DaySpent, Spent
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
-from tests.conformance.steps import ENDED, NOW, append, running, say, start
+from tests.conformance.steps import ENDED, NOW, append, new_owner, new_session, running, say, start, whole_log
 
 pytestmark = pytest.mark.anyio
 TODAY, TOMORROW = "2023-11-14", "2023-11-15"
@@ -88,6 +89,33 @@ async def test_the_sums_of_a_day_stay_true_when_a_session_is_deleted_and_purged(
         assert await days(store) == before
         people = [(each.sender, each.turns, each.spent.input) for each in await store.spent_by_day(since=TODAY)]
         assert people == [(None, 0, 130), ("ann", 1, 1000), (None, 0, 4)]
+    catalog = backend.catalog()
+    backend.rebuild()
+    assert backend.catalog() == catalog
+
+
+async def test_a_turn_that_asks_no_model_counts_for_its_sender_where_turns_are_limited(backend: Backend) -> None:
+    """P1, P6: what its sender may not have is refused in the transaction that would start it, and nothing else waits for it."""
+    bounds = Bounds(limits=SpendingLimits(sender_turns=1), day=TODAY)
+    async with backend.opened() as store:
+        owner = await new_owner(store)
+        await new_session(store)
+        await say(store)
+        turn = await store.start_turn("s1", owner=owner, turn_id="t1", at=NOW, bounds=bounds)
+        assert turn is not None
+        assert (await store.account("s1", turn_id="t1", day=TODAY, sender="owner")).sender_turns == 0, "apart from this one"
+        assert (await store.account("s1", turn_id="", day=TODAY, sender="owner")).sender_turns == 1
+        await append(store, turn, ENDED)
+        for _ in range(2):
+            await say(store)
+        assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW, bounds=bounds) is None
+        session = await store.session("s1")
+        assert (session.queued, session.state, session.generation) == (0, "idle", 1)
+        kinds = [item.kind for item in await whole_log(store)]
+        assert kinds.count("message.refused") == 2 and kinds[-4:] == ["message.refused", "message.written"] * 2
+        assert await store.spent_by_day(since=TODAY) == [], "no model was asked"
+        await say(store)
+        assert await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW, bounds=Bounds(limits=bounds.limits, day=TOMORROW))
     catalog = backend.catalog()
     backend.rebuild()
     assert backend.catalog() == catalog

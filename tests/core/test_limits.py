@@ -75,10 +75,38 @@ def test_what_somebody_allowed_counts_from_what_was_spent_then() -> None:
     ],
 )
 def test_it_is_said_what_was_used_and_what_to_do(found: Reached, words: str) -> None:
-    assert limits.question(found) == f"{words} Continue, up to as much again?"
+    assert limits.question(found, for_others=False) == f"{words} Continue, up to as much again?"
     said = str(LimitReached(found))
     assert said.startswith(words) and said.endswith(("[limits].", "tomorrow."))
 
 
 def test_where_nothing_is_limited_nothing_is_looked_up() -> None:
     assert not SpendingLimits().any and not SpendingLimits(asks=False).any and SpendingLimits(sender_turns=1).any
+
+
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [("turn_tokens", False), ("turn_cost", False), ("session_tokens", True), ("day_cost", True), ("day_tokens", True)],
+)
+def test_what_concerns_more_than_a_turn_is_for_operators_and_says_so_to_others(name: str, operators: bool) -> None:
+    found = Reached(name=name, limit=1, spent=2, asks=True)
+    assert limits.for_operators(limits.call_id("t", found)) is operators
+    assert limits.question(found, for_others=True).endswith("Only an administrator can allow that.") is operators
+    assert not limits.for_operators("t.0.1") and not limits.for_operators("t.day_cost")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "account", "name"),
+    [
+        ({"sender_turns": 2}, {"sender_turns": 2}, "sender_turns"),
+        ({"sender_turns": 2}, {"sender_turns": 1}, None),
+        ({"sender_tokens": 10}, {"sender": Spent(input=9, output=1)}, "sender_tokens"),
+        ({"sender_cost": 10}, {"sender": Spent(cost=10)}, "sender_cost"),
+        ({"day_cost": 10, "session_cost": 10}, {"day": Spent(cost=10), "session": Spent(cost=10)}, None),
+    ],
+)
+def test_only_the_limits_of_a_person_keep_a_turn_from_starting(bounds: dict[str, Any], account: dict[str, Any], name: str | None) -> None:
+    limited = SpendingLimits(**bounds)
+    found = limits.reached_by_sender(limited, Account(**account))
+    assert (found.name if found else None) == name and (found is None or not found.asks)
+    assert limited.bounds_senders is any(each.startswith("sender") for each in bounds)

@@ -148,3 +148,57 @@ def test_without_a_known_price_only_tokens_are_limited(home: Home, models: Scrip
     assert [say(life, page) for _ in range(4)] == ["completed"] * 3 + ["failed"]
     assert "limits.day_tokens" in (life.turn(page).error or "")
     assert len(home.logged("no price is known for a model; limits of money do not count it")) == 1
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_person_has_so_many_turns_a_day_whichever_agent_answers(home: Home, dies: bool) -> None:
+    """P1: refused aloud, before any turn; a turn that was resumed is one turn."""
+    home.agent = lambda life: gateways.ScriptAgent(home.heard, home.edge)
+    bounds = SpendingLimits(sender_turns=2)
+    life = home.start(limits=bounds)
+    if dies:
+        life.cut("hang / say:one")
+        life = home.start(limits=bounds)
+        life.rest()
+    else:
+        life.say("say:one")
+    life.say("say:two")
+    for text in ("say:three", "say:four"):
+        life.write(text)
+    life.until(lambda: len(home.told("ann")) == 4)
+    assert [turn.outcome for turn in life.transcript("ann").turns] == ["completed"] * 2
+    assert home.told("ann")[2:] == ["You have used today 2 turns; the limit is 2 turns (limits.sender_turns). Try again tomorrow."] * 2
+    life.say("say:five", chat="bob", sender="bob")
+    assert life.answers("bob") == ["five"]
+    home.later(DAY_S)
+    life.die()
+    life = home.start(limits=bounds)
+    life.say("say:six")
+    assert life.answers("ann")[-1] == "six"
+
+
+def test_whoever_may_have_no_more_turns_holds_up_nobody_else_in_a_group(home: Home) -> None:
+    """P8"""
+    home.agent = lambda life: gateways.ScriptAgent(home.heard, home.edge)
+    life = home.start(limits=SpendingLimits(sender_turns=1))
+    life.say("say:one", chat="room", sender="ann")
+    for sender in ("ann", "bob"):
+        home.write(f"say:{sender}", chat="room", sender=sender)
+    life.until(lambda: life.answers("room") == ["one", "bob"])
+    assert any("You have used today 1 turn;" in told for told in home.told("room"))
+
+
+def test_only_an_operator_lifts_a_limit_that_concerns_others(home: Home, models: ScriptedModels) -> None:
+    """R5: whoever writes in the chat meanwhile waits, and is told why; the page of the owner may answer, too."""
+    life = home.start(limits=SpendingLimits(day_tokens=100))
+    home.server.operators.add("boss")
+    life.say("hello", chat="room", sender="ann")
+    life.write("more", chat="room", sender="ann")
+    life.until(lambda: any("Only an administrator can allow that." in told for told in home.told("room")))
+    life.write("Continue", chat="room", sender="ann")
+    life.until(lambda: "only an administrator can allow more" in home.told("room")[-1])
+    assert len(models.requests) == 1 and life.session("room").queued == 1
+    life.die()
+    life = home.start(limits=SpendingLimits(day_tokens=100))
+    life.write("Continue", chat="room", sender="boss")
+    life.until(lambda: len(models.requests) == 2)

@@ -213,12 +213,13 @@ class UnknownChoice(Refused):
 
 
 class NotYours(Refused):
-    """Somebody else asked for the work."""
+    """Somebody else may answer it. `by_asker`: the person who asked for the work."""
 
     code = "not_yours"
 
-    def __init__(self, question_id: str) -> None:
-        super().__init__(f"{question_id!r} can be approved or denied only by the person who asked for the work, or by an administrator.")
+    def __init__(self, question_id: str, *, by_asker: bool = True) -> None:
+        who = "approved or denied only by the person who asked for the work, or by" if by_asker else "answered only by"
+        super().__init__(f"{question_id!r} can be {who} an administrator.")
 
 
 class DuplicateOtherContent(Refused):

@@ -327,6 +327,7 @@ class ProcessEnded(Event, frozen=True):
 class TurnStarted(Event, frozen=True):
     """`cause`: what kind of cause it was. `causes`: their ids; those of messages are message ids. `trial`: its session is a suspect, and
     this attempt runs on trial. `model`: the model or agent that was chosen for its session then, and that answers it to its end.
+    `sender`: the person it works for and `day`: the date, where people may start only so many turns a day.
     """
 
     kind = "turn.started"
@@ -338,6 +339,8 @@ class TurnStarted(Event, frozen=True):
     epoch: int
     trial: bool = False
     model: str | None = None
+    sender: str | None = None
+    day: str | None = None
 
 
 class TurnTaken(Event, frozen=True):

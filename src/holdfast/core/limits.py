@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 # The answers to a question about a limit.
 CONTINUE, END = "Continue", "End here"
 _ASKED = ".limit."
+# The limits that concern more than the turn that reaches them.
+_OF_OPERATORS = ("session_", "day_")
+_ONLY_OPERATORS = "Only an administrator can allow that."
 DOLLAR = 1_000_000
 
 
@@ -37,6 +40,17 @@ class SpendingLimits(msgspec.Struct, frozen=True, kw_only=True):
     def any(self) -> bool:
         return any(getattr(self, name) for name in _LIMITS)
 
+    @property
+    def bounds_senders(self) -> bool:
+        return any(getattr(self, name) for name in _OF_SENDERS)
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person may use on the day on which a turn starts, whichever agent answers."""
+
+    limits: SpendingLimits
+    day: str
+
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
     """`name`: of the limit. `asks`: somebody may allow more."""
@@ -54,9 +68,10 @@ class LimitReached(Refused):
         super().__init__(f"{_told(reached)} {_THEN[reached.name.partition('_')[0]]}")
 
 
+_OF_SENDERS = ("sender_turns", "sender_tokens", "sender_cost")
 # In the order in which they are looked at: those that nobody may lift first.
 _LIMITS = (
-    *("sender_turns", "sender_tokens", "sender_cost"),
+    *_OF_SENDERS,
     *("turn_tokens", "turn_cost", "session_tokens", "session_cost", "day_tokens", "day_cost"),
 )
 _WHO = {
@@ -75,7 +90,16 @@ _THEN = {
 
 def reached(limits: SpendingLimits, account: Account, allowed: Mapping[str, int]) -> Reached | None:
     """The first limit that forbids another request. `allowed`: by limit, up to how much somebody has allowed since."""
-    for name in _LIMITS:
+    return _first(_LIMITS, limits, account, allowed)
+
+
+def reached_by_sender(limits: SpendingLimits, account: Account) -> Reached | None:
+    """The first limit that forbids a person another turn."""
+    return _first(_OF_SENDERS, limits, account, {})
+
+
+def _first(names: Iterable[str], limits: SpendingLimits, account: Account, allowed: Mapping[str, int]) -> Reached | None:
+    for name in names:
         limit = max(getattr(limits, name), allowed.get(name, 0)) if getattr(limits, name) else 0
         spent = _spent(account, name)
         if limit and spent >= limit:
@@ -90,8 +114,10 @@ def _spent(account: Account, name: str) -> int:
     return int(getattr(getattr(account, scope), what))
 
 
-def question(found: Reached) -> str:
-    return f"{_told(found)} Continue, up to as much again?"
+def question(found: Reached, *, for_others: bool) -> str:
+    """`for_others`: people read it who may not answer it."""
+    who = f" {_ONLY_OPERATORS}" if for_others and found.name.startswith(_OF_OPERATORS) else ""
+    return f"{_told(found)} Continue, up to as much again?{who}"
 
 
 def _told(found: Reached) -> str:
@@ -99,8 +125,13 @@ def _told(found: Reached) -> str:
     return f"{_WHO[scope]} {amount(found.spent, what)}; the limit is {amount(found.limit, what)} (limits.{found.name})."
 
 
+def forbids(found: Reached) -> str:
+    """Why a turn does not start, for the record."""
+    return f"its sender has reached limits.{found.name}"
+
+
 def amount(value: int, what: str) -> str:
-    return f"${value / DOLLAR:,.2f}" if what == "cost" else f"{value:,} {what}"
+    return f"${value / DOLLAR:,.2f}" if what == "cost" else f"{value:,} {what.removesuffix('s') if value == 1 else what}"
 
 
 # A question about a limit is a call of the turn. Its id says which limit, and what was spent when it was asked.
@@ -108,6 +139,11 @@ def amount(value: int, what: str) -> str:
 
 def call_id(turn_id: str, found: Reached) -> str:
     return f"{turn_id}{_ASKED}{found.name}.{found.spent}"
+
+
+def for_operators(call_id: str) -> bool:
+    """Whether only an operator may answer: others would lift a limit that is for more than their own turn."""
+    return call_id.partition(_ASKED)[2].startswith(_OF_OPERATORS)
 
 
 def is_question(call_id: str) -> bool:

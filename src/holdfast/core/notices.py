@@ -198,6 +198,10 @@ def waits_for_approval() -> str:
     return "Your message is saved and waits: the assistant needs your approval first. Approve or deny it, and your message comes next."
 
 
+def waits_for_operator() -> str:
+    return "Your message is saved and waits: a limit was reached, and only an administrator can allow more. /stop ends the work instead."
+
+
 def approve_how(question: str, question_id: str, pattern: str | None) -> str:
     """Where there are no buttons: the words that approve or deny a call."""
     always = f"\n/approve {question_id} always to allow {pattern} in this conversation" if pattern else ""

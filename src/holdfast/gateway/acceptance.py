@@ -80,7 +80,7 @@ class Acceptance:
         if command is not None and command.name == "restart":
             return await self._restart(session, said)
         if command is not None and not (sends and command.argument):
-            return await self.answer(session, said, await self._action(session, command, said.sender))
+            return await self.answer(session, said, await self._action(session, command, said))
         if command is not None:
             said = msgspec.structs.replace(said, text=command.argument, mode=Mode(command.name))
         # A message that says what else it is for is no answer to a question.
@@ -148,19 +148,25 @@ class Acceptance:
             mode=said.mode or busy.mode_for(self._busy_modes, session.session_key),
             reply_to=said.reply_to,
             recital=said.recital,
+            operator=self._operates(session, said),
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
+
+    def _operates(self, session: Session, said: Said) -> bool:
+        """Whoever writes on the page may do everything, in the conversation of a chat, too."""
+        return said.on_page or self._announcements.operates(session.session_key, said.sender)
 
     def fresh(self) -> tuple[str, str]:
         """Names for a session that may have to be begun."""
         return self._ids.new("s"), self._ids.new("l")
 
-    async def _action(self, session: Session, command: Command, sender: str) -> Action:
+    async def _action(self, session: Session, command: Command, said: Said) -> Action:
+        sender = said.sender
         match command.name:
             case "stop":
                 return Stop(sender, saw=session.turn_id if session.current and session.open_turn else None)
             case "approve" | "deny":
-                return self._judge(session, command, sender)
+                return self._judge(command, sender, operator=self._operates(session, said))
             case "new":
                 return Reset(self.fresh(), sender)
             case "resume":
@@ -171,7 +177,7 @@ class Acceptance:
             case "status":
                 return Say(notices.status(session, safe_mode=self._safe_mode.on, waits=self._admissions.queue))
             case "remind":
-                return await self._remind(session, command.argument, sender)
+                return await self._remind(session, command.argument, sender, operator=self._operates(session, said))
             case "model":
                 return self._model(session, command.argument)
             case name if name in commands.SENDING:
@@ -189,14 +195,14 @@ class Acceptance:
         except UnknownModel as error:
             return Say(str(error))
 
-    async def _remind(self, session: Session, words: str, sender: str) -> Action:
+    async def _remind(self, session: Session, words: str, sender: str, *, operator: bool) -> Action:
         """`/remind [list]`, `/remind remove ID`, `/remind WHEN TEXT`."""
         first, _, rest = words.partition(" ")
         if words in ("", "list"):
             listed = await self._store.schedules(session.session_key)
             return Say(reminders.listed([(each, time_zones.zone_or_utc(each.timing.time_zone)) for each in listed]))
         if first in ("remove", "cancel", "delete"):
-            return Forget(rest.strip(), sender, operator=self._announcements.operates(session.session_key, sender))
+            return Forget(rest.strip(), sender, operator=operator)
         try:
             timing, text = self._wishes.read(words)
             added = self._wishes.made(text, timing, sender=sender)
@@ -204,14 +210,13 @@ class Acceptance:
             return Say(str(error))
         return Remind(added, self._wishes.policy.limit, reminders.made(added.schedule_id, timing, time_zones.zone(timing.time_zone)))
 
-    def _judge(self, session: Session, command: Command, sender: str) -> Action:
+    def _judge(self, command: Command, sender: str, *, operator: bool) -> Action:
         """`/approve [id or all] [always]`, `/deny [id or all] [reason]`. An approval with other words approves nothing: it may mean another
         call, or none.
         """
         word, _, rest = command.argument.partition(" ")
         named = word == ALL or word.startswith(QUESTION)
         rest = rest.strip() if named else command.argument
-        operator = self._announcements.operates(session.session_key, sender)
         if command.name == "deny":
             said = Answer(by=sender, verdict=DENY, scope=ONCE, reason=rest, operator=operator)
         elif rest in ("", ALWAYS):

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
-from holdfast.core import limits
-from holdfast.core.limits import Reached, SpendingLimits
+from holdfast.core import limits, usage
+from holdfast.core.limits import Bounds, Reached, SpendingLimits
 from holdfast.core.messages import ToolCall
+from holdfast.ports.process import Clock
 from holdfast.ports.spending import Spending
 
 
@@ -13,6 +14,13 @@ class Budget:
 
     def __init__(self, limits: SpendingLimits, store: Spending) -> None:
         self.limits, self._store = limits, store
+
+    def bounds(self, clock: Clock) -> Bounds | None:
+        """What people may use today, where that is limited."""
+        if not self.limits.bounds_senders:
+            return None
+        now = clock.now()
+        return Bounds(limits=self.limits, day=usage.day(now, clock.offset_s(now)))
 
     async def reached(self, session_id: str, turn_id: str, *, day: str, sender: str, calls: Collection[ToolCall]) -> Reached | None:
         """The limit that forbids another request for this turn, if one does. `calls`: of the turn, with what people have allowed."""

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import events as e
-from holdfast.core import limits, usage
+from holdfast.core import keys, limits, usage
 from holdfast.core.history import Call, Step, User, calls_of
 from holdfast.core.limits import LimitReached
 from holdfast.core.plans import ask
@@ -91,7 +91,7 @@ class Face:
             if not found.asks or limits.declined(self._calls.known):
                 raise LimitReached(found)
             call_id = limits.open_question(self._calls.known) or limits.call_id(turn_id, found)
-            arguments = {"question": limits.question(found), "choices": [limits.CONTINUE, limits.END]}
+            arguments = {"question": limits.question(found, for_others=not self._on_page), "choices": [limits.CONTINUE, limits.END]}
             [answer] = await self.run([Call(call_id=call_id, name=ASK, arguments=arguments, step=self._log.step)])
             if not limits.continues(answer.text):
                 raise LimitReached(found)
@@ -106,6 +106,10 @@ class Face:
     def _today(self) -> str:
         now = self._host.clock.now()
         return usage.day(now, self._host.clock.offset_s(now))
+
+    @property
+    def _on_page(self) -> bool:
+        return keys.parse(self._request.session_key).on_page
 
     async def run(self, calls: Sequence[Call]) -> list[ToolResult]:
         return await self._calls.run(calls)

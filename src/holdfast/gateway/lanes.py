@@ -12,6 +12,7 @@ from holdfast.core.resume import Decision
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.gateway.admission import Admission, Admissions
+from holdfast.gateway.budget import Budget
 from holdfast.gateway.host import Host
 from holdfast.gateway.neighbours import Neighbours
 from holdfast.gateway.news import Newsroom
@@ -53,10 +54,11 @@ class Lanes:
         newsroom: Newsroom,
         runner: Runner,
         safe_mode: SafeMode,
+        budget: Budget,
     ) -> None:
         self._store, self._host, self._stage, self._safe_mode = store, host, stage, safe_mode
         self._recovery, self._admissions, self._neighbours = recovery, admissions, neighbours
-        self._newsroom, self._runner = newsroom, runner
+        self._newsroom, self._runner, self._budget = newsroom, runner, budget
         self._lanes: dict[str, Lane] = {}
         self._turnstile = asyncio.Semaphore(LOOKED_INTO_AT_ONCE)
 
@@ -188,6 +190,7 @@ class Lanes:
                 at=self._host.clock.now(),
                 trial=admission.trial is not None,
                 safe=self._safe_mode.on,
+                bounds=self._budget.bounds(self._host.clock),
             )
             if started is None:
                 return False

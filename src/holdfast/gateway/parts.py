@@ -94,6 +94,7 @@ class Parts:
             tally=self.tally,
             shipping=self.shipping,
         )
+        budget = Budget(settings.limits, store)
         self.recollections = Recollections(store, host.clock.monotonic)
         self.runner = Runner(
             store=store,
@@ -101,7 +102,7 @@ class Parts:
                 agents=edges.agents,
                 tools=edges.tools,
                 permissions=Permissions(settings.policy, store, host.secrets),
-                budget=Budget(settings.limits, store),
+                budget=budget,
                 host=host,
                 tally=self.tally,
             ),
@@ -122,6 +123,7 @@ class Parts:
             newsroom=self.newsroom,
             runner=self.runner,
             safe_mode=self.safe_mode,
+            budget=budget,
         )
         self.sweep = Sweep(
             store=store,

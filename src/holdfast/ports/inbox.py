@@ -35,11 +35,13 @@ class Inbox(Protocol):
         resets: tuple[Boundary, ...] = (),
         reply_to: str | None = None,
         recital: Recital | None = None,
+        operator: bool = True,
     ) -> Accepted:
         """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the question
         whose delivery it replies to (`reply_to`, the platform's own name of that message), else to the oldest open
         question that its sender can have seen: in a chat, once its delivery is `sent`; for a message written `on_page`, at once. Until
-        then the message waits behind it (A27), and a question that will never arrive is sent again. Otherwise
+        then the message waits behind it (A27), and a question that will never arrive is sent again. A question that only an operator may
+        answer is answered only if its sender is one (`operator`). Otherwise
         `mode` (`core.busy`) says what becomes of it while the session is busy. "steer": the turn that runs may take it. "interrupt": a
         stop of the open turn is recorded with it, and the next turn starts from it, before others that wait. "reject": it is recorded
         and refused. A message that is refused is `refused` in the reply.

@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.core.blame import Interruption
 from holdfast.core.events import Event, TurnLeft
+from holdfast.core.limits import Bounds
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.wait import Waiting
@@ -28,13 +29,22 @@ class Turns(Protocol):
     """Turns under leases. Every method keeps to the contract of `ports.store`."""
 
     async def start_turn(
-        self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False, safe: bool = False
+        self,
+        session_id: str,
+        *,
+        owner: int,
+        turn_id: str,
+        at: int,
+        trial: bool = False,
+        safe: bool = False,
+        bounds: Bounds | None = None,
     ) -> StartedTurn | None:
         """Takes the oldest cause that waits, message or not, and starts its turn, on `trial` or not: lease, generation + 1,
         `turn.started`, the content of the cause, in one transaction. Causes before it that belong to an earlier turn are dropped. An
         interrupted turn that was left ends there as set aside, and the session stays pending. None when nothing waits, a turn is still
         open, or this owner was told to stop; what waits in a session that is suspended or no longer its key's current one is refused, and
-        its senders are told once. `safe`: only what a person said starts a turn; other causes wait (B14).
+        its senders are told once. `safe`: only what a person said starts a turn; other causes wait (B14). `bounds`: a cause whose
+        sender may have no more turns today is refused, its sender is told, and the next one is looked at.
         """
 
     async def take_turn(

@@ -10,6 +10,7 @@ from holdfast.core.content import Content
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Unavailable
 from holdfast.core.journals import Late, Limits, Sight
+from holdfast.core.limits import Bounds
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Cause, Recorded
@@ -190,12 +191,13 @@ class TxStore:
         resets: tuple[Boundary, ...] = (),
         reply_to: str | None = None,
         recital: Recital | None = None,
+        operator: bool = True,
     ) -> Accepted:
         message = e.MessageAccepted(
             message_id=message_id, content=content, sender=sender, anchor=anchor, mode=mode, dedup_key=dedup_key, recital=recital
         )
         return await self._lines.write(
-            inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, reply_to, at
+            inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, reply_to, at, operator
         )
 
     async def recited(self, message_id: str) -> Recited | None:
@@ -321,9 +323,17 @@ class TxStore:
         return expired
 
     async def start_turn(
-        self, session_id: str, *, owner: int, turn_id: str, at: int, trial: bool = False, safe: bool = False
+        self,
+        session_id: str,
+        *,
+        owner: int,
+        turn_id: str,
+        at: int,
+        trial: bool = False,
+        safe: bool = False,
+        bounds: Bounds | None = None,
     ) -> StartedTurn | None:
-        return await self._lines.write(turns.start_turn, session_id, owner, turn_id, at, trial, safe)
+        return await self._lines.write(turns.start_turn, session_id, owner, turn_id, at, trial, safe, bounds)
 
     async def take_turn(
         self,

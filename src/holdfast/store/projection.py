@@ -129,6 +129,7 @@ SCHEDULES_GONE = Delete("schedule", where="session = ?")
 SUMS = ("requests", "input", "output", "cached", "stored", "thought", "cost", "unpriced")
 _ADDED = ", ".join(f"{name} = spent.{name} + excluded.{name}" for name in SUMS)
 SPENT = Insert("spent", "session", "turn", "day", "sender", *SUMS, conflict=f"(session, turn, day) DO UPDATE SET {_ADDED}")
+NONE_SPENT = msgspec.structs.astuple(usage.NOTHING)
 SPENT_GONE = Delete("spent", where="session = ?")
 RECITED = Insert("recital", "digest", "session", "seq", "message", "instructions")
 RECITALS_GONE = Delete("recital", where="session = ?")
@@ -176,6 +177,7 @@ def _turn_started(head: Head, event: e.TurnStarted, at: int, in_turn: bool) -> l
         *([(TRIED, (at, head.session))] if event.trial else []),
         (LANE_GENERATION, (event.generation, head.session)),
         *((BEGUN, (head.session, cause_id)) for cause_id in event.causes),
+        *([(SPENT, (head.session, head.turn or "", event.day, event.sender or "", *NONE_SPENT))] if event.day else []),
     ]
 
 

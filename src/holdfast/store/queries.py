@@ -306,10 +306,10 @@ ACCOUNT = (
     f" UNION ALL SELECT 'day', count(*), {_SUMS} FROM spent WHERE day = ?"
     f" UNION ALL SELECT 'sender', sum(CASE WHEN turn = ? THEN 0 ELSE 1 END), {_SUMS} FROM spent WHERE day = ? AND sender = ?"
 )
-# A purged session's turns are not known any more, only what they used.
+# A purged session's turns are not known any more, only what they used. One that asked no model only counts for its sender's limit.
 _TURNS = "sum(CASE WHEN turn = '' THEN 0 ELSE 1 END)"
-SPENT_BY_DAY = f"SELECT day, sender, {_TURNS}, {_SUMS} FROM spent WHERE day >= ? GROUP BY day, sender ORDER BY day, sender"
-SPENT_OF_SESSION = f"SELECT day, {_SUMS} FROM spent WHERE session = ? GROUP BY day ORDER BY day"
+SPENT_BY_DAY = f"SELECT day, sender, {_TURNS}, {_SUMS} FROM spent WHERE day >= ? AND requests > 0 GROUP BY day, sender ORDER BY day, sender"
+SPENT_OF_SESSION = f"SELECT day, {_SUMS} FROM spent WHERE session = ? AND requests > 0 GROUP BY day ORDER BY day"
 QUESTIONS_OPEN = (
     "SELECT question_id, call_id, expires_at, form FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id"
 )

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core import notices
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull
 from holdfast.core.plans import Plan, accept, repeats
@@ -36,6 +37,7 @@ def plan(
     answers: bool = True,
     on_page: bool = False,
     most: int = 3,
+    operator: bool = True,
 ) -> Plan[Accepted]:
     """As a store does it: it loads what the plan can need, and nothing else."""
     reason = accept.leaves(of, resets)
@@ -45,7 +47,9 @@ def plan(
         questions=questions if reason is None else (),
         unfinished=unattended(of) if reason is None and accept.may_end(said or message(), questions, at=AT) else None,
     )
-    return accept.plan(found, said or message(), reason=reason, answers=answers, on_page=on_page, max_waiting=most, at=AT)
+    return accept.plan(
+        found, said or message(), reason=reason, answers=answers, on_page=on_page, max_waiting=most, at=AT, operator=operator
+    )
 
 
 @pytest.mark.parametrize(("state", "queued", "suspended", "mode"), list(product(STATES, (0, 2, 3), (False, True), ("queue", "steer"))))
@@ -336,3 +340,16 @@ def test_a_refusal_is_known_again() -> None:
     """P1"""
     known = accept.again(Known(b"", "s1", repeats.REFUSED + "m9"), None)
     assert known == Accepted("m9", "s1", duplicate=True, refused=True)
+
+
+LIMIT = Question(question_id="q1", call_id="t1.limit.day_cost.5", expires_at=AT + 1, deliveries=(SENT,), told=TOLD)
+
+
+@pytest.mark.parametrize(("operator", "others"), list(product((False, True), ((), ("question",), ("approval",)))))
+def test_a_limit_that_concerns_others_is_not_lifted_by_whoever_writes(operator: bool, others: tuple[str, ...]) -> None:
+    """A message of somebody else waits, or answers another question."""
+    made = plan(session(TurnState.WAITING), LIMIT, *(question("q2", SENT, form=form) for form in others), operator=operator)
+    expected = "q1" if operator else "q2" if others == ("question",) else None
+    assert made.reply.answered == expected
+    told = [event.text for event in events(made, e.MessageWritten)]
+    assert told == ([] if expected else [notices.waits_for_operator()])

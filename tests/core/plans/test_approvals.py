@@ -197,6 +197,15 @@ def test_anybody_in_a_chat_may_answer_a_question(operator: bool) -> None:
     assert answer.plan(found(), Answer(by="bob", verdict="approve", scope="once"), at=AT).writes  # Who is not said to be less may.
 
 
+def test_a_limit_that_concerns_others_is_lifted_only_by_an_operator() -> None:
+    asked = {"form": "question", "call_id": "t1.limit.day_cost.5"}
+    assert answer.plan(found(**asked), Answer(by="bob", content="Continue"), at=AT).writes
+    with pytest.raises(NotYours, match="can be answered only by an administrator"):
+        answer.plan(found(**asked), Answer(by="ann", content="Continue", operator=False), at=AT)
+    own = {"form": "question", "call_id": "t1.limit.turn_cost.5"}
+    assert answer.plan(found(**own), Answer(by="ann", content="Continue", operator=False), at=AT).writes
+
+
 @pytest.mark.parametrize(("verdict", "scope"), [("approve", "once"), ("deny", "once"), ("deny", "session")])
 def test_where_no_rule_may_be_added_every_other_verdict_counts(verdict: str, scope: str) -> None:
     planned = answer.plan(found(pattern=None), Answer(by="ann", verdict=verdict, scope=scope), at=AT)

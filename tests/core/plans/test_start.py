@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.limits import Reached
 from holdfast.core.plans import Write, causes, start
 from holdfast.core.plans.causes import Cause, Recorded
 from holdfast.core.plans.ending import Unfinished
@@ -158,3 +159,23 @@ def test_the_end_of_a_process_that_waits_where_no_turn_will_start_is_told_as_a_n
     assert dropped == [("p1.ended", "why"), ("p1.matched.4", "why")]
     assert told == ([("notice", "p1.ended.told", "It ended.", "a1")] if tells else [])
     assert tells is False or causes.turned_away(CHAT, [ended], "why") == causes.turned_away(CHAT, [ended], "why", tells=True)
+
+
+@pytest.mark.parametrize(("what", "kind"), [("message", "message.refused"), ("timer", "cause.dropped")])
+def test_whoever_may_have_no_more_turns_is_told_and_nothing_starts(what: str, kind: str) -> None:
+    """P1, P6"""
+    cause = Cause(cause_id="w1", content="words", what=what, sender="ann", anchor="a1")
+    plan = start.refuse(lane(), cause, Reached(name="sender_turns", limit=3, spent=3, asks=False))
+    assert kinds(plan) == [kind, "message.written"] and written(plan) == [("s1", kind, False), ("s1", "message.written", False)]
+    refused, told = (write.event for write in plan.writes)
+    assert isinstance(refused, e.MessageRefused | e.CauseDropped) and refused.reason == "its sender has reached limits.sender_turns"
+    assert isinstance(told, e.MessageWritten) and told.anchor == "a1" and told.delivery_id == told.message_id == "w1.refused"
+    assert told.text == "You have used today 3 turns; the limit is 3 turns (limits.sender_turns). Try again tomorrow."
+
+
+@pytest.mark.parametrize(("sender", "day"), [("ann", "2025-01-01"), ("ann", None), (None, "2025-01-01")])
+def test_a_turn_counts_for_its_sender_where_turns_are_limited(sender: str | None, day: str | None) -> None:
+    cause = Cause(cause_id="w1", content="words", sender=sender)
+    plan = start.plan(lane(), cause, owner=7, turn_id="t2", trial=False, day=day)
+    [started] = [write.event for write in plan.writes if isinstance(write.event, e.TurnStarted)]
+    assert (started.sender, started.day) == (("ann", day) if sender and day else (None, None))

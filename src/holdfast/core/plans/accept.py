@@ -1,8 +1,10 @@
 """Where an accepted message goes: to the question it answers, to the inbox, to a new session, or back with a refusal (P1)."""
 
+from collections.abc import Sequence
+
 import msgspec
 
-from holdfast.core import approvals, busy, elicitation, notices, replies
+from holdfast.core import approvals, busy, elicitation, limits, notices, replies
 from holdfast.core.busy import Mode
 from holdfast.core.errors import LaneFull
 from holdfast.core.events import MessageAccepted, MessageRefused, QuestionAnswered
@@ -71,9 +73,11 @@ def plan(
     max_waiting: int,
     at: int,
     reply_to: str | None = None,
+    operator: bool = True,
 ) -> Plan[Accepted]:
     """`reason`: what `leaves` says. `answers`: its sender did not say what else it is for. `on_page`: written where everything that is
-    stored can be seen. `reply_to`: the platform's message that it replies to, where it replies to one.
+    stored can be seen. `reply_to`: the platform's message that it replies to, where it replies to one. `operator`: its sender may decide
+    what concerns others.
     """
     session, rejects = found.session, message.mode == Mode.REJECT
     if rejects:  # Unless it is refused, it is a message like any other.
@@ -86,7 +90,8 @@ def plan(
         return Plan((*begun, Write(session_id, message)), Accepted(message.message_id, session_id))
     session_id, writes = session.session_id, []
     questions = () if session.stop_requested else found.questions  # Nobody waits for an answer to a turn that is being stopped (A21).
-    question = _answered(questions, on_page=on_page, reply_to=reply_to) if answers else None
+    barred = () if operator else tuple(asked for asked in questions if limits.for_operators(asked.call_id))
+    question = _answered([asked for asked in questions if asked not in barred], on_page=on_page, reply_to=reply_to) if answers else None
     late = question is not None and any(asked.expires_at <= at for asked in questions)
     ended = late and found.unfinished is not None
     if late:
@@ -103,11 +108,9 @@ def plan(
         for lost in questions:
             writes += [Write(session_id, told, in_turn=session.owner is None) for told in question_again(lost, at=at)]
     writes.append(Write(session_id, message))
-    if answers and _only_approvals(questions):
-        waits = replies.written(
-            session.session_key, "notice", f"{message.message_id}.waits", notices.waits_for_approval(), anchor=message.anchor
-        )
-        writes.append(Write(session_id, waits))
+    if answers and (waits := _waits_for(questions, barred)):
+        told = replies.written(session.session_key, "notice", f"{message.message_id}.waits", waits, anchor=message.anchor)
+        writes.append(Write(session_id, told))
     if question is not None:
         writes.append(_answer(session, question, message, last=len(questions) == 1))
     return Plan(tuple(writes), Accepted(message.message_id, session_id, answered=question.question_id if question else None))
@@ -126,7 +129,7 @@ def _refused(session: Session, message: MessageAccepted) -> list[Write]:
     return to_session(session.session_id, [message, MessageRefused(message_id=message.message_id, reason=BUSY), told])
 
 
-def _answered(questions: tuple[Question, ...], *, on_page: bool, reply_to: str | None) -> Question | None:
+def _answered(questions: Sequence[Question], *, on_page: bool, reply_to: str | None) -> Question | None:
     """The one it replies to, else the oldest one that its user can have seen (A27). A plain message approves nothing."""
     texts = [question for question in questions if question.form != approvals.FORM]
     if reply_to is not None:
@@ -136,8 +139,11 @@ def _answered(questions: tuple[Question, ...], *, on_page: bool, reply_to: str |
     return next((question for question in texts if on_page or asked(question.deliveries) is Asked.SEEN), None)
 
 
-def _only_approvals(questions: tuple[Question, ...]) -> bool:
-    return bool(questions) and all(question.form == approvals.FORM for question in questions)
+def _waits_for(questions: tuple[Question, ...], barred: tuple[Question, ...]) -> str | None:
+    """What its sender is told where no question can be answered by a message of theirs."""
+    if not questions or any(question.form != approvals.FORM and question not in barred for question in questions):
+        return None
+    return notices.waits_for_operator() if barred else notices.waits_for_approval()
 
 
 def _answer(session: Session, question: Question, message: MessageAccepted, *, last: bool) -> Write:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.core import approvals, content, elicitation
+from holdfast.core import approvals, content, elicitation, limits
 from holdfast.core.approvals import SESSION
 from holdfast.core.content import Content
 from holdfast.core.errors import BadInput, NotYours, QuestionClosed, UnknownChoice
@@ -88,8 +88,8 @@ def _check(found: Snapshot, answer: Answer, *, at: int) -> None:
             if approves
             else f"{found.question_id!r} is a question and asks for no approval. Answer it with a text."
         )
-    if approves and not answer.operator and answer.by != found.asked_by:
-        raise NotYours(found.question_id)
+    if not answer.operator and (answer.by != found.asked_by if approves else limits.for_operators(found.call_id)):
+        raise NotYours(found.question_id, by_asker=approves)
     if found.state != OPEN or found.expires_at <= at:
         raise QuestionClosed(found.question_id, {OPEN: "expired", USED: "answered"}.get(found.state, found.state))
     if session.stop_requested:  # Its turn is about to end as cancelled (A21).

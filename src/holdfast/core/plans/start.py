@@ -4,7 +4,9 @@ from enum import Enum, auto
 
 import msgspec
 
-from holdfast.core.events import CauseDropped, MessageWritten, TurnStarted
+from holdfast.core import limits, replies
+from holdfast.core.events import CauseDropped, MessageRefused, MessageWritten, TurnStarted
+from holdfast.core.limits import LimitReached, Reached
 from holdfast.core.plans import Plan, Write, ending, to_session, to_turn
 from holdfast.core.plans.causes import LEFT_FIRST, MESSAGE, OUTDATED, SUSPENDED_FIRST, Cause, turned_away
 from holdfast.core.plans.ending import Unfinished
@@ -70,6 +72,14 @@ def turn_away(lane: Lane, waiting: tuple[Cause, ...]) -> Plan[None]:
     return Plan(tuple(to_session(lane.session_id, turned_away(lane.session_key, waiting, why))), None)
 
 
+def refuse(lane: Lane, cause: Cause, reached: Reached) -> Plan[None]:
+    """Its sender has had all the turns of this day, or used all that may be used: told aloud, and no turn starts (P1)."""
+    why, said = limits.forbids(reached), cause.what == MESSAGE
+    refused = MessageRefused(message_id=cause.cause_id, reason=why) if said else CauseDropped(cause_id=cause.cause_id, reason=why)
+    told = replies.written(lane.session_key, "notice", f"{cause.cause_id}.refused", str(LimitReached(reached)), anchor=cause.anchor)
+    return Plan(tuple(to_session(lane.session_id, [refused, told])), None)
+
+
 def plan(
     lane: Lane,
     cause: Cause | None,
@@ -79,9 +89,10 @@ def plan(
     owner: int,
     turn_id: str,
     trial: bool,
+    day: str | None = None,
 ) -> Plan[bool]:
     """`cause`: the oldest one that is still current, None if there is none. `outdated`: those before it, which are dropped. `unfinished`:
-    the turn that this one `sets_aside`.
+    the turn that this one `sets_aside`. `day`: on which it counts for its sender, where that is limited.
     """
     writes = [Write(lane.session_id, CauseDropped(cause_id=gone.cause_id, reason=OUTDATED)) for gone in outdated]
     if cause is None:
@@ -97,6 +108,8 @@ def plan(
         epoch=lane.epoch + 1,
         trial=trial,
         model=lane.model,
+        sender=cause.sender if day is not None else None,
+        day=day if cause.sender is not None else None,
     )
     writes.append(Write(lane.session_id, started, True, turn_id))
     if cause.what == MESSAGE:  # Of any other cause its own record is what the conversation shows.

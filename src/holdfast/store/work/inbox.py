@@ -33,6 +33,7 @@ def accept_message(
     resets: tuple[Boundary, ...],
     reply_to: str | None,
     at: int,
+    operator: bool = True,
 ) -> Accepted:
     repeated = known(tx, message.dedup_key, message.content)
     if repeated is not None:
@@ -46,7 +47,17 @@ def accept_message(
         questions=questions,
         unfinished=snapshots.unattended(tx, session) if accept.may_end(message, questions, at=at) and reason is None else None,
     )
-    plan = accept.plan(found, message, reason=reason, answers=answers, on_page=on_page, max_waiting=max_waiting, at=at, reply_to=reply_to)
+    plan = accept.plan(
+        found,
+        message,
+        reason=reason,
+        answers=answers,
+        on_page=on_page,
+        max_waiting=max_waiting,
+        at=at,
+        reply_to=reply_to,
+        operator=operator,
+    )
     return run(tx, plan, at, None if named is None else {session.session_id: tx.head(named)})
 
 

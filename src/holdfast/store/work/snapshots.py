@@ -2,12 +2,13 @@
 
 import msgspec
 
-from holdfast.core import approvals
+from holdfast.core import approvals, limits
 from holdfast.core import events as e
 from holdfast.core import resume as rules
 from holdfast.core.blame import Standing
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import NotFound, Taken
+from holdfast.core.limits import Bounds, Reached
 from holdfast.core.plans import answer, causes, edit, resume, start, stop
 from holdfast.core.plans.approve import Granted
 from holdfast.core.plans.causes import Cause
@@ -24,7 +25,7 @@ from holdfast.core.stops import LastStop
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import OPEN
 from holdfast.store import queries as q
-from holdfast.store import reads
+from holdfast.store import reads, spending
 from holdfast.store.heads import Head
 from holdfast.store.log import number
 from holdfast.store.tx import Tx
@@ -261,6 +262,13 @@ def lane(tx: Tx, head: Head, owner: int) -> Lane:
         why=why,
         model=model,
     )
+
+
+def reached(tx: Tx, session_id: str, cause: Cause, bounds: Bounds | None) -> Reached | None:
+    """The limit that forbids the sender of a cause another turn."""
+    if bounds is None or cause.sender is None:
+        return None
+    return limits.reached_by_sender(bounds.limits, spending.account(tx, session_id, "", bounds.day, cause.sender))
 
 
 def next_cause(tx: Tx, session: int, generation: int, *, safe: bool) -> tuple[Cause | None, tuple[Cause, ...]]:

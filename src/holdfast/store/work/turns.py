@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
 from holdfast.core.errors import StaleEpoch, StalePosition, ToldToStop
+from holdfast.core.limits import Bounds
 from holdfast.core.plans import approve, causes, leave, marks, processes, record, start
 from holdfast.core.plans.start import StartedTurn, Verdict
 from holdfast.core.sessions import Lease
@@ -17,7 +18,16 @@ from holdfast.store.work.processes import causes_of
 from holdfast.store.work.streams import append_stream, check_position
 
 
-def start_turn(tx: Tx, session_id: str, owner: int, turn_id: str, at: int, trial: bool = False, safe: bool = False) -> StartedTurn | None:
+def start_turn(
+    tx: Tx,
+    session_id: str,
+    owner: int,
+    turn_id: str,
+    at: int,
+    trial: bool = False,
+    safe: bool = False,
+    bounds: Bounds | None = None,
+) -> StartedTurn | None:
     head = tx.head(number(tx, session_id))
     lane = snapshots.lane(tx, head, owner)
     match start.verdict(lane):
@@ -25,8 +35,20 @@ def start_turn(tx: Tx, session_id: str, owner: int, turn_id: str, at: int, trial
             run(tx, start.turn_away(lane, snapshots.waiting(tx, head.session)), at, {session_id: head})
         case Verdict.START:
             cause, outdated = snapshots.next_cause(tx, head.session, lane.newest, safe=safe)
+            while cause is not None and (reached := snapshots.reached(tx, session_id, cause, bounds)):
+                run(tx, start.refuse(lane, cause, reached), at, {session_id: head})
+                cause, outdated = snapshots.next_cause(tx, head.session, lane.newest, safe=safe)
             unfinished = snapshots.to_set_aside(tx, head, lane) if cause is not None else None
-            plan = start.plan(lane, cause, outdated=outdated, unfinished=unfinished, owner=owner, turn_id=turn_id, trial=trial)
+            plan = start.plan(
+                lane,
+                cause,
+                outdated=outdated,
+                unfinished=unfinished,
+                owner=owner,
+                turn_id=turn_id,
+                trial=trial,
+                day=bounds.day if bounds is not None else None,
+            )
             if run(tx, plan, at, {session_id: head}):
                 return StartedTurn(Lease(session_id, owner, head.epoch), turn_id, head.attempt, head.position)
     return None
