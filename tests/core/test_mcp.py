@@ -70,7 +70,18 @@ def test_a_tool_has_another_version_whenever_anything_is_said_differently_of_it(
         Listed(name="a", description="Adds.", schema=told.schema, hints=Hints(read_only=True)),
         Listed(name="b", description="Adds.", schema=told.schema),
     ]
-    assert told.version == same.version and len({told.version, *(each.version for each in others)}) == 5
+    versions = [mcp.offer([each]).tools[each.name].version for each in (told, same, *others)]
+    assert versions[0] == versions[1] and len(set(versions)) == 5 and all(len(version) == 16 for version in versions)
+
+
+def test_what_is_told_of_a_server_has_a_limit_and_holds_nothing_that_a_terminal_would_obey() -> None:
+    """P8: every request to a model holds all of it."""
+    many = mcp.offer([Listed(name=f"t{number}", schema={"description": "x" * 10_000}) for number in range(50)])
+    assert len(many.tools) == 11 and "at most 120,000 characters" in many.left_out[0] and len(many.left_out) == 10
+    odd = mcp.offer([Listed(name="\x1b[2Jhi\u202e", schema={"type": "array"})])
+    assert odd.left_out == ("?[2Jhi?: its arguments are not an object",)
+    chosen = mcp.offer([Listed(name=name, schema={}) for name in ("read_a", "write_a", "read_b")], ("read_*", "x"))
+    assert list(chosen.tools) == ["read_a", "read_b"] and chosen.left_out == ()
 
 
 def test_a_model_is_told_a_schema_that_its_provider_takes_and_whose_words_a_description_is() -> None:
@@ -123,6 +134,8 @@ WRONG = [
     ("[mcp.a]\ncommand = 'x'\nargs = ['--api-key=hunter2222']\n", "does not belong in config.toml"),
     ("[mcp.a]\ncommand = 'x'\nargs = ['--password', 'hunter2222']\n", "does not belong in config.toml"),
     ("[mcp.a]\ncommand = 'x'\nenv = { 'A=B' = 'x' }\n", "neither a variable nor a header"),
+    ("[mcp.a]\ncommand = 'x'\nfolders = ['/']\n", "nothing of"),
+    ("[mcp.a]\ncommand = 'x'\nfolders = ['project']\n", "a whole path"),
 ]
 
 
@@ -146,6 +159,8 @@ def test_secrets_come_from_the_environment_or_from_files_that_others_cannot_read
     assert found.words == (os.path.expanduser("~/bin/x"), "--dir", "/home/me/d")
     assert found.env == {"A_KEY": "of-the-file", "B": "of-the-variable-of-the-variable"}
     assert found.secrets == {"key": "of-the-file", "PAT": "of-the-variable"} and "of-the" not in repr(found)
+    with pytest.raises(BadConfig, match="no header can have"):
+        settings.access(server(url="http://x", headers={"X": "${PAT}"}), tmp_path, {"PAT": "p\r\nHost: y"})
     remote = settings.access(server(url="http://x/${PAT}", headers={"X": "${PAT}"}), tmp_path, {"PAT": "p"})
     assert (remote.url, remote.headers) == ("http://x/p", {"X": "p"})
 

@@ -212,9 +212,17 @@ async def test_what_a_server_asks_while_a_call_runs_is_asked_while_it_runs(tmp_p
             await asyncio.sleep(0.5)
             answers.set()
             said = await asking
-            assert isinstance(said, ToolResult) and said.content == '{"action": "decline"}' and asked[0].message == "Who?"
+            assert isinstance(said, ToolResult) and said.content == '[{"action": "decline"}]' and asked[0].message == "Who?"
             running = here.tasks.spawn(here.run("a", "slow", seconds=5.0), name="a call of another conversation")
             await until(lambda: len(notes(tmp_path / "a", "call")) == 2)
             refused = await tool.run({"question": "Me?"}, here.context(ask=ask, session="other"))
-            assert isinstance(refused, ToolResult) and refused.content == "null" and len(asked) == 1
+            assert isinstance(refused, ToolResult) and refused.content == "[]" and len(asked) == 1
             running.cancel()
+            await asyncio.wait({running})
+            answers.clear()
+            asking = here.tasks.spawn(tool.run({"question": "Who?", "times": 20}, here.context(ask=ask)), name="a call")
+            await until(lambda: len(asked) == 2)
+            await asyncio.sleep(0.3)
+            answers.set()
+            many = await asking
+            assert isinstance(many, ToolResult) and many.content == '[{"action": "decline"}]' and len(asked) == 2, "one at a time"

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,44 @@ async def test_an_answer_that_is_too_long_is_not_taken_and_a_long_one_is_shorten
         assert len(notes(tmp_path / "a", "started")) == 1
 
 
+@pytest.mark.parametrize("wire", ["pipes", "http", "http modern"])
+async def test_an_answer_of_too_many_values_is_not_read(tmp_path: Path, wire: str) -> None:
+    """P8: a few megabytes of them would keep everybody waiting for seconds, and take a hundred times their size."""
+    with ExitStack() as stack:
+        words = wire.split()[1:]
+        server = stack.enter_context(over_http(tmp_path / "a", *words)) if "http" in wire else scripted(tmp_path / "a")
+        async with desk(tmp_path / "home", a=server) as here:
+            await here.tools()
+            async with undisturbed(here):
+                odd = await here.run("a", "values", count=2_000_000)
+            assert odd.outcome is not ToolOutcome.DONE and "made of more than 100,000 values" in odd.text
+            assert (await here.run("a", "values", count=100)).outcome is ToolOutcome.DONE
+
+
+@pytest.mark.parametrize(("fault", "why"), [("astray", "failed"), ("packed", "compressed")])
+async def test_an_address_that_misbehaves_is_a_server_that_failed(tmp_path: Path, fault: str, why: str) -> None:
+    """P8: also where it breaks the library itself. It is tried again later, by the same task."""
+    with over_http(tmp_path / "a", fault) as server:
+        async with desk(tmp_path / "home", a=server, good=scripted(tmp_path / "good")) as here:
+            for _ in range(3):
+                assert not [name for name in await here.tools() if name.startswith("mcp__a__")]
+            assert here.shown("a").state == "failed" and (why == "failed" or why in (here.shown("a").problem or ""))
+            assert (await here.run("good", "echo", text="hello")).content == "hello"
+
+
+async def test_a_server_that_never_stops_talking_is_heard_at_its_own_pace(tmp_path: Path) -> None:
+    """P8: the others hardly notice."""
+    async with desk(tmp_path / "home", a=scripted(tmp_path / "a"), good=scripted(tmp_path / "good")) as here:
+        await here.tools()
+        talking = here.tasks.spawn(here.run("a", "flood", times=1_000_000), name="a call")
+        async with undisturbed(here):
+            for number in range(5):
+                assert (await here.run("good", "echo", text=f"hello {number}")).content == f"hello {number}"
+                await asyncio.sleep(0.1)
+        talking.cancel()
+        await asyncio.wait({talking})
+
+
 async def test_an_answer_over_http_that_is_too_long_is_not_taken(tmp_path: Path) -> None:
     """P8: and no other call is lost with it."""
     with over_http(tmp_path / "a") as server:
@@ -96,7 +134,7 @@ async def test_an_answer_over_http_that_is_too_long_is_not_taken(tmp_path: Path)
             await until(lambda: notes(tmp_path / "a", "call"))
             async with undisturbed(here):
                 huge = await here.run("a", "big", size=20_000_000)
-            assert huge.outcome is ToolOutcome.UNKNOWN and "exceeded" in huge.text
+            assert huge.outcome is ToolOutcome.UNKNOWN and "longer than 8 MB" in huge.text
             assert (await other).content == "at last" and len(notes(tmp_path / "a", "started")) == 1
 
 

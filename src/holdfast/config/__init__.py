@@ -334,7 +334,7 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
     agent_.check(config.agent)
     agents_.check(config.agents, config.agent)
     tools_.check(config.tools, config.home)
-    mcp_.check(config.mcp)
+    mcp_.check(config.mcp, config.home)
     return config
 
 

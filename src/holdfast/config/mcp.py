@@ -82,12 +82,16 @@ def read(given: Any, source: str) -> dict[str, McpServer]:
     return servers
 
 
-def check(servers: Mapping[str, McpServer]) -> None:
+def check(servers: Mapping[str, McpServer], home: Path) -> None:
     """Raises `BadConfig`."""
     if len(servers) > MOST_SERVERS:
         raise BadConfig(f"There are {len(servers)} tables [mcp.NAME], and at most {MOST_SERVERS} are allowed. Remove some.")
     for name, server in servers.items():
         _check(f"[mcp.{name}]", server)
+        for folder in server.folders:
+            chosen, own = Path(folder).expanduser().resolve(), home.resolve()
+            if not Path(folder).expanduser().is_absolute() or chosen.is_relative_to(own) or own.is_relative_to(chosen):
+                raise BadConfig(f"Invalid folder {folder!r} in [mcp.{name}]. It must be a whole path that has nothing of {home} in it.")
 
 
 def _check(where: str, server: McpServer) -> None:
@@ -145,11 +149,14 @@ def access(server: McpServer, home: Path, environment: Mapping[str, str]) -> Acc
     def fill(text: str) -> str:
         return _REFERENCE.sub(lambda found: _value(found[1], found[2], home, environment, secrets), text)
 
+    headers = _filled(server.headers, fill)
+    if any(not value.isprintable() or not value.isascii() for value in headers.values()):
+        raise BadConfig("A header has a value with characters that no header can have. Look at the variables and files it is made of.")
     return Access(
         words=tuple(map(fill, (*_command(server.command), *server.args))),
         env=_filled(server.env, fill),
         url=fill(server.url),
-        headers=_filled(server.headers, fill),
+        headers=headers,
         secrets=secrets,
     )
 

@@ -5,7 +5,8 @@ failed is tried again.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -20,11 +21,14 @@ _ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DIGEST = 8
 # As people and rules know a version. Whoever writes a description must not be able to find another one with the same digest.
 _VERSION = 16
-# Of one tool, and of a server.
+# Of one tool.
 MOST_DESCRIPTION = 4_000
-MOST_SCHEMA = 32_000
+MOST_SCHEMA = 16_000
 MOST_DEPTH = 40
-MOST_TOOLS = 100
+# Of one server: every request to a model holds all of it. And of all servers together: no provider takes more.
+MOST_TOOLS, MOST_TOLD = 100, 120_000
+MOST_IN_ALL = 110
+MOST_NAMED = 10
 # What providers refuse right at the top of a schema; the server checks it anyway.
 _REFUSED = ("anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "$ref")
 # A server that lived for less than this has failed. How long one is left alone that failed twice, and the longest time.
@@ -48,11 +52,19 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, Any]
     hints: Hints = Hints()
 
-    @property
-    def version(self) -> str:
-        """Another one whenever anything that people and models are told of it is different."""
-        told = [self.name, self.description, self.schema, msgspec.to_builtins(self.hints)]
-        return hashlib.sha256(json.dumps(told, ensure_ascii=True, sort_keys=True).encode()).hexdigest()[:_VERSION]
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that is offered. `version`: another one whenever anything that people and models are told of it is different."""
+
+    listed: Listed
+    version: str
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is offered of a server, by the tools' own names; and what is not, each with the reason."""
+
+    tools: dict[str, Known] = {}
+    left_out: tuple[str, ...] = ()
 
 
 def prefix(server: str) -> str:
@@ -104,8 +116,40 @@ def problem(tool: Listed) -> str | None:
     if not isinstance(properties, dict) or not all(isinstance(each, dict | bool) for each in properties.values()):
         return "its schema has no valid properties"
     if odd := next((name for name in properties if not _ARGUMENT.fullmatch(name)), None):
-        return f"no provider takes the name of its argument {odd[:100]!r}"
+        return f"no provider takes the name of its argument {visible(odd)[:100]!r}"
     return None
+
+
+def offer(listed: Iterable[Listed], wanted: Sequence[str] = ("*",)) -> Offer:
+    """What of a server's list is offered. `wanted`: names, or patterns of names."""
+    tools: dict[str, Known] = {}
+    left_out: list[str] = []
+    size = 0
+    for tool in listed:
+        if not any(fnmatchcase(tool.name, each) for each in wanted):
+            continue
+        why = problem(tool) or ("its name was there before" if tool.name in tools else None)
+        told_of_it = 0 if why else len(json.dumps(tool.schema)) + len(told("", tool.description))
+        if why is None and len(tools) == MOST_TOOLS:
+            why = f"a server has at most {MOST_TOOLS} tools"
+        elif why is None and size + told_of_it > MOST_TOLD:
+            why = f"the tools of a server are described in at most {MOST_TOLD:,} characters"
+        if why is None:
+            tools[tool.name] = Known(listed=tool, version=_version(tool))
+            size += told_of_it
+        elif len(left_out) < MOST_NAMED:
+            left_out.append(f"{visible(tool.name)[:100]}: {why}")
+    return Offer(tools=tools, left_out=tuple(left_out))
+
+
+def visible(text: str) -> str:
+    """Without characters that a terminal would obey, or that nobody sees."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _version(tool: Listed) -> str:
+    told_of_it = [tool.name, tool.description, tool.schema, msgspec.to_builtins(tool.hints)]
+    return hashlib.sha256(json.dumps(told_of_it, ensure_ascii=True, sort_keys=True).encode()).hexdigest()[:_VERSION]
 
 
 def offered_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Calls that ask a person in their middle. Most rest meanwhile, and nothing runs; one that cannot is held open for a while."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 
 from holdfast.core import elicitation
@@ -25,6 +26,7 @@ class Rests:
 
     def __init__(self, written: TurnLog, asker: Asker, questions: Questions, host: Host, hear: Callable[[], bool]) -> None:
         self._log, self._asker, self._questions, self._host, self._hear = written, asker, questions, host, hear
+        self._rounds: Counter[str] = Counter()  # How often each call has asked while it ran.
 
     async def ask(self, call: ToolCall, elicited: Elicited, problem: str = "") -> str:
         """Puts a question of a call on record; the answer is the next attempt's, or this one's if it comes soon. Gives its id."""
@@ -43,7 +45,8 @@ class Rests:
         if elicitation.problem((request,), None) is not None:
             return None
         elicited, problem = Elicited(requests=(request,), live=True, version=version), ""
-        for _ in range(elicitation.MOST_ROUNDS):
+        while self._rounds[call.call_id] < elicitation.MOST_ROUNDS:
+            self._rounds[call.call_id] += 1
             question_id = await self.ask(call, elicited, problem)
             self._log.silent_until(self._host.clock.now() + LIVE_MS)
             try:

@@ -7,6 +7,8 @@ garbage     it prints what is no message, without end
 huge        it prints one line without end
 deaf        it answers the first messages, and reads no more after them
 stays       it does not end when its input ends, nor by a signal that can be ignored
+astray      over HTTP: it sends everybody to an address that is none
+packed      over HTTP: it answers in an encoding that nobody asked for
 """
 
 import json
@@ -63,6 +65,7 @@ class Handler(BaseHTTPRequestHandler):
 
     logic: Logic
     sessions: set[str]
+    fault = ""
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *words: Any) -> None: ...
@@ -72,7 +75,11 @@ class Handler(BaseHTTPRequestHandler):
         message = json.loads(body)
         self.logic.note("post", method=message.get("method"), authorization=self.headers.get("authorization"))
         session = self.headers.get("mcp-session-id")
-        if session is not None and session not in self.sessions:
+        if self.fault == "astray":
+            self._plain(307, b"", Location="http://[nowhere")
+        elif self.fault == "packed":
+            self._plain(200, b"x" * 100, **{"Content-Encoding": "gzip"})
+        elif session is not None and session not in self.sessions:
             self._plain(404, b"")
         elif "id" not in message or "method" not in message:
             self.logic.take(message, lambda answer: None)
@@ -146,6 +153,7 @@ def main(folder: Path, *words: str) -> None:
     for word in words:
         misbehave(word)
     if "http" in words:
+        Handler.fault = next((word for word in words if word in ("astray", "packed")), "")
         Handler.logic = Logic(folder, modern="modern" in words)
         port = next((int(word.removeprefix("port=")) for word in words if word.startswith("port=")), 0)
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)

@@ -8,12 +8,14 @@ slow        takes `seconds`, reporting progress `times` times
 hang        never answers
 die         appends `line` and ends, without an answer
 big         answers with `size` characters
+values      answers with a list of `count` empty lists
+flood       tells `times` times that something happened, as fast as it can, then answers
 image       answers with a picture, something that only says it is one, and a file
 fail        says that it failed
 odd         answers something that is no answer
 noise       prints `lines` lines that are no messages, then answers
 change      is described differently from then on, and tells so
-ask         asks the user `question`, and answers with what it was told
+ask         asks the user `question`, `times` times at once, and answers with what it was told first
 """
 
 import base64
@@ -48,6 +50,8 @@ TOOLS = [
     tool("die"),
     tool("die_reading", readOnlyHint=True),
     tool("big", readOnlyHint=True),
+    tool("values", readOnlyHint=True),
+    tool("flood", readOnlyHint=True),
     tool("image", readOnlyHint=True),
     tool("fail"),
     tool("odd"),
@@ -170,6 +174,13 @@ class Logic:
                 return NO_ANSWER
             case "big":
                 return self._said("x" * given["size"])
+            case "values":
+                return self._complete(content=[], structuredContent={"values": [[]] * given["count"]})
+            case "flood":
+                told = {"level": "info", "data": "x"}
+                for _ in range(given["times"]):
+                    send({"jsonrpc": "2.0", "method": "notifications/message", "params": told})
+                return self._said("that was all")
             case "image":
                 return self._image()
             case "fail":
@@ -237,11 +248,15 @@ class Logic:
         wanted = given.get("schema") or {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
         asked = {"mode": "form", "message": given["question"], "requestedSchema": wanted}
         if not self.modern:
-            number, event, answers = f"ask-{next(self._numbers)}", threading.Event(), list[Any]()
-            self._asked[number] = event, answers
-            send({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": asked})
+            event, answers = threading.Event(), list[Any]()
+            for _ in range(given.get("times", 1)):
+                number = f"ask-{next(self._numbers)}"
+                self._asked[number] = event, answers
+                send({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": asked})
             event.wait()
-            return self._said(json.dumps(answers[0], sort_keys=True))
+            while len(answers) < given.get("times", 1):
+                time.sleep(0.01)
+            return self._said(json.dumps([each for each in answers if each is not None], sort_keys=True))
         answers_by_key = params.get("inputResponses")
         if not answers_by_key:
             requests = {"first": {"method": "elicitation/create", "params": asked}}

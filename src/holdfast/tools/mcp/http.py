@@ -3,14 +3,15 @@ in the library, one lost connection would take all other requests to the server 
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 
 import httpx2
 import msgspec
 
+from holdfast.tools.mcp.bounds import MOST_BYTES, told, too_complex
 from holdfast.tools.mcp.errors import GONE, LOST, NOT_SENT, UNUSABLE
 from holdfast.tools.mcp.pace import Pace
-from holdfast.tools.mcp.program import MOST_LINE
 
 CONNECT_S, WRITE_S = 10.0, 30.0
 # For the end of a session, of which only the server has something.
@@ -20,11 +21,11 @@ NOTED_S = 5.0
 SESSION = "mcp-session-id"
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 _STREAM = "text/event-stream"
+_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
-class TooLong(httpx2.StreamError):
-    def __init__(self) -> None:
-        super().__init__(f"the answer is longer than {MOST_LINE // 1024 // 1024} MB")
+class TooMuch(httpx2.StreamError):
+    """An answer that nobody should read."""
 
 
 class Interrupted(httpx2.StreamError):
@@ -63,7 +64,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         if trouble is not None:
             await response.stream.aclose()
             return trouble
-        bounded = _Stream(response.stream, self._pace, endless=kind.startswith(_STREAM))
+        bounded = _Stream(response.stream, self._pace, events=kind.startswith(_STREAM))
         return httpx2.Response(response.status_code, headers=response.headers, stream=bounded, extensions=response.extensions)
 
     async def aclose(self) -> None:
@@ -71,22 +72,38 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
 
 class _Stream(httpx2.AsyncByteStream):
-    """`endless`: it is a stream of events, of which the library bounds each."""
+    """An answer, given on message by message: events of a stream of `events` as each is whole, or all of it."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, pace: Pace, *, endless: bool) -> None:
-        self._stream, self._pace, self._endless = stream, pace, endless
+    def __init__(self, stream: httpx2.AsyncByteStream, pace: Pace, *, events: bool) -> None:
+        self._stream, self._pace, self._events = stream, pace, events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        held = bytearray()
         try:
             async for chunk in self._stream:
-                size += len(chunk)
-                if size > MOST_LINE and not self._endless:
-                    raise TooLong
-                await self._pace.keep(size=len(chunk), messages=chunk.count(b"data:"))
-                yield chunk
+                looked_at = max(0, len(held) - 3)
+                held += chunk
+                ends = [found.end() for found in _EVENT_END.finditer(held, looked_at)] if self._events else []
+                await self._pace.keep(size=len(chunk), messages=len(ends))
+                if ends:
+                    yield self._checked(bytes(held[: ends[-1]]))
+                    del held[: ends[-1]]
+                if len(held) > MOST_BYTES:
+                    raise self._too_much(len(held))
+        except httpx2.SSEError:
+            raise
         except httpx2.TransportError as error:
             raise Interrupted(_words(error)) from error
+        yield self._checked(bytes(held))
+
+    def _checked(self, message: bytes) -> bytes:
+        if too_complex(message):
+            raise self._too_much(len(message))
+        return message
+
+    def _too_much(self, size: int) -> Exception:
+        words = f"its answer is {told(size)} and was not taken"
+        return httpx2.SSEError(words) if self._events else TooMuch(words)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

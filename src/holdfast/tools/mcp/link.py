@@ -38,8 +38,9 @@ from holdfast.core.elicitation import Given, Request
 from holdfast.core.mcp import Hints, Listed
 from holdfast.ports.tools import Answers, Asks
 from holdfast.tools.mcp import asking, http, stdio
+from holdfast.tools.mcp.bounds import MOST_BYTES
 from holdfast.tools.mcp.errors import GONE, LOST, NOT_SENT, Lost, NotSent, ServerError
-from holdfast.tools.mcp.program import MOST_LINE, Program
+from holdfast.tools.mcp.program import Program
 
 # More of a list is not read, whatever a server says.
 MOST_PAGES, MOST_LISTED = 20, 1_000
@@ -191,7 +192,7 @@ async def over_http(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
     """The streams to a server at an address."""
     async with (
         await asyncio.to_thread(http.client, headers) as client,  # It reads every certificate of the system.
-        streamable_http_client(url, http_client=client, max_sse_event_size=MOST_LINE) as streams,
+        streamable_http_client(url, http_client=client, max_sse_event_size=MOST_BYTES) as streams,
     ):
         yield streams
 

@@ -11,12 +11,11 @@ from pathlib import Path
 import msgspec
 
 from holdfast.tools import shell as shells
+from holdfast.tools.mcp.bounds import MOST_BYTES, too_complex
 from holdfast.tools.mcp.pace import Pace
 from holdfast.tools.shell import CHUNK, DISCARD_EVERY_S, Shell
 
-# Of one message. Images come in Base64.
-MOST_LINE = 8 * 1024 * 1024
-# So much of a longer one is looked at, to know which answer it would have been.
+# So much of a line that is not kept is looked at, to know which answer it would have been.
 HEAD = 1024
 # The newest of what it says besides: it may say why it ended.
 LAST_WORDS = 2_000
@@ -24,8 +23,8 @@ LAST_WORDS = 2_000
 LEAVES_S, NOTICED_S = 1.0, 0.1
 
 
-class TooLong(msgspec.Struct, frozen=True):
-    """A line that was not kept. `head`: its beginning."""
+class TooMuch(msgspec.Struct, frozen=True):
+    """A line that was not kept, because of its length or of what is in it. `head`: its beginning."""
 
     head: bytes
     size: int
@@ -46,7 +45,7 @@ class Program:
     def exited(self) -> asyncio.Event:
         return self._shell.exited
 
-    async def lines(self) -> AsyncIterator[bytes | TooLong]:
+    async def lines(self) -> AsyncIterator[bytes | TooMuch]:
         """What it puts out, until it can put out nothing more."""
         pace, line = Pace(), _Line()
         while True:
@@ -149,12 +148,12 @@ class _Line:
     def add(self, piece: bytes) -> None:
         self._size += len(piece)
         self._pieces.append(piece)
-        if self._size > MOST_LINE:
+        if self._size > MOST_BYTES:
             self._pieces = [b"".join(self._pieces)[:HEAD]]
 
-    def take(self) -> bytes | TooLong:
+    def take(self) -> bytes | TooMuch:
         line = b"".join(self._pieces)
-        found = line if self._size <= MOST_LINE else TooLong(line, self._size)
+        found = TooMuch(line[:HEAD], self._size) if self._size > MOST_BYTES or too_complex(line) else line
         self._pieces, self._size = [], 0
         return found
 

@@ -5,10 +5,9 @@ each time. Callers wait for answers in tasks of their own, and none of them can 
 import asyncio
 import importlib
 import secrets
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack, suppress
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -20,7 +19,7 @@ from holdfast.config.mcp import McpServer
 from holdfast.core import mcp
 from holdfast.core.elicitation import Given, Request
 from holdfast.core.errors import HoldfastError
-from holdfast.core.mcp import Listed
+from holdfast.core.mcp import Offer
 from holdfast.ports.tools import ToolContext
 from holdfast.tools.mcp import ground as grounds
 from holdfast.tools.mcp.errors import Lost, NotSent, ServerError
@@ -32,14 +31,13 @@ if TYPE_CHECKING:
 # After so long without a word, a server is asked for a sign of life before it is sent a call: one that died meanwhile got nothing.
 REST_S, PROBE_S = 15.0, 5.0
 # Changes come in bursts.
-RELIST_S, LIST_S = 1.0, 20.0
+RELIST_S, LONGEST_RELIST_S, LIST_S = 1.0, 60.0, 20.0
 # Until a server has taken the word that a call is over; one that has not by then is ended.
 CANCEL_S = 1.0
 # Within the time that a stop has for everything it disconnects.
 CLOSE_S = 2.5
 # A call waits so long until a server that failed may be tried again. Then it fails.
 SHORT_S = 3.0
-MOST_PROBLEMS = 10
 ENDED = "it ended"
 
 T = TypeVar("T")
@@ -62,28 +60,26 @@ class Late(Lost):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """`why`: it failed. `problems`: which of its tools are not offered, and why. `software`: what it says it is."""
+    """`why`: it failed."""
 
     phase: Phase = Phase.RESTING
     why: str = ""
-    software: str = ""
-    problems: tuple[str, ...] = ()
 
 
 class Server:
-    """`listed`: its tools as it last listed them, by their own names; those that are not offered are left out."""
+    """`offer`: what is offered of it, as it last listed its tools."""
 
     def __init__(self, name: str, settings: McpServer, ground: Ground) -> None:
         self.name, self.settings, self._ground = name, settings, ground
         self.state = State()
-        self.listed: Mapping[str, Listed] = {}
+        self.offer = Offer()
         self.began = 0.0
         self.failures = 0
         self._link: Link | None = None
         self._task: asyncio.Task[None] | None = None
         self._wanted, self._news, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._changed, self._lost, self._closing = False, "", False
-        self._retry_at = self._heard_at = 0.0
+        self._retry_at = self._heard_at = self._listed_at = 0.0
         # Calls that wait for an answer, and those of them for which a person is asked something.
         self._open: dict[asyncio.Task[Answer | ServerError], ToolContext] = {}
         self._asking: set[asyncio.Task[Answer | ServerError]] = set()
@@ -149,14 +145,16 @@ class Server:
     # a call
 
     async def _ask(self, link: "Link", tool: str, arguments: dict[str, Any], context: ToolContext) -> "Answer | ServerError":
-        heard = asyncio.Event()
+        heard, writing = asyncio.Event(), asyncio.Lock()
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             self._heard_at = self._now
             heard.set()
             share = f"{progress:g} of {total:g}" if total else ""
-            if words := ": ".join(each for each in (share, (message or "")[:500]) if each):
-                await context.output(f"{words}\n")
+            words = ": ".join(each for each in (share, (message or "")[:500]) if each)
+            if words and not writing.locked():  # What comes faster than it can be kept is not shown.
+                async with writing:
+                    await context.output(f"{words}\n")
 
         calling = link.call(tool, arguments, key=context.key, progress=hear, answers=context.answers)
         asking = self._ground.spawn(_outcome(calling), name=f"call of {tool}")
@@ -209,8 +207,8 @@ class Server:
         if len({context.session_id for context in self._open.values()}) != 1:
             raise ServerError("It is not known for which conversation this is asked.")
         call, context = next(iter(self._open.items()))
-        if context.ask is None:
-            raise ServerError("Nobody can be asked here.")
+        if context.ask is None or call in self._asking:
+            raise ServerError("Nobody can be asked this now: another question is open, or nobody is there.")
         asked = self._ground.spawn(_answered(context.ask(request)), name=f"question of {self.name}")
         self._asking.add(call)
         try:
@@ -288,8 +286,8 @@ class Server:
                     link: Link = await stack.enter_async_context(library.connected(transport, self._change, self._elicit))
                     await self._list(link)
                 self._link, self._heard_at = link, self._now
-                self._become(Phase.RUNNING, software=link.software)
-                log.info("MCP server runs", server=self.name, software=link.software, tools=len(self.listed))
+                self._become(Phase.RUNNING)
+                log.info("MCP server runs", server=self.name, software=mcp.visible(link.software), tools=len(self.offer.tools))
                 following = self._ground.spawn(link.follow(), name=f"changes of {self.name}")
                 stack.callback(following.cancel)
                 try:
@@ -304,35 +302,37 @@ class Server:
 
     async def _watch(self, link: "Link") -> None:
         """Until the connection is over. Lists the tools again when they may have changed."""
+        wait_s = RELIST_S / 2
         while not self._closing and not self._lost:
             await self._news.wait()
             self._news.clear()
             if self._changed and not self._lost and not self._closing:
-                await asyncio.sleep(RELIST_S)
+                # One that changes all the time is looked at less and less often.
+                quiet = self._now - self._listed_at > 2 * LONGEST_RELIST_S
+                wait_s = RELIST_S if quiet else min(2 * wait_s, LONGEST_RELIST_S)
+                if await self._over_within(wait_s):
+                    return
                 self._changed = False
                 async with asyncio.timeout(LIST_S):
                     await self._list(link)
 
+    async def _over_within(self, seconds: float) -> bool:
+        """Whether the connection is over by then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self._closing and not self._lost:
+                    await self._news.wait()
+                    self._news.clear()
+        return self._closing or bool(self._lost)
+
     async def _list(self, link: "Link") -> None:
-        listed: dict[str, Listed] = {}
-        problems: list[str] = []
-        for tool in await link.tools():
-            if not any(fnmatchcase(tool.name, wanted) for wanted in self.settings.tools):
-                continue
-            problem = mcp.problem(tool) or ("its name was there before" if tool.name in listed else None)
-            if problem is None and len(listed) == mcp.MOST_TOOLS:
-                problem = f"a server has at most {mcp.MOST_TOOLS} tools"
-            if problem is not None:
-                problems.append(f"{tool.name[:100]}: {problem}")
-            else:
-                listed[tool.name] = tool
-        if problems:
-            log.warning("tools of an MCP server are not offered", server=self.name, tools=problems[:MOST_PROBLEMS])
-        changed = {name for name in listed.keys() & self.listed.keys() if listed[name].version != self.listed[name].version}
-        if changed:
-            log.warning("tools of an MCP server are described differently", server=self.name, tools=sorted(changed))
-        self.listed = listed
-        self.state = msgspec.structs.replace(self.state, problems=tuple(problems[:MOST_PROBLEMS]))
+        offer = mcp.offer(await link.tools(), self.settings.tools)
+        if offer.left_out:
+            log.warning("tools of an MCP server are not offered", server=self.name, tools=offer.left_out)
+        before, now = self.offer.tools, offer.tools
+        if changed := sorted(name for name in now.keys() & before.keys() if now[name].version != before[name].version):
+            log.warning("tools of an MCP server are described differently", server=self.name, tools=changed)
+        self.offer, self._listed_at = offer, self._now
 
     def _change(self) -> None:
         self._changed = True
@@ -345,9 +345,8 @@ class Server:
         if self._link is not None:
             self._drop(self._link, self._lost)
 
-    def _become(self, phase: Phase, why: str = "", *, software: str | None = None) -> None:
-        kept = self.state.software if software is None else software
-        self.state = msgspec.structs.replace(self.state, phase=phase, why=why, software=kept)
+    def _become(self, phase: Phase, why: str = "") -> None:
+        self.state = State(phase=phase, why=mcp.visible(why))
         if phase in (Phase.STARTING, Phase.ENDING):
             self._settled.clear()
         else:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 import msgspec
+import structlog
 
 from holdfast.config.mcp import McpServer
 from holdfast.core import mcp
@@ -15,6 +16,9 @@ from holdfast.tools.mcp.tool import ServedTool
 # Counted from the moment in which a server was started: a turn that begins later waits for what is left of it. One that failed before
 # is not worth much waiting.
 PATIENCE_S, LITTLE_PATIENCE_S = 10.0, 2.0
+
+
+log = structlog.get_logger()
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,14 +51,17 @@ class Servers:
         for name, server in self._servers.items():
             await server.prepare(deadlines[name], insist=name in needed)
         running = [server for server in self._servers.values() if server.running]
-        self._tools = {(server.name, name): self._tool(server, name) for server in running for name in server.listed}
+        offered = [(server, name) for server in running for name in server.offer.tools]
+        if len(offered) > mcp.MOST_IN_ALL:
+            log.warning("there are more tools than a model can be told of", left_out=len(offered) - mcp.MOST_IN_ALL)
+        self._tools = {(server.name, name): self._tool(server, name) for server, name in offered[: mcp.MOST_IN_ALL]}
         return list(self._tools.values())
 
     def _tool(self, server: Server, name: str) -> ServedTool:
-        listed, known = server.listed[name], self._tools.get((server.name, name))
-        if known is None or known.version != listed.version:
-            return ServedTool(server, listed, self._ground.put)
-        return known
+        known, made = server.offer.tools[name], self._tools.get((server.name, name))
+        if made is None or made.version != known.version:
+            return ServedTool(server, known, self._ground.put)
+        return made
 
     async def aclose(self) -> None:
         if self._servers:
@@ -70,9 +77,9 @@ class Servers:
 def shown(server: Server) -> Shown:
     return msgspec.structs.replace(
         _known(server.name, server.settings, server.state.phase),
-        tools=len(server.listed),
+        tools=len(server.offer.tools),
         problem=server.state.why or None,
-        left_out=server.state.problems,
+        left_out=server.offer.left_out,
     )
 
 

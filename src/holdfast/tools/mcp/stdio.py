@@ -13,7 +13,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
-from holdfast.tools.mcp.program import MOST_LINE, Program, TooLong
+from holdfast.tools.mcp.bounds import told
+from holdfast.tools.mcp.program import Program, TooMuch
 
 # What a program prints that is no message is passed over, but not for ever.
 MOST_NOISE = 10_000
@@ -62,11 +63,11 @@ async def _listen(
     on_end()
 
 
-def _message(line: bytes | TooLong) -> JSONRPCMessage | None:
-    """None: it is none. A line that is too long is an answer that says so, where it is known to what."""
-    if isinstance(line, TooLong):
+def _message(line: bytes | TooMuch) -> JSONRPCMessage | None:
+    """None: it is none. A line that was not kept is an answer that says so, where it is known to what."""
+    if isinstance(line, TooMuch):
         found = _ID.search(line.head)
-        words = f"Its answer is longer than {MOST_LINE // 1024 // 1024} MB and was not taken."
+        words = f"its answer is {told(line.size)} and was not taken"
         return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=ErrorData(code=INTERNAL_ERROR, message=words)) if found else None
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)

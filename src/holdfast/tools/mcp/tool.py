@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.core import mcp
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat
-from holdfast.core.mcp import Listed
+from holdfast.core.mcp import Known
 from holdfast.ports.blobs import Put
 from holdfast.ports.tools import Asks, ToolContext, ToolResult
 from holdfast.tools.mcp.errors import Lost, NotSent, ServerError
@@ -16,12 +16,13 @@ TRIES = 2
 
 
 class ServedTool(PlainTool):
-    def __init__(self, server: Server, listed: Listed, put: Put) -> None:
-        self._server, self._listed, self._put = server, listed, put
+    def __init__(self, server: Server, known: Known, put: Put) -> None:
+        self._server, self._listed, self._put = server, known.listed, put
+        listed = known.listed
         self.name = mcp.tool_name(server.name, listed.name)
         self.description = mcp.told(server.name, listed.description)
         self.schema = mcp.offered_schema(listed.schema)
-        self.version = listed.version
+        self.version = known.version
 
     def effect(self, arguments: dict[str, Any]) -> Effect:
         return mcp.effect(self._listed.hints, trusted=self._server.settings.trusted)
@@ -33,7 +34,7 @@ class ServedTool(PlainTool):
         return f"the MCP server {self._server.name} (tool version {self.version})"
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult | Asks:
-        now = self._server.listed.get(self._listed.name)
+        now = self._server.offer.tools.get(self._listed.name)
         if now is not None and now.version != self.version:
             return _failed(
                 f"It was not run: the MCP server {self._server.name} describes this tool differently since this answer began. It can be"
