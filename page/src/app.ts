@@ -11,14 +11,16 @@ import { isCommand } from "./commands";
 import { isNew, type Mode, type Verdict } from "./outbox";
 import { Pause } from "./pause";
 import { SafeMode } from "./safemode";
+import { Shelf } from "./shelf";
 import { Sending } from "./sending";
 import { t } from "./i18n";
 import type { LogEvent } from "./log";
 import { Notifier } from "./notifier";
 import { OperationsView } from "./operations";
 import { Preferences } from "./preferences";
+import { KeptDrafts } from "./drafts";
 import { Drafts, type SafeStorage } from "./storage";
-import type { Message, Question, Status, Summary } from "./types";
+import type { Message, Question, Session, Status, Summary } from "./types";
 import { Uploads } from "./uploads";
 import { judged } from "./words";
 
@@ -47,11 +49,15 @@ export class App {
   readonly sending: Sending;
   readonly safeMode: SafeMode;
   readonly drafts: Drafts;
+  /** The same, on the server: what is typed on one device is there on the next. */
+  readonly kept: KeptDrafts;
   readonly uploads: Uploads;
   readonly route = signal<Route>({ session: null, fresh: "" });
   readonly toast = signal<Toast | null>(null);
   readonly drawer = signal(false);
   readonly palette = signal(false);
+  /** The message that is to come into view once it is there. */
+  readonly sought = signal<string | null>(null);
   readonly showingKeys = signal(false);
   readonly preferences: Preferences;
   readonly operations: OperationsView;
@@ -69,7 +75,9 @@ export class App {
   /** Why signing in did not work, for the sign-in form. */
   readonly signInProblem = signal<string | null>(null);
   readonly #resumePause = new Pause();
+  readonly #shelf = new Shelf();
   #seen = "";
+  #looked: Session | null = null;
   #seeing: ReturnType<typeof setTimeout> | undefined;
   #toastTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -77,9 +85,10 @@ export class App {
     this.api = new Api(fetch);
     this.preferences = new Preferences(storage);
     this.drafts = new Drafts(storage);
+    this.kept = new KeptDrafts(this.api, this.drafts, storage, () => this.redrafted.value++);
     this.uploads = new Uploads(this.api, this.connection);
-    this.list = new List(this.api, this.connection);
-    this.conversation = new Conversation(this.api, fetch, this.connection, { rev: () => this.list.rev, received: (event) => this.#told(event) });
+    this.list = new List(this.api, this.connection, this.#shelf);
+    this.conversation = new Conversation(this.api, fetch, this.connection, { rev: () => this.list.rev, received: (event) => this.#told(event) }, this.#shelf);
     this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text), (status) => (this.models.value = status.models ?? []));
     this.notifier = new Notifier(this.preferences, this.list, (session_id) => this.go(session_id));
     this.operations = new OperationsView(this.api, this.connection, () => this.safeMode.check());
@@ -113,6 +122,10 @@ export class App {
       } else this.conversation.open(session);
     });
     effect(() => {
+      const { session } = this.route.value;
+      if (session !== null && this.connection.state.value === "live") untracked(() => void this.kept.fetch(session));
+    });
+    effect(() => {
       const view = this.conversation.view.value;
       if (view) this.sending.seen(new Set(view.session.messages.map((message) => message.id)), Date.now());
     });
@@ -134,16 +147,22 @@ export class App {
     this.list.received(event);
   }
 
-  /** What is open before somebody's eyes is seen, as soon as it rests. */
+  /** What is open before somebody's eyes is seen, as soon as it rests, or they go elsewhere. */
   #see(): void {
     const session = this.conversation.view.value?.session;
     clearTimeout(this.#seeing);
+    if (this.#looked !== null && this.#looked.session_id !== session?.session_id) this.#saw(this.#looked);
+    this.#looked = null;
     if (!session || session.state === "running" || document.visibilityState !== "visible" || this.#seen === session.cursor) return;
-    this.#seeing = setTimeout(() => {
-      this.#seen = session.cursor;
-      this.list.patch(session.session_id, { unread: false });
-      void this.api.seen(session.session_id, session.cursor).catch(() => undefined);
-    }, SEEN_MS);
+    this.#looked = session;
+    this.#seeing = setTimeout(() => this.#saw(session), SEEN_MS);
+  }
+
+  #saw(session: Session): void {
+    this.#looked = null;
+    this.#seen = session.cursor;
+    untracked(() => this.list.patch(session.session_id, { unread: false }));
+    void this.api.seen(session.session_id, session.cursor).catch(() => undefined);
   }
 
   // Signing in
@@ -196,6 +215,7 @@ export class App {
     this.storage.removeAll("holdfast.");
     this.conversation.forget();
     this.list.forget();
+    await this.#shelf.forget();
     this.safeMode.forget();
     this.signInProblem.value = null;
     this.connection.signedOut();
@@ -219,6 +239,13 @@ export class App {
     if (path !== location.pathname) history[replace ? "replaceState" : "pushState"](null, "", path);
     this.route.value = { session, fresh: session === null ? `new:${randomId()}` : "" };
     this.details.value = null;
+  }
+
+  /** To a message of a conversation: as many earlier pages are fetched as it takes. */
+  jump(session: string, message_id: string): void {
+    if (this.route.value.session !== session) this.go(session);
+    this.drawer.value = false;
+    this.sought.value = message_id;
   }
 
   goOperations(): void {
@@ -319,10 +346,16 @@ export class App {
     if (this.resuming.value === session) this.resuming.value = null;
   }
 
+  /** What is typed in what is open: kept here at once, and on the server soon. */
+  type(text: string): void {
+    this.drafts.set(this.draftName, text);
+    if (this.route.value.session !== null) this.kept.changed(this.route.value.session);
+  }
+
   /** Puts words back into the message field, below what stands there. */
   putBack(text: string): void {
     const typed = this.drafts.get(this.draftName);
-    this.drafts.set(this.draftName, typed.trim() === "" ? text : `${typed}\n${text}`);
+    this.type(typed.trim() === "" ? text : `${typed}\n${text}`);
     this.redrafted.value++;
   }
 

@@ -7,6 +7,7 @@ import type { Connection } from "./connection";
 import { randomId } from "./ids";
 import { apply, isForeign, type LogEvent, liveTurn, openTurn, prepend, type View, viewOf } from "./log";
 import { Pause } from "./pause";
+import type { Shelf } from "./shelf";
 import { follow } from "./stream";
 
 const KEPT_VIEWS = 20;
@@ -40,7 +41,7 @@ export class Conversation {
   #heard = 0;
   #hidden: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly api: Api, private readonly fetch: Fetch, private readonly connection: Connection, private readonly channels: Channels) {}
+  constructor(private readonly api: Api, private readonly fetch: Fetch, private readonly connection: Connection, private readonly channels: Channels, private readonly shelf: Pick<Shelf, "keep" | "session">) {}
 
   get view(): ReadonlySignal<View | null> {
     return this.#view;
@@ -207,10 +208,17 @@ export class Conversation {
         if (error instanceof Refused && (error.status === 404 || error.status === 410)) return "gone";
         if (signal.aborted) break;
         this.connection.stream("broken");
+        if (tries === 1) await this.#recall(session, signal);
         await this.#pause.wait(delayMs(tries, Math.random()), signal);
       }
     }
     return "stopped";
+  }
+
+  /** As it was when this device last saw it, until the server can be asked. */
+  async #recall(session: string, signal: AbortSignal): Promise<void> {
+    const kept = await this.shelf.session(session);
+    if (kept !== null && !signal.aborted && this.#view.value === null) this.#view.value = viewOf(kept);
   }
 
   /** Events are gathered and folded once per frame: a fast answer costs one drawing per frame, not one per piece. */
@@ -247,6 +255,7 @@ export class Conversation {
     this.#view.value = view;
     const asked = this.stopAsked.value;
     if (asked !== null && openTurn(view.session)?.id !== asked) this.stopAsked.value = null;
+    this.shelf.keep(view.session);
     this.#kept.delete(view.session.session_id);
     this.#kept.set(view.session.session_id, view);
     for (const oldest of this.#kept.keys()) {

@@ -6,7 +6,7 @@ import { en, type Words } from "./words/en";
 export type { Words };
 
 /** `pseudo` is for tests: every word is longer, as in some other language. */
-export const LANGUAGES = [["en", "English"]] as const;
+export const LANGUAGES = [["en", "English"], ["de", "Deutsch"]] as const;
 
 const spoken = signal<Words>(en);
 
@@ -27,7 +27,8 @@ export function preferred(wanted: readonly string[]): string {
 
 export async function speak(code: string): Promise<void> {
   try {
-    if (code === "pseudo") spoken.value = (await import("./words/pseudo")).pseudo;
+    if (code === "de") spoken.value = (await import("./words/de")).de;
+    else if (code === "pseudo") spoken.value = (await import("./words/pseudo")).pseudo;
     else spoken.value = en;
   } catch {
     return; // The file is gone after an upgrade, or nobody answers: the words stay those they were.

@@ -6,6 +6,7 @@ import { dayOf } from "./words";
 import { type Api, SignedOut, Unavailable } from "./api";
 import type { Connection } from "./connection";
 import type { LogEvent } from "./log";
+import type { Shelf } from "./shelf";
 import type { Found, Summary } from "./types";
 
 const EVERY_MS = 60_000;
@@ -46,7 +47,7 @@ export class List {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = false;
 
-  constructor(private readonly api: Api, private readonly connection: Connection) {}
+  constructor(private readonly api: Api, private readonly connection: Connection, private readonly shelf: Pick<Shelf, "keepList" | "list">) {}
 
   start(): void {
     this.#running = true;
@@ -96,9 +97,14 @@ export class List {
       const tail = shown.slice(limit).filter((old) => !page.sessions.some((session) => session.session_id === old.session_id));
       this.sessions.value = [...page.sessions, ...tail];
       if (tail.length === 0) this.more.value = page.next;
+      if (query === "" && !this.archived.value) this.shelf.keepList(this.sessions.value);
     } catch (error) {
       if (error instanceof SignedOut) return this.connection.signedOut();
-      if (error instanceof Unavailable) this.connection.request(false);
+      if (error instanceof Unavailable) {
+        this.connection.request(false);
+        const kept = this.sessions.value === null ? await this.shelf.list() : null;
+        if (kept !== null && this.sessions.value === null) this.sessions.value = kept;
+      }
     } finally {
       if (asked === this.#asked && this.#running) this.#timer = setTimeout(() => void this.refresh(), EVERY_MS);
     }

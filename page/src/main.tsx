@@ -14,3 +14,4 @@ import { Page } from "./ui/Page";
 const app = new App((path, init) => fetch(path, init), SafeStorage.ofBrowser());
 render(<Page app={app} />, document.getElementById("page")!);
 void app.start();
+if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => undefined); // The page works without it.

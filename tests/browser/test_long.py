@@ -16,10 +16,13 @@ def test_the_beginning_of_a_long_conversation_is_fetched_when_somebody_asks_for_
     page.goto(f"{lasting.url}/s/{session_id}")
     expect(said(page, "command").last).to_contain_text("/status 259")
     assert page.get_by_text("/status 0", exact=True).count() == 0
-    more = page.locator("button.earlier")
+    more = page.get_by_test_id("earlier")
     while page.get_by_text("/status 0", exact=True).count() == 0:
         shown = said(page, "command").count()
-        more.click()
+        if more.count():
+            more.scroll_into_view_if_needed()  # Which fetches the page before; pressing it does, too.
         expect(said(page, "command").nth(shown)).to_be_attached()
     expect(more).to_have_count(0)
     assert said(page, "command").count() == 260
+    groups = page.locator(".rows > .group")
+    assert groups.count() > 0 and groups.first.evaluate("group => getComputedStyle(group).contentVisibility") == "auto"

@@ -89,3 +89,44 @@ def test_a_page_whose_server_is_away_can_be_read_by_everybody(own_page: Page, se
     expect(own_page.get_by_test_id("away")).to_contain_text("Holdfast is not answering.", timeout=WAIT_MS)
     send(own_page, "kept")
     in_every_look(own_page, check, "the server away")
+
+
+def test_the_story_of_a_turn_and_the_operators_view_can_be_read_by_everybody(page: Page, lasting: Serving, check: Check) -> None:
+    send(page, "run echo ahoy; sleep 0.1")
+    expect(answers(page).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.get_by_test_id("details-button").click()
+    expect(page.get_by_test_id("story")).to_be_visible(timeout=WAIT_MS)
+    in_every_look(page, check, "the story of a turn")
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.goto(lasting.url + "/operations")
+    expect(page.get_by_test_id("day").get_by_role("img")).to_be_visible(timeout=WAIT_MS)
+    in_every_look(page, check, "the operator's view")
+
+
+def test_longer_words_another_direction_and_a_small_window_break_nothing(page: Page, lasting: Serving) -> None:
+    """320 px (400 % of 1280), words two fifths longer, right to left, German: nothing scrolls sideways, and the page says its words."""
+    send(page, "run echo ahoy")
+    expect(answers(page).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    address = page.url
+    for language, direction, width in (("pseudo", "ltr", 320), ("pseudo", "rtl", 320), ("de", "ltr", 320), ("de", "rtl", 1200)):
+        page.evaluate(
+            "([l, d]) => { localStorage['holdfast.language'] = l; localStorage['holdfast.direction'] = d }", [language, direction]
+        )
+        page.set_viewport_size({"width": width, "height": 640})
+        for view in (address, lasting.url + "/operations"):
+            page.goto(view)
+            expect(page.locator("html")).to_have_attribute("lang", "de" if language == "de" else "en", timeout=WAIT_MS)
+            page.wait_for_timeout(300)
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (language, direction, width, view)
+    expect(page.locator("html")).to_have_attribute("dir", "rtl")
+    expect(page.get_by_test_id("pause")).to_have_text("Pausieren")
+
+
+def test_forced_colours_and_reduced_motion_are_obeyed(page: Page) -> None:
+    page.emulate_media(forced_colors="active", reduced_motion="reduce")
+    send(page, "hang")
+    expect(answers(page).first).to_contain_text("Hanging", timeout=WAIT_MS)
+    assert page.evaluate("document.getAnimations().length") == 0
+    assert page.locator(".bubble").first.evaluate("bubble => getComputedStyle(bubble).borderTopStyle") == "solid"
+    page.get_by_test_id("stop").click()

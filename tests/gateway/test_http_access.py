@@ -296,8 +296,8 @@ async def test_every_answer_carries_the_headers_that_keep_it_safe(world: World) 
     answers += [await world.client.post("/api/sessions", content=b"{"), await browser.request("BREW", "/healthz")]
     for answer in answers:
         assert answer.headers["content-security-policy"] == (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
-            "form-action 'none'; frame-ancestors 'none'"
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         )
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"

@@ -48,7 +48,7 @@ export function Composer(): VNode {
   const session = app.route.value.session === null ? null : (app.conversation.view.value?.session ?? null);
   const type = (value: string): void => {
     setText(value);
-    app.drafts.set(draft, value);
+    app.type(value);
     setClosed(false);
     setChosen(0);
   };

@@ -13,8 +13,9 @@ import { QuestionCard } from "./QuestionCard";
 import { useApp } from "./shared";
 import { Welcome } from "./Welcome";
 
-/** Of a long conversation only the end is drawn at first. */
-const SHOWN = 150;
+/** The last of a long conversation are drawn as they are; older ones in groups that a browser skips while they are out of sight. */
+const PLAIN = 100;
+const GROUP = 20;
 const NOTHING: Message[] = [];
 
 export function ConversationPane(): VNode {
@@ -24,6 +25,7 @@ export function ConversationPane(): VNode {
   const items = app.sending.items.value.filter((item) => item.conversation === name);
   const sent = app.sending.sent.value.filter((other) => other.session_id === name && !view?.session.messages.some((message) => message.id === other.message_id));
   const is_open = app.route.value.session !== null;
+  useSought(view);
 
   if (app.route.value.nowhere) return <Nowhere what={t().conversation.noPage} why={t().conversation.noPageWhy} />;
   if (app.conversation.missing.value) return <Nowhere what={t().conversation.noSession} why={t().conversation.noSessionWhy} />;
@@ -40,12 +42,10 @@ export function ConversationPane(): VNode {
 
 function Rows(props: { view: View }): VNode {
   const { session, thoughts, failing } = props.view;
-  const [shown, setShown] = useState(SHOWN);
   const { settled, waiting } = reading(session.messages);
   const app = useApp();
   const words = t().conversation;
   const away = app.connection.away.value;
-  const hidden = Math.max(0, settled.length - shown);
   const open = openTurn(session);
   const last = settled[settled.length - 1];
   const ending = last?.parts[last.parts.length - 1]?.type;
@@ -58,22 +58,24 @@ function Rows(props: { view: View }): VNode {
   const answers_now = settled.some((message) => message.role === "assistant" && message.turn_id === open?.id && message.parts.length > 0);
   const asks = session.questions.map((question) => question.call_id).join("\n");
   const newest = session.turns[session.turns.length - 1];
+  const draw = (row: Row): VNode => {
+    if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} request={row.turn === newest && open === null ? (requestOf(settled, row.turn) ?? null) : null} />;
+    const { message } = row;
+    const is_open = open !== null && message.turn_id === open.id;
+    return (
+      <MessageRow
+        key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
+        asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING}
+        {...(message.role === "assistant" && { turn: turns.get(message.turn_id!) ?? null, thoughts: thoughts.get(message.turn_id!)?.text ?? null })}
+      />
+    );
+  };
   return (
     <>
-      {hidden > 0 && <button type="button" class="b small earlier" onClick={() => setShown(shown + SHOWN)}>{words.earlier}</button>}
-      {hidden === 0 && session.earlier && <button type="button" class="b small earlier" data-testid="earlier" onClick={() => void app.conversation.earlier().then(() => setShown(shown + SHOWN))}>{words.earlier}</button>}
-      {rows(settled.slice(hidden).filter((message) => !inside.has(message.id)), session.turns).map((row) => {
-        if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} request={row.turn === newest && open === null ? (requestOf(settled, row.turn) ?? null) : null} />;
-        const { message } = row;
-        const is_open = open !== null && message.turn_id === open.id;
-        return (
-          <MessageRow
-            key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
-            asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING}
-            {...(message.role === "assistant" && { turn: turns.get(message.turn_id!) ?? null, thoughts: thoughts.get(message.turn_id!)?.text ?? null })}
-          />
-        );
-      })}
+      {session.earlier && <Earlier />}
+      {grouped(rows(settled.filter((message) => !inside.has(message.id)), session.turns)).map((group) => (
+        group.plain ? group.rows.map(draw) : <div class="group" key={group.key}>{group.rows.map(draw)}</div>
+      ))}
       {works && open && <Working word={away ? words.unknownAway : open.state === "interrupted" ? words.recovering : words.working} thoughts={answers_now ? null : (thoughts.get(open.id)?.text ?? null)} />}
       {failing && open && !away && <Failing failure={failing} />}
       <Approvals questions={session.questions.filter((question) => question.kind === "approval")} />
@@ -81,6 +83,66 @@ function Rows(props: { view: View }): VNode {
       {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting={isWaiting(message)} asks="" taken={NOTHING} />)}
     </>
   );
+}
+
+/** In groups of twenty from the beginning, so that a page of earlier ones before them changes none; the last hundred and what is left over stand alone. */
+function grouped(all: Row[]): { plain: boolean; key: string; rows: Row[] }[] {
+  const until = Math.max(0, Math.floor((all.length - PLAIN) / GROUP) * GROUP);
+  const groups: { plain: boolean; key: string; rows: Row[] }[] = [];
+  for (let from = 0; from < until; from += GROUP) {
+    const first = all[from]!;
+    groups.push({ plain: false, key: `group.${"turn" in first ? first.turn.id : first.message.id}`, rows: all.slice(from, from + GROUP) });
+  }
+  return [...groups, { plain: true, key: "plain", rows: all.slice(until) }];
+}
+
+/** Fetches the page before: when it comes into view, or when it is pressed. What is being read stays where it is. */
+function Earlier(): VNode {
+  const app = useApp();
+  const [busy, setBusy] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const load = async (): Promise<void> => {
+    const box = button.current?.closest(".scroll");
+    const below = box ? box.scrollHeight - box.scrollTop : 0;
+    setBusy(true);
+    await app.conversation.earlier();
+    setBusy(false);
+    requestAnimationFrame(() => {
+      if (box && box.scrollTop < 400) box.scrollTop = box.scrollHeight - below;
+    });
+  };
+  useEffect(() => {
+    const seen = new IntersectionObserver((entries) => {
+      const box = button.current?.closest(".scroll");
+      // Only who has scrolled up wants more: a short page would fetch everything.
+      if (entries.some((entry) => entry.isIntersecting) && box && box.scrollHeight > box.clientHeight * 2) void load();
+    });
+    seen.observe(button.current!);
+    return () => seen.disconnect();
+  }, []);
+  return <button type="button" class="b small earlier" data-testid="earlier" ref={button} disabled={busy} onClick={() => void load()}>{t().conversation.earlier}</button>;
+}
+
+/** Brings a message into view that somebody looks for, once it is there. */
+function useSought(view: View | null): void {
+  const app = useApp();
+  const sought = app.sought.value;
+  useEffect(() => {
+    if (sought === null || view === null) return;
+    const element = document.getElementById(`m-${sought}`);
+    if (element === null) {
+      if (view.session.earlier) void app.conversation.earlier();
+      else app.sought.value = null;
+      return;
+    }
+    app.sought.value = null;
+    // What was skipped has to be laid out before its place is known.
+    requestAnimationFrame(() => {
+      element.scrollIntoView({ block: "center" });
+      element.classList.add("found");
+      setTimeout(() => element.classList.remove("found"), 3000);
+    });
+  }, [sought, view]);
 }
 
 type Row = { message: Message } | { turn: Turn };
@@ -132,7 +194,9 @@ function Nowhere(props: { what: string; why: string }): VNode {
 
 /** The scrolling part. It stays at the end while the reader is there and leaves a reader who went up in peace, until they say something. */
 function Scroll(props: { children: ComponentChildren }): VNode {
-  const spoken = useApp().spoken.value;
+  const app = useApp();
+  const spoken = app.spoken.value;
+  const sought = app.sought.value;
   const box = useRef<HTMLDivElement>(null);
   const inside = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
@@ -149,6 +213,10 @@ function Scroll(props: { children: ComponentChildren }): VNode {
     stuck.current = true;
     toEnd();
   }, [spoken]);
+  // Who looks for a message does not want to be taken to the end.
+  useLayoutEffect(() => {
+    if (sought !== null) stuck.current = false;
+  }, [sought]);
   useEffect(() => {
     const grown = new ResizeObserver(() => {
       if (stuck.current) toEnd();

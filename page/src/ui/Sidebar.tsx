@@ -133,12 +133,29 @@ function Entry(props: { session: Summary; now: Date }): VNode {
           <span class="sub">{state ? <StateSign sign={state} /> : session.excerpt}</span>
         </a>
       )}
+      <Hits session={session.session_id} />
       {!renaming && (
         <span class="entry-actions">
           <Menu label={words.actions(title)} icon={<DotsIcon />} testid="entry-menu"><SessionItems session={session} rename={() => setRenaming(true)} /></Menu>
         </span>
       )}
     </li>
+  );
+}
+
+/** Where the words of the search are, in a conversation: each leads to its message. */
+function Hits(props: { session: string }): VNode | null {
+  const app = useApp();
+  const hits = app.list.found.value?.hits.filter((hit) => hit.session_id === props.session && hit.message_id !== null) ?? [];
+  if (app.list.query.value === "" || hits.length === 0) return null;
+  return (
+    <div class="hits">
+      {hits.map((hit) => (
+        <a key={hit.message_id} href={`/s/${encodeURIComponent(props.session)}`} data-testid="hit" onClick={plainClick(() => app.jump(props.session, hit.message_id!))}>
+          {hit.excerpt.map(([text, found], index) => (found ? <mark key={index}>{text}</mark> : text))}
+        </a>
+      ))}
+    </div>
   );
 }
 

@@ -13,7 +13,7 @@ from holdfast.web.errors import Gone, HeadTooLarge, plain, response_to
 from holdfast.web.openai import errors as door
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 ALWAYS = [

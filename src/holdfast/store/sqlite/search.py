@@ -4,6 +4,9 @@ import apsw
 
 from holdfast.store.sqlite.connection import fetch
 
+PAGE, PAGES, MOST_SESSIONS = 500, 40, 500
+MAX_ROWID = 2**62
+
 
 def index(db: apsw.Connection, session: int, seq: int, text: str) -> None:
     db.execute("INSERT INTO search (rowid, text) SELECT id, ? FROM event WHERE session = ? AND seq = ?", (text, session, seq))
@@ -17,17 +20,19 @@ def _words(query: str) -> str:
 
 
 def find(db: apsw.Connection, query: str) -> list[int]:
-    """Sessions whose titles or messages hold all the words, the newest finds first. The last word may still be growing."""
-    words = _words(query)
-    if not words:
-        return []
-    rows = fetch(
-        db,
-        "SELECT e.session FROM (SELECT rowid AS id FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT 500) f"
-        " JOIN event e ON e.id = f.id",
-        (words,),
-    )
-    return list(dict.fromkeys(row[0] for row in rows))
+    """Sessions whose titles or messages hold all the words, the newest finds first. The last word may still be growing. Grouped before it
+    is limited: a session with many finds hides no other.
+    """
+    sessions: dict[int, None] = {}
+    below, page = MAX_ROWID, PAGE
+    for _ in range(PAGES):
+        if page < PAGE or len(sessions) >= MOST_SESSIONS:
+            break
+        found = finds(db, query, below, PAGE)
+        page = len(found)
+        sessions.update(dict.fromkeys(session for _, session in found))
+        below = found[-1][0] if found else 0
+    return list(sessions)[:MOST_SESSIONS]
 
 
 def finds(db: apsw.Connection, query: str, below: int, limit: int) -> list[tuple[int, int]]:

@@ -1,0 +1,111 @@
+"""The list of conversations and what can be done from it: find, rename, delete with undo, see what is unread; and drafts on two devices."""
+
+import re
+
+from playwright.sync_api import Browser, Page, StorageState, expect
+
+from tests.browser.acting import WAIT_MS, answers, open_session, said, send
+from tests.browser.conftest import tab
+from tests.e2e.serving import Serving
+
+
+def item(page: Page, session: str) -> str:
+    return f'[data-testid="conversation-item"][data-session-id="{session}"]'
+
+
+def test_a_search_shows_where_the_words_are_and_leads_to_the_message(page: Page) -> None:
+    """Grouped by conversation, with the finds marked; the message comes into view, also one far up."""
+    send(page, "the zanzibar lighthouse")
+    expect(answers(page).first).to_contain_text("zanzibar", timeout=WAIT_MS)
+    session = open_session(page)
+    for number in range(70):
+        send(page, f"/status {number}")
+    expect(page.get_by_text("/status 69", exact=True)).to_be_visible(timeout=WAIT_MS)
+    page.get_by_test_id("new-conversation").click()
+    page.get_by_test_id("search").fill("zanzi")
+    hit = page.locator(item(page, session)).get_by_test_id("hit").last
+    expect(hit.locator("mark")).to_have_text("zanzibar", timeout=WAIT_MS)
+    hit.click()
+    expect(page).to_have_url(re.compile(session))
+    expect(page.get_by_role("log").get_by_text("the zanzibar lighthouse", exact=True)).to_be_in_viewport(timeout=WAIT_MS)
+    page.get_by_test_id("search").press("Escape")
+
+
+def test_a_conversation_is_renamed_in_the_list_and_deleted_with_a_way_back(page: Page) -> None:
+    """A28: until its time is over a deleted conversation comes back whole."""
+    send(page, "to be deleted")
+    expect(answers(page)).to_have_count(1, timeout=WAIT_MS)
+    session = open_session(page)
+    row = page.locator(item(page, session))
+    row.hover()
+    row.get_by_test_id("entry-menu").click()
+    page.get_by_role("menuitem", name="Rename").press("Enter")
+    page.get_by_test_id("rename-title").fill("A better name")
+    page.get_by_test_id("rename-title").press("Enter")
+    expect(row).to_contain_text("A better name", timeout=WAIT_MS)
+    expect(page.get_by_role("heading", level=1)).to_have_text("A better name", timeout=WAIT_MS)
+    row.hover()
+    row.get_by_test_id("entry-menu").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    expect(row).to_have_count(0, timeout=WAIT_MS)
+    page.get_by_test_id("toast").get_by_role("button", name="Undo").click()
+    expect(row).to_contain_text("A better name", timeout=WAIT_MS)
+    expect(answers(page).first).to_contain_text("to be deleted", timeout=WAIT_MS)
+
+
+def test_what_was_said_elsewhere_is_unread_until_it_is_seen(page: Page, lasting: Serving) -> None:
+    """The list is live: no reload, no asking again and again."""
+    session = lasting.new_session()
+    with lasting.client() as client:
+        client.post(f"/api/sessions/{session}/messages", json={"text": "from elsewhere"})
+    row = page.locator(item(page, session))
+    expect(row).to_have_attribute("data-unread", "true", timeout=WAIT_MS)
+    expect(row).to_contain_text("You said: from elsewhere")
+    row.locator("a").first.click()
+    expect(answers(page).first).to_contain_text("from elsewhere", timeout=WAIT_MS)
+    page.get_by_test_id("new-conversation").click()
+    expect(row).to_have_attribute("data-unread", "false", timeout=WAIT_MS)
+
+
+def test_what_is_typed_on_one_device_is_there_on_the_next(page: Page, browser: Browser, lasting: Serving, signed_in: StorageState) -> None:
+    send(page, "hello")
+    expect(answers(page)).to_have_count(1, timeout=WAIT_MS)
+    with page.expect_response(lambda answer: answer.url.endswith("/draft") and answer.request.method == "PUT"):
+        page.get_by_test_id("composer").fill("half a thought")
+    with tab(browser, signed_in) as phone:
+        phone.goto(page.url)
+        expect(phone.get_by_test_id("composer")).to_have_value("half a thought", timeout=WAIT_MS)
+
+
+def test_the_palette_finds_a_conversation_and_what_can_be_done_without_a_mouse(page: Page) -> None:
+    send(page, "palette quokka")
+    expect(answers(page)).to_have_count(1, timeout=WAIT_MS)
+    session = open_session(page)
+    page.keyboard.press("Control+k")
+    page.get_by_test_id("palette-field").fill("new conv")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("composer")).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.get_by_test_id("palette-field").fill("quokka")
+    expect(page.get_by_test_id("palette-entry").first).to_contain_text("quokka")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(session))
+
+
+def test_a_message_that_waits_is_taken_back_into_the_message_field(page: Page) -> None:
+    send(page, "hang")
+    expect(answers(page).first).to_contain_text("Hanging", timeout=WAIT_MS)
+    send(page, "better not")
+    waiting = said(page, "complete").last
+    expect(waiting).to_contain_text("waiting for its turn", timeout=WAIT_MS)
+    waiting.hover()
+    waiting.get_by_test_id("withdraw").click()
+    expect(page.get_by_test_id("composer")).to_have_value("better not", timeout=WAIT_MS)
+    expect(said(page, "refused")).to_contain_text("better not")
+    page.get_by_test_id("stop").click()
+
+
+def test_a_failed_answer_can_be_asked_for_again(page: Page) -> None:
+    send(page, "fail")
+    page.get_by_test_id("retry").click(timeout=WAIT_MS)
+    expect(page.get_by_test_id("turn-end")).to_have_count(2, timeout=WAIT_MS)
