@@ -60,11 +60,11 @@ def test_what_is_configured_for_a_model_is_for_its_provider_and_for_no_other() -
     """A fallback of another provider must not fail because of a field that it does not know."""
     agent = Agent(model="openrouter:a", models=("openrouter:b",), fallbacks=("anthropic:c",), takes=("audio",), extra={"top_p": 0.9})
     choice = Choice(agent, key=None, environment={})
-    assert [choice.client(name).takes for name in ("openrouter:a", "openrouter:b")] == [{"audio"}] * 2
-    assert choice.client("anthropic:c").takes == {"image", "file"}
+    assert [choice.client(name).takes.kinds for name in ("openrouter:a", "openrouter:b")] == [{"audio"}] * 2
+    assert choice.client("anthropic:c").takes.kinds == {"image", "file"}
     assert [choice.settings(name).extra for name in ("openrouter:b", "anthropic:c")] == [{"top_p": 0.9}, {}]
     nothing = Choice(Agent(model="anthropic:c", takes=(), max_tokens=7, effort="low"), key=None, environment={})
-    assert nothing.client("anthropic:c").takes == frozenset()
+    assert nothing.client("anthropic:c").takes.kinds == frozenset()
     assert nothing.settings("openai:d") == ModelSettings(max_tokens=7, effort="low")
 
 

@@ -26,6 +26,7 @@ from holdfast.ports.models import (
     NotAllowed,
     Piece,
     Rejected,
+    Taking,
     TextPiece,
     ThoughtPiece,
     TooLong,
@@ -103,7 +104,7 @@ class _Client:
     """One model, for one attempt of one turn."""
 
     wire = "script"
-    takes: frozenset[str] = frozenset()
+    takes = Taking()
 
     def __init__(self, name: str, request: AgentRequest, turns: ModelTurns) -> None:
         self._name, self._request, self._turns = name, request, turns

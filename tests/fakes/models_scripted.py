@@ -12,7 +12,7 @@ from holdfast.core import compaction
 from holdfast.core.events import Usage
 from holdfast.core.history import Item, Result, Step, User
 from holdfast.ports.agents import Response
-from holdfast.ports.models import CallPiece, ModelError, ModelRequest, Piece, TextPiece, ThoughtPiece, TooLong
+from holdfast.ports.models import CallPiece, ModelError, ModelRequest, Piece, Taking, TextPiece, ThoughtPiece, TooLong
 from tests.fakes.agents_steps import PIECE, parse, said, whole
 
 
@@ -58,7 +58,7 @@ class ScriptedModels:
 
 class ScriptedClient:
     wire = "script"
-    takes: frozenset[str] = frozenset()
+    takes = Taking()
 
     def __init__(self, models: ScriptedModels, name: str) -> None:
         self._models, self._name = models, name

@@ -12,7 +12,9 @@ import structlog
 from holdfast.beneath import Beneath
 from holdfast.core import keys
 from holdfast.core.errors import BadInput
+from holdfast.core.history import User
 from holdfast.core.keys import SessionKey
+from holdfast.core.plans.edit import OWNER
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.process import Clock
@@ -24,6 +26,7 @@ PROJECT = "AGENTS.md"
 MEMORY = "memory"
 # Of a file that comes with the instructions. More of it would crowd out the conversation.
 MOST_CHARS = 32_000
+MOST_OF_A_NAME = 100
 
 log = structlog.get_logger()
 
@@ -35,9 +38,9 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
 
 
-def compose(work: str, *, key: SessionKey, tools: Sequence[ToolSpec], extras: Extras, today: str) -> str:
-    """The system text. `work`: the configured instructions."""
-    sections = [work.strip() or WORK, place(key)]
+def compose(work: str, *, key: SessionKey, person: str, tools: Sequence[ToolSpec], extras: Extras, today: str) -> str:
+    """The system text. `work`: the configured instructions. `person`: who writes, where it is one person."""
+    sections = [work.strip() or WORK, place(key, person)]
     if tools:
         sections.append(f"Your tools: {', '.join(tool.name for tool in tools)}.")
     if extras.project:
@@ -47,17 +50,26 @@ def compose(work: str, *, key: SessionKey, tools: Sequence[ToolSpec], extras: Ex
     return "\n\n".join([*sections, f"Today is {today}."])
 
 
-def place(key: SessionKey) -> str:
+def place(key: SessionKey, person: str = "") -> str:
     """Where the conversation is, and with whom."""
     if key.on_page:
         return "The user writes on a web page that shows Markdown."
+    who = f"The user, {person}," if person and not several_write(key) else "The user"
     where = {"dm": "a direct chat", "group": "a group", "channel": "a channel", "thread": "a thread"}.get(key.chat_type, "a chat")
     others = " Several people may write here: each message begins with its sender." if several_write(key) else ""
-    return f"The user writes in {where} on {key.platform}.{others} Keep answers short enough to be read there."
+    return f"{who} writes in {where} on {key.platform}.{others} Keep answers short enough to be read there."
 
 
 def several_write(key: SessionKey) -> bool:
     return not key.on_page and key.chat_type != "dm" and key.user_id is None
+
+
+def person(request: AgentRequest) -> str:
+    """Whoever wrote last, except on the page: the same from turn to turn, also where the owner writes in the conversation of somebody
+    else. On one line, because it is their own word for themselves.
+    """
+    senders = (item.sender for item in reversed(request.history) if isinstance(item, User) and item.sender not in (None, OWNER))
+    return " ".join((next(senders, None) or "").split())[:MOST_OF_A_NAME]
 
 
 class Instructions:
@@ -85,7 +97,7 @@ class Instructions:
             memory=self._read(self._home / MEMORY / f"{key.profile}.md") if _plain(key.profile) else "",
         )
         work = self._read(self._file) if self._file is not None else self._secrets.text(self._text)
-        return compose(work, key=key, tools=request.tools, extras=extras, today=self._today())
+        return compose(work, key=key, person=self._secrets.text(person(request)), tools=request.tools, extras=extras, today=self._today())
 
     def _today(self) -> str:
         now = self._clock.now()

@@ -10,7 +10,7 @@ from holdfast.agents.context import Asking, Context
 from holdfast.agents.instructions import Instructions
 from holdfast.agents.prices import Prices
 from holdfast.agents.talk import NoAnswer, Talk
-from holdfast.core import retries
+from holdfast.core import notices, retries
 from holdfast.core.events import ModelFailed
 from holdfast.core.retries import Problem, Try
 from holdfast.ports.agents import AgentRequest, Response, TurnFace
@@ -70,8 +70,13 @@ class ModelAgent:
         while not talk.over:
             models = self._models(request.model)
             talk.add_users(await turn.taken())
-            if unheard := talk.unheard(self._client(models[0]).takes):
+            takes = self._client(models[0]).takes
+            if unheard := talk.unheard(takes):
                 talk.add_heard(unheard, await turn.run(unheard))
+            if unread := talk.unread(takes):
+                first = next(iter(unread))
+                told = notices.not_given({part.name or "an attachment": why for part, why in unread.items()}, models[0])
+                await turn.tell(f"unread.{first.blob[:16]}", told)
             response = await self._step(talk, asked, turn, failures, models)
             step = await turn.responded(_without_half_a_call(response))
             talk.add_step(step)

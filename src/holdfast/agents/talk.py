@@ -1,18 +1,18 @@
 """A conversation with a model while an attempt adds to it, and how it can fail to become an answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from holdfast.agents import instructions
 from holdfast.agents.wires import parts
 from holdfast.core import compaction, content, keys, retries
-from holdfast.core.content import AudioPart, TextPart
+from holdfast.core.content import AudioPart, BytesPart, TextPart
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ContextCompacted, ModelFailed
 from holdfast.core.history import SUMMARY, TRANSCRIBE, Call, Item, Result, Step, User, hear, transcribed
 from holdfast.ports.agents import AgentRequest
-from holdfast.ports.models import NotAllowed, Rejected, TooLong
+from holdfast.ports.models import NotAllowed, Rejected, Taking, TooLong
 from holdfast.ports.tools import ToolResult
 
 _UNFINISHED = {
@@ -60,6 +60,7 @@ class Talk:
         self.steps = mine[-1].number + 1 if mine else 0
         self._last = mine[-1] if mine else None
         self._spoke = any(step.text for step in mine)
+        self._untaken: set[BytesPart] = set()
 
     def _named(self, user: User) -> User:
         """Where several people write, a model must know who said what; and what nobody says now."""
@@ -75,17 +76,33 @@ class Talk:
     def add_users(self, users: Sequence[User]) -> None:
         self.items += map(self._named, users)
 
-    def unheard(self, takes: frozenset[str]) -> tuple[Call, ...]:
+    def unheard(self, takes: Taking) -> tuple[Call, ...]:
         """The calls for recordings of this turn of which a model that takes this hears nothing."""
         calls = {}
+        for user, part in self._attached:
+            if isinstance(part, AudioPart) and part.blob not in user.heard and parts.problem(part, takes):
+                known = {"name": part.name or "recording", "blob": part.blob, "media_type": part.media_type, "size": part.size}
+                call_id = f"{self.turn_id}.heard.{part.blob[:16]}"  # The same in every attempt, whatever is heard already.
+                calls[part.blob] = Call(call_id=call_id, name=TRANSCRIBE, arguments=known, step=self.steps)
+        return tuple(calls.values())
+
+    def unread(self, takes: Taking) -> dict[BytesPart, str]:
+        """The other attachments of this turn, with the reason why a model that takes this is not given them. Each is named once."""
+        found: dict[BytesPart, str] = {
+            part: why
+            for _, part in self._attached
+            if not isinstance(part, AudioPart) and part not in self._untaken and (why := parts.problem(part, takes))
+        }
+        self._untaken |= found.keys()
+        return found
+
+    @property
+    def _attached(self) -> Iterator[tuple[User, BytesPart]]:
+        """What came with the words of this turn."""
         for user in self.items:
             if isinstance(user, User) and user.generation == self.generation and user.what != SUMMARY:
                 for part in content.attached(user.content):
-                    if isinstance(part, AudioPart) and part.blob not in user.heard and not parts.takes(part, takes):
-                        known = {"name": part.name or "recording", "blob": part.blob, "media_type": part.media_type, "size": part.size}
-                        call_id = f"{self.turn_id}.heard.{part.blob[:16]}"  # The same in every attempt, whatever is heard already.
-                        calls[part.blob] = Call(call_id=call_id, name=TRANSCRIBE, arguments=known, step=self.steps)
-        return tuple(calls.values())
+                    yield user, part
 
     def add_heard(self, calls: Sequence[Call], results: Sequence[ToolResult]) -> None:
         heard = {

@@ -1,6 +1,6 @@
 """What the gateway itself tells people, in its own words, not the agent's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.core.blame import is_suspect
 from holdfast.core.commands import COMMANDS
@@ -264,6 +264,17 @@ def send_what(command: str) -> str:
 
 def rejected() -> str:
     return "This message was refused, because the conversation is busy. Send it again after the answer, or let it wait: /queue TEXT"
+
+
+def not_given(names: Mapping[str, str], model: str) -> str:
+    """Attachments that a model cannot read, by their names, each with the reason."""
+    if len(names) == 1:
+        [(name, why)] = names.items()
+        told, them = f"{name} was not given to {model}: {why}. It knows", "name, type and size"
+    else:
+        listed = "\n".join(f"- {name}: {why}" for name, why in names.items())
+        told, them = f"These attachments were not given to {model}:\n{listed}\nIt knows", "names, types and sizes"
+    return f"{told} only the {them}. Choose another model with /model, or send what matters as text."
 
 
 def lane_full(waiting: int) -> str:

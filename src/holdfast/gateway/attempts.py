@@ -27,6 +27,7 @@ from holdfast.gateway.kit import Kit
 from holdfast.gateway.news import Halt, Halted, News
 from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.tally import Tally
+from holdfast.gateway.teller import Teller
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentRequest
 
@@ -44,6 +45,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     tools: Toolbox
     permissions: Permissions
     budget: Budget
+    teller: Teller
     host: Host
     tally: Tally
 
@@ -117,9 +119,11 @@ class Attempt:
             written,
             self._request,
             news=news,
+            anchor=self.anchor,
             tools=self._kit,
             calls=self._calls,
             budget=means.budget,
+            teller=means.teller,
             host=means.host,
         )
         written.unread_results = turn.unread_results

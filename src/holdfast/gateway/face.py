@@ -1,5 +1,6 @@
 """What an agent sees of its turn (`ports.agents.TurnFace`): everything it does is recorded before it counts."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,10 +8,12 @@ import msgspec
 
 from holdfast.core import events as e
 from holdfast.core import keys, limits, usage
+from holdfast.core.errors import Unavailable
 from holdfast.core.history import Call, Step, User, calls_of
 from holdfast.core.limits import LimitReached
 from holdfast.core.plans import ask
 from holdfast.core.plans.ask import ASK
+from holdfast.core.restarts import Notice
 from holdfast.core.texts import storable, storable_value
 from holdfast.gateway.budget import Budget
 from holdfast.gateway.calls import Calls
@@ -18,18 +21,29 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.kit import Kit
 from holdfast.gateway.news import News
+from holdfast.gateway.teller import Teller
 from holdfast.ports.agents import AgentRequest, Response
 from holdfast.ports.tools import ToolResult
 
 
 class Face:
-    """One attempt's face."""
+    """One attempt's face. `anchor`: what its turn replies to."""
 
     def __init__(
-        self, written: TurnLog, request: AgentRequest, *, news: News, tools: Kit, calls: Calls, budget: Budget, host: Host
+        self,
+        written: TurnLog,
+        request: AgentRequest,
+        *,
+        news: News,
+        anchor: str | None,
+        tools: Kit,
+        calls: Calls,
+        budget: Budget,
+        teller: Teller,
+        host: Host,
     ) -> None:
-        self._log, self._request, self._news = written, request, news
-        self._tools, self._calls, self._budget, self._host = tools, calls, budget, host
+        self._log, self._request, self._news, self._anchor = written, request, news, anchor
+        self._tools, self._calls, self._budget, self._teller, self._host = tools, calls, budget, teller, host
 
     # a step's text
 
@@ -95,6 +109,21 @@ class Face:
             [answer] = await self.run([Call(call_id=call_id, name=ASK, arguments=arguments, step=self._log.step)])
             if not limits.continues(answer.text):
                 raise LimitReached(found)
+
+    async def tell(self, notice_id: str, text: str) -> None:
+        notice = Notice(
+            id=f"{self._request.turn_id}.{notice_id}",
+            session_key=self._request.session_key,
+            session_id=self._request.session_id,
+            text=storable(text),
+            anchor=self._anchor,
+        )
+        while True:
+            try:
+                await self._teller.tell(notice)
+                return
+            except Unavailable as error:
+                await asyncio.sleep(error.retry_after_s)
 
     async def compacted(self, compaction: e.ContextCompacted) -> None:
         summary, problem = storable(compaction.summary), None if compaction.problem is None else storable(compaction.problem)

@@ -103,6 +103,7 @@ class Parts:
                 tools=edges.tools,
                 permissions=Permissions(settings.policy, store, host.secrets),
                 budget=budget,
+                teller=self.teller,
                 host=host,
                 tally=self.tally,
             ),

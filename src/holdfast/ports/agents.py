@@ -93,6 +93,11 @@ class TurnFace(Protocol):
         that somebody is asked, the attempt ends here and the turn waits, as with `run`.
         """
 
+    async def tell(self, notice_id: str, text: str) -> None:
+        """Tells the people of the conversation something that is no part of the answer, as a notice. Under the same id only once in a
+        turn, also over its attempts.
+        """
+
     async def compacted(self, compaction: ContextCompacted) -> None:
         """Records that a summary stands for earlier turns. The next attempt's history begins with it."""
 

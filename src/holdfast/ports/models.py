@@ -54,13 +54,20 @@ class CallPiece(msgspec.Struct, frozen=True):
 Piece = TextPiece | ThoughtPiece | CallPiece
 
 
+class Taking(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model can be given besides text: kinds of parts (image, audio, file), and how many bytes of one image."""
+
+    kinds: frozenset[str] = frozenset()
+    image_limit: int = 15 * 1024 * 1024
+
+
 class ModelClient(Protocol):
-    """One model of one provider. `takes`: the kinds of parts besides text that it can be given: image, audio, file."""
+    """One model of one provider."""
 
     provider: str
     model: str
     wire: str
-    takes: frozenset[str]
+    takes: Taking
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Piece | Response]:
         """The pieces as they come; last, once, the whole response. Raises a `ModelError` instead if there is none. A stream that ends

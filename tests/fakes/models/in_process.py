@@ -12,7 +12,7 @@ from holdfast.agents.wires.client import Wire
 from holdfast.agents.wires.responses import Responses
 from holdfast.agents.wires.sse import Events
 from holdfast.ports.agents import Response
-from holdfast.ports.models import ModelError, ModelRequest, Piece
+from holdfast.ports.models import ModelError, ModelRequest, Piece, Taking
 from tests.fakes.models.script import Script
 from tests.fakes.models.server import SPEECHES
 
@@ -27,7 +27,7 @@ def _wire(name: str) -> Wire:
 class WiredModel:
     """Replies by the number of its responses that a request holds. `requests`: the bodies, each checked as the real server would."""
 
-    takes: frozenset[str] = frozenset()
+    takes = Taking()
 
     def __init__(self, wire: str, script: Script) -> None:
         self.provider, self.model, self.wire = wire, "test", wire

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.agents.wires.history import Told, call_id, content_of, told, usable_ids
-from holdfast.agents.wires.parts import MB, Given, Taking, given
+from holdfast.agents.wires.parts import MB, Given, given
 from holdfast.agents.wires.reading import Refusal, Said, count, proposed, settled
 from holdfast.core.content import Content
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import ProposedCall, Usage
 from holdfast.core.history import User
 from holdfast.ports.agents import Response
-from holdfast.ports.models import CallPiece, ModelRequest, Piece, ThoughtPiece
+from holdfast.ports.models import CallPiece, ModelRequest, Piece, Taking, ThoughtPiece
 
 WIRE = "anthropic"
 VERSION = "2023-06-01"
@@ -41,8 +41,7 @@ class Anthropic:
     listing = "/v1/models?limit=1000"
 
     def __init__(self, takes: frozenset[str] = frozenset()) -> None:
-        self.takes = takes - {"audio"}
-        self._taking = Taking(kinds=self.takes, image_limit=IMAGE_LIMIT)
+        self.takes = Taking(kinds=takes - {"audio"}, image_limit=IMAGE_LIMIT)
 
     def headers(self, key: str | None) -> Mapping[str, str]:
         return {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {})
@@ -108,7 +107,7 @@ class Anthropic:
         return blocks, results
 
     async def _parts(self, content: Content, request: ModelRequest) -> list[dict[str, Any]]:
-        return [_part(part) for part in await given(content, self._taking, request.read) if part]
+        return [_part(part) for part in await given(content, self.takes, request.read) if part]
 
 
 def _add(messages: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]]) -> None:

@@ -7,12 +7,12 @@ import msgspec
 
 from holdfast.agents.wires.chat_reading import THOUGHTS, ChatReader
 from holdfast.agents.wires.history import Told, content_of, told, usable_ids
-from holdfast.agents.wires.parts import SOUNDS, Given, Taking, given
+from holdfast.agents.wires.parts import SOUNDS, Given, given
 from holdfast.agents.wires.reading import Refusal, proposed
 from holdfast.core.content import Content
 from holdfast.core.events import ProposedCall
 from holdfast.core.history import User
-from holdfast.ports.models import ModelRequest
+from holdfast.ports.models import ModelRequest, Taking
 
 WIRE = "chat"
 ATTACHED = "[What follows belongs to the results of the tools above. The user did not write it.]"
@@ -33,8 +33,7 @@ class Chat:
     listing = "/models"
 
     def __init__(self, takes: frozenset[str] = frozenset(), dialect: Dialect | None = None) -> None:
-        self.takes = takes
-        self._taking = Taking(kinds=takes)
+        self.takes = Taking(kinds=takes)
         self._dialect = dialect or Dialect()
 
     def headers(self, key: str | None) -> Mapping[str, str]:
@@ -74,7 +73,7 @@ class Chat:
         return messages
 
     async def _parts(self, content: Content, request: ModelRequest) -> list[dict[str, Any]]:
-        return [_part(part) for part in await given(content, self._taking, request.read)]
+        return [_part(part) for part in await given(content, self.takes, request.read)]
 
     async def _step(self, item: Told, request: ModelRequest, provider: str) -> list[dict[str, Any]]:
         """The message of the step and those of its results."""
@@ -97,7 +96,7 @@ class Chat:
             message["tool_calls"] = [call | {"id": known} for call, known in zip(calls, ids, strict=True)]
         messages, attached = [message], list[dict[str, Any]]()
         for known, result in zip(ids, item.results, strict=True):
-            parts = await given(content_of(result), self._taking, request.read)
+            parts = await given(content_of(result), self.takes, request.read)
             content = "\n\n".join(part if isinstance(part, str) else f"[{part.name} follows]" for part in parts) or "(no output)"
             messages.append({"role": "tool", "tool_call_id": known, "content": content})
             attached += [_part(part) for part in parts if isinstance(part, Given)]

@@ -16,7 +16,7 @@ from holdfast.agents.wires import errors
 from holdfast.agents.wires.reading import Reader, Refusal
 from holdfast.agents.wires.sse import Events
 from holdfast.ports.agents import Response
-from holdfast.ports.models import Busy, Cut, ModelError, ModelRequest, NotAllowed, Piece, Rejected
+from holdfast.ports.models import Busy, Cut, ModelError, ModelRequest, NotAllowed, Piece, Rejected, Taking
 
 CONNECT_S = 15.0
 # What may come after the mark of the end (usage), and the end of the body, without which the connection cannot be used again.
@@ -44,7 +44,7 @@ class Wire(Protocol):
     name: str
     path: str
     listing: str
-    takes: frozenset[str]
+    takes: Taking
 
     def headers(self, key: str | None) -> Mapping[str, str]: ...
 

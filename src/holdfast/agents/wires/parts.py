@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.core.content import AudioPart, BytesPart, Content, ImagePart, TextPart, parts
 from holdfast.core.errors import NotFound
+from holdfast.ports.models import Taking
 
 MB = 1024 * 1024
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -36,16 +37,11 @@ class Given(msgspec.Struct, frozen=True):
         return f"data:{self.media_type};base64,{self.base64}"
 
 
-class Taking(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model takes: kinds of parts, and how many bytes of one image."""
-
-    kinds: frozenset[str] = frozenset()
-    image_limit: int = 15 * MB
-
-
-def takes(part: BytesPart, kinds: frozenset[str]) -> bool:
-    """Whether a model that takes these kinds is given its bytes."""
-    return _problem(_kind(part), _plain(part.media_type), part.size, Taking(kinds=kinds)) is None
+def problem(part: BytesPart, taking: Taking) -> str | None:
+    """Why a model that takes this is not given its content."""
+    kind, media_type = _kind(part), _plain(part.media_type)
+    as_text = kind == "file" and _is_text(media_type) and part.size <= TEXT_LIMIT
+    return None if as_text else _problem(kind, media_type, part.size, taking)
 
 
 async def given(content: Content, taking: Taking, read: Callable[[str], Awaitable[bytes]]) -> list[str | Given]:
@@ -59,14 +55,13 @@ async def _given(part: BytesPart, taking: Taking, read: Callable[[str], Awaitabl
     kind = _kind(part)
     media_type = _plain(part.media_type)
     name = part.name or f"{kind} without a name"
-    as_text = kind == "file" and _is_text(media_type) and part.size <= TEXT_LIMIT
-    if not as_text and (problem := _problem(kind, media_type, part.size, taking)):
-        return f"[{name} ({media_type}, {part.size} bytes) was not given to you: {problem}]"
+    if why := problem(part, taking):
+        return f"[{name} ({media_type}, {part.size} bytes) was not given to you: {why}]"
     try:
         data = await read(part.blob)
     except NotFound:
         return f"[{name} ({media_type}, {part.size} bytes) was not given to you: its bytes are missing]"
-    if as_text:
+    if kind == "file" and _is_text(media_type):
         return f"[{name} ({media_type})]\n{data.decode(errors='replace')}"
     return Given(kind=kind, media_type=media_type, name=name, data=data)
 
@@ -77,7 +72,7 @@ def _kind(part: BytesPart) -> str:
 
 def _problem(kind: str, media_type: str, size: int, taking: Taking) -> str | None:
     if kind not in taking.kinds:
-        return f"this model does not take {'files' if kind == 'file' else kind}"
+        return f"this model does not take {'audio' if kind == 'audio' else f'{kind}s'}"
     if media_type not in _MEDIA_TYPES[kind]:
         return f"this model does not take {media_type}"
     if size > (taking.image_limit if kind == "image" else LIMIT):

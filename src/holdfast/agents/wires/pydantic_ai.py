@@ -33,7 +33,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from holdfast.agents.wires import errors
 from holdfast.agents.wires.history import Told, call_id, content_of, told
-from holdfast.agents.wires.parts import Given, Taking, given
+from holdfast.agents.wires.parts import Given, given
 from holdfast.agents.wires.reading import Said, proposed, settled
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import BadInput
@@ -49,6 +49,7 @@ from holdfast.ports.models import (
     NotAllowed,
     Piece,
     Rejected,
+    Taking,
     ThoughtPiece,
     TooLong,
 )
@@ -71,9 +72,8 @@ class Bridge:
     wire = WIRE
 
     def __init__(self, model: Model, *, provider: str, name: str, timeout_s: float, takes: frozenset[str] = frozenset()) -> None:
-        self.provider, self.model, self.takes = provider, name, takes
+        self.provider, self.model, self.takes = provider, name, Taking(kinds=takes)
         self._model = model
-        self._taking = Taking(kinds=takes)
         self._timeout_s = timeout_s
         self._open: AsyncExitStack | None = None
         own: Any = getattr(model, "client", None)
@@ -123,7 +123,7 @@ class Bridge:
         parts: list[ModelRequestPart] = [SystemPromptPart(request.system)] if request.system else []
         for item in told(request.history):
             if isinstance(item, User):
-                parts.append(UserPromptPart(_contents(await given(item.content, self._taking, request.read))))
+                parts.append(UserPromptPart(_contents(await given(item.content, self.takes, request.read))))
                 continue
             said, calls = self._said(item.step, thoughts=request.thoughts)
             if said:
@@ -148,7 +148,7 @@ class Bridge:
     async def _results(self, item: Told, calls: Sequence[str], request: ModelRequest) -> list[ModelRequestPart]:
         results: list[ModelRequestPart] = []
         for known_id, result in zip(calls, item.results, strict=True):
-            content = _contents(await given(content_of(result), self._taking, request.read))
+            content = _contents(await given(content_of(result), self.takes, request.read))
             done = result.outcome is ToolOutcome.DONE
             results.append(ToolReturnPart(result.name, content, known_id, outcome="success" if done else "failed"))
         return results

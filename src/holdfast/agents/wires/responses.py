@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from holdfast.agents.wires.history import Told, call_id, content_of, told, usable_ids
-from holdfast.agents.wires.parts import Given, Taking, given
+from holdfast.agents.wires.parts import Given, given
 from holdfast.agents.wires.reading import Refusal, Said, count, proposed, settled
 from holdfast.core.content import Content
 from holdfast.core.events import Usage
 from holdfast.core.history import User
 from holdfast.ports.agents import Response
-from holdfast.ports.models import CallPiece, ModelRequest, Piece, TextPiece, ThoughtPiece
+from holdfast.ports.models import CallPiece, ModelRequest, Piece, Taking, TextPiece, ThoughtPiece
 
 WIRE = "responses"
 # Names of models that never think, and refuse to be asked for thoughts.
@@ -28,8 +28,7 @@ class Responses:
     listing = "/models"
 
     def __init__(self, takes: frozenset[str] = frozenset()) -> None:
-        self.takes = takes - {"audio"}
-        self._taking = Taking(kinds=self.takes)
+        self.takes = Taking(kinds=takes - {"audio"})
         self._never = False
 
     def headers(self, key: str | None) -> Mapping[str, str]:
@@ -97,7 +96,7 @@ class Responses:
         return items
 
     async def _parts(self, content: Content, request: ModelRequest) -> list[dict[str, Any]]:
-        return [_part(part) for part in await given(content, self._taking, request.read)]
+        return [_part(part) for part in await given(content, self.takes, request.read)]
 
 
 def without_thoughts(blocks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
