@@ -11,10 +11,10 @@ from holdfast.core.answering import Answering, Status
 from holdfast.core.content import ImagePart, TextPart
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
-from holdfast.core.pieces import Asks, Attaches, Begins, Calls, Drops, Notes, Piece, Remarks, Returns, Says, Settles, Thinks
+from holdfast.core.pieces import Asks, Attaches, Begins, Calls, Drops, Notes, Piece, Remarks, Returns, Says, Settles, Thinks, Warns
 from holdfast.core.plans.withdraw import WITHDRAWN
 from holdfast.core.turns import Outcome
-from tests.core.logs import STEPS, Log, begun, fold, simple, story, text
+from tests.core.logs import STEPS, Log, asked, begun, fold, simple, story, text
 
 
 def answering(items: Iterable[Logged], message_id: str = "m1") -> tuple[Answering, list[Piece]]:
@@ -270,6 +270,155 @@ def test_damaged_records_end_no_reader_in_a_wait_without_end() -> None:
         assert followed.over, f"{whole[lost]} is damaged"
     followed = Answering("m1", 1)
     pieces = [piece for item in log.without(1) for piece in followed.apply(item)]
+    assert texts(pieces) == {"t1.0": "one two"}
+
+
+def test_the_words_for_a_status_are_those_of_the_protocol() -> None:
+    assert [*map(str, Status)] == ["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]
+
+
+def remarks(pieces: Iterable[Piece]) -> list[str]:
+    return [piece.text for piece in pieces if isinstance(piece, Remarks)]
+
+
+def test_what_becomes_of_a_turn_on_its_way_is_remarked() -> None:
+    log = begun().in_turn(e.ModelFailed(step=0, tries=1, error="x", why="No key."), e.ContextCompacted(through=1, summary="s", model="m"))
+    log.in_turn(e.ModelFailed(step=0, tries=2, error="x", why="Busy.", model="p:m", retry_at=5), e.TurnAlive())
+    followed, pieces = answering(log.cut("restart_timeout").resumed(2).items)
+    assert remarks(pieces) == [
+        "The model did not answer: No key.",
+        "The conversation has become too long for the model. It sees a summary of the earlier messages from here on.",
+        "p:m did not answer and is asked again: Busy.",
+        "Interrupted by a restart.",
+        "Continued (attempt 2).",
+    ]
+    assert followed.spent.requests == 1 and pieces.count(Begins()) == 2
+    assert (followed.status, followed.turn and followed.turn.attempt) == (Status.IN_PROGRESS, 2)
+
+
+def test_a_turn_that_continues_after_an_answer_was_not_interrupted() -> None:
+    log = waiting(question("q1")).said("m2", "so").in_turn(answered("q1", "m2"))
+    log.in_turn(e.TurnResumed(attempt=2, rule="R9", reason="answered"))
+    assert remarks(answering(log.items, "m2")[1]) == []
+
+
+def test_words_of_the_gateway_about_others_are_not_for_this_reader() -> None:
+    log = Log().said("m1", "hi")
+    for name in ("s1.held.5", "m9.reply", "m9.waits", "s1.begun"):
+        log.free(e.MessageWritten(message_id=name, role="notice", content=name))
+    log.started("t1", "m1", "hi").free(e.MessageWritten(message_id="s1.held.6", role="notice", content="later"))
+    followed, pieces = answering(log.items)
+    assert pieces == [Remarks("s1.held.5"), Begins()] and not followed.waited
+
+
+def test_a_notice_in_the_turn_warns() -> None:
+    log = begun().cut().in_turn(e.MessageWritten(message_id="n", role="notice", content="Send /resume.")).left()
+    assert Warns("Send /resume.") in answering(log.items)[1]
+
+
+def test_thoughts_of_an_attempt_that_is_over_come_too_late() -> None:
+    log = begun().in_turn(e.Reasoning(text="a")).cut().resumed(2).in_turn(text("x", 0))
+    log.attempt = 1
+    log.in_turn(e.Reasoning(text="late"))
+    log.attempt = 2
+    pieces = answering(log.in_turn(e.Reasoning(text="b")).items)[1]
+    assert [piece for piece in pieces if isinstance(piece, Thinks)] == [Thinks("t1.0.1", "a"), Thinks("t1.0.2", "b")]
+
+
+def test_results_of_calls_that_are_not_shown_are_not_shown_either() -> None:
+    ask = e.ToolStarted(call_id="c1", name="ask_user", arguments={}, effect=Effect.PURE)
+    done = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="so")
+    run = e.ToolStarted(call_id="c2", name="terminal", arguments={}, effect=Effect.PURE)
+    ran = e.ToolFinished(call_id="c2", outcome=ToolOutcome.FAILED, content="no")
+    _, pieces = answering(begun().in_turn(ask, done, run, ran, ran).items)
+    assert pieces[1:] == [Calls(call_id="c2", name="terminal", arguments={}), Returns("c2", ToolOutcome.FAILED, "no")]
+
+
+def test_a_command_while_a_turn_runs_is_over_with_its_reply() -> None:
+    log = begun().in_turn(text("one ", 0)).free(*command("/status", "It runs.")).in_turn(text("two", 4))
+    followed, pieces = answering(log.items, "m2")
+    assert (pieces, followed.over) == ([Notes("m2.reply", "It runs.")], True)
+    assert texts(answering(log.items)[1]) == {"t1.0": "one two"}, "and the reader of the turn is not disturbed"
+
+
+@pytest.mark.parametrize("words", ["/approve q1", "/deny q1 no"])
+def test_a_verdict_that_comes_while_the_attempt_runs_follows_it(words: str) -> None:
+    log = begun().in_turn(approval("q1"), text("one ", 0)).free(answered("q1", verdict="approve", scope="once"), *command(words, "Yes."))
+    followed, pieces = answering(log.in_turn(text("two", 4)).items, "m2")
+    assert texts(pieces) == {"t1.0": "two"} and followed.status is Status.IN_PROGRESS and not followed.questions
+
+
+def test_other_commands_do_not_ask_again_for_what_is_open() -> None:
+    followed, pieces = answering(waiting(approval("q1")).free(*command("/status", "It waits.")).items, "m2")
+    assert pieces == [Notes("m2.reply", "It waits.")] and (followed.over, followed.waiting) == (True, False)
+
+
+def test_a_turn_that_waits_is_not_incomplete_because_a_start_left_it_so() -> None:
+    log = begun().in_turn(question("q1"), text("x", 0), e.TurnLeft(rule="R5"))
+    followed, _ = answering(log.items)
+    assert (followed.status, followed.left) == (Status.IN_PROGRESS, False)
+
+
+def test_a_turn_that_is_left_without_a_word_says_at_least_that_it_was_interrupted() -> None:
+    assert answering(begun().cut().left().items)[0].why == "an interruption"
+
+
+def test_a_question_of_version_0_1_ends_the_answer_by_itself() -> None:
+    followed, pieces = answering(asked().items)
+    assert (followed.over, followed.waiting) == (True, True) and isinstance(pieces[-2], Asks)
+
+
+def test_a_step_that_nobody_finished_is_no_part_of_an_answer_without_it() -> None:
+    log = begun().in_turn(e.ModelResponded(step=0, text="Done.")).in_turn(text("And al", 0, 1)).ended("Done.")
+    _, pieces = answering(log.items)
+    assert Drops("t1.1") in pieces and texts(pieces) == {"t1.0": "Done."}
+    assert texts(answering(log.records())[1]) == {"t1.0": "Done."}
+
+
+def test_a_piece_that_comes_behind_its_response_is_not_said_again() -> None:
+    log = begun().in_turn(text("Don", 0), e.ModelResponded(step=0, text="Done."), text("e.", 3), text("x", 0, 1)).ended("x")
+    assert texts(answering(log.items)[1]) == {"t1.0": "Done.", "t1.1": "x"}
+
+
+def test_an_approval_says_which_call_it_is_for() -> None:
+    _, pieces = answering(waiting(approval("q1")).items)
+    asked_for = Asks(question_id="q1", form="approval", text="Which?", pattern="p", name="terminal", arguments={"command": "x"})
+    assert [piece for piece in pieces if isinstance(piece, Asks)] == [asked_for]
+
+
+def test_a_turn_that_continues_after_it_was_left_is_in_progress_again() -> None:
+    log = begun().cut().left(why="interrupted by a crash 5 s earlier")
+    followed, _ = answering(log.items)
+    assert (followed.why, followed.ended_at) == ("interrupted by a crash 5 s earlier", 1005)
+    followed, _ = answering(log.resumed(2).items)
+    assert (followed.status, followed.why, followed.ended_at, followed.left) == (Status.IN_PROGRESS, None, 0, False)
+
+
+def test_the_reason_of_a_turn_is_not_told_where_it_says_nothing_about_the_answer() -> None:
+    log = begun().in_turn(e.TurnEnded(outcome=Outcome.FAILED, rule="R4", why="the recovery ended by itself"))
+    assert answering(log.items)[0].why is None
+
+
+def test_what_was_spent_before_a_reader_joined_is_not_counted_for_it() -> None:
+    used = e.Usage(input=5, output=2)
+    log = begun().in_turn(e.ModelResponded(step=0, text="Which?", usage=used, finish="calls"), question("q1"))
+    log.in_turn(e.TurnWaiting(question_ids=("q1",))).said("m2", "so").in_turn(answered("q1", "m2")).resumed(2)
+    log.in_turn(e.ModelResponded(step=1, text="So.", usage=used, finish="length")).ended("So.")
+    followed, _ = answering(log.items, "m2")
+    assert followed.spent.input == 5 and followed.turn is not None and followed.turn.finish == "length"
+    assert answering(log.items)[0].spent.input == 5
+
+
+def test_times_are_those_of_the_log() -> None:
+    followed, _ = answering(simple().items)
+    assert (followed.created_at, followed.ended_at) == (1001, 1007)
+
+
+def test_another_turn_that_starts_ends_a_reader_whose_end_is_lost() -> None:
+    log = simple().said("m2", "next").started("t2", "m2", "next", 2).ended("two")
+    followed = Answering("m1", 1)
+    pieces = [piece for item in log.without(7) for piece in followed.apply(item)]
+    assert (followed.status, followed.why) == (Status.INCOMPLETE, "the end of this turn could not be read")
     assert texts(pieces) == {"t1.0": "one two"}
 
 

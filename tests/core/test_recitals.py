@@ -45,6 +45,7 @@ def test_half_a_character_has_a_digest_too() -> None:
         (("a0", "u1", "a1", "u2"), [1]),
         (("u1", "a1"), [0]),
         ((), []),
+        (("u1", "a1", *["u"] * 20), [20, 19, 18, 17, 16, 15, 14, 13, 0]),  # However many there are, few are looked for.
     ],
 )
 def test_the_known_part_ends_before_the_last_answer_or_at_a_message_without_one(said: tuple[str, ...], known_up_to: list[int]) -> None:

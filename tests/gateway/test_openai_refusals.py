@@ -132,6 +132,19 @@ async def test_a_response_is_found_only_under_its_own_session(world: World) -> N
     assert (answer.status_code, answer.json()["error"]["param"]) == (404, "previous_response_id")
 
 
+async def test_a_head_request_waits_for_nothing(world: World) -> None:
+    made = (await world.client.post(RESPONSES, json={"input": "hold", "background": True})).json()["id"]
+    answer = await world.client.head(f"/v1/responses/{made}?stream=true")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_more_messages_than_anybody_has_are_refused(world: World) -> None:
+    for body in ({"messages": [HELLO] * 10_001}, said(*[{"type": "text", "text": "x"}] * 20_001)):
+        answer = await world.client.post(CHAT, json=body)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "messages")
+    assert (await world.client.post(CHAT, json={"messages": [HELLO] * 10_000})).status_code == 200
+
+
 async def test_a_full_lane_refuses_and_tells_when_to_try_again(tmp_path: Any) -> None:
     async with web.world(tmp_path, settings=Settings(max_waiting=1)) as world:
         first = (await world.client.post(RESPONSES, json={"input": "hold", "background": True})).json()

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 USER, ASSISTANT = "user", "assistant"
+# How many messages without an answer are looked for.
+UNANSWERED = 8
 
 
 class Line(NamedTuple):
@@ -55,11 +57,11 @@ def digest(text: str) -> str:
 
 
 def ends(lines: Sequence[Line]) -> list[int]:
-    """Where the part of a recital may end that is known already, best first: at the message before the last answer, or at a later one that
-    got no answer. Behind it there are only an answer and new messages.
+    """Where the part of a recital may end that is known already, best first: at the message before the last answer, or at one of the newest
+    that got no answer. Behind it there are only an answer and new messages.
     """
     before = len(new(lines)[0])
-    found = list(range(len(lines) - 2, before - 1, -1))
+    found = list(range(len(lines) - 2, before - 1, -1))[:UNANSWERED]
     while before and lines[before - 1].role == ASSISTANT:
         before -= 1
     return [*found, before - 1] if before else found

@@ -21,6 +21,8 @@ _TEXTS = ("text", "input_text", "output_text")
 # What a client sends back of earlier responses. It is on record here.
 _ECHOED = ("reasoning", "mcp_call", "mcp_approval_request", "mcp_list_tools", "item_reference")
 _OWN_TOOLS = "The agent here brings its own tools and runs them itself."
+# How many messages a request may have, and parts in all of them: no conversation that people have is longer.
+MOST_MESSAGES, MOST_PARTS = 10_000, 20_000
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
@@ -103,6 +105,9 @@ def _verdict(where: str, item: dict[str, Any]) -> Line:
 
 
 def _messages(param: str, items: list[dict[str, Any]]) -> Iterator[Line]:
+    parts = sum(len(item["content"]) for item in items if isinstance(item.get("content"), list))
+    if len(items) > MOST_MESSAGES or parts > MOST_PARTS:
+        raise Unsupported(param, f"A request takes at most {MOST_MESSAGES} messages with {MOST_PARTS} parts. Leave the oldest out.")
     for place, item in enumerate(items):
         where, kind, role = f"{param}[{place}]", item.get("type", "message"), item.get("role")
         if kind in _ECHOED:

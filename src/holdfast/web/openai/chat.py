@@ -43,7 +43,7 @@ class Chat:
 
     async def create(self, request: Request) -> ASGIApp:
         body: NewCompletion = request.body
-        wanted = requests.read(request, door="chat", asked=asking.completion(body), model=body.model)
+        wanted = requests.read(request, door="chat", asked=await requests.asked(request, asking.completion), model=body.model)
         recited = await self._conversations.send(wanted)
         session = await self._means.gateway.session(recited.session_id)
         answering = Answering(recited.message_id, recited.seq)

@@ -183,9 +183,12 @@ class Conversations:
         if answering.status in (Status.FAILED, Status.CANCELLED, Status.INCOMPLETE):
             return True
         prose.rest(answering)
-        # A client that was told to wait has those words, whatever was answered since.
-        told_to_wait = answering.waited and recitals.agrees(prose.content[0], sent)
-        return told_to_wait or recitals.agrees(sent, "".join(prose.content))
+        if answering.waited and recitals.agrees(prose.content[0], sent):  # It was told to wait, whatever was answered since.
+            return True
+        said = "".join(prose.content)
+        if len(sent) + len(said) < LONG:
+            return recitals.agrees(sent, said)
+        return await asyncio.to_thread(recitals.agrees, sent, said)
 
     # into it
 
@@ -195,7 +198,7 @@ class Conversations:
         await self._choose(session, request.model)
         earlier = found.earlier
         for number, saying in enumerate(first):
-            key = f"{request.dedup_key}|{number}" if request.dedup_key else None
+            key = f"openai part {number}|{request.key}" if request.key else None
             await self._say(session, request, saying, earlier, digest, key)
             earlier = earlier if _command(saying.lines) else ()
         return await self._say(session, request, last, earlier, digest, request.dedup_key)

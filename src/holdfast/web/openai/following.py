@@ -2,6 +2,7 @@
 changes nothing for the turn that it watched.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -18,6 +19,8 @@ from holdfast.web.access import Access, Grant
 from holdfast.web.stream import Timing
 
 PAGE = 1000
+# So many events at once are not gone through on the event loop.
+MANY = 100
 # The first records of a session are read along: they say why it is a new one.
 FIRST = 5
 GONE, SIGNED_OUT = "gone", "signed_out"
@@ -60,11 +63,17 @@ async def read(
     after, more = beginning(recited), True
     while more and not answering.over:
         page = await fetch(recited.session_id, after=after, limit=PAGE)
-        for item in page:
-            take(answering.apply(item))
-            after = item.seq
-        more = page.more
+        if len(page) < MANY:
+            _fold(page, answering, take)
+        else:
+            await asyncio.to_thread(_fold, page, answering, take)
+        after, more = page[-1].seq if page else after, page.more
     return answering
+
+
+def _fold(page: Page, answering: Answering, take: Callable[[list[Piece]], None]) -> None:
+    for item in page:
+        take(answering.apply(item))
 
 
 class Following:

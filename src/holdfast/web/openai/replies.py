@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -113,10 +113,17 @@ class Whole(_Reader):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience_s):
                 while True:
-                    for item in await reader.next():
-                        self._shown.take(answering.apply(item))
+                    batch = await reader.next()
+                    if len(batch) < following.MANY:
+                        self._take(batch)
+                    else:
+                        await asyncio.to_thread(self._take, batch)
                     if answering.over or ((answering.left or answering.held) and await reader.caught_up()):
                         return
+
+    def _take(self, batch: Sequence[Logged]) -> None:
+        for item in batch:
+            self._shown.take(self._answering.apply(item))
 
     def _failure(self, ended: Ended) -> Exception:
         match ended.reason:
@@ -163,7 +170,8 @@ class Stream(_Reader):
         loop, heartbeat_s = asyncio.get_running_loop(), self._means.timing.heartbeat_s
         sent_at = loop.time()
         while True:
-            made = b"".join(self._rendered(await reader.next()))
+            batch = await reader.next()
+            made = self._rendered(batch) if len(batch) < following.MANY else await asyncio.to_thread(self._rendered, batch)
             if made or loop.time() - sent_at >= heartbeat_s:  # Much may happen that is not for this reader.
                 await self._put(made or frames.HEARTBEAT)
                 sent_at = loop.time()
@@ -174,11 +182,13 @@ class Stream(_Reader):
                 await self._put(renderer.rest())
                 return
 
-    def _rendered(self, batch: Sequence[Logged]) -> Iterator[bytes]:
+    def _rendered(self, batch: Sequence[Logged]) -> bytes:
+        made = []
         for item in batch:
-            yield self._renderer.event(item, self._answering.apply(item))
+            made.append(self._renderer.event(item, self._answering.apply(item)))
             if self._answering.over:
-                return
+                break
+        return b"".join(made)
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
         """In pieces, so that no more of it than one lies in the server's buffer for a reader that does not read."""

@@ -33,6 +33,7 @@ PATH = "/v1/responses"
 OWNER = "owner"
 # How long a cancelled response may take to end before it is shown as it is.
 CANCEL_S = 10.0
+CANCEL_TRIES = 3
 
 
 class Responses:
@@ -71,7 +72,12 @@ class Responses:
         body: NewResponse = request.body
         session_id = await self._session(body)
         wanted = requests.read(
-            request, door="responses", asked=asking.response(body), model=body.model, session_id=session_id, recites=session_id is None
+            request,
+            door="responses",
+            asked=await requests.asked(request, asking.response),
+            model=body.model,
+            session_id=session_id,
+            recites=session_id is None,
         )
         recited = await self._conversations.send(wanted)
         if body.stream:
@@ -83,18 +89,21 @@ class Responses:
     async def retrieve(self, request: Request) -> ASGIApp:
         asked: ResponseQuery = request.query
         recited = await self._recited(request.params["id"])
-        return await (self._stream(request, recited, asked.starting_after, waits=True) if asked.stream else self._show(recited))
+        if asked.stream and request.scope["method"] == "GET":
+            return await self._stream(request, recited, asked.starting_after, waits=True)
+        return await self._show(recited)
 
     async def cancel(self, request: Request) -> ASGIApp:
         """One that waits is taken back, the turn of one that runs is stopped. One that is over stays as it is."""
         recited = await self._recited(request.params["id"])
         gateway = self._means.gateway
-        while not (answering := await read(gateway, recited, Answering(recited.message_id, recited.seq))).over:
-            if answering.turn is not None:
+        for _ in range(CANCEL_TRIES):
+            answering = await read(gateway, recited, Answering(recited.message_id, recited.seq))
+            if answering.turn is not None and not answering.over:
                 await _stop(gateway, recited.session_id, answering.turn.turn_id)
-                break
-            if await gateway.withdraw(recited.session_id, recited.message_id):
-                break
+            elif not answering.over and not await gateway.withdraw(recited.session_id, recited.message_id):
+                continue  # A turn has just taken it.
+            break
         return await self._whole(request, recited, patience_s=CANCEL_S)
 
     # what they share
