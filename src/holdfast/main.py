@@ -278,6 +278,7 @@ def _make_gateway(
         tools=tools,
         platforms={},
         tool_servers=servers,
+        files=blobs,
         encode=encode,
         settings=_settings(config),
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),

@@ -18,6 +18,7 @@ from holdfast.core.elicitation import Elicited, Request
 from holdfast.core.errors import Bug, Deleted, HoldfastError
 from holdfast.core.events import KINDS
 from holdfast.core.journals import Found, Limits, Sight
+from holdfast.core.plans import deliver
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.plans.delete import LAST_WORDS_MS
@@ -25,6 +26,7 @@ from holdfast.core.plans.edit import Edit
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.processes import Matches
 from holdfast.core.resets import Boundary
+from holdfast.core.rich import Rich
 from holdfast.core.schedules import Due
 from holdfast.core.sessions import Session
 from holdfast.core.spools import Spooled
@@ -39,6 +41,7 @@ NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
     " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
     " step step compact steer process edit edit approve approve elicit unrule ship ship schedule schedule due due unschedule"
+    " show show plan plan"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
@@ -50,6 +53,7 @@ EVERYTHING = (
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
     " leave say start background hear step compact steer process edit ask answer answer take end say edit"
+    " session say start show end plan deliver deliver say"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -393,9 +397,34 @@ class History:
         if owed:
             one = owed[which % len(owed)]
             change = e.DeliveryChanged(
-                delivery_id=one.delivery_id, state=list(DeliveryState)[how], tries=one.tries + 1, retry_at=self._now + how, receipt="r"
+                delivery_id=one.delivery_id,
+                part=one.part,
+                state=list(DeliveryState)[how],
+                tries=one.tries + 1,
+                retry_at=self._now + how,
+                receipt="r",
             )
             await self.store.record_delivery(one.session_id, change, expect=one.state, at=self._now)
+
+    async def show(self, which: int, how: int) -> None:
+        """A message that shows an answer while it is being written."""
+        session_id = self._session(which)
+        name, turn_id = f"live{next(self._ids)}", (await self.store.session(session_id)).turn_id or ""
+        opened = e.DeliveryOpened(delivery_id=name, turn_id=turn_id, owner=how, anchor="m@7")
+        if await self.store.open_delivery(session_id, opened, at=self._now) and how:
+            state = (DeliveryState.LIVE, DeliveryState.UNKNOWN)[how % 2]
+            change = e.DeliveryChanged(delivery_id=name, state=state, tries=1, receipt=None if how % 2 else f"r{name}")
+            await self.store.record_delivery(session_id, change, expect=DeliveryState.SENDING, at=self._now)
+
+    async def plan(self, which: int, how: int) -> None:
+        owed = await self.store.deliveries(states=[DeliveryState.PENDING], now=2**60, limit=10)
+        if owed:
+            one = owed[which % len(owed)]
+            live = await self.store.live_messages(one.session_id, one.turn_id or "", before=one.seq)
+            pieces = [e.Piece(text=Rich(f"piece {number}")) for number in range(1 + how % 3)]
+            placed, used, lost = deliver.into(pieces, live)
+            planned = e.DeliveryPlanned(delivery_id=one.delivery_id, pieces=placed, live=used, lost=lost)
+            assert await self.store.plan_delivery(one.session_id, planned, at=self._now) is not one.planned
 
     async def suspend(self, which: int, how: int) -> None:
         await self.store.change_session(self._session(which), e.SessionChanged(suspended=how < 4), at=self._now)
@@ -445,6 +474,7 @@ async def views(store: Store, sessions: list[str]) -> Any:
         await store.schedules(),
         await store.due_schedules(now=2**50, limit=100),
         await store.deliveries(states=list(DeliveryState), now=2**60, limit=100),
+        await store.live_deliveries(),
         await store.counts(),
         await store.running_processes(),
         [await store.processes(session_id) for session_id in sessions],

@@ -30,6 +30,7 @@ async def due(store: Store, now: int = NOW, limit: int = 100) -> list[str]:
 
 async def test_an_answer_for_a_chat_is_owed_from_the_moment_its_turn_ended(backend: Backend, store: Store) -> None:
     await owe(store)
+    written = next(item for item in await store.events("s1", after=0, limit=10) if getattr(item.event, "delivery_id", None))
     async with backend.opened() as again:
         assert await again.deliveries(states=DUE, now=NOW, limit=10) == [
             Delivery(
@@ -40,6 +41,10 @@ async def test_an_answer_for_a_chat_is_owed_from_the_moment_its_turn_ended(backe
                 content="answer 1",
                 tries=0,
                 retry_at=0,
+                written_at=NOW,
+                turn_id="t1",
+                role="assistant",
+                seq=written.seq,
             )
         ]
 

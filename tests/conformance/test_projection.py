@@ -41,7 +41,7 @@ CASES: list[tuple[str, e.Event, TurnState | None, list[tuple[str, tuple[Any, ...
         "a reply to a chat",
         e.MessageWritten(message_id="m", role="assistant", content="x", delivery_id="d"),
         TurnState.RUNNING,
-        [("outbox", ("d", 7, 40, NOW, "pending", 0, 0))],
+        [("outbox", ("d", 7, 40, NOW, "pending", 0, 0, "t1"))],
     ),
     (
         "a start",

@@ -43,7 +43,7 @@ from holdfast.store.sqlite.reserve import BYTES, Reserve
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.threads import Threads
 from holdfast.store.sqlite.tx import SqliteTx, in_tx
-from holdfast.store.work import inbox, processes, streams, turns
+from holdfast.store.work import inbox, outbox, processes, streams, turns
 from holdfast.store.work import sessions as writes
 from tests.conformance.backends import BEGINNING, CommitFaults, FailingConnection, SqliteBackend, quick_place
 from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text
@@ -588,7 +588,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("waiting sessions", reads.sessions, (20, None, "", False, "waiting")),
     ("a key's conversations", reads.conversations, ("agent:main:web:page:s3", 20)),
     ("lanes that wait", reads.waiting_lanes, (100,)),
-    ("deliveries that are due", reads.deliveries, (DUE, NOW, 100)),
+    ("deliveries that are due", outbox.deliveries, (DUE, NOW, 100)),
     ("journals to prune", reads.prunable, (NOW - 10**6, 50)),
 ]
 

@@ -86,7 +86,7 @@ def test_a_body_of_an_older_version_reads_with_defaults_and_one_of_a_newer_with_
         for field in msgspec.structs.fields(event)
         if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
     }
-    samples: dict[str, Any] = {"arguments": {}, "message_ids": [], "question_ids": [], "effect": "pure", "outcome": "done"}
+    samples: dict[str, Any] = {"pieces": [{}], "arguments": {}, "message_ids": [], "question_ids": [], "effect": "pure", "outcome": "done"}
     if event is e.TurnEnded:
         samples["outcome"] = "failed"
     old = {name: samples.get(name, 1 if field.type is int else "x") for name, field in required.items()}

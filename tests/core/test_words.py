@@ -17,7 +17,7 @@ WORDS: dict[type[StrEnum], str] = {
     Decision: "cancel leave suspend clear fail set_aside resume",
     Staleness: "off unknown old",
     End: "planned death harmless",
-    DeliveryState: "pending sending sent unknown repeating dead",
+    DeliveryState: "pending sending sent unknown repeating dead live",
     Effect: "pure idempotent unsafe",
     ToolOutcome: "done failed unknown",
     GatewayState: "starting running paused handing_over giving_way retiring draining stopping stopped startup_failed",

@@ -2,7 +2,8 @@
 
 look around > pure a > pure b | act > unsafe c > ask your colour > ask your size > unsafe d | done
 
-Steps are parted by `|`. The first words of a step are its text, the others its calls: a tool and a word for it, or `ask` and a question.
+Steps are parted by `|`. The first words of a step are its text, the others its calls: a tool and a word for it, or `ask` and a question,
+with what can be chosen in brackets.
 The last step's text ends with every result the agent was given, and with what steered it, so that the whole answer can be foretold.
 """
 
@@ -76,7 +77,8 @@ def parse(script: str) -> list[tuple[str, tuple[ProposedCall, ...]]]:
 
 def _call(tool: str, word: str = "") -> ProposedCall:
     if asks(tool):
-        return ProposedCall(name=ASK, arguments={"question": word})
+        question, _, choices = word.rstrip("]").partition(" [")
+        return ProposedCall(name=ASK, arguments={"question": question, **({"choices": choices.split(",")} if choices else {})})
     return ProposedCall(name=tool, arguments={"word": word, "command": word})
 
 

@@ -14,11 +14,14 @@ from structlog.testing import capture_logs
 
 from holdfast.agents.demo import DemoAgent
 from holdfast.core.busy import Mode
-from holdfast.core.content import Content, bytes_part, outline, text
+from holdfast.core.content import bytes_part, outline
+from holdfast.core.delivery import key
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.live import Manners
 from holdfast.core.redaction import NO_SECRETS, Secrets
+from holdfast.core.rights import Policy
 from holdfast.core.sessions import Session
 from holdfast.core.spools import Contents
 from holdfast.core.transcript import Message, Transcript, Turn
@@ -26,14 +29,14 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import Agent, AgentRequest, TurnFace
 from holdfast.ports.owners import Owner
-from holdfast.ports.platforms import Platform, Receipt, Update
+from holdfast.ports.platforms import Batch, Outgoing, Platform, Receipt
 from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool, ToolContext, ToolResult, ToolServers
 from holdfast.process.system import RandomIds
 from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore, reads
-from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import SqliteTx
 from holdfast.tools.plain import PlainTool
 from holdfast.web.frames import encode
@@ -42,7 +45,7 @@ from tests.fakes.agents_sim import Failure, steps
 from tests.fakes.agents_steps import StepAgent
 from tests.fakes.clock import SimClock
 from tests.fakes.loop import Crash, SimLoop
-from tests.fakes.platform import NAME, Chat, ChatServer, Sent, session_key
+from tests.fakes.platform import ACCOUNT, NAME, Chat, ChatServer, Sent, Shelf, Update, rendered, session_key
 from tests.fakes.spool import at_once
 from tests.sim.lines import SimLines
 
@@ -248,15 +251,16 @@ class Line(Chat):
         super().__init__(server, faults=Wire())
         self._edge = edge
 
-    async def send(self, delivery_id: str, session_key: str, content: Content, *, anchor: str | None) -> Receipt:
+    async def send(self, message: Outgoing) -> Receipt:
         await self._edge.at("sending")
-        receipt = await super().send(delivery_id, session_key, content, anchor=anchor)
-        self._edge.saw(f"sent {text(content)}")
+        receipt = await super().send(message)
+        self._edge.saw(f"sent {rendered(message.text)}")
         return receipt
 
-    async def confirm(self, update: Update) -> None:
-        await super().confirm(update)
-        self._edge.saw(f"took {update.text}")
+    async def acknowledge(self, batch: Batch) -> None:
+        await super().acknowledge(batch)
+        for number in batch.ticket:
+            self._edge.saw(f"took {self._server.updates[number].text}")
 
     async def aclose(self) -> None:
         await self._edge.at("platform closed")
@@ -289,7 +293,7 @@ class Home:
 
     def __init__(self, folder: Path, logs: list[MutableMapping[str, Any]]) -> None:
         self.path, self.logs = folder / "holdfast.db", logs
-        self.server = ChatServer(reconciles=True)
+        self.server = ChatServer(reconciles=True, by_cursor=False)
         self.heard: list[AgentRequest] = []
         self.done: list[str] = []
         self.edge = Edge()
@@ -299,6 +303,7 @@ class Home:
         self.restarts: Restarts | None = None
         self.secrets: Secrets = NO_SECRETS
         self.tool_servers: ToolServers | None = None
+        self.line: type[Line] = Line
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.agents: dict[str, Agent] = {}
         self.more_tools: Callable[[Life], Sequence[Tool]] = lambda life: ()
@@ -320,10 +325,15 @@ class Home:
         the machine it belongs to.
         """
         name, jumps = f"life-{len(self.lives) + 1}", ((0.0, jump_ms), *jumps)
+        settings = {"policies": {NAME: self.policy()}, "manners": Manners(stream=False, still_working_s=0), **settings}
         life = Life(self, name, Settings(**settings), chats=chats, jumps=jumps, offset_s=offset_s, beside=beside, boot=boot)
         self.lives.append(life)
         life.begin()
         return life
+
+    def policy(self) -> Policy:
+        """Everybody may talk whom the server does not ban."""
+        return Policy(everybody=True, blocked=frozenset(self.server.banned), admins=frozenset(self.server.operators))
 
     def tools(self) -> dict[str, Tool]:
         return {tool.name: tool(self.done, self.edge) for tool in (Deed, Launch, Look, Camera, Stubborn, Shell)}
@@ -345,7 +355,13 @@ class Home:
 
     def replies(self, chat: str = ANN) -> list[str]:
         """What the agent said of it, without the words of the gateway itself."""
-        return [sent.text for sent in self.sent(chat) if sent.delivery_id.endswith(".answer")]
+        db = _connect(self.path)
+        try:
+            rows = fetch(db, "SELECT delivery_id, part FROM outbox WHERE delivery_id LIKE '%.answer'")
+        finally:
+            db.close()
+        answers = {key(delivery_id, part) for delivery_id, part in rows}
+        return [sent.text for sent in self.sent(chat) if sent.key in answers]
 
     @property
     def texts(self) -> list[str]:
@@ -480,7 +496,7 @@ class Life:
     async def _begin(self) -> None:
         owner = await self.store.register_owner(Owner(name=self.name, pid=1, started_at=self.clock.now(), boot_id=self._boot))
         edge = self.home.edge
-        platforms: dict[str, Platform] = {NAME: Line(self.home.server, edge)} if self._chats else {}
+        platforms: dict[str, Platform] = {NAME: self.home.line(self.home.server, edge)} if self._chats else {}
         self.gateway = Gateway(
             store=self.store,
             clock=self.clock,
@@ -493,6 +509,7 @@ class Life:
             tools=self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)},
             platforms=platforms,
             tool_servers=self.home.tool_servers,
+            files=Shelf(self.store),
             encode=encode,
             settings=self._settings,
             restarts=self.home.restarts,
@@ -545,8 +562,12 @@ class Life:
     def write(self, text: str, *, chat: str = ANN, sender: str = ANN) -> Session:
         """A person writes, and it has arrived. Gives the session the chat is in then."""
         update = self.home.write(text, chat=chat, sender=sender)
-        self.until(lambda: update.dedup_key in self.home.server.confirmed)
+        self.arrived(update)
         return self.session(chat)
+
+    def arrived(self, update: Update) -> None:
+        """Waits until an update is part of its conversation, or refused."""
+        self.until(lambda: update.dedup_key in self.home.server.confirmed and not self.do(self.store.updates(f"{NAME}:{ACCOUNT}", limit=1)))
 
     def say(self, text: str, *, chat: str = ANN, sender: str = ANN) -> Session:
         """The same, and everything it led to has come to rest."""

@@ -9,10 +9,9 @@ import pytest
 
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.restarts import By, Chat, Request
-from holdfast.ports.platforms import Update
 from holdfast.process.restart_note import RestartNote
 from tests import words
-from tests.fakes.platform import Sent, session_key
+from tests.fakes.platform import Sent, Update, session_key
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
 

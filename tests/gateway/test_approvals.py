@@ -341,7 +341,7 @@ def test_in_a_chat_an_approval_is_sent_whole_and_answered_by_a_command(home: Hom
     life.until(lambda: home.told()[-1] == "The call is denied.")
     life.say(f"/approve {second.question_id[:8]} always")
     [reply] = home.replies()
-    assert reply == "done [failed ann denied it, so it was not run. The reason: too early] [done done]"
+    assert reply == "done [failed fakechat:ann denied it, so it was not run. The reason: too early] [done done]"
     assert [rule.pattern for rule in life.do(life.gateway.rules(life.session().session_id))] == ["launch"]
     life.say("/approve")
     assert home.told()[-1] == "Nothing here waits for an approval."

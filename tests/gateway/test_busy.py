@@ -301,8 +301,8 @@ def test_who_interrupts_is_on_record_and_the_turn_has_the_rights_of_that_message
     life = home.start()
     life.under_way()
     life.say("/interrupt now", sender="bob")
-    assert stops(life, ANN)[0].by == "bob"
-    assert home.heard[-1].causes[0].sender == "bob"
+    assert stops(life, ANN)[0].by == "fakechat:bob"
+    assert home.heard[-1].causes[0].sender == "fakechat:bob"
 
 
 # deaths

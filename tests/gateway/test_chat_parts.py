@@ -50,18 +50,20 @@ def test_a_chat_is_sent_every_part_of_what_it_is_owed(home: Home) -> None:
     life.do(life.store.put_blob(Blob(digest=PICTURE.blob, size=5, media_type="image/png", file=f"{PICTURE.blob}-1"), at=1))
     life.say("hello")
     notice = content.of([TextPart("A cat."), PICTURE])
-    life.do(life.store.tell_once(life.session().session_id, notice_id="n", content=notice, anchor=None, at=1))
-    life.until(lambda: home.told()[-1] == "A cat.")
-    sent = home.server.sent[-1]
-    assert (sent.session_key, sent.content) == (session_key(ANN), (TextPart("A cat."), PICTURE))
+    life.do(life.store.tell_once(life.session().session_id, notice_id="n", content=notice, anchor=None, at=life.clock.now()))
+    life.until(lambda: home.told()[-2:] == ["A cat.", ""])
+    told, picture = home.server.sent[-2:]
+    assert (told.session_key, told.text, told.file) == (session_key(ANN), "A cat.", None)
+    assert picture.file is not None and (picture.file.name, picture.file.media_type) == ("cat.png", "image/png")
 
 
-def test_a_message_whose_attachment_is_not_stored_is_refused_aloud_and_holds_up_nobody(home: Home) -> None:
+def test_a_file_that_the_platform_no_longer_has_is_named_and_its_message_is_answered(home: Home) -> None:
     """P1, P8"""
     life = home.start()
     home.server.write(ANN, ANN, content.of([TextPart("look"), PICTURE]))
+    home.server.files.clear()
     life.say("hello")
-    assert home.told() == [words.ATTACHMENT_MISSING, "re: hello"]
+    assert home.told() == ["re: look\n\n[The file cat.png is missing: There is no file 'cat.png' here.]", "re: hello"]
     assert not life.gateway.broken.is_set()
 
 

@@ -27,6 +27,7 @@ from holdfast.tools.terminal import Terminal
 from holdfast.tools.workspaces import Workspaces
 from holdfast.web.frames import encode
 from tests import words
+from tests.fakes.platform import Shelf
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life, ScriptAgent, eventually
 
@@ -425,8 +426,8 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
     clock = SystemClock()
     gateway = Gateway(
         store=store, clock=clock, ids=RandomIds(), liveness=_Lives(), owner=owner, owner_name="us", agent=ScriptAgent(heard),
-        tools={terminal.name: terminal}, platforms={}, encode=encode, settings=Settings(policy=Rules(allow=(parse("terminal"),))),
-        spool=FolderSpool(tmp_path),
+        tools={terminal.name: terminal}, platforms={}, files=Shelf(store), encode=encode,
+        settings=Settings(policy=Rules(allow=(parse("terminal"),))), spool=FolderSpool(tmp_path),
     )  # fmt: skip
     await gateway.start()
     try:
@@ -526,9 +527,10 @@ def test_one_message_too_many_is_refused_on_a_page(home: Home) -> None:
 
 def test_a_command_of_somebody_who_is_not_allowed_is_not_heard(home: Home) -> None:
     """A21"""
+    home.server.banned.add("eve")
     life = home.start()
     life.under_way("hang")
-    home.server.banned.add("eve")
     life.write("/stop", chat=ANN, sender="eve")
     life.pass_s(5)
-    assert (life.session().state, home.told()) == ("running", [])
+    assert life.session().state == "running"
+    assert [told.partition(".")[0] for told in home.told()] == ["You are not allowed to talk to this agent yet"]

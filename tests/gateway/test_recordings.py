@@ -13,10 +13,10 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.history import TRANSCRIBE, Step, User
 from holdfast.ports.blobs import Blob
 from holdfast.ports.models import Busy, ModelError, Rejected
-from holdfast.ports.platforms import Update
 from holdfast.tools.transcribe import MOST_BYTES, NOBODY, SILENCE, Transcribe
 from tests.fakes.loop import Crash
 from tests.fakes.models_scripted import ScriptedModels
+from tests.fakes.platform import Update
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
 from tests.gateway.models import agent_of
@@ -81,7 +81,7 @@ def speak(home: Home, life: Life, words: str = "done", part: content.BytesPart =
 
 
 def arrive(life: Life, update: Update) -> None:
-    life.until(lambda: update.dedup_key in life.home.server.confirmed)
+    life.arrived(update)
     life.rest()
 
 

@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.delivery import key
+from holdfast.core.places import place
+from holdfast.core.rich import Rich
+from holdfast.ports.platforms import Outgoing
 from holdfast.store.sqlite.connection import connect, migrate
 from holdfast.store.sqlite.tx import rebuild
 from tests.gateway.gateways import Home, Life, home
@@ -21,7 +25,7 @@ def taken_over(tmp_path: Path) -> Iterator[Home]:
         migrate(db, rebuild)
         db.close()
         for delivery_id, session_key, text, anchor in shown.sent:
-            made.server.put(delivery_id, session_key, text, anchor)
+            made.server.put(Outgoing(place=place(session_key, anchor), key=key(delivery_id), text=Rich(text)))
         made.later(300)
         yield made
 

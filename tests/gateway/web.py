@@ -269,11 +269,11 @@ async def world(
         store = SqliteStore(weather, now=made.clock.now)
         closing.push_async_callback(store.aclose)
         owner = await store.register_owner(Owner(name=life, pid=1, started_at=1, boot_id="b"))
+        made.blobs = blobs = Blobs(folder=made.blobs_folder, rows=store, clock=made.clock, ids=RandomIds())
         made.gateway = Gateway(
             store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
-            tools={"printer": made.printer}, platforms={}, encode=encode, settings=settings, spool=FolderSpool(home),
+            tools={"printer": made.printer}, platforms={}, files=blobs, encode=encode, settings=settings, spool=FolderSpool(home),
         )  # fmt: skip
-        made.blobs = Blobs(folder=made.blobs_folder, rows=store, clock=made.clock, ids=RandomIds())
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
         made.access.end_sign_ins(await store.signed_out(now=made.clock.now()))
         made.app = Checked(

@@ -18,8 +18,7 @@ from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports.blobs import Blob, Upload
-from holdfast.ports.platforms import Update
-from tests.fakes.platform import ChatServer, session_key
+from tests.fakes.platform import ChatServer, Update, session_key
 
 if TYPE_CHECKING:
     from tests.sim.world import Life

@@ -4,19 +4,24 @@ Each function checks one promise against the log, the catalog and what was outsi
 the people. It raises an AssertionError that names the promise and what broke it.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from holdfast.core import events as e
 from holdfast.core import notices, turns
 from holdfast.core.delivery import MAX_TRIES, REPEAT_LABEL, DeliveryState
+from holdfast.core.delivery import key as key_of_delivery
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.plans import deliver
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.store.projection import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import rebuild
 from tests.fakes.agents_sim import IN_STEPS, whole_answer
+from tests.fakes.platform import rendered
 from tests.fakes.power import Disk
 from tests.sim.disk import DATABASE
 from tests.sim.evidence import Evidence, SessionRecord, TurnRecord, cause_of
@@ -26,11 +31,12 @@ from tests.sim.rules import RULES
 from tests.sim.world import World
 
 EFFECTS = tuple(str(effect) for effect in Effect)
+LATE = re.compile(r"^\(delayed by [^)]*\) ")
 FOR_OPERATORS = ("safe mode", "session suspended")
 # Where nobody can be reached, or may be told.
 UNTOLD = ("R8",)
 # What leaves an idle conversation idle: a reply on its way, a flag that is cleared, pieces that are cleared away.
-KEEPS_IDLE = (e.DeliveryChanged, e.SessionChanged, e.JournalPruned)
+KEEPS_IDLE = (e.DeliveryOpened, e.DeliveryPlanned, e.DeliveryChanged, e.SessionChanged, e.JournalPruned)
 # What people do to it.
 BY_PEOPLE = (
     e.StopRequested,  # One that came too late for its turn.
@@ -265,33 +271,104 @@ def p8_a_stop_wins(found: Evidence) -> None:
 
 
 def p4_a_finished_answer_is_delivered(found: Evidence) -> None:
-    """P4: what is owed to a chat arrived: once; or once more for each send of unknown outcome, and then labelled."""
-    server = found.world.server
-    states: dict[str, list[str]] = defaultdict(list)
-    for _, changed in found.log.of(e.DeliveryChanged):
-        states[changed.delivery_id].append(changed.state)
-    owed = {event.delivery_id: event.text for _, event in found.log.of(e.MessageWritten) if event.delivery_id is not None}
+    """P4, B11: what is owed to a chat stands there, whole, once; or once more for each send of unknown outcome, and then labelled. Nothing
+    else stands there, and nothing is left of what was shown while it was being written.
+    """
+    server, owed, history = found.world.server, _owed(found), _histories(found)
+    opened = {key_of_delivery(event.delivery_id): event for _, event in found.log.of(e.DeliveryOpened)}
+    into = {target: piece for piece in owed.values() if (target := piece.target) is not None}
     for sent in server.sent:
-        assert sent.delivery_id in owed, f"P6: nobody asked for {sent}"
-    for delivery_id, text in owed.items():
-        copies = [sent.text for sent in server.sent if sent.delivery_id == delivery_id]
-        history = states[delivery_id]
-        tries = history.count(DeliveryState.SENDING) + history.count(DeliveryState.REPEATING)
-        if history[-1:] == [DeliveryState.DEAD] and tries >= MAX_TRIES:
+        assert sent.key in owed or sent.key in opened, f"P6: nobody asked for {sent}"
+    for name, piece in owed.items():
+        states = history[piece.delivery_id, piece.part]
+        copies = [sent.text for sent in server.shown if sent.key == name or into.get(sent.name) is piece]
+        doubtful = states.count(DeliveryState.SENDING) + states.count(DeliveryState.REPEATING)
+        if states[-1:] == [DeliveryState.DEAD] and doubtful >= MAX_TRIES:
             continue  # Given up, visibly.
-        assert history and history[-1] == DeliveryState.SENT, f"P4: {delivery_id} came to rest as {history}"
-        assert copies, f"P4: {delivery_id} is recorded as sent and never arrived: {history}"
+        assert states and states[-1] == DeliveryState.SENT, f"P4: {piece} came to rest as {states}"
+        assert copies, f"P4: {piece} is recorded as sent and is not there: {states}"
+        bare = [_bare(copy) for copy in copies]
+        assert all(copy.strip() == piece.text.strip() for copy in bare), f"P4: {piece} arrived as {copies}"
         plain = [copy for copy in copies if not copy.startswith(REPEAT_LABEL)]
-        assert all(copy in (text, REPEAT_LABEL + text) for copy in copies), f"P4: {delivery_id} arrived as {copies}, not as {text!r}"
-        assert len(plain) <= 1, f"P4: {delivery_id} arrived {len(plain)} times without a label: {history}"
-        unknown = history.count(DeliveryState.UNKNOWN)
-        if server.reconciles or not unknown:
-            assert len(copies) == 1 and plain, f"P4: {delivery_id} arrived as {copies}: {history}"
-        assert len(copies) <= 1 + unknown, f"P4: {delivery_id} arrived {len(copies)} times: {history}"
-    for key in {sent.session_key for sent in server.sent}:
-        arrived = list(dict.fromkeys(sent.delivery_id for sent in server.sent if sent.session_key == key))
-        assert arrived == [delivery_id for delivery_id in owed if delivery_id in set(arrived)], f"P4: {key} was answered out of order"
+        assert len(plain) <= 1, f"P4: {piece} arrived {len(plain)} times without a label: {states}"
+        unknown = states.count(DeliveryState.UNKNOWN)
+        if server.reconciles or not (unknown or piece.repeat):
+            assert len(copies) == 1 and plain, f"P4: {piece} arrived as {copies}: {states}"
+        assert len(copies) <= 1 + unknown, f"P4: {piece} arrived {len(copies)} times: {states}"
+    _check_order_of_chats(found, owed)
+    _check_nothing_is_left(found, opened, into)
     _check_chats_are_told(found)
+
+
+class _Piece(NamedTuple):
+    """A message of ours, as the log says it must stand in its chat. `target`: the message that it was put into."""
+
+    delivery_id: str
+    part: int
+    text: str
+    session_key: str
+    place: int
+    target: str | None = None
+    repeat: bool = False
+
+
+def _owed(found: Evidence) -> dict[str, _Piece]:
+    """By the key under which it is sent, in the order in which it was written."""
+    planned = {event.delivery_id: event for _, event in found.log.of(e.DeliveryPlanned)}
+    anew = {(event.delivery_id, event.part) for _, event in found.log.of(e.DeliveryChanged) if event.anew}
+    owed: dict[str, _Piece] = {}
+    for session in found.sessions.values():
+        for item, event in session.log.of(e.MessageWritten):
+            name = event.delivery_id
+            if name is None:
+                continue
+            pieces = planned[name].pieces if name in planned else (e.Piece(),)
+            for part, piece in enumerate(pieces):
+                text = rendered(deliver.words(event.content, piece))
+                target = None if (name, part) in anew else piece.target
+                owed[key_of_delivery(name, part)] = _Piece(name, part, text, session.session_key, item.id, target, piece.repeat)
+    return dict(sorted(owed.items(), key=lambda each: (each[1].place, each[1].part)))
+
+
+def _histories(found: Evidence) -> dict[tuple[str, int], list[str]]:
+    states: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for _, changed in found.log.of(e.DeliveryChanged):
+        states[changed.delivery_id, changed.part].append(changed.state)
+    return states
+
+
+def _bare(text: str) -> str:
+    """Without what says that it may be a repeat, or comes late."""
+    return LATE.sub("", text.removeprefix(REPEAT_LABEL))
+
+
+def _check_order_of_chats(found: Evidence, owed: dict[str, _Piece]) -> None:
+    """Where an answer was put into a message that stood there already, it stands there."""
+    into = {piece.target: name for name, piece in owed.items() if piece.target is not None}
+    for chat in {sent.session_key for sent in found.world.server.sent}:
+        here = [sent for sent in found.world.server.shown if sent.session_key == chat]
+        arrived = list(dict.fromkeys(into.get(sent.name, sent.key) for sent in here))
+        expected = [name for name in owed if name in set(arrived)]
+        assert [name for name in arrived if name in owed] == expected, f"P4: {chat} was answered out of order: {here}"
+
+
+def _check_nothing_is_left(found: Evidence, opened: dict[str, e.DeliveryOpened], into: dict[str, _Piece]) -> None:
+    """E1: what showed an answer while it was being written has become the answer, or is gone; unless its turn still waits for somebody, or
+    nobody knew that it had arrived.
+    """
+    states = {delivery_id: history[-1] for (delivery_id, _), history in _histories(found).items()}
+    unfinished = {turn.id for turn in found.turns if turn.end is None}
+    for sent in found.world.server.shown:
+        live = opened.get(sent.key)
+        if live is None or sent.name in into or live.turn_id in unfinished:
+            continue
+        lost = live.delivery_id not in states or states[live.delivery_id] == DeliveryState.DEAD
+        lost = lost or any(live.delivery_id in event.lost for _, event in found.log.of(e.DeliveryPlanned))
+        assert lost and not found.world.server.reconciles, f"E1: {sent} is left of {live.turn_id}: {states.get(live.delivery_id)}"
+    for sent in found.world.server.shown:
+        live = opened.get(sent.key)
+        if live is not None and live.turn_id in unfinished and states.get(live.delivery_id) == DeliveryState.LIVE:
+            assert "orking" not in sent.text, f"E1: {sent} says that work goes on, and its turn waits"
 
 
 def _check_chats_are_told(found: Evidence) -> None:

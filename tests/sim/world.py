@@ -16,9 +16,12 @@ import apsw
 import msgspec
 from structlog.testing import capture_logs
 
+from holdfast.core.capabilities import Capabilities
 from holdfast.core.effects import Effect
 from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
+from holdfast.core.live import Manners
+from holdfast.core.rights import Policy
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import AgentRequest
@@ -31,7 +34,7 @@ from tests.fakes.agents_model import Asked, ModelTurns
 from tests.fakes.agents_sim import ScriptedAgent
 from tests.fakes.clock import SimClock
 from tests.fakes.loop import Crash, SimLoop, never, run
-from tests.fakes.platform import NAME, Chat, ChatServer
+from tests.fakes.platform import NAME, Chat, ChatServer, Shelf
 from tests.fakes.power import Mode
 from tests.fakes.tools import CounterTool, Done
 from tests.sim.disk import DATABASE, SimDisk, empty_database
@@ -40,7 +43,7 @@ from tests.sim.people import Person, as_shown
 from tests.sim.spool import SimSpool
 
 # Pieces are kept for longer than any clock jumps: what is pruned cannot be compared with what people saw.
-SETTINGS = Settings(turn_idle_timeout_s=5.0, keep_streams_s=90 * 24 * 3600.0)
+SETTINGS = Settings(turn_idle_timeout_s=5.0, keep_streams_s=90 * 24 * 3600.0, manners=Manners(still_working_s=2.0))
 QUIET_S = 1.5
 NOT_YET = float("inf")
 SOON_S = 60.0
@@ -122,6 +125,8 @@ class World:
         bans: tuple[str, int] | None = None,
         boot: Callable[[int], str] = lambda life: "boot",
         readable: Callable[[str], bool] = lambda name: True,
+        capabilities: Capabilities | None = None,
+        by_cursor: bool = True,
     ) -> None:
         """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
         `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to. `readable`: whether the
@@ -135,6 +140,8 @@ class World:
             reconciles=reconciles,
             moods=lambda: moods.choice(self.weather.moods),
             repeats=lambda: moods.random() < self.weather.repeats,
+            capabilities=capabilities,
+            by_cursor=by_cursor,
         )
         self.people: list[Person] = []
         self.effects: list[Done] = []
@@ -414,12 +421,17 @@ class Life:
             ),
             tools=tools,
             platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
+            files=Shelf(store),
             encode=as_shown,
             spool=SimSpool(self.disk, self.loop, now=clock.now, readable=self.world.readable),
-            settings=self.world.really(msgspec.structs.replace(self.world.settings, drain_timeout_s=self._random.choice((0.0, 0.3, 10.0)))),
+            settings=self.world.really(self._settings()),
         )
         gateway.subscribe(lambda state: self._note_safe_mode(gateway, span))
         return gateway, span
+
+    def _settings(self) -> Settings:
+        allowed = Policy(everybody=True, blocked=frozenset(self.world.server.banned))
+        return msgspec.structs.replace(self.world.settings, drain_timeout_s=self._random.choice((0.0, 0.3, 10.0)), policies={NAME: allowed})
 
     def _invite(self) -> None:
         for person in self.world.people:
@@ -482,7 +494,9 @@ class Life:
             "SELECT (SELECT count(*) FROM inbox i JOIN head h ON h.session = i.session WHERE h.state <> 'waiting'),"
             " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE h.state IN ('running', 'answered', 'interrupted')"
             f"  AND NOT (h.stays = 1 AND h.state = 'interrupted' AND s.rule IN ({self._lasting}))),"
-            " (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'dead')),"
+            " (SELECT count(*) FROM outbox o JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead')"
+            "  AND NOT (o.live = 1 AND h.turn = o.turn AND h.state IN ('waiting', 'interrupted')))"
+            " + (SELECT count(*) FROM arrived WHERE refused IS NULL),"
             " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE"
             "  (SELECT max(id) FROM event e WHERE e.session = h.session"
             "   AND kind IN ('question.asked', 'question.answered', 'turn.waiting', 'turn.ended', 'session.resumed')) <= ?"

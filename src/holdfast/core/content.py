@@ -76,6 +76,24 @@ def bytes_part(*, blob: str, size: int, media_type: str, name: str | None) -> By
     return made(blob=blob, size=size, media_type=media_type, name=name)
 
 
+def followed_by(content: Content, words: str) -> Content:
+    """With a paragraph behind it."""
+    if not words:
+        return content
+    return f"{content}\n\n{words}" if isinstance(content, str) and content else of([*parts(content), TextPart(words)])
+
+
+def joined(content: Content) -> tuple[Part, ...]:
+    """Its parts, with texts that follow each other as one."""
+    found: list[Part] = []
+    for part in parts(content):
+        if isinstance(part, TextPart) and found and isinstance(found[-1], TextPart):
+            found[-1] = TextPart(f"{found[-1].text}\n\n{part.text}")
+        else:
+            found.append(part)
+    return tuple(found)
+
+
 def digest(content: Content) -> bytes:
     """By which the same content is known again."""
     data = content.encode() if isinstance(content, str) else msgspec.json.encode(content)

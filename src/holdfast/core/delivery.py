@@ -1,18 +1,25 @@
-"""The states of a reply on its way to a chat: one table, and what to do with a send whose outcome is unknown (P4)."""
+"""The states of a message on its way to a chat: one table, what to do with a send whose outcome is unknown, and what stands before a text
+that may be a repeat or comes late (P4)."""
 
+import hashlib
+from base64 import b32encode
 from enum import StrEnum
 
-from holdfast.core import content
-from holdfast.core.content import Content, TextPart
+from holdfast.core import notices
+from holdfast.core.capabilities import Capabilities
 from holdfast.core.errors import Bug
 
 REPEAT_LABEL = "(may be a repeat) "
+# So often a text is sent that may have arrived. What surely did not arrive is tried for days.
 MAX_TRIES = 8
+GIVE_UP_MS = 3 * 24 * 3600 * 1000
+LATE_MS = 24 * 3600 * 1000
+MOST_WAIT_S = 3600.0
 
 
 class DeliveryState(StrEnum):
     """UNKNOWN: its sender died while sending it, or it may have been sent after the backup that was restored. REPEATING: it is sent once
-    more, with a label. DEAD: given up, visibly.
+    more, with a label. DEAD: given up, visibly. LIVE: a message that shows an answer while it is being written.
     """
 
     PENDING = "pending"
@@ -21,6 +28,7 @@ class DeliveryState(StrEnum):
     UNKNOWN = "unknown"
     REPEATING = "repeating"
     DEAD = "dead"
+    LIVE = "live"
 
 
 D = DeliveryState
@@ -29,12 +37,16 @@ TABLE: dict[tuple[DeliveryState, str], DeliveryState] = {
     (D.PENDING, "restored"): D.UNKNOWN,
     (D.PENDING, "give up"): D.DEAD,
     (D.SENDING, "receipt"): D.SENT,
+    (D.SENDING, "opened"): D.LIVE,
     (D.SENDING, "failed"): D.PENDING,
     (D.SENDING, "lost"): D.UNKNOWN,
+    (D.SENDING, "edit lost"): D.PENDING,
     (D.SENDING, "give up"): D.DEAD,
     (D.SENDING, "restored"): D.UNKNOWN,
     (D.UNKNOWN, "found"): D.SENT,
+    (D.UNKNOWN, "opened"): D.LIVE,
     (D.UNKNOWN, "not found"): D.PENDING,
+    (D.UNKNOWN, "same key"): D.SENDING,
     (D.UNKNOWN, "repeat"): D.REPEATING,
     (D.UNKNOWN, "give up"): D.DEAD,
     (D.REPEATING, "receipt"): D.SENT,
@@ -43,6 +55,10 @@ TABLE: dict[tuple[DeliveryState, str], DeliveryState] = {
     (D.REPEATING, "give up"): D.DEAD,
     (D.REPEATING, "restored"): D.UNKNOWN,
     (D.UNKNOWN, "restored"): D.UNKNOWN,
+    (D.LIVE, "closed"): D.SENT,
+    (D.LIVE, "restored"): D.LIVE,
+    (D.LIVE, "give up"): D.DEAD,
+    (D.DEAD, "retry"): D.PENDING,
 }
 DUE = (D.PENDING, D.UNKNOWN)
 IN_FLIGHT = (D.SENDING, D.REPEATING)
@@ -55,14 +71,46 @@ def after(state: DeliveryState, happened: str) -> DeliveryState:
         raise Bug(f"A delivery that is {state} cannot see {happened!r}.") from None
 
 
-def repeated(given: Content) -> Content:
-    """What is sent once more although it may have arrived, with a visible label."""
-    parts = content.parts(given)
-    if parts and isinstance(parts[0], TextPart):
-        return content.of([TextPart(REPEAT_LABEL + parts[0].text), *parts[1:]])
-    return content.of([TextPart(REPEAT_LABEL.strip()), *parts])
+class Settle(StrEnum):
+    """What becomes of a send of unknown outcome. ASK the platform; send it again under the SAME_KEY, which is one send; WAIT for its echo;
+    REPEAT it with a label; or GIVE_UP.
+    """
+
+    ASK = "ask"
+    SAME_KEY = "same key"
+    WAIT = "wait"
+    REPEAT = "repeat"
+    GIVE_UP = "give up"
+
+
+def settle(can: Capabilities, *, tries: int, tried_ms_ago: int, sure_ms: int) -> Settle:
+    """`tried_ms_ago`: since it was last sent. `sure_ms`: for how long intake has been complete, so that an echo would have come."""
+    if can.finds:
+        return Settle.ASK
+    if 0 <= tried_ms_ago < can.key_lasts_s * 1000:
+        return Settle.SAME_KEY
+    if sure_ms < can.echoes_s * 1000:
+        return Settle.WAIT
+    return Settle.REPEAT if tries < MAX_TRIES else Settle.GIVE_UP
+
+
+def gives_up(*, tries: int, age_ms: int) -> bool:
+    """Whether something that surely did not arrive is tried no more. A clock that jumps gives up nothing at once."""
+    return tries >= MAX_TRIES and age_ms > GIVE_UP_MS
 
 
 def retry_delay_ms(tries: int) -> int:
     """Doubling from one second to five minutes."""
     return int(min(300_000, 1000 * 2 ** min(tries, 10)))
+
+
+def words_before(*, repeat: bool, age_ms: int) -> str:
+    """What stands before a text that may have arrived already, or that is a day old when it is sent."""
+    late = f"(delayed by {notices.span(age_ms)}) " if age_ms >= LATE_MS else ""
+    return (REPEAT_LABEL if repeat else "") + late
+
+
+def key(delivery_id: str, part: int = 0) -> str:
+    """By which a platform knows a message of ours again: 24 letters and digits, the same in every process."""
+    data = hashlib.sha256(f"{delivery_id}|{part}".encode()).digest()[:15]
+    return b32encode(data).decode().lower()

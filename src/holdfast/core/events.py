@@ -14,12 +14,14 @@ from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.elicitation import Elicited
 from holdfast.core.recitals import Recital
+from holdfast.core.rich import Rich
 from holdfast.core.turns import Outcome
 from holdfast.core.usage import DaySpent
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
 HIDDEN = frozenset(
     {"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since", "elicited", "recital"}
+    | {"buttons", "pieces"}
 )
 
 
@@ -256,9 +258,16 @@ class ScheduleRemoved(Event, frozen=True):
     by: str
 
 
+class Button(msgspec.Struct, frozen=True, array_like=True):
+    """`data` comes back when somebody presses it."""
+
+    label: str
+    data: str
+
+
 class MessageWritten(Says, frozen=True):
-    """A message of the conversation, whole. What must be sent to a chat carries its delivery, and the anchor of what it replies to. A
-    command to the gateway carries the `recital` of its client, if it has one.
+    """A message of the conversation, whole. What must be sent to a chat carries its delivery, the anchor of what it replies to, and the
+    buttons that a chat which has any shows below it. A command to the gateway carries the `recital` of its client, if it has one.
     """
 
     kind = "message.written"
@@ -266,6 +275,7 @@ class MessageWritten(Says, frozen=True):
     role: str
     delivery_id: str | None = None
     anchor: str | None = None
+    buttons: tuple[Button, ...] = ()
     dedup_key: str | None = None
     recital: Recital | None = None
 
@@ -649,14 +659,52 @@ class TurnEnded(Event, frozen=True):
     blamed_for: int | None = None
 
 
+class DeliveryOpened(Event, frozen=True):
+    """A message is about to be sent that will show the answer of this turn while it is being written. `owner`: who sends it. `anchor`: of
+    what the turn replies to.
+    """
+
+    kind = "delivery.opened"
+    delivery_id: str
+    turn_id: str
+    owner: int
+    anchor: str | None = None
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of a delivery that takes several, or that is put into messages which are there. `text`: None for all there is to say;
+    `file`: the number of an attachment, which is sent instead. `target`: the platform's message that it is put into by an edit.
+    """
+
+    text: Rich | None = None
+    file: int | None = None
+    target: str | None = None
+    repeat: bool = False
+
+
+class DeliveryPlanned(Event, frozen=True):
+    """What is owed is sent in these pieces. `live`: the messages they are put into, which showed the answer until now; `lost`: those of
+    which nobody knows whether they arrived.
+    """
+
+    kind = "delivery.planned"
+    delivery_id: str
+    pieces: tuple[Piece, ...]
+    live: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
 class DeliveryChanged(Event, frozen=True):
     """`state` as in core.delivery; `retry_at` is the wall time of the next try, `receipt` what the platform answered. `owner`: who sends
-    it, while it is being sent.
+    it, while it is being sent. `part`: which piece of it. `anew`: the message that it was put into is gone, so it is sent as one of its
+    own.
     """
 
     kind = "delivery.changed"
     delivery_id: str
     state: str
+    part: int = 0
+    anew: bool = False
     tries: int = 0
     receipt: str | None = None
     retry_at: int = 0
@@ -720,7 +768,7 @@ KINDS: dict[str, type[Event]] = {
         *(Text, Reasoning, ModelResponded, ModelFailed, ContextCompacted, ToolStarted, ToolOutput, ToolFinished),
         *(QuestionAsked, QuestionAnswered, QuestionClosed, RuleAdded, RuleRemoved, TurnWaiting),
         *(ScheduleAdded, ScheduleDue, ScheduleRemoved),
-        *(TurnAlive, DeliveryChanged, JournalPruned, JournalChanged, Damaged),
+        *(TurnAlive, DeliveryOpened, DeliveryPlanned, DeliveryChanged, JournalPruned, JournalChanged, Damaged),
     )
 }
 

@@ -208,6 +208,14 @@ def approve_how(question: str, question_id: str, pattern: str | None) -> str:
     return f"{question}\n\n/approve {question_id} to run it once{always}\n/deny {question_id} REASON to refuse"
 
 
+def choose_how(choices: Sequence[str]) -> str:
+    """Below a question that can be answered by a number; empty for one that cannot."""
+    if not choices:
+        return ""
+    listed = "\n".join(f"{number}. {choice}" for number, choice in enumerate(choices, 1))
+    return f"{listed}\n\nReply with a number, or in your own words."
+
+
 def nothing_to_approve(named: str) -> str:
     return f"No approval that begins with {named!r} is open here." if named else "Nothing here waits for an approval."
 
@@ -289,6 +297,81 @@ def attachment_missing() -> str:
 
 def unknown_command(name: str) -> str:
     return f"There is no command /{name}. /help lists the commands. To send it to the agent, begin with a space."
+
+
+def too_large(name: str, size: int, most: int) -> str:
+    """For a chat that cannot take a file of this size."""
+    limit = megabytes(most)
+    return f"{name} ({megabytes(size)}) is too large for this chat, which takes up to {limit}. It is in the conversation on the page."
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"
+
+
+def not_fetched(name: str, why: str) -> str:
+    """In the place of a file that somebody sent and that is not there."""
+    return f"[The file {name} is missing: {why.rstrip('.')}.]"
+
+
+def quoted(words: str) -> str:
+    """What somebody quotes, before their own words."""
+    return "> " + words[:MAX_QUOTED].replace("\n", "\n> ")
+
+
+def not_allowed(platform: str, code: str | None, *, again: bool) -> str:
+    """To a stranger. `again`: an earlier code may have reached them."""
+    if code is None:
+        return "You are not allowed to talk to this agent. Ask the person who runs it to let you in."
+    replaces = " It replaces the earlier one." if again else ""
+    return (
+        f"You are not allowed to talk to this agent yet. Your pairing code is {code}, valid for an hour.{replaces} "
+        f"Give it to the person who runs the agent; they let you in with `holdfast pair approve {code}`"
+    )
+
+
+def no_agent() -> str:
+    return "No agent is set up here yet. The person who runs Holdfast can choose a model with `holdfast setup`."
+
+
+def not_yours() -> str:
+    return "Only the person who asked for this work, or an admin, can answer that."
+
+
+def button_gone() -> str:
+    return "This button no longer does anything."
+
+
+def answered_by(name: str, which: str) -> str:
+    by = f" by {name}" if name else ""
+    match which:
+        case "approve":
+            return f"Approved{by}."
+        case "always":
+            return f"Approved{by} for this conversation."
+        case "deny":
+            return f"Denied{by}."
+        case _:
+            return f"Answered{by}."
+
+
+def working(ms: int) -> str:
+    """While the agent has nothing to show."""
+    return f"Still working ({span(ms)})…" if ms >= 1000 else "Working…"
+
+
+def using(calls: Sequence[str]) -> str:
+    """Which tools run."""
+    return f"Working: {', '.join(calls[:3])}{f' and {len(calls) - 3} more' if len(calls) > 3 else ''}…"
+
+
+def thread_gone() -> str:
+    """Before a text that is sent to the chat, because its thread or topic is gone."""
+    return "(The topic of this conversation is gone.) "
+
+
+def nothing_said() -> str:
+    return "(nothing was said)"
 
 
 def help_text() -> str:

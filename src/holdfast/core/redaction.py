@@ -123,6 +123,10 @@ class Secrets:
     def text(self, text: str) -> str:
         return self._forms.replaced(text, over=True)[0] if self._forms.within(text) else text
 
+    def raw(self, data: bytes) -> bytes:
+        """What came over a wire and is kept as it came."""
+        return self._bytes.replaced(data, over=True)[0] if self._bytes.within(data) else data
+
     def holds(self, value: Any) -> bool:
         """Whether there is a secret somewhere in a value."""
         return any(self._forms.within(text) for text in _texts(value))

@@ -2,7 +2,7 @@
 
 from holdfast.core import keys
 from holdfast.core.content import Content
-from holdfast.core.events import MessageWritten
+from holdfast.core.events import Button, MessageWritten
 
 
 def owed(session_key: str) -> bool:
@@ -10,9 +10,11 @@ def owed(session_key: str) -> bool:
     return not keys.parse(session_key).on_page
 
 
-def written(session_key: str, role: str, message_id: str, content: Content, *, anchor: str | None = None) -> MessageWritten:
+def written(
+    session_key: str, role: str, message_id: str, content: Content, *, anchor: str | None = None, buttons: tuple[Button, ...] = ()
+) -> MessageWritten:
     delivery_id = message_id if owed(session_key) else None
-    return MessageWritten(message_id=message_id, role=role, content=content, delivery_id=delivery_id, anchor=anchor)
+    return MessageWritten(message_id=message_id, role=role, content=content, delivery_id=delivery_id, anchor=anchor, buttons=buttons)
 
 
 def asked_delivery(question_id: str) -> str:

@@ -9,11 +9,12 @@ from holdfast.core.approvals import APPROVE, DENY, ONCE, SESSION
 from holdfast.core.busy import Mode
 from holdfast.core.commands import Command
 from holdfast.core.content import BytesPart
-from holdfast.core.errors import BadInput
+from holdfast.core.errors import BadInput, CannotEdit, Deleted, NotFound, Taken
 from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.command import ALL, Action, Aside, Choose, Forget, Judge, Remind, Reset, Resume, Say, Stop
+from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.recitals import Recital
 from holdfast.core.restarts import By, Chat
 from holdfast.core.sessions import Session
@@ -31,6 +32,7 @@ SEARCHED = 1000
 # How the id of a question begins.
 QUESTION = "q_"
 ALWAYS = "always"
+MAX_TEXT = 6 * 1024 * 1024
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +114,36 @@ class Acceptance:
         self._lanes.look(session.session_id)
         self._lanes.look(accepted.session_id)
         return accepted
+
+    async def edit(self, session_id: str, message_id: str, text: str, *, by: str, dedup_key: str | None) -> Edited:
+        """Changes the words of a message; what is attached to it stays. Raises `CannotEdit`."""
+        while True:
+            session = await self._store.session(session_id)
+            if session.deleted:
+                raise Deleted(session_id, undoable=True)
+            transcript = await self._store.transcript(session)
+            message = transcript.find(message_id)
+            if message is None:
+                raise NotFound("message", message_id)
+            if message.role != "user" or message.status == "command":
+                raise CannotEdit(message_id, "only what a person wrote to the agent can be")
+            if text or not content.attached(message.content):
+                check_text(text)
+            edit = Edit(
+                message_id=message_id,
+                text=text,
+                by=by,
+                seq=message.seq,
+                turn_id=message.turn_id,
+                waits=message_id in transcript.queued,
+                dedup_key=dedup_key,
+            )
+            try:
+                edited = await self._store.edit(session_id, edit, at=self._clock.now())
+            except Taken:
+                continue
+            self._lanes.look(session_id)
+            return edited
 
     async def _restart(self, session: Session, said: Said) -> Accepted:
         """Noted before it is on record, begun after: killed in between, the next process has to tell the one who asked that it is back,
@@ -233,3 +265,11 @@ class Acceptance:
             if wanted in (str(number), other.session_id):
                 return Resume(other.session_id, sender, waits=self._admissions.queue)
         return Say(notices.no_such_conversation(wanted))
+
+
+def check_text(text: str, *, may_be_empty: bool = False) -> None:
+    """Raises `BadInput`."""
+    if not text.strip() and not may_be_empty:
+        raise BadInput("The text is empty. Write something.")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT:
+        raise BadInput(f"The text is longer than {MAX_TEXT // 1024 // 1024} MiB. Send it in parts.")

@@ -10,10 +10,10 @@ from holdfast.core.errors import NotFound, NotNow, Unavailable
 from holdfast.core.restarts import By, Chat, Notice, Request, Running, What
 from holdfast.core.turns import TurnState
 from holdfast.gateway.host import Host
+from holdfast.gateway.people import People
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.teller import Teller
-from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
 
@@ -28,14 +28,14 @@ class Announcements:
         *,
         store: Store,
         host: Host,
-        platforms: dict[str, Platform],
+        people: People,
         runner: Runner,
         stage: Stage,
         teller: Teller,
         restarts: Restarts | None,
         window_s: float,
     ) -> None:
-        self._store, self._host, self._platforms, self._runner = store, host, platforms, runner
+        self._store, self._host, self._people, self._runner = store, host, people, runner
         self._stage, self._teller, self._restarts, self._window_s = stage, teller, restarts, window_s
         self._made: set[str] = set()  # Requests of this life.
 
@@ -43,9 +43,7 @@ class Announcements:
 
     def operates(self, session_key: str, sender: str) -> bool:
         """Whether this person may do there what concerns others, too."""
-        key = keys.parse(session_key)
-        platform = self._platforms.get(key.platform)
-        return key.on_page or (platform is not None and platform.may_operate(session_key, sender))
+        return self._people.operates(session_key, sender)
 
     def refusal(self, session_key: str, sender: str) -> str | None:
         """Why this person cannot restart Holdfast from there, if so."""

@@ -9,6 +9,7 @@ import structlog
 from holdfast.gateway.agents import Agents
 from holdfast.gateway.host import Host
 from holdfast.gateway.intake import Intake
+from holdfast.gateway.links import Link
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
@@ -30,8 +31,8 @@ async def vital(stage: Stage, work: Coroutine[Any, Any, None]) -> None:
 
 
 class Connections:
-    def __init__(self, *, host: Host, stage: Stage, platforms: dict[str, Platform], agents: Agents, tools: Toolbox, intake: Intake) -> None:
-        self._host, self._stage, self._platforms, self._intake = host, stage, platforms, intake
+    def __init__(self, *, host: Host, stage: Stage, links: dict[str, Link], agents: Agents, tools: Toolbox, intake: Intake) -> None:
+        self._host, self._stage, self._links, self._intake = host, stage, links, intake
         self._agents, self._tools = agents, tools
         self._intakes: list[asyncio.Task[None]] = []
 
@@ -39,9 +40,9 @@ class Connections:
         """Takes in what people write. What is open already stays so: a successor that was never ready took nothing away."""
         if self._intakes:
             return
-        for name, platform in self._platforms.items():
-            following = vital(self._stage, self._intake.follow(platform))
-            self._intakes.append(self._host.tasks.spawn(following, name=f"intake {name}"))
+        for link in self._links.values():
+            for name, work in (("intake", self._intake.follow), ("updates", self._intake.work)):
+                self._intakes.append(self._host.tasks.spawn(vital(self._stage, work(link)), name=f"{name} {link.name}"))
 
     async def leave(self) -> None:
         """Takes in nothing more; the platforms stay connected, so that what is owed can be sent."""
@@ -53,7 +54,8 @@ class Connections:
 
     async def close(self) -> None:
         await self.leave()
-        open_ones: list[Platform | Agent | Toolbox] = [*self._platforms.values(), *self._agents.all, self._tools]
+        platforms = [link.platform for link in self._links.values()]
+        open_ones: list[Platform | Agent | Toolbox] = [*platforms, *self._agents.all, self._tools]
         for what in open_ones:
             try:
                 async with asyncio.timeout(CLOSE_S):

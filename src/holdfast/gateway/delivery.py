@@ -1,41 +1,59 @@
-"""Sends what is owed to chats: intent before the send, outcome after it, and an honest label where nobody can know (P4)."""
+"""Sends what is owed to chats: intent before the send, outcome after it, and an honest label where nobody can know (P4). In order within a
+chat or thread, side by side across them."""
 
 import asyncio
 
+import msgspec
 import structlog
 
-from holdfast.core import delivery, keys
-from holdfast.core.content import Content
-from holdfast.core.delivery import DUE, IN_FLIGHT, MAX_TRIES, DeliveryState
+from holdfast.core import content, delivery
+from holdfast.core.delivery import DUE, IN_FLIGHT, DeliveryState, Settle
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.events import DeliveryChanged
+from holdfast.core.inbound import Echo
+from holdfast.core.pacing import What
+from holdfast.core.places import Spot
+from holdfast.core.plans import deliver
+from holdfast.core.plans.deliver import Live
+from holdfast.core.rich import Rich
 from holdfast.gateway.host import Host
+from holdfast.gateway.links import Link
+from holdfast.gateway.sending import Outcome, Sender
 from holdfast.gateway.tasks import heard
+from holdfast.ports.blobs import Files
 from holdfast.ports.outbox import Delivery
-from holdfast.ports.platforms import Platform, Receipt
+from holdfast.ports.platforms import OutFile, Outgoing, Receipt
 from holdfast.ports.store import Store
 
 POLL_S = 1.0
-SEND_TIMEOUT_S = 60.0
 AT_ONCE = 100
 MOST_AT_ONCE = 100 * AT_ONCE
 ANY_TIME = 2**62
+# A time to try again that an earlier process stored is kept for at most so long: the clock may have been set back.
+MOST_WAIT_S = 600.0
+LIVE_WAIT_S = 0.2
+FIRST_WORDS = 200
+AT_ONCE_S = 0.001
+DOUBTS_S = 5.0
 
 log = structlog.get_logger()
 
 
 class Deliveries:
-    def __init__(self, *, store: Store, host: Host, platforms: dict[str, Platform]) -> None:
-        self._store, self._clock, self._platforms, self._tasks = store, host.clock, platforms, host.tasks
-        self._owner, self._liveness = host.owner, host.liveness
-        self._busy: set[str] = set()
-        # Chats that another process, which is alive, still sends to: until it is over, their next reply waits.
-        self._elsewhere: set[str] = set()
-        # By chat: the monotonic time before which its next reply is not tried again. The wall clock may jump.
-        self._not_before: dict[str, float] = {}
+    def __init__(self, *, store: Store, host: Host, links: dict[str, Link], files: Files) -> None:
+        self._store, self._clock, self._links, self._tasks = store, host.clock, links, host.tasks
+        self._owner, self._liveness, self._files = host.owner, host.liveness, files
+        self._sender = Sender(store)
+        self._busy: set[Spot] = set()
+        self._looks: list[set[Spot]] = []
+        # Where another process, which is alive, still sends to: until that is over, what comes next there waits.
+        self._elsewhere: set[Spot] = set()
+        # By message and its stored time to be tried again: the monotonic time, because the wall clock may jump.
+        self._not_before: dict[tuple[str, int, int], float] = {}
         self._open = True
         self._news = asyncio.Event()
         self._one_done = asyncio.Event()
+        self._looked = asyncio.Event()
         self._unsubscribe = store.subscribe(self._news.set)
 
     def close(self) -> None:
@@ -52,129 +70,297 @@ class Deliveries:
         self._news.set()
 
     async def run(self) -> None:
-        if not self._platforms:
+        if not self._links:
             return  # Pages read the log; only chats are owed anything.
-        looked = False
         while True:
             self._news.clear()
+            wait_s = POLL_S
             try:
-                if self._elsewhere or not looked:
+                if self._elsewhere or not self._looked.is_set():
                     await self._find_lost()
-                    looked = True
-                await self._look()
+                    self._looked.set()
+                _, soon_s = await self._look()
+                wait_s = min(POLL_S, soon_s) if soon_s else POLL_S
             except Unavailable as error:
                 log.warning("the outbox cannot be read", error=str(error))
-            await heard(self._news, POLL_S)
+            await heard(self._news, wait_s)
 
     async def tried(self) -> None:
         """Returns when everything that is due has been tried, and nothing is under way."""
-        # A send may also be started by `run` while this one looks.
-        while self._busy or await self._look() or self._busy:
-            self._one_done.clear()
-            await self._one_done.wait()
+        while True:
+            started, soon_s = await self._look()
+            if self._busy or started:
+                self._one_done.clear()
+                await self._one_done.wait()
+            elif soon_s:
+                await asyncio.sleep(soon_s)
+            else:
+                return
+
+    async def doubts_settled(self, link: Link) -> None:
+        """What an earlier process left in doubt is settled first, where the platform can be asked: what people write next may be the answer
+        to a question that they have seen. Returns when that is done, or has taken too long.
+        """
+        await self._looked.wait()
+        until = self._clock.monotonic() + DOUBTS_S
+        while link.platform.capabilities.finds and self._clock.monotonic() < until:
+            doubtful = await self._store.deliveries(states=[DeliveryState.UNKNOWN], now=ANY_TIME, limit=AT_ONCE)
+            if not any(owed.place.platform == link.name for owed in doubtful):
+                return
+            await asyncio.sleep(LIVE_WAIT_S)
+
+    def take(self, spot: Spot) -> bool:
+        """Lets somebody else send the next message there; false while one is under way, or may be. Give it back with `leave`."""
+        if not self._open or spot in self._busy or spot in self._elsewhere:
+            return False
+        self._busy.add(spot)
+        return True
+
+    def leave(self, spot: Spot) -> None:
+        self._busy.discard(spot)
+        for touched in self._looks:
+            touched.add(spot)
+        self._news.set()
+        self._one_done.set()
 
     async def _find_lost(self) -> None:
         """What was in flight when its sender died: nobody knows whether it arrived. Of what another process is sending it will say so."""
         in_flight = await self._store.deliveries(states=IN_FLIGHT, now=ANY_TIME, limit=10**6)
+        in_flight += [live for live in await self._store.live_deliveries() if live.state in IN_FLIGHT]
         theirs = [owed for owed in in_flight if owed.owner != self._owner]
         names = {owner.id: owner.name for owner in await self._store.owners()} if theirs else {}
         living = {owner for owner, name in names.items() if self._liveness.alive(name)}
-        self._elsewhere = {owed.session_key for owed in theirs if owed.owner in living}
+        self._elsewhere = {owed.place.spot for owed in theirs if owed.owner in living}
         for owed in theirs:
             if owed.owner not in living:
-                await self._record(owed, owed.state, delivery.after(owed.state, "lost"))
+                happened = "edit lost" if owed.target is not None else "lost"
+                await self._record(owed, delivery.after(owed.state, happened))
 
-    async def _look(self) -> int:
-        """Starts the oldest reply of each chat, if it is due: the order within a chat is kept. Gives how many it started."""
+    async def _look(self) -> tuple[int, float]:
+        """Starts the oldest message of each chat, if it is due: the order within a chat is kept. Gives how many it started, and how soon
+        the next may be that only waits for its turn; 0 if there is none.
+        """
         limit = AT_ONCE
         while self._open:
-            page = await self._store.deliveries(states=DUE, now=ANY_TIME, limit=limit)
-            started = self._start(page)
+            # What was under way while this is read may have moved on since.
+            touched = set(self._busy)
+            self._looks.append(touched)
+            try:
+                page = await self._store.deliveries(states=DUE, now=ANY_TIME, limit=limit)
+            finally:
+                self._looks = [each for each in self._looks if each is not touched]
+            started, soon_s = self._start(page, touched)
             # Replies that must wait, or whose platform is not here, must not hold up those behind them.
             if started or len(page) < limit or limit >= MOST_AT_ONCE:
-                return started
+                return started, soon_s
             limit *= 10
-        return 0
+        return 0, 0.0
 
-    def _start(self, page: list[Delivery]) -> int:
-        started, now = 0, self._clock.monotonic()
-        chats: set[str] = set()
+    def _start(self, page: list[Delivery], touched: set[Spot]) -> tuple[int, float]:
+        started, soon_s = 0, 0.0
+        spots: set[Spot] = set()
         for owed in page if self._open else ():
-            platform = self._platforms.get(keys.parse(owed.session_key).platform)
-            chat = owed.session_key
-            first = chat not in chats
-            chats.add(chat)
-            if platform is None or not first or chat in self._busy or chat in self._elsewhere or self._not_before.get(chat, now) > now:
+            spot = owed.place.spot
+            first = spot not in spots
+            spots.add(spot)
+            link = self._links.get(spot.platform)
+            if link is None or not link.sends or not first or spot in self._busy or spot in self._elsewhere:
                 continue  # A platform that is not here now may come back: the outbox waits.
-            self._busy.add(chat)
-            self._tasks.spawn(self._deliver(owed, platform), name=f"deliver {owed.delivery_id}")
+            if spot in touched:
+                soon_s = AT_ONCE_S
+                continue
+            if self._waits(owed):
+                continue
+            wait_s = link.wait_s(owed.place, What.FINAL)
+            if wait_s > 0:
+                soon_s = min(soon_s or wait_s, wait_s)
+                continue
+            self._busy.add(spot)
+            self._tasks.spawn(self._deliver(owed, link), name=f"deliver {owed.delivery_id}")
             started += 1
-        return started
+        return started, soon_s
 
-    async def _deliver(self, owed: Delivery, platform: Platform) -> None:
-        self._not_before.pop(owed.session_key, None)
+    def _waits(self, owed: Delivery) -> bool:
+        """Whether it was tried, and is to be tried again later. What an earlier process stored counts, too."""
+        if not owed.retry_at:
+            return False
+        now, name = self._clock.monotonic(), (owed.delivery_id, owed.part, owed.retry_at)
+        if name not in self._not_before:
+            self._not_before[name] = now + min(MOST_WAIT_S, max(0.0, (owed.retry_at - self._clock.now()) / 1000))
+        if self._not_before[name] > now:
+            return True
+        del self._not_before[name]
+        return False
+
+    async def _deliver(self, owed: Delivery, link: Link) -> None:
         try:
-            if owed.state is DeliveryState.UNKNOWN:
-                await self._deliver_unknown(owed, platform)
-            else:
-                await self._send(owed, platform, "send", owed.content)
+            if (why := link.is_closed(owed.place.spot)) is not None:
+                await self._record(owed, delivery.after(owed.state, "give up"), error=why)
+            elif owed.state is DeliveryState.UNKNOWN:
+                await self._settle(owed, link)
+            elif owed.planned or not await self._plan(owed, link):
+                await self._send(owed, link, "send")
         except Unavailable as error:
             log.warning("delivery waits for the store", delivery=owed.delivery_id, error=str(error))
-            self._wait(owed, error.retry_after_s)
+            await asyncio.sleep(error.retry_after_s)
         finally:
-            self._busy.discard(owed.session_key)
-            self._news.set()
-            self._one_done.set()
+            self.leave(owed.place.spot)
 
-    def _wait(self, owed: Delivery, seconds: float) -> None:
-        self._not_before[owed.session_key] = self._clock.monotonic() + seconds
+    # in which pieces
 
-    async def _deliver_unknown(self, owed: Delivery, platform: Platform) -> None:
-        if not platform.reconciles:
-            if owed.tries >= MAX_TRIES:
-                await self._record(owed, owed.state, delivery.after(owed.state, "give up"), error="its outcome is unknown, again and again")
-            else:
-                await self._send(owed, platform, "repeat", delivery.repeated(owed.content))
-            return
+    async def _plan(self, owed: Delivery, link: Link) -> bool:
+        """Whether there is more to do before it can be sent: it is sent in pieces, or into messages that show it already."""
+        platform, live = link.platform, list[Live]()
+        if owed.turn_id is not None and owed.role == deliver.ANSWER:
+            live = await self._store.live_messages(owed.session_id, owed.turn_id, before=owed.seq)
+        if any(one.state in IN_FLIGHT for one in live):
+            await asyncio.sleep(LIVE_WAIT_S)
+            return True
+        unknown = [one for one in live if one.state is DeliveryState.UNKNOWN]
+        if unknown and not await self._settle_live(owed, unknown, link):
+            return True
+        planned = deliver.planned(owed.delivery_id, owed.content, platform.capabilities, platform.size, live)
+        if planned is None:
+            return False
+        await self._store.plan_delivery(owed.session_id, planned, at=self._clock.now())
+        return True
+
+    async def _settle_live(self, owed: Delivery, unknown: list[Live], link: Link) -> bool:
+        """Whether all is known that can be known of messages which may show the answer."""
+        done = True
+        for one in unknown:
+            row = (await self._store.delivery(one.delivery_id))[0]
+            match self._way(row, link):
+                case Settle.ASK:
+                    done = await self._ask(row, link) and done
+                case Settle.SAME_KEY:
+                    await self._send_live_again(row, deliver.words(owed.content, None), link)
+                    done = False
+                case Settle.WAIT:
+                    await asyncio.sleep(LIVE_WAIT_S)
+                    done = False
+        return done
+
+    async def _send_live_again(self, row: Delivery, text: Rich, link: Link) -> None:
+        """Under its first key: if it is there already, the platform says which message it is."""
+        sending = delivery.after(row.state, "same key")
+        if await self._record(row, sending, tries=row.tries + 1):
+            first = text.cut(0, min(len(text.text), FIRST_WORDS))
+            outcome = await self._sender.send(link, Outgoing(place=row.place, key=delivery.key(row.delivery_id), text=first))
+            happened = "opened" if outcome.happened == "receipt" else "lost"
+            after = delivery.after(sending, happened)
+            await self._record(row, after, expect=sending, tries=row.tries + 1, receipt=outcome.receipt, error=outcome.error)
+
+    async def forget_live(self, row: Delivery, link: Link) -> None:
+        """Nobody knows whether a message arrived that showed an answer, and there is none that it could become."""
+        if self._way(row, link) is Settle.ASK:
+            await self._ask(row, link)
+        else:
+            await self._record(row, delivery.after(row.state, "give up"), error="nobody knows whether it arrived")
+
+    # one message
+
+    def _way(self, owed: Delivery, link: Link) -> Settle:
+        ago = self._clock.now() - owed.tried_at
+        return delivery.settle(link.platform.capabilities, tries=owed.tries, tried_ms_ago=ago, sure_ms=link.complete_ms)
+
+    async def _settle(self, owed: Delivery, link: Link) -> None:
+        """It may have arrived."""
+        match self._way(owed, link):
+            case Settle.ASK:
+                await self._ask(owed, link)
+            case Settle.SAME_KEY:
+                await self._send(owed, link, "same key")
+            case Settle.WAIT:
+                await asyncio.sleep(LIVE_WAIT_S)
+            case Settle.REPEAT:
+                await self._send(owed, link, "repeat")
+            case Settle.GIVE_UP:
+                await self._record(owed, delivery.after(owed.state, "give up"), error="its outcome is unknown, again and again")
+
+    async def _ask(self, owed: Delivery, link: Link) -> bool:
+        """Whether the platform could say whether it arrived."""
         try:
-            found = await platform.find(owed.delivery_id, owed.session_key)
+            found = await link.platform.find(delivery.key(owed.delivery_id, owed.part), link.native(owed.place))
         except Exception as error:  # The platform's boundary: what could not be asked is asked again.
-            log.warning("delivery cannot be looked up", delivery=owed.delivery_id, error=str(error))
-            self._wait(owed, delivery.retry_delay_ms(owed.tries) / 1000)
-            return
-        await self._record(owed, owed.state, delivery.after(owed.state, "found" if found else "not found"), receipt=found)
+            log.warning("delivery cannot be looked up", delivery=owed.delivery_id, error=f"{type(error).__name__}: {error}")
+            await self._record(owed, owed.state, error=str(error), wait_s=delivery.retry_delay_ms(owed.tries) / 1000)
+            return False
+        if owed.live:
+            happened = "opened" if found else "give up"
+        else:
+            happened = "found" if found else "not found"
+        return await self._record(owed, delivery.after(owed.state, happened), receipt=found)
 
-    async def _send(self, owed: Delivery, platform: Platform, happened: str, content: Content) -> None:
+    async def echo(self, link: Link, echo: Echo) -> None:
+        """A message of our own came back: if nobody knew whether it had arrived, now it is known."""
+        if echo.key is None:
+            return
+        doubtful = [DeliveryState.UNKNOWN, *IN_FLIGHT]
+        rows = await self._store.deliveries(states=doubtful, now=ANY_TIME, limit=MOST_AT_ONCE) + await self._store.live_deliveries()
+        for owed in rows:
+            if delivery.key(owed.delivery_id, owed.part) == echo.key and owed.state is DeliveryState.UNKNOWN:
+                happened = "opened" if owed.live else "found"
+                await self._record(owed, delivery.after(owed.state, happened), receipt=Receipt(echo.message))
+                self._news.set()
+
+    async def _send(self, owed: Delivery, link: Link, happened: str) -> None:
         sending, tries = delivery.after(owed.state, happened), owed.tries + 1
-        if not await self._record(owed, owed.state, sending, tries=tries):
-            return
-        receipt, problem = None, None
         try:
-            async with asyncio.timeout(SEND_TIMEOUT_S):
-                receipt = await platform.send(owed.delivery_id, owed.session_key, content, anchor=owed.anchor)
-            after = delivery.after(sending, "receipt")
-        except Unavailable as error:
-            after, problem = delivery.after(sending, "give up" if tries >= MAX_TRIES else "failed"), str(error)
+            message = await self._message(owed, link, repeat=happened == "repeat")
         except Refused as error:
-            after, problem = delivery.after(sending, "give up"), str(error)
-        except TimeoutError:
-            after, problem = delivery.after(sending, "lost"), "no answer in time"
-        except Exception as error:  # The platform's boundary: whatever it is, nobody knows whether it arrived.
-            after, problem = delivery.after(sending, "lost"), f"{type(error).__name__}: {error}"
-        if problem is not None:
-            log.warning("send failed", delivery=owed.delivery_id, state=after, error=problem)
-        if after in DUE:  # One that was given up holds up nothing behind it.
-            self._wait(owed, delivery.retry_delay_ms(tries) / 1000)
-        outcome = self._insist(owed, sending, after, tries=tries, receipt=receipt, error=problem)
-        await self._tasks.finish(outcome, name=f"outcome of {owed.delivery_id}")
+            await self._record(owed, delivery.after(owed.state, "give up"), error=str(error))
+            return
+        if not await self._record(owed, sending, tries=tries):
+            return
+        if owed.target is not None and happened == "send":
+            outcome = await self._sender.edit(link, owed.target, message)
+        else:
+            outcome = await self._sender.send(link, message)
+        await self._tasks.finish(self._insist(owed, sending, outcome, tries), name=f"outcome of {owed.delivery_id}")
 
-    async def _insist(
-        self, owed: Delivery, expect: DeliveryState, state: DeliveryState, *, tries: int, receipt: Receipt | None, error: str | None
-    ) -> None:
+    async def _message(self, owed: Delivery, link: Link, *, repeat: bool) -> Outgoing:
+        piece, age_ms = owed.piece, self._clock.now() - owed.written_at
+        repeat = repeat or (piece is not None and piece.repeat)
+        before = delivery.words_before(repeat=repeat, age_ms=age_ms)
+        last = owed.part == owed.parts - 1
+        can = link.platform.capabilities
+        made = Outgoing(
+            place=owed.place,
+            key=delivery.key(owed.delivery_id, owed.part),
+            buttons=owed.buttons[: can.choices] if last and can.buttons else (),
+        )
+        if piece is not None and piece.file is not None:
+            part = content.attached(owed.content)[piece.file]
+            data = await self._files.read(part.blob)
+            file = OutFile(name=part.name or part.blob[:8], media_type=part.media_type, data=data)
+            return msgspec.structs.replace(made, file=file, text=Rich(before.strip()))
+        text = deliver.words(owed.content, piece)
+        return msgspec.structs.replace(made, text=text.after(before) if before else text)
+
+    async def _insist(self, owed: Delivery, sending: DeliveryState, outcome: Outcome, tries: int) -> None:
         """The outcome of a send is tried until it is on record: what is not recorded will be sent again."""
+        happened, anew = outcome.happened, False
+        if happened == "gone":
+            happened, anew = "edit lost", True
+        if happened == "failed" and delivery.gives_up(tries=tries, age_ms=self._clock.now() - owed.written_at):
+            happened = "give up"
+        after = delivery.after(sending, happened)
+        if outcome.error is not None:
+            log.warning("send failed", delivery=owed.delivery_id, part=owed.part, state=after, error=outcome.error)
+        wait_s = outcome.retry_s if outcome.retry_s is not None else delivery.retry_delay_ms(tries) / 1000
         while True:
             try:
-                await self._record(owed, expect, state, tries=tries, receipt=receipt, error=error)
+                await self._record(
+                    owed,
+                    after,
+                    expect=sending,
+                    tries=tries,
+                    receipt=outcome.receipt,
+                    error=outcome.error,
+                    anew=anew,
+                    wait_s=wait_s if after in DUE and not anew else 0.0,
+                )
                 return
             except Unavailable as problem:
                 await asyncio.sleep(problem.retry_after_s)
@@ -182,22 +368,28 @@ class Deliveries:
     async def _record(
         self,
         owed: Delivery,
-        expect: DeliveryState,
         state: DeliveryState,
         *,
+        expect: DeliveryState | None = None,
         tries: int | None = None,
         receipt: Receipt | None = None,
         error: str | None = None,
+        anew: bool = False,
+        wait_s: float = 0.0,
     ) -> bool:
         now = self._clock.now()
-        tries = owed.tries if tries is None else tries
+        retry_at = now + int(1000 * wait_s) if wait_s else 0
+        if retry_at:
+            self._not_before[owed.delivery_id, owed.part, retry_at] = self._clock.monotonic() + wait_s
         change = DeliveryChanged(
             delivery_id=owed.delivery_id,
+            part=owed.part,
             state=state,
-            tries=tries,
+            tries=owed.tries if tries is None else tries,
             receipt=receipt.message if receipt else None,
-            retry_at=now + delivery.retry_delay_ms(tries) if error is not None and state in DUE else 0,
+            retry_at=retry_at,
             error=error,
             owner=self._owner if state in IN_FLIGHT else None,
+            anew=anew,
         )
-        return await self._store.record_delivery(owed.session_id, change, expect=expect, at=now)
+        return await self._store.record_delivery(owed.session_id, change, expect=expect or owed.state, at=now)

@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from holdfast.core import content, keys, usage
+from holdfast.core import keys, usage
 from holdfast.core.approvals import Rule
 from holdfast.core.busy import Mode
-from holdfast.core.errors import BadInput, CannotEdit, ConversationBusy, Deleted, NotFound, NothingToStop, Taken
+from holdfast.core.errors import ConversationBusy, Deleted, NothingToStop
 from holdfast.core.events import Logged, SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.delete import Deletion
-from holdfast.core.plans.edit import Edit, Edited
+from holdfast.core.plans.edit import Edited
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.recitals import Recital
@@ -24,7 +24,7 @@ from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import DaySpent
-from holdfast.gateway.acceptance import Said
+from holdfast.gateway.acceptance import Said, check_text
 from holdfast.gateway.agents import Agents
 from holdfast.gateway.host import Host
 from holdfast.gateway.parts import Edges, Parts
@@ -32,6 +32,7 @@ from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
+from holdfast.ports.blobs import Files
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Clock, Ids, Liveness, Restarts
 from holdfast.ports.spool import Spool
@@ -39,7 +40,6 @@ from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool, ToolServers
 from holdfast.ports.upkeep import Counts
 
-MAX_TEXT = 6 * 1024 * 1024
 PAGE = 200
 
 
@@ -61,6 +61,7 @@ class Gateway:
         agents: Mapping[str, Agent] | None = None,
         tools: dict[str, Tool],
         platforms: dict[str, Platform],
+        files: Files,
         tool_servers: ToolServers | None = None,
         encode: Callable[[Logged], bytes],
         settings: Settings | None = None,
@@ -76,6 +77,7 @@ class Gateway:
             agents=Agents(agent, agents or {}),
             tools=Toolbox(tools, tool_servers),
             platforms=platforms,
+            files=files,
             restarts=restarts,
             spool=spool,
             encode=encode,
@@ -84,6 +86,7 @@ class Gateway:
         parts = self._parts = Parts(store, host, edges, self.settings)
         self._clock, self._ids, self._tools = clock, ids, edges.tools
         self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
+        self.links, self.strangers, self.intake = parts.links, parts.strangers, parts.intake
         self.announcements, self._acceptance, self._wishes = parts.announcements, parts.acceptance, parts.wishes
         self.lifecycle, self.pausing, self.hand_over = parts.lifecycle, parts.pausing, parts.hand_over
         self.shipping = parts.shipping
@@ -198,30 +201,7 @@ class Gateway:
     async def edit_message(self, session_id: str, message_id: str, text: str, *, by: str = "owner", client_id: str | None) -> Edited:
         """Changes the words of a message; what is attached to it stays. Raises `CannotEdit`."""
         dedup_key = f"edit|{session_id}|{message_id}|{client_id}" if client_id else None
-        while True:
-            _, transcript = await self.view(session_id)
-            message = transcript.find(message_id)
-            if message is None:
-                raise NotFound("message", message_id)
-            if message.role != "user" or message.status == "command":
-                raise CannotEdit(message_id, "only what a person wrote to the agent can be")
-            if text or not content.attached(message.content):
-                check_text(text)
-            edit = Edit(
-                message_id=message_id,
-                text=text,
-                by=by,
-                seq=message.seq,
-                turn_id=message.turn_id,
-                waits=message_id in transcript.queued,
-                dedup_key=dedup_key,
-            )
-            try:
-                edited = await self.store.edit(session_id, edit, at=self._clock.now())
-            except Taken:
-                continue
-            self.lanes.look(session_id)
-            return edited
+        return await self._acceptance.edit(session_id, message_id, text, by=by, dedup_key=dedup_key)
 
     async def reset(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Begins a new conversation in place of this one, which is kept."""
@@ -338,10 +318,3 @@ class Gateway:
 
     async def counts(self) -> Counts:
         return await self.store.counts()
-
-
-def check_text(text: str, *, may_be_empty: bool = False) -> None:
-    if not text.strip() and not may_be_empty:
-        raise BadInput("The text is empty. Write something.")
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT:
-        raise BadInput(f"The text is longer than {MAX_TEXT // 1024 // 1024} MiB. Send it in parts.")

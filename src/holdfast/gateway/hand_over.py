@@ -11,6 +11,7 @@ from holdfast.gateway.pausing import Pausing
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.stopping import Stopping
+from holdfast.gateway.streaming import Streams
 from holdfast.gateway.sweep import Sweep
 from holdfast.gateway.tasks import insist
 from holdfast.ports.owners import Owners
@@ -28,12 +29,13 @@ class HandOver:
         sweep: Sweep,
         connections: Connections,
         deliveries: Deliveries,
+        streams: Streams,
         feed: Feed,
         pausing: Pausing,
         stopping: Stopping,
     ) -> None:
         self._store, self._host, self._stage, self._lanes, self._runner, self._sweep = store, host, stage, lanes, runner, sweep
-        self._connections, self._deliveries, self._feed = connections, deliveries, feed
+        self._connections, self._deliveries, self._streams, self._feed = connections, deliveries, streams, feed
         self._pausing, self._stopping = pausing, stopping
 
     def begin(self) -> None:
@@ -47,6 +49,7 @@ class HandOver:
         self._stage.enter(Input.GIVE_WAY)
         self._lanes.look_again()
         await self._connections.leave()
+        await self._streams.hold()
         self._deliveries.hold()
         await self._deliveries.tried()
         await self._stopping.record_end()
@@ -55,12 +58,14 @@ class HandOver:
         """The successor failed: everything continues here. `to_stop`: only until this one stops, so that nothing new begins."""
         if to_stop:
             self._deliveries.release()
+            self._streams.release()
             return
         if self._stage.enter(Input.NOT_TAKEN):
             self._stage.tell()
         if self._stage.state is not GatewayState.RUNNING:
             return
         self._deliveries.release()
+        self._streams.release()
         self._connections.open()
         if self._pausing.paused is not None:
             self._pausing.begin(self._pausing.paused)

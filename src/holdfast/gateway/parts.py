@@ -11,9 +11,11 @@ from holdfast.gateway.agents import Agents
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.attempts import Means
 from holdfast.gateway.budget import Budget
+from holdfast.gateway.clicks import Clicks
 from holdfast.gateway.connections import Connections
 from holdfast.gateway.delivery import Deliveries
 from holdfast.gateway.feed import Feed
+from holdfast.gateway.fetching import Fetching
 from holdfast.gateway.hand_over import HandOver
 from holdfast.gateway.host import Host
 from holdfast.gateway.housekeeping import Housekeeping
@@ -21,9 +23,12 @@ from holdfast.gateway.intake import Intake
 from holdfast.gateway.journal import Journal
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.lifecycle import Lifecycle
+from holdfast.gateway.links import Link
+from holdfast.gateway.meaning import Meaning
 from holdfast.gateway.neighbours import Neighbours
 from holdfast.gateway.news import Newsroom
 from holdfast.gateway.pausing import Pausing
+from holdfast.gateway.people import People
 from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.recovery import Recovery
@@ -37,10 +42,13 @@ from holdfast.gateway.spooling import Spooling
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.startup import Startup
 from holdfast.gateway.stopping import Stopping
+from holdfast.gateway.strangers import Strangers
+from holdfast.gateway.streaming import Streams
 from holdfast.gateway.sweep import Sweep
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.gateway.toolbox import Toolbox
+from holdfast.ports.blobs import Files
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Restarts
 from holdfast.ports.spool import Spool
@@ -53,6 +61,7 @@ class Edges(msgspec.Struct, frozen=True, kw_only=True):
     agents: Agents
     tools: Toolbox
     platforms: dict[str, Platform]
+    files: Files
     restarts: Restarts | None
     spool: Spool
     encode: Callable[[Logged], bytes]
@@ -64,6 +73,8 @@ class Parts:
         self._store, self._host, self._edges, self._settings = store, host, edges, settings
         self.stage, self.safe_mode, self.tally = Stage(host.clock), SafeMode(), Tally()
         self.feed = Feed(store, edges.encode)
+        self.people = People(store, settings.policies)
+        self.links = {name: Link(platform, self.people.policy(name), host.clock) for name, platform in edges.platforms.items()}
         self._build_work()
         self._build_people()
         self._build_life()
@@ -83,11 +94,12 @@ class Parts:
         self.journal, self.newsroom = Journal(store, host, self.spooling), Newsroom(store, store)
         self.neighbours = Neighbours(store=store, liveness=host.liveness, tools=edges.tools)
         self.admissions = Admissions(store=store, host=host, resumes_at_once=settings.resumes_at_once)
-        self.teller = Teller(store=store, host=host, platforms=edges.platforms, homes=settings.home_channels)
+        self.teller = Teller(store=store, host=host, platforms=frozenset(edges.platforms), homes=settings.home_channels)
         self.recovery = Recovery(
             store=store,
             host=host,
-            platforms=edges.platforms,
+            platforms=frozenset(edges.platforms),
+            people=self.people,
             settings=settings,
             safe_mode=self.safe_mode,
             teller=self.teller,
@@ -146,7 +158,7 @@ class Parts:
         self.announcements = Announcements(
             store=store,
             host=host,
-            platforms=edges.platforms,
+            people=self.people,
             runner=self.runner,
             stage=self.stage,
             teller=self.teller,
@@ -169,11 +181,27 @@ class Parts:
             max_waiting=settings.max_waiting,
             models=settings.models,
         )
-        intake = Intake(store=store, host=host, acceptance=self.acceptance)
-        self.connections = Connections(
-            host=host, stage=self.stage, platforms=edges.platforms, agents=edges.agents, tools=edges.tools, intake=intake
+        self._build_chats()
+
+    def _build_chats(self) -> None:
+        """What speaks with chat platforms."""
+        store, host, edges, settings, links = self._store, self._host, self._edges, self._settings, self.links
+        self.deliveries = Deliveries(store=store, host=host, links=links, files=edges.files)
+        self.streams = Streams(store=store, host=host, links=links, deliveries=self.deliveries, feed=self.feed, manners=settings.manners)
+        self.strangers = Strangers(store=store, host=host, links=links, profile=settings.profile)
+        meaning = Meaning(
+            store=store,
+            host=host,
+            acceptance=self.acceptance,
+            people=self.people,
+            strangers=self.strangers,
+            deliveries=self.deliveries,
+            fetching=Fetching(edges.files),
+            clicks=Clicks(store=store, host=host, lanes=self.lanes, people=self.people),
+            profile=settings.profile,
         )
-        self.deliveries = Deliveries(store=store, host=host, platforms=edges.platforms)
+        self.intake = Intake(store=store, host=host, meaning=meaning, deliveries=self.deliveries, links=links)
+        self.connections = Connections(host=host, stage=self.stage, links=links, agents=edges.agents, tools=edges.tools, intake=self.intake)
 
     def _build_life(self) -> None:
         """What leads it from its start to its end."""
@@ -187,6 +215,7 @@ class Parts:
             runner=self.runner,
             connections=self.connections,
             deliveries=self.deliveries,
+            streams=self.streams,
             announcements=self.announcements,
             feed=self.feed,
             tools=edges.tools,
@@ -202,6 +231,7 @@ class Parts:
             sweep=self.sweep,
             connections=self.connections,
             deliveries=self.deliveries,
+            streams=self.streams,
             feed=self.feed,
             pausing=self.pausing,
             stopping=self.stopping,
@@ -238,6 +268,7 @@ class Parts:
                 "sweep": self.sweep.run,
                 "deliveries": self.deliveries.run,
                 "schedules": self.alarm.run,
+                "streams": self.streams.run,
                 "search index": housekeeping.index,
                 "housekeeping": housekeeping.tidy,
                 "purge": housekeeping.purge,

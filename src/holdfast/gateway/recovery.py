@@ -14,12 +14,12 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.gateway.host import Host
+from holdfast.gateway.people import People
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.shipping import Shipping
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
-from holdfast.ports.platforms import Platform
 from holdfast.ports.store import Store
 
 log = structlog.get_logger()
@@ -49,14 +49,15 @@ class Recovery:
         *,
         store: Store,
         host: Host,
-        platforms: dict[str, Platform],
+        platforms: frozenset[str],
+        people: People,
         settings: Settings,
         safe_mode: SafeMode,
         teller: Teller,
         tally: Tally,
         shipping: Shipping,
     ) -> None:
-        self._store, self._clock, self._owner, self._platforms = store, host.clock, host.owner, platforms
+        self._store, self._clock, self._owner, self._platforms, self._people = store, host.clock, host.owner, platforms, people
         self._fresh_for_s, self._automatic, self._stuck_after = settings.resume_window_s, settings.auto_resume, settings.stuck_after
         self._safe_mode, self._teller, self._tally, self._shipping = safe_mode, teller, tally, shipping
         self._ends: dict[int | None, tuple[End, str]] = {}
@@ -70,7 +71,7 @@ class Recovery:
         asked, reason = turn.asked, turn.reason or session.resume_reason or blame.CRASH
         if found is not None:
             session, asked, reason = await self._store.session(session.session_id), False, found.reason
-        facts = self._facts(session, transcript.request, asked=asked, signed_at=turn.signed_at)
+        facts = await self._facts(session, transcript.request, asked=asked, signed_at=turn.signed_at)
         asked_at = transcript.request.created_at if transcript.request else turn.started_at
         rule = resume.decide(facts)
         return Judged(session=session, facts=facts, rule=rule, reason=reason, signed_at=turn.signed_at, asked_at=asked_at)
@@ -127,10 +128,9 @@ class Recovery:
             )
         return self._ends[owner]
 
-    def _facts(self, session: Session, request: Message | None, *, asked: bool, signed_at: int | None) -> Facts:
+    async def _facts(self, session: Session, request: Message | None, *, asked: bool, signed_at: int | None) -> Facts:
         key = keys.parse(session.session_key)
-        platform = self._platforms.get(key.platform)
-        sender = request.sender if request else None
+        reachable, sender = key.on_page or key.platform in self._platforms, request.sender if request else None
         return Facts(
             turn=session.turn_state,
             stop_requested=session.stop_requested,
@@ -140,8 +140,8 @@ class Recovery:
             asked=asked,
             fresh=resume.is_fresh(signed_at, now=self._clock.now(), window_s=self._fresh_for_s),
             held=self._safe_mode.on or not self._automatic,
-            reachable=key.on_page or platform is not None,
-            allowed=platform is None or sender is None or platform.allows(session.session_key, sender),
+            reachable=reachable,
+            allowed=not reachable or sender is None or await self._people.allows(session.session_key, sender),
         )
 
     async def carry_out(self, judged: Judged, *, trial: bool = False) -> StartedTurn | None:
@@ -206,7 +206,7 @@ class Recovery:
 
     async def decide_quiet(self, session: Session) -> None:
         """What a start has to say of a session whose turn nobody was running: one that waits, or none at all that a mark speaks of."""
-        rule, now = resume.decide(self._facts(session, None, asked=False, signed_at=None)), self._clock.now()
+        rule, now = resume.decide(await self._facts(session, None, asked=False, signed_at=None)), self._clock.now()
         match rule.decision:
             case Decision.CLEAR:
                 done = await self._store.clear_mark(session.session_id, turn_id=session.turn_id, rule=rule.label, at=now)

@@ -2,10 +2,11 @@
 
 import msgspec
 
-from holdfast.core import blame, resume
+from holdfast.core import blame, resume, rights
 from holdfast.core.busy import Mode
 from holdfast.core.journals import Limits as JournalLimits
 from holdfast.core.limits import SpendingLimits
+from holdfast.core.live import Manners
 from holdfast.core.plans.accept import MAX_WAITING
 from holdfast.core.policy import Rules
 from holdfast.core.resets import Policy
@@ -38,3 +39,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     spool_turn_bytes: int = TURN_BYTES
     spool_all_bytes: int = 16 * TURN_BYTES
     schedules: SchedulePolicy = SchedulePolicy()
+    policies: dict[str, rights.Policy] = {}  # Who may talk, by platform.
+    manners: Manners = Manners()

@@ -19,6 +19,7 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.stage import Stage
+from holdfast.gateway.streaming import Streams
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.owners import Owners
 
@@ -41,6 +42,7 @@ class Stopping:
         runner: Runner,
         connections: Connections,
         deliveries: Deliveries,
+        streams: Streams,
         announcements: Announcements,
         feed: Feed,
         tools: Toolbox,
@@ -48,7 +50,7 @@ class Stopping:
         on_step: Callable[[str], None],
     ) -> None:
         self._store, self._host, self._stage, self._lanes, self._runner = store, host, stage, lanes, runner
-        self._connections, self._deliveries, self._announcements = connections, deliveries, announcements
+        self._connections, self._deliveries, self._streams, self._announcements = connections, deliveries, streams, announcements
         self._feed, self._tools, self._drain_timeout_s, self._on_step = feed, tools, drain_timeout_s, on_step
         self._hurried = asyncio.Event()
         self.stopped = asyncio.Event()
@@ -158,6 +160,7 @@ class Stopping:
         except (TimeoutError, Unavailable):
             log.warning("not every notice went out in time")
         finally:
+            self._streams.close()
             self._deliveries.close()
         try:
             async with asyncio.timeout_at(until):

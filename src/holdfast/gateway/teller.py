@@ -7,7 +7,6 @@ from holdfast.core.errors import DuplicateOtherContent, NotFound, Unavailable
 from holdfast.core.restarts import Notice
 from holdfast.core.sessions import Session
 from holdfast.gateway.host import Host
-from holdfast.ports.platforms import Platform
 from holdfast.ports.store import Store
 
 log = structlog.get_logger()
@@ -16,7 +15,7 @@ log = structlog.get_logger()
 class Teller:
     """`homes`: the session keys of the home channels, where operators are told."""
 
-    def __init__(self, *, store: Store, host: Host, platforms: dict[str, Platform], homes: tuple[str, ...]) -> None:
+    def __init__(self, *, store: Store, host: Host, platforms: frozenset[str], homes: tuple[str, ...]) -> None:
         self._store, self._host, self._platforms, self.homes = store, host, platforms, homes
 
     def suspended(self, session: Session) -> None:

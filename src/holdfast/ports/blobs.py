@@ -75,3 +75,13 @@ class BlobRows(Protocol):
         """Those of the files that no row names."""
 
     async def blob_usage(self) -> BlobUsage: ...
+
+
+class Files(Protocol):
+    """The bytes themselves."""
+
+    async def read(self, digest: str) -> bytes:
+        """Raises `NotFound`, `BlobLost`."""
+
+    async def put(self, chunks: AsyncIterable[bytes], *, media_type: str) -> Blob:
+        """Durable and named by a row once this returns. Whatever `chunks` raises leaves nothing behind. Raises `Unavailable`."""

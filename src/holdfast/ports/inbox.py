@@ -66,6 +66,9 @@ class Inbox(Protocol):
         `DuplicateOtherContent`. Raises `NotFound`, `CannotEdit`, and `Taken` where the message was believed to wait and does not.
         """
 
+    async def said_under(self, dedup_key: str) -> tuple[str, str] | None:
+        """The session and the message that were stored under this key; None if there is none, or it is purged."""
+
     async def record_cause(
         self,
         session_id: str,

@@ -10,12 +10,14 @@ from holdfast.ports.log import Log
 from holdfast.ports.outbox import Outbox
 from holdfast.ports.overview import Overview
 from holdfast.ports.owners import Owners, Pauses
+from holdfast.ports.pairings import Pairings
 from holdfast.ports.processes import Processes
 from holdfast.ports.recitals import Recitals
 from holdfast.ports.schedules import Schedules
 from holdfast.ports.sessions import Conversations, Marks, Sessions
 from holdfast.ports.spending import Spending
 from holdfast.ports.turns import Turns
+from holdfast.ports.updates import Updates
 from holdfast.ports.upkeep import Upkeep
 
 
@@ -31,6 +33,8 @@ class Store(
     Journals,
     Processes,
     Outbox,
+    Updates,
+    Pairings,
     Spending,
     BlobRows,
     Owners,

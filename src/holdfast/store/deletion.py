@@ -85,7 +85,7 @@ def _remove_page(tx: Tx, head: Head, at: int) -> bool:
     keys = []
     for item in read(tx, rows, {head.session: ""}, []):
         match event := item.event:
-            case e.MessageWritten(delivery_id=str(delivery_id)):
+            case e.MessageWritten(delivery_id=str(delivery_id)) | e.DeliveryOpened(delivery_id=delivery_id):
                 tx.execute(q.OUTBOX_FORGET, delivery_id)
             case e.QuestionAsked(question_id=question_id):
                 tx.execute(q.QUESTION_FORGET, question_id)

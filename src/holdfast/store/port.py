@@ -11,11 +11,14 @@ from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Unavailable
 from holdfast.core.journals import Late, Limits, Sight
 from holdfast.core.limits import Bounds
+from holdfast.core.pairing import Pending
+from holdfast.core.places import Spot
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Cause, Recorded
 from holdfast.core.plans.command import Action, Aside, Stop
 from holdfast.core.plans.delete import Deletion
+from holdfast.core.plans.deliver import Live
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.schedules import Fired
@@ -38,14 +41,16 @@ from holdfast.ports.log import Make
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
 from holdfast.ports.owners import Owner, Pause
+from holdfast.ports.pairings import Paired
 from holdfast.ports.schedules import DueSchedules
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.turns import StreamItem
+from holdfast.ports.updates import DeadPlace, StoredUpdate
 from holdfast.ports.upkeep import Counts, Usage
-from holdfast.store import blobs, deletion, desk, overview, reads, recitals, rules, spending, upkeep
+from holdfast.store import arrivals, blobs, deletion, desk, overview, pairings, reads, recitals, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
-from holdfast.store.work import inbox, journals, processes, questions, schedules, sessions, streams, turns
+from holdfast.store.work import inbox, journals, outbox, processes, questions, schedules, sessions, streams, turns
 
 T = TypeVar("T")
 # With these a turn gives up more than it takes: they are tried even when the disk is full.
@@ -217,6 +222,9 @@ class TxStore:
 
     async def edit(self, session_id: str, edit: Edit, *, at: int) -> Edited:
         return await self._lines.write(inbox.edit_message, session_id, edit, at)
+
+    async def said_under(self, dedup_key: str) -> tuple[str, str] | None:
+        return await self._lines.read(inbox.said_under, dedup_key)
 
     async def record_cause(
         self,
@@ -461,10 +469,91 @@ class TxStore:
         return await self._lines.read(processes.running_processes)
 
     async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
-        return await self._lines.read(reads.deliveries, tuple(states), now, limit)
+        return await self._lines.read(outbox.deliveries, tuple(states), now, limit)
 
     async def record_delivery(self, session_id: str, change: e.DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
-        return await self._lines.write(inbox.record_delivery, session_id, change, expect, at, when_full=True)
+        return await self._lines.write(outbox.record_delivery, session_id, change, expect, at, when_full=True)
+
+    async def plan_delivery(self, session_id: str, planned: e.DeliveryPlanned, *, at: int) -> bool:
+        return await self._lines.write(outbox.plan_delivery, session_id, planned, at)
+
+    async def open_delivery(self, session_id: str, opened: e.DeliveryOpened, *, at: int) -> bool:
+        return await self._lines.write(outbox.open_delivery, session_id, opened, at)
+
+    async def live_deliveries(self) -> list[Delivery]:
+        return await self._lines.read(outbox.live_deliveries)
+
+    async def live_messages(self, session_id: str, turn_id: str, *, before: int = 2**62) -> list[Live]:
+        return await self._lines.read(outbox.live_messages, session_id, turn_id, before)
+
+    async def reply_anchor(self, session_id: str) -> str | None:
+        return await self._lines.read(outbox.reply_anchor, session_id)
+
+    async def delivery(self, delivery_id: str) -> list[Delivery]:
+        return await self._lines.read(outbox.delivery, delivery_id)
+
+    async def unsettled(self, *, limit: int, all: bool = False) -> list[Delivery]:
+        return await self._lines.read(outbox.unsettled, limit, all)
+
+    async def take_updates(self, account: str, updates: Sequence[bytes], *, cursor: str | None, at: int) -> None:
+        await self._lines.write(arrivals.take_updates, account, tuple(updates), cursor, at)
+
+    async def cursor(self, account: str) -> str | None:
+        return await self._lines.read(arrivals.cursor, account)
+
+    async def updates(self, account: str, *, after: int = 0, limit: int) -> list[StoredUpdate]:
+        return await self._lines.read(arrivals.updates, account, after, limit)
+
+    async def settle_update(self, id: int, *, refused: str | None = None) -> None:
+        await self._lines.write(arrivals.settle_update, id, refused, when_full=True)
+
+    async def refused_updates(self, *, limit: int) -> list[StoredUpdate]:
+        return await self._lines.read(arrivals.refused_updates, limit)
+
+    async def quiet(self, account: str, *, until: int) -> None:
+        await self._lines.write(arrivals.quiet, account, until, when_full=True)
+
+    async def quiet_until(self, account: str) -> int:
+        return await self._lines.read(arrivals.quiet_until, account)
+
+    async def close_place(self, spot: Spot, *, why: str, at: int) -> None:
+        await self._lines.write(arrivals.close_place, spot, why, at, when_full=True)
+
+    async def reopen_place(self, platform: str, chat: str) -> bool:
+        return await self._lines.write(arrivals.reopen_place, platform, chat)
+
+    async def dead_places(self) -> list[DeadPlace]:
+        return await self._lines.read(arrivals.dead_places)
+
+    async def move_chat(self, account: str, *, was: str, now: str) -> bool:
+        return await self._lines.write(arrivals.move_chat, account, was, now)
+
+    async def chat_names(self, account: str) -> dict[str, str]:
+        return await self._lines.read(arrivals.chat_names, account)
+
+    async def put_pairing(self, pending: Pending) -> None:
+        await self._lines.write(pairings.put_pairing, pending)
+
+    async def pairings(self, *, platform: str | None = None) -> list[Pending]:
+        return await self._lines.read(pairings.pairings, platform)
+
+    async def pair(self, platform: str, user: str, *, name: str, at: int) -> None:
+        await self._lines.write(pairings.pair, platform, user, name, at)
+
+    async def unpair(self, platform: str, user: str) -> bool:
+        return await self._lines.write(pairings.unpair, platform, user)
+
+    async def paired(self, *, platform: str | None = None) -> list[Paired]:
+        return await self._lines.read(pairings.paired, platform)
+
+    async def is_paired(self, platform: str, user: str) -> bool:
+        return await self._lines.read(pairings.is_paired, platform, user)
+
+    async def note_wrong_code(self, *, at: int) -> None:
+        await self._lines.write(pairings.note_wrong_code, at)
+
+    async def wrong_codes(self) -> list[int]:
+        return await self._lines.read(pairings.wrong_codes)
 
     async def register_owner(self, owner: Owner) -> int:
         return await self._lines.write(upkeep.register_owner, owner)

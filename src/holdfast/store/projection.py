@@ -13,7 +13,7 @@ from holdfast.core import approvals, elicitation, turns, usage
 from holdfast.core import events as e
 from holdfast.core.busy import Mode
 from holdfast.core.content import digest, outline
-from holdfast.core.delivery import DeliveryState
+from holdfast.core.delivery import IN_FLIGHT, DeliveryState
 from holdfast.core.journals import State
 from holdfast.core.plans.edit import REPLACED
 from holdfast.core.plans.repeats import CONTINUES, NOTHING, REFUSED, RESET, RESUME, STOP
@@ -21,7 +21,7 @@ from holdfast.core.recitals import Recital
 from holdfast.core.sessions import title_of
 from holdfast.core.spools import parse_stream_id
 from holdfast.store.heads import Head
-from holdfast.store.rows import Change, Delete, Insert, Update
+from holdfast.store.rows import Change, Delete, Form, Insert, Update
 
 DERIVED = (
     *("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "process", "schedule"),
@@ -41,6 +41,8 @@ LIVELY = {
 }
 # Modes of a message that may be taken before those that came earlier.
 AHEAD = (Mode.STEER, Mode.INTERRUPT)
+# Why a message that showed an answer is no longer known.
+LOST = "nobody knows whether it arrived"
 # Outside a turn these are words to and from the gateway itself: a conversation does not live by them.
 ASIDE = {"message.written"}
 
@@ -104,8 +106,20 @@ BEGUN = Delete("inbox", where="session = ? AND cause_id = ?", returning="seq", i
 INBOX_GONE = Delete("inbox", where="session = ?")
 REMEMBERED = Insert("dedup", "dedup_key", "digest", "session", "ref")
 FORGOTTEN = Insert("forgotten", "key", "session", conflict="DO NOTHING")
-OWED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at")
-DELIVERY = Update("outbox", "state", "tries", "retry_at", "owner", "receipt", "error", where="delivery_id = ?")
+OWED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at", "turn")
+OPENED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at", "owner", "turn", "live", "tried_at")
+PIECE = "delivery_id = ? AND part = ?"
+_MOVED = ("state", "tries", "retry_at", "owner", "receipt", "error")
+DELIVERY = Update("outbox", *_MOVED, where=PIECE)
+DELIVERY_TRIED = Update("outbox", *_MOVED, "tried_at", where=PIECE)
+DELIVERY_ANEW = Update("outbox", "target = NULL", where=PIECE)
+PLANNED = Update("outbox", "planned", "target", where="delivery_id = ? AND part = 0")
+PIECE_OWED = Form(
+    "outbox",
+    "INSERT INTO outbox (delivery_id, part, session, seq, at, state, tries, retry_at, turn, planned, target)"
+    " SELECT delivery_id, ?, session, seq, at, 'pending', 0, 0, turn, ?, ? FROM outbox WHERE delivery_id = ? AND part = 0",
+)
+NO_LONGER_LIVE = Update("outbox", "state", "owner = NULL", "error", where="delivery_id = ? AND live = 1")
 ASKED = Insert("question", "question_id", "session", "turn", "call_id", "state", "expires_at", "form", "seq")
 ANSWERED = Update("question", "state", "message", "verdict", where="question_id = ?")
 USED_UP = Update("question", "state = 'used'", where="question_id = ?")
@@ -455,12 +469,30 @@ def _message_written(head: Head, event: e.MessageWritten, at: int, in_turn: bool
     changes = _remember(event.dedup_key, digest(event.content), head, event.message_id) if event.dedup_key is not None else []
     changes += _recite(event.recital, head, event.message_id)
     if event.delivery_id and not (head.deleted and in_turn):  # Nobody is owed what a turn of a deleted session said.
-        changes.append((OWED, (event.delivery_id, head.session, head.seq, at, str(DeliveryState.PENDING), 0, 0)))
+        turn = head.turn if in_turn else None
+        changes.append((OWED, (event.delivery_id, head.session, head.seq, at, str(DeliveryState.PENDING), 0, 0, turn)))
     return changes
 
 
+def _delivery_opened(head: Head, event: e.DeliveryOpened, at: int, in_turn: bool) -> list[Change]:
+    state = str(DeliveryState.SENDING)
+    return [(OPENED, (event.delivery_id, head.session, head.seq, at, state, 1, 0, event.owner, event.turn_id, 1, at))]
+
+
+def _delivery_planned(head: Head, event: e.DeliveryPlanned, at: int, in_turn: bool) -> list[Change]:
+    name, first = event.delivery_id, event.pieces[0]
+    return [
+        (PLANNED, (head.seq, first.target, name)),
+        *((PIECE_OWED, (part, head.seq, piece.target, name)) for part, piece in enumerate(event.pieces) if part),
+        *((NO_LONGER_LIVE, (str(DeliveryState.SENT), None, live)) for live in event.live),
+        *((NO_LONGER_LIVE, (str(DeliveryState.DEAD), LOST, lost)) for lost in event.lost),
+    ]
+
+
 def _delivery_changed(head: Head, event: e.DeliveryChanged, at: int, in_turn: bool) -> list[Change]:
-    return [(DELIVERY, (event.state, event.tries, event.retry_at, event.owner, event.receipt, event.error, event.delivery_id))]
+    moved, piece = (event.state, event.tries, event.retry_at, event.owner, event.receipt, event.error), (event.delivery_id, event.part)
+    changes: list[Change] = [(DELIVERY_TRIED, (*moved, at, *piece)) if event.state in IN_FLIGHT else (DELIVERY, (*moved, *piece))]
+    return [*changes, (DELIVERY_ANEW, piece)] if event.anew else changes
 
 
 # Kinds that are not here change no row but the head's.
@@ -507,5 +539,7 @@ _ROWS: dict[type[e.Event], Callable[[Head, Any, int, bool], list[Change]]] = {
     e.CauseDropped: _cause_gone,
     e.RequestNoted: _request_noted,
     e.MessageWritten: _message_written,
+    e.DeliveryOpened: _delivery_opened,
+    e.DeliveryPlanned: _delivery_planned,
     e.DeliveryChanged: _delivery_changed,
 }

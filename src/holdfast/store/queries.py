@@ -315,10 +315,12 @@ QUESTIONS_OPEN = (
 )
 QUESTION_ANSWERED_BY = "SELECT question_id FROM question WHERE message = ?"
 QUESTIONS_OPEN_OF = (
-    "SELECT q.session, q.question_id, q.call_id, q.expires_at, q.form FROM question q JOIN session s ON s.id = q.session"
+    "SELECT q.session, q.question_id, q.call_id, q.expires_at, q.form, q.seq FROM question q JOIN session s ON s.id = q.session"
     " WHERE s.session_id = ? AND q.state = 'open' ORDER BY q.expires_at, q.question_id"
 )
-TELLINGS = "SELECT state, seq, receipt FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY seq"
+TELLINGS = (
+    "SELECT delivery_id, state, seq, receipt FROM outbox WHERE session = ? AND delivery_id >= ? AND delivery_id <= ? ORDER BY seq, part"
+)
 LAST_STOP = (
     "SELECT s.stop_turn, (SELECT e.at FROM event e WHERE e.session = s.id AND e.seq = s.stop_seq), h.asked_seq < s.stop_seq,"
     " (SELECT o.state FROM outbox o WHERE o.delivery_id = s.stop_reply)"
@@ -340,7 +342,85 @@ NEXT_CAUSE = (
     " (SELECT coalesce(min(CASE WHEN what = 'interrupt' THEN seq END), min(seq)) FROM inbox WHERE session = ? AND seq > ?)"
 )
 STANDING = "SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id = ?"
-DELIVERY_STATE = "SELECT state FROM outbox WHERE delivery_id = ? AND session = ?"
+DELIVERY_STATE = "SELECT state FROM outbox WHERE delivery_id = ? AND part = ? AND session = ?"
+UNPLANNED = "SELECT state FROM outbox WHERE delivery_id = ? AND part = 0 AND session = ? AND planned IS NULL"
+STILL_LIVE = "SELECT state FROM outbox WHERE delivery_id = ? AND session = ? AND live = 1"
+OWES = "SELECT 1 FROM outbox WHERE session = ? AND live = 0 AND state NOT IN ('sent', 'dead') LIMIT 1"
+
+# what is owed to chats
+
+_DELIVERY = (
+    "SELECT o.delivery_id, o.part, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.owner, o.session, o.seq, o.at, o.tried_at,"
+    " o.turn, o.live, o.planned, o.target, o.receipt, o.error FROM outbox o JOIN session s ON s.id = o.session"
+)
+# By time, which may have been set back; but those of one session never change places.
+_DELIVERY_ORDER = " ORDER BY max(o.at) OVER (PARTITION BY o.session ORDER BY o.seq), o.session, o.seq, o.part"
+
+
+def deliveries(states: int) -> str:
+    return (
+        f"{_DELIVERY} JOIN head h ON h.session = o.session WHERE o.state IN ({', '.join('?' * states)}) AND o.state NOT IN ('sent', 'dead')"
+        f" AND o.live = 0 AND {OWED} AND o.retry_at <= ?{_DELIVERY_ORDER} LIMIT ?"
+    )
+
+
+LIVE = f"{_DELIVERY} WHERE o.state NOT IN ('sent', 'dead') AND o.live = 1{_DELIVERY_ORDER}"
+LIVE_OF_TURN = (
+    "SELECT o.delivery_id, o.state, o.seq, o.receipt, o.owner,"
+    " EXISTS (SELECT 1 FROM outbox n WHERE n.session = o.session AND n.live = 0 AND n.seq > o.seq AND n.seq < ?)"
+    " FROM outbox o JOIN session s ON s.id = o.session"
+    " WHERE s.session_id = ? AND o.turn = ? AND o.live = 1 AND o.state NOT IN ('sent', 'dead') ORDER BY o.seq"
+)
+DELIVERY = f"{_DELIVERY} WHERE o.delivery_id = ? ORDER BY o.part"
+UNSETTLED = f"{_DELIVERY} WHERE o.live = 0 AND o.state <> 'sent' ORDER BY o.at DESC, o.session, o.seq DESC, o.part LIMIT ?"
+DELIVERIES_ALL = f"{_DELIVERY} WHERE o.live = 0 ORDER BY o.at DESC, o.session, o.seq DESC, o.part LIMIT ?"
+
+# what came from chats
+
+ARRIVED = "INSERT INTO arrived (account, body, at) VALUES (?, ?, ?)"
+CURSOR_SET = "INSERT INTO account (account, cursor) VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET cursor = excluded.cursor"
+CURSOR = "SELECT cursor FROM account WHERE account = ?"
+WAITING_UPDATES = "SELECT id, account, body, at, refused FROM arrived WHERE account = ? AND refused IS NULL AND id > ? ORDER BY id LIMIT ?"
+UPDATE_GONE = "DELETE FROM arrived WHERE id = ?"
+UPDATE_REFUSED = "UPDATE arrived SET refused = ? WHERE id = ?"
+REFUSED_UPDATES = "SELECT id, account, body, at, refused FROM arrived WHERE refused IS NOT NULL ORDER BY id DESC LIMIT ?"
+REFUSED_FORGET = (
+    "DELETE FROM arrived WHERE refused IS NOT NULL"
+    " AND id <= (SELECT id FROM arrived WHERE refused IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?)"
+)
+QUIET = (
+    "INSERT INTO account (account, quiet_until) VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET quiet_until ="
+    " CASE WHEN account.quiet_until < excluded.quiet_until THEN excluded.quiet_until ELSE account.quiet_until END"
+)
+QUIET_UNTIL = "SELECT quiet_until FROM account WHERE account = ?"
+PLACE_CLOSE = (
+    "INSERT INTO dead_place (platform, chat, thread, since, why) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (platform, chat, thread) DO UPDATE SET why = excluded.why"
+)
+PLACE_OPEN = "DELETE FROM dead_place WHERE platform = ? AND chat = ?"
+DEAD_PLACES = "SELECT platform, chat, thread, since, why FROM dead_place ORDER BY since DESC"
+CHAT_KEPT_AS = "SELECT chat FROM moved_chat WHERE account = ? AND now = ?"
+CHAT_MOVED = "INSERT INTO moved_chat (account, chat, now) VALUES (?, ?, ?) ON CONFLICT (account, chat) DO UPDATE SET now = excluded.now"
+CHAT_NAMES = "SELECT chat, now FROM moved_chat WHERE account = ?"
+
+# who may talk
+
+PAIRING_PUT = (
+    "INSERT INTO pairing (platform, person, name, salt, digest, made_at, told) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (platform, person)"
+    " DO UPDATE SET name = excluded.name, salt = excluded.salt, digest = excluded.digest, made_at = excluded.made_at, told = excluded.told"
+)
+PAIRINGS = "SELECT platform, person, name, salt, digest, made_at, told FROM pairing ORDER BY made_at"
+PAIRING_GONE = "DELETE FROM pairing WHERE platform = ? AND person = ?"
+PAIRINGS_FORGET = "DELETE FROM pairing WHERE made_at < ?"
+PAIR = (
+    "INSERT INTO paired (platform, person, name, at) VALUES (?, ?, ?, ?) ON CONFLICT (platform, person) DO UPDATE SET name = excluded.name"
+)
+UNPAIR = "DELETE FROM paired WHERE platform = ? AND person = ?"
+PAIRED = "SELECT platform, person, name, at FROM paired ORDER BY at, person"
+IS_PAIRED = "SELECT 1 FROM paired WHERE platform = ? AND person = ?"
+WRONG_CODE = "INSERT INTO wrong_code (at) VALUES (?)"
+WRONG_CODES = "SELECT at FROM wrong_code ORDER BY id DESC LIMIT ?"
+WRONG_CODES_FORGET = "DELETE FROM wrong_code WHERE id <= (SELECT id FROM wrong_code ORDER BY id DESC LIMIT 1 OFFSET ?)"
 
 # journals that are late
 

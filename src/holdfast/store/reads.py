@@ -8,16 +8,13 @@ import msgspec
 
 from holdfast.core import events as e
 from holdfast.core.content import digest
-from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import BadInput, Deleted, NotFound, Unavailable
-from holdfast.core.plans import owe
 from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 from holdfast.ports.log import Make
-from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner, Pause
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.upkeep import Counts
@@ -160,7 +157,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         generation=generation, pinned=bool(pinned), archived=bool(archived), suspended=bool(suspended), resume_pending=bool(resume_pending),
         resume_reason=resume_reason, last_resume_marked_at=marked_at if isinstance(marked_at, int) else None,
         was_auto_reset=auto_reset_reason is not None, auto_reset_reason=auto_reset_reason, interrupted_restarts=restarts, queued=queued,
-        turn_state=_member(TurnState, state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
+        turn_state=member(TurnState, state), turn_id=turn, attempt=attempt, position=position, turn_seq=turn_seq, owner=owner, epoch=epoch,
         stop_requested=bool(stop), pruned_seq=pruned, left=bool(left), rule=rule, why=why,
         current=bool(current) and deleted_at is None, deleted_at=deleted_at, undo_until=None if purged else purge_at,
         attempt_at=attempt_at, on_trial=bool(on_trial), tried_at=tried_at, lived_ms=lived_ms, deaths=deaths, model=model,
@@ -169,7 +166,7 @@ def _session(row: tuple[Any, ...]) -> Session:
 
 
 def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make: Make | None = None) -> tuple[e.Page, list[Finding]]:
-    after, limit = _bounded(after), _page(limit)
+    after, limit = bounded(after), _page(limit)
     rows = tx.query(q.LOG_BOUNDS, session_id)
     if not rows:
         raise NotFound("session", session_id)
@@ -270,42 +267,10 @@ def prunable(tx: Tx, before: int, limit: int) -> list[str]:
     """Sessions at rest whose last turn ended before a time and whose stream events are still there, longest first."""
     rows = tx.query(
         q.PRUNABLE,
-        _bounded(before),
+        bounded(before),
         _page(limit),
     )
     return [row[0] for row in rows]
-
-
-def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
-    if not states:
-        return []
-    # By time, which may have been set back; but those of one session never change places.
-    rows = tx.query(
-        "SELECT o.delivery_id, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.owner, o.session, o.seq"
-        " FROM outbox o JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session"
-        f" WHERE o.state IN ({', '.join('?' * len(states))}) AND o.state NOT IN ('sent', 'dead') AND {q.OWED}"
-        " AND o.retry_at <= ? ORDER BY max(o.at) OVER (PARTITION BY o.session ORDER BY o.seq), o.session, o.seq LIMIT ?",
-        *(str(state) for state in states),
-        _bounded(now),
-        max(0, min(limit, MAX_INTEGER)),
-    )
-    owed = []
-    for delivery_id, session_id, session_key, state, tries, retry_at, owner, session_number, seq in rows:
-        written = event_at(tx, session_number, seq)
-        owed.append(
-            Delivery(
-                delivery_id=delivery_id,
-                session_id=session_id,
-                session_key=session_key,
-                state=_member(DeliveryState, state),
-                content=owe.written(written),
-                tries=tries,
-                retry_at=retry_at,
-                anchor=written.anchor if isinstance(written, e.MessageWritten) else None,
-                owner=owner,
-            )
-        )
-    return owed
 
 
 def running_by_owner(tx: Tx) -> dict[int, int]:
@@ -339,7 +304,7 @@ def counts(tx: Tx) -> Counts:
     return Counts(*row)
 
 
-def _bounded(value: int) -> int:
+def bounded(value: int) -> int:
     """A cursor or time from outside, as the nearest one the database can hold."""
     return max(0, min(value, MAX_INTEGER))
 
@@ -348,7 +313,7 @@ def _page(limit: int) -> int:
     return max(0, min(limit, MAX_ROWS))
 
 
-def _member(kind: type[E], value: str) -> E:
+def member(kind: type[E], value: str) -> E:
     try:
         return kind(value)
     except ValueError:

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.core.plans.schedules import dedup_key
 from holdfast.store.lines import Operation
-from holdfast.store.work import inbox, journals, questions, schedules, sessions, streams, turns
+from holdfast.store.work import inbox, journals, outbox, questions, schedules, sessions, streams, turns
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -33,7 +33,9 @@ NAMED: dict[Callable[..., Any], Callable[..., Targets]] = {
     inbox.carry_out: lambda session_id, aside, *_: _session(session_id, aside.dedup_key),
     inbox.tell_once: lambda session_id, *_: _session(session_id),
     inbox.request_stop: lambda session_id, by, turn_id, saw, dedup_key, *_: _session(session_id, dedup_key),
-    inbox.record_delivery: lambda session_id, *_: _session(session_id),
+    outbox.record_delivery: lambda session_id, *_: _session(session_id),
+    outbox.plan_delivery: lambda session_id, *_: _session(session_id),
+    outbox.open_delivery: lambda session_id, *_: _session(session_id),
     journals.after_spooled: lambda lease, *_: _session(lease.session_id),
     journals.ship: lambda journal, *_: _session(journal.session_id),
     questions.wait_turn: lambda lease, *_: _session(lease.session_id),

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.core import approvals, busy, elicitation, limits, notices, replies
+from holdfast.core import approvals, busy, content, elicitation, limits, notices, replies
 from holdfast.core.busy import Mode
+from holdfast.core.content import Content
 from holdfast.core.errors import LaneFull
 from holdfast.core.events import MessageAccepted, MessageRefused, QuestionAnswered
 from holdfast.core.plans import Plan, Write, ending, to_session, to_turn
@@ -146,12 +147,22 @@ def _waits_for(questions: tuple[Question, ...], barred: tuple[Question, ...]) ->
     return notices.waits_for_operator() if barred else notices.waits_for_approval()
 
 
+def chosen(choices: tuple[str, ...], said: Content) -> Content:
+    """The choice that an answer names by its number, counted from 1, or by its words; else the answer as it is."""
+    text = content.text(said).strip()
+    if content.attached(said) or not choices:
+        return said
+    if text.isdecimal() and 1 <= int(text) <= len(choices):
+        return choices[int(text) - 1]
+    return next((choice for choice in choices if choice.casefold() == text.casefold()), said)
+
+
 def _answer(session: Session, question: Question, message: MessageAccepted, *, last: bool) -> Write:
     """Where a process holds the turn, its positions are that process's own."""
     answered = QuestionAnswered(
         question_id=question.question_id,
         call_id=question.call_id,
-        content=message.content,
+        content=chosen(question.choices, message.content),
         message_id=message.message_id,
         by=message.sender,
         verdict=elicitation.GIVEN if question.form == elicitation.FORM else None,

@@ -14,13 +14,14 @@ OPEN, USED = "open", "used"
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """`chosen`: the content must be one of the question's choices. `verdict`, `scope` and `reason`: of an approval. `operator`: the one who
-    answers may answer for everybody.
+    """`chosen`: the content must be one of the question's choices; `number`: it is the one of this number, from 0. `verdict`, `scope` and
+    `reason`: of an approval. `operator`: the one who answers may answer for everybody.
     """
 
     content: Content = ""
     by: str
     chosen: bool = False
+    number: int | None = None
     verdict: str | None = None
     scope: str | None = None
     reason: str = ""
@@ -50,6 +51,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str | None = None
     asked_by: str | None = None
     seen: bool = True
+
+
+def chosen(found: Snapshot, answer: Answer) -> Answer:
+    """The answer with the words of the choice that it is the number of."""
+    if answer.number is None or answer.number >= len(found.choices):
+        return answer
+    return msgspec.structs.replace(answer, content=found.choices[answer.number], chosen=True)
 
 
 def plan(found: Snapshot, answer: Answer, *, at: int) -> Plan[str]:
@@ -96,7 +104,7 @@ def _check(found: Snapshot, answer: Answer, *, at: int) -> None:
         raise QuestionClosed(found.question_id, "cancelled")
     if session.suspended:
         raise QuestionClosed(found.question_id, "suspended")
-    if answer.chosen and answer.content not in found.choices:
+    if (answer.chosen or answer.number is not None) and answer.content not in found.choices:
         raise UnknownChoice(found.question_id, content.text(answer.content), found.choices)
     if answer.scope == SESSION and answer.verdict == approvals.APPROVE and found.pattern is None:
         raise BadInput("No rule can allow this call from now on, because one in the configuration asks each time. Approve it once.")

@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import approvals, notices, replies
+from holdfast.core import approvals, content, inbound, notices, replies
 from holdfast.core import elicitation as elicitations
 from holdfast.core.content import Content
 from holdfast.core.effects import Effect
 from holdfast.core.elicitation import Elicited
-from holdfast.core.events import Event, ProposedCall, QuestionAsked, ToolStarted
+from holdfast.core.events import Button, Event, ProposedCall, QuestionAsked, ToolStarted
 from holdfast.core.policy import Pattern
 
 ASK = "ask_user"
@@ -28,6 +28,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["question"],
     "additionalProperties": False,
 }
+MOST_LABEL = 60
 QUESTION_LIFE_MS = 24 * 3600 * 1000
 
 
@@ -56,7 +57,10 @@ def by_call(asked: Asking, *, session_key: str, anchor: str | None, at: int) -> 
         ToolStarted(call_id=asked.call_id, name=ASK, arguments=arguments, effect=Effect.PURE, step=asked.step, offset=asked.offset)
     ]
     if replies.owed(session_key):
-        events.append(replies.written(session_key, "notice", replies.asked_delivery(asked.question_id), asked.content, anchor=anchor))
+        words = content.followed_by(asked.content, notices.choose_how(asked.choices))
+        pressed = tuple(Button(choice[:MOST_LABEL], inbound.button_data(asked.question_id, n)) for n, choice in enumerate(asked.choices))
+        delivery_id = replies.asked_delivery(asked.question_id)
+        events.append(replies.written(session_key, "notice", delivery_id, words, anchor=anchor, buttons=pressed))
     events.append(
         QuestionAsked(
             question_id=asked.question_id,
@@ -121,7 +125,9 @@ def approval(
     events: list[Event] = []
     if replies.owed(session_key):
         told = notices.approve_how(words, question_id, pattern)
-        events.append(replies.written(session_key, "notice", replies.asked_delivery(question_id), told, anchor=anchor))
+        delivery_id = replies.asked_delivery(question_id)
+        buttons = _verdicts(question_id, always=pattern is not None)
+        events.append(replies.written(session_key, "notice", delivery_id, told, anchor=anchor, buttons=buttons))
     events.append(
         QuestionAsked(
             question_id=question_id,
@@ -136,3 +142,8 @@ def approval(
         )
     )
     return events
+
+
+def _verdicts(question_id: str, *, always: bool) -> tuple[Button, ...]:
+    labels = {inbound.APPROVE: "Approve", **({inbound.ALWAYS: "Always here"} if always else {}), inbound.DENY: "Deny"}
+    return tuple(Button(label, inbound.button_data(question_id, which)) for which, label in labels.items())

@@ -166,10 +166,13 @@ def _interrupt(tx: SqliteTx, at: int) -> int:
 
 def _doubt_deliveries(tx: SqliteTx, *, fresh: bool, at: int) -> tuple[int, int]:
     """What was owed when the backup was made may have been sent since. (How many are sent again with a label, how many are not.)"""
-    rows = tx.query("SELECT session, delivery_id, state, tries FROM outbox WHERE state NOT IN ('sent', 'dead')")
-    for session, delivery_id, before, tries in rows:
+    rows = tx.query("SELECT session, delivery_id, part, state, tries, target, receipt FROM outbox WHERE state NOT IN ('sent', 'dead')")
+    for session, delivery_id, part, before, tries, target, receipt in rows:
         state = delivery.after(delivery.DeliveryState(before), "restored" if fresh else "give up")
-        change = e.DeliveryChanged(delivery_id=delivery_id, state=state, tries=tries, error=None if fresh else TOO_OLD)
+        if fresh and target is not None:
+            state = delivery.DeliveryState.PENDING  # An edit may always be repeated.
+        error = None if fresh else TOO_OLD
+        change = e.DeliveryChanged(delivery_id=delivery_id, part=part, state=state, tries=tries, receipt=receipt, error=error)
         tx.append(tx.head(session), change, at, in_turn=False)
     return (len(rows), 0) if fresh else (0, len(rows))
 

@@ -122,3 +122,102 @@ CREATE TABLE schedule (
 CREATE INDEX schedule_due ON schedule (due);
 CREATE INDEX schedule_noted ON schedule (noted);
 CREATE INDEX schedule_session ON schedule (session);
+
+-- A message that is owed to a chat may be sent in pieces. What a program of schema 5 writes is a first piece.
+ALTER TABLE outbox RENAME TO outbox_5;
+DROP INDEX outbox_due;
+CREATE TABLE outbox (
+    delivery_id TEXT NOT NULL,
+    part        INTEGER NOT NULL DEFAULT 0,
+    session     INTEGER NOT NULL,
+    seq         INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
+    state       TEXT NOT NULL,
+    tries       INTEGER NOT NULL,
+    retry_at    INTEGER NOT NULL,
+    owner       INTEGER,
+    receipt     TEXT,
+    error       TEXT,
+    turn        TEXT,                       -- The turn that it was written in.
+    live        INTEGER NOT NULL DEFAULT 0,
+    planned     INTEGER,                    -- Where its pieces are recorded; NULL while it is sent as it is.
+    target      TEXT,                       -- The platform's message that it is put into by an edit.
+    tried_at    INTEGER NOT NULL DEFAULT 0, -- When it was last sent.
+    PRIMARY KEY (delivery_id, part)
+) WITHOUT ROWID;
+CREATE INDEX outbox_due ON outbox (state, retry_at) WHERE state NOT IN ('sent', 'dead');
+CREATE INDEX outbox_session ON outbox (session, seq);
+INSERT INTO outbox (delivery_id, session, seq, at, state, tries, retry_at, owner, receipt, error, turn, tried_at)
+    SELECT o.delivery_id, o.session, o.seq, o.at, o.state, o.tries, o.retry_at, o.owner, o.receipt, o.error,
+        (SELECT e.turn FROM event e WHERE e.session = o.session AND e.seq = o.seq),
+        coalesce((
+            SELECT e.at FROM event e
+            WHERE e.session = o.session AND e.stream = 0 AND e.kind = 'delivery.changed' AND json_valid(CAST(e.body AS TEXT))
+            AND json_extract(CAST(e.body AS TEXT), '$.delivery_id') = o.delivery_id
+            AND json_extract(CAST(e.body AS TEXT), '$.state') IN ('sending', 'repeating') ORDER BY e.seq DESC LIMIT 1
+        ), 0)
+    FROM outbox_5 o;
+DROP TABLE outbox_5;
+
+-- What came from chat platforms, as it came, until it has become part of a conversation. `refused`: why it did not; such a row is kept for
+-- a while. An account is named `<platform>:<id>`.
+CREATE TABLE arrived (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    account TEXT NOT NULL,
+    body    BLOB NOT NULL,
+    at      INTEGER NOT NULL,
+    refused TEXT
+);
+CREATE INDEX arrived_waiting ON arrived (account, id) WHERE refused IS NULL;
+
+-- `cursor`: from where an account is read next. `quiet_until`: its platform asked that nothing is sent before.
+CREATE TABLE account (
+    account     TEXT PRIMARY KEY,
+    cursor      TEXT,
+    quiet_until INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- Chats, and threads of chats ('' for none), in which nothing arrives any more.
+CREATE TABLE dead_place (
+    platform TEXT NOT NULL,
+    chat     TEXT NOT NULL,
+    thread   TEXT NOT NULL,
+    since    INTEGER NOT NULL,
+    why      TEXT NOT NULL,
+    PRIMARY KEY (platform, chat, thread)
+) WITHOUT ROWID;
+
+-- By the name under which a chat is kept: what its platform calls it now.
+CREATE TABLE moved_chat (
+    account TEXT NOT NULL,
+    chat    TEXT NOT NULL,
+    now     TEXT NOT NULL,
+    PRIMARY KEY (account, chat)
+) WITHOUT ROWID;
+
+-- Strangers with a pairing code, of which only the digest is kept. `told`: the code was sent.
+CREATE TABLE pairing (
+    platform TEXT NOT NULL,
+    person   TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    salt     BLOB NOT NULL,
+    digest   BLOB NOT NULL,
+    made_at  INTEGER NOT NULL,
+    told     INTEGER NOT NULL,
+    PRIMARY KEY (platform, person)
+) WITHOUT ROWID;
+
+-- Those whom an operator let in.
+CREATE TABLE paired (
+    platform TEXT NOT NULL,
+    person   TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    PRIMARY KEY (platform, person)
+) WITHOUT ROWID;
+
+-- When wrong pairing codes were tried, the last few times.
+CREATE TABLE wrong_code (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL
+);

@@ -2,13 +2,12 @@
 
 from holdfast.core import events as e
 from holdfast.core.content import Content
-from holdfast.core.delivery import DeliveryState
 from holdfast.core.plans import Plan, accept, causes, command, edit, ending, owe, resume, stop, to_turn, withdraw
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside, Choose, Forget, Judge, Remind, Reset, Resume, Say, Stop
 from holdfast.core.plans.edit import Edit, Edited
-from holdfast.core.plans.repeats import STOP
+from holdfast.core.plans.repeats import REFUSED, STOP
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
@@ -66,6 +65,11 @@ def edit_message(tx: Tx, session_id: str, wanted: Edit, at: int) -> Edited:
     if repeated is not None:
         return edit.again(repeated, wanted.message_id)
     return run(tx, edit.plan(snapshots.editing(tx, reads.living(tx, session_id), wanted), wanted), at)
+
+
+def said_under(tx: Tx, dedup_key: str) -> tuple[str, str] | None:
+    found = reads.known(tx, dedup_key)
+    return (found.session_id, found.ref.removeprefix(REFUSED)) if found is not None and found.digest is not None else None
 
 
 def withdraw_message(tx: Tx, session_id: str, message_id: str, at: int) -> bool:
@@ -138,9 +142,3 @@ def expire_questions(tx: Tx, now: int) -> list[str]:
             run(tx, Plan(tuple(to_turn(session_id, ending.expired(unfinished))), None), now)
             expired.append(session_id)
     return expired
-
-
-def record_delivery(tx: Tx, session_id: str, change: e.DeliveryChanged, expect: DeliveryState, at: int) -> bool:
-    session = number(tx, session_id)
-    state = snapshots.delivery_state(tx, session, change.delivery_id)
-    return run(tx, owe.delivery(session_id, change, state=state, expect=expect), at)

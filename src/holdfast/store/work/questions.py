@@ -34,6 +34,8 @@ def take_causes(
 
 
 def answer_question(tx: Tx, question_id: str, given: Answer, at: int) -> str:
+    if given.number is not None:
+        given = answer.chosen(snapshots.question(tx, question_id), given)
     repeated = known(tx, given.dedup_key, _as_recorded(tx, given).known_by)
     if repeated is not None:
         return repeated.session_id

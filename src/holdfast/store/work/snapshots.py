@@ -9,13 +9,13 @@ from holdfast.core.blame import Standing
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import NotFound, Taken
 from holdfast.core.limits import Bounds, Reached
-from holdfast.core.plans import answer, causes, edit, resume, start, stop
+from holdfast.core.plans import answer, causes, edit, owe, resume, start, stop
 from holdfast.core.plans.approve import Granted
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.edit import Edit
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.leave import Fresh, Underway
-from holdfast.core.plans.owe import Asked, Question
+from holdfast.core.plans.owe import Asked, Question, arrived
 from holdfast.core.plans.owe import asked as how_far
 from holdfast.core.plans.resume import Request
 from holdfast.core.plans.start import Lane
@@ -104,7 +104,7 @@ def unfinished(tx: Tx, head: Head, session_key: str) -> Unfinished:
         session_key=session_key,
         turn_id=head.turn or "",
         said=folded.answer_text,
-        anchor=_anchor(tx, head),
+        anchor=anchor(tx, head),
         calls=folded.calls,
         asking=_asking(tx, head.session, folded),
         unread_results=folded.turns[-1].unread_results if folded.turns else False,
@@ -117,7 +117,7 @@ def _asking(tx: Tx, session: int, folded: Transcript) -> tuple[str, ...]:
     return tuple(each.call_id for each in asked(tx, session) if each.form != approvals.FORM and each.question_id not in live)
 
 
-def _anchor(tx: Tx, head: Head) -> str | None:
+def anchor(tx: Tx, head: Head) -> str | None:
     """What a reply of the open turn hangs on."""
     recorded = tx.event_at(head.session, head.asked_seq)
     return recorded.anchor if isinstance(recorded, e.MessageAccepted | e.CauseRecorded) else None
@@ -185,19 +185,24 @@ def question_answered_by(tx: Tx, message_id: str) -> str | None:
     return rows[0][0] if rows else None
 
 
-def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int, form: str) -> Question:
+def _question(tx: Tx, session: int, question_id: str, call_id: str, expires_at: int, form: str, seq: int) -> Question:
+    asked_for = tx.event_at(session, seq)
     first = asked_delivery(question_id)
     rows = tx.query(q.TELLINGS, session, first, f"{first}/")
-    deliveries = tuple(DeliveryState(state) for state, _, _ in rows)
-    told = tx.event_at(session, rows[0][1]) if how_far(deliveries) is Asked.LOST else None
+    pieces: dict[str, list[DeliveryState]] = {}
+    for delivery_id, state, _, _ in rows:
+        pieces.setdefault(delivery_id, []).append(DeliveryState(state))
+    deliveries = tuple(arrived(states) for states in pieces.values())
+    told = tx.event_at(session, rows[0][2]) if how_far(deliveries) is Asked.LOST else None
     return Question(
         question_id=question_id,
         call_id=call_id,
         expires_at=expires_at,
         form=form,
         deliveries=deliveries,
-        receipts=tuple(receipt for _, _, receipt in rows if receipt is not None),
+        receipts=tuple(receipt for _, _, _, receipt in rows if receipt is not None),
         told=told if isinstance(told, e.MessageWritten) else None,
+        choices=asked_for.choices if isinstance(asked_for, e.QuestionAsked) else (),
     )
 
 
@@ -296,6 +301,15 @@ def standing(tx: Tx, head: Head) -> Standing:
     return Standing(restarts, bool(on_trial), deaths)
 
 
-def delivery_state(tx: Tx, session: int, delivery_id: str) -> DeliveryState | None:
-    rows = tx.query(q.DELIVERY_STATE, delivery_id, session)
+def delivery_state(tx: Tx, session: int, delivery_id: str, part: int) -> DeliveryState | None:
+    rows = tx.query(q.DELIVERY_STATE, delivery_id, part, session)
     return DeliveryState(rows[0][0]) if rows else None
+
+
+def planning(tx: Tx, session: int, planned: e.DeliveryPlanned) -> owe.Planning:
+    rows = tx.query(q.UNPLANNED, planned.delivery_id, session)
+    states = {name: [state for (state,) in tx.query(q.STILL_LIVE, name, session)] for name in (*planned.live, *planned.lost)}
+    return owe.Planning(
+        state=DeliveryState(rows[0][0]) if rows else None,
+        live={name: DeliveryState(found[0]) for name, found in states.items() if found},
+    )

@@ -15,7 +15,8 @@ from holdfast.core.errors import BadInput, DuplicateOtherContent
 from holdfast.core.events import SessionChanged
 from holdfast.core.recitals import USER, Line, Recital, Recited
 from holdfast.core.sessions import Session, title_of
-from holdfast.gateway.gateway import Gateway, check_text
+from holdfast.gateway.acceptance import check_text
+from holdfast.gateway.gateway import Gateway
 from holdfast.web.errors import UploadTooLarge
 from holdfast.web.openai.asking import Asked, File
 from holdfast.web.openai.errors import KeyReused, NoSuchModel

@@ -1,0 +1,117 @@
+"""What people do in a chat, translated from a platform's update: the same values for every platform."""
+
+import msgspec
+
+from holdfast.core.places import Anchor
+
+# What a button answers with; a choice is a number, from 0.
+APPROVE, ALWAYS, DENY = "approve", "always", "deny"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did something, and where. `chat_type`: dm, group or channel. `name`: what to call the person; anybody can take any name."""
+
+    chat: str
+    user: str
+    chat_type: str = "dm"
+    thread: str | None = None
+    name: str = ""
+
+    @property
+    def shared(self) -> bool:
+        return self.chat_type != "dm"
+
+
+class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that the platform keeps. `id`: by which it is fetched."""
+
+    id: str
+    name: str
+    media_type: str = "application/octet-stream"
+    size: int | None = None
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """`key` names the message within its account, the same whenever it is delivered. `anchor`: what a reply to it hangs on. `reply_to`: the
+    message that it replies to, by the receipt of that message; `quote`: words of it that are not ours. `addressed`: it mentions us, or
+    replies to us, or is a command. `album`: those with the same one were sent together.
+    """
+
+    key: str
+    source: Source
+    text: str = ""
+    files: tuple[RemoteFile, ...] = ()
+    anchor: Anchor = Anchor()
+    reply_to: str | None = None
+    quote: str = ""
+    addressed: bool = True
+    album: str | None = None
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """`key`: of the message as it was first delivered; `version`: differs from one edit of it to the next."""
+
+    key: str
+    version: str
+    source: Source
+    text: str
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    source: Source
+
+
+class Click(msgspec.Struct, frozen=True, kw_only=True):
+    """On a button of ours. `id`: by which the platform is answered. `message`: ours, with the button."""
+
+    id: str
+    source: Source
+    data: str
+    message: str
+
+
+class Echo(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of our own. `key`: with which it was sent, where that is known."""
+
+    message: str
+    chat: str
+    key: str | None = None
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A chat goes by another name from now on."""
+
+    was: str
+    now: str
+
+
+class Presence(msgspec.Struct, frozen=True, kw_only=True):
+    """We were let into a chat, or shut out of it."""
+
+    chat: str
+    there: bool
+    why: str = ""
+
+
+Inbound = Message | Edit | Removal | Click | Echo | Move | Presence
+
+
+def chat_of(inbound: Inbound) -> str:
+    """Things of one chat happen in the order in which they were delivered."""
+    match inbound:
+        case Message(source=source) | Edit(source=source) | Removal(source=source) | Click(source=source):
+            return source.chat
+        case Echo(chat=chat) | Presence(chat=chat) | Move(was=chat):
+            return chat
+
+
+def button_data(question_id: str, which: str | int) -> str:
+    return f"{question_id} {which}"
+
+
+def button(data: str) -> tuple[str, str] | None:
+    """The question and the answer that a button stands for; None if it is not one of ours."""
+    question_id, space, which = data.partition(" ")
+    known = which in (APPROVE, ALWAYS, DENY) or which.isdecimal()
+    return (question_id, which) if space and question_id and known else None

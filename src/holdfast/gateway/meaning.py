@@ -1,0 +1,163 @@
+"""What follows from something that people did in a chat: a message is accepted or refused aloud, an edit changes what it can still change,
+a button answers its question, an echo settles what nobody knew.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from holdfast.core import notices, rights
+from holdfast.core.commands import COMMANDS
+from holdfast.core.errors import BadInput, BlobMissing, CannotEdit, Deleted, DuplicateOtherContent, LaneFull, NotFound, Refused
+from holdfast.core.inbound import Click, Echo, Edit, Inbound, Message, Move, Presence, Removal, Source
+from holdfast.core.places import Spot
+from holdfast.core.plans.command import Say
+from holdfast.core.rights import Verdict
+from holdfast.core.sessions import Session
+from holdfast.gateway.acceptance import Acceptance, Said
+from holdfast.gateway.clicks import Clicks
+from holdfast.gateway.delivery import Deliveries
+from holdfast.gateway.fetching import Fetching
+from holdfast.gateway.host import Host
+from holdfast.gateway.links import Link
+from holdfast.gateway.people import People
+from holdfast.gateway.strangers import Strangers
+from holdfast.ports.store import Store
+
+log = structlog.get_logger()
+
+
+class Meaning:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        host: Host,
+        acceptance: Acceptance,
+        people: People,
+        strangers: Strangers,
+        deliveries: Deliveries,
+        fetching: Fetching,
+        clicks: Clicks,
+        profile: str,
+    ) -> None:
+        self._store, self._clock, self._ids, self._acceptance = store, host.clock, host.ids, acceptance
+        self._people, self._strangers, self._deliveries, self._fetching = people, strangers, deliveries, fetching
+        self._clicks, self._profile = clicks, profile
+
+    async def offer_commands(self, link: Link) -> None:
+        """A courtesy: nothing depends on it."""
+        try:
+            await link.platform.offer({name: COMMANDS[name] for name in list(COMMANDS)[: link.platform.capabilities.commands]})
+        except Exception as error:  # The platform's boundary.
+            log.warning("the menu of commands was not set", platform=link.name, error=f"{type(error).__name__}: {error}")
+
+    async def act(self, link: Link, found: Sequence[Inbound]) -> None:
+        """Messages that were sent together are one."""
+        messages = [one for one in found if isinstance(one, Message)]
+        if messages:
+            await self._message(link, messages)
+        for one in found:
+            match one:
+                case Edit():
+                    await self._edit(link, one)
+                case Removal():
+                    await self._removal(link, one)
+                case Click():
+                    await self._clicks.press(link, self._kept(link, one.source), one)
+                case Echo():
+                    await self._deliveries.echo(link, one)
+                case Move():
+                    await link.move(self._store, was=one.was, now=one.now)
+                case Presence(there=True):
+                    await link.reopen(self._store, link.kept(one.chat))
+                case Presence():
+                    await link.close(self._store, Spot(link.name, link.kept(one.chat)), one.why)
+
+    async def _message(self, link: Link, messages: Sequence[Message]) -> None:
+        first = messages[0]
+        source = self._kept(link, first.source)
+        await link.reopen(self._store, source.chat)
+        match await self._people.verdict(link.name, source, addressed=any(one.addressed for one in messages)):
+            case Verdict.STRANGER:
+                await self._strangers.refuse(link, msgspec.structs.replace(first, source=source))
+            case Verdict.ALLOWED:
+                session_key = rights.session_key(self._profile, link.name, source, link.policy)
+                await self._accept(session_key, await self._said(link, messages))
+
+    def _kept(self, link: Link, source: Source) -> Source:
+        chat = link.kept(source.chat)
+        return source if chat == source.chat else msgspec.structs.replace(source, chat=chat)
+
+    async def _said(self, link: Link, messages: Sequence[Message]) -> Said:
+        first = messages[0]
+        text = "\n\n".join(one.text for one in messages if one.text)
+        attached, missing = await self._fetching.fetch(link, [file for one in messages for file in one.files])
+        if first.quote and not text.startswith("/"):
+            text = f"{notices.quoted(first.quote)}\n\n{text}"
+        text = "\n\n".join(part for part in (text, *missing) if part)
+        return Said(
+            text=text,
+            attached=attached,
+            sender=rights.sender(link.name, first.source.user),
+            dedup_key=_key(link, first.key),
+            anchor=str(first.anchor) or None,
+            reply_to=first.reply_to,
+        )
+
+    async def _accept(self, session_key: str, said: Said) -> None:
+        try:
+            await self._take(await self._session(session_key), said)
+        except Deleted:  # Either the session in this moment, or, long ago, the one in which this was already said.
+            await self._take(await self._session(session_key), said)
+        except DuplicateOtherContent:
+            log.info("an update came again with other content", key=said.dedup_key)
+
+    async def _take(self, session: Session, said: Said) -> None:
+        """What cannot be accepted is refused aloud, and its words stay readable."""
+        try:
+            await self._acceptance.take(session, said)
+        except LaneFull as error:
+            await self._acceptance.answer(session, said, Say(notices.lane_full(error.waiting)))
+        except BlobMissing:
+            await self._acceptance.answer(session, said, Say(notices.attachment_missing()))
+        except BadInput as error:
+            await self._acceptance.answer(session, said, Say(str(error)))
+
+    async def _session(self, session_key: str) -> Session:
+        session = await self._store.current_session(session_key)
+        if session is not None:
+            return session
+        return await self._store.create_session(
+            session_id=self._ids.new("s"), session_key=session_key, log=self._ids.new("l"), at=self._clock.now()
+        )
+
+    async def _edit(self, link: Link, edit: Edit) -> None:
+        """Of a message that nobody accepted, nothing can change."""
+        known = await self._store.said_under(_key(link, edit.key))
+        if known is None or not edit.text.strip():
+            return
+        session_id, message_id = known
+        try:
+            await self._acceptance.edit(
+                session_id,
+                message_id,
+                edit.text,
+                by=rights.sender(link.name, edit.source.user),
+                dedup_key=f"edit|{_key(link, edit.key)}|{edit.version}",
+            )
+        except (CannotEdit, NotFound, DuplicateOtherContent) as error:
+            log.info("an edit changes nothing", platform=link.name, error=str(error))
+
+    async def _removal(self, link: Link, removal: Removal) -> None:
+        known = await self._store.said_under(_key(link, removal.key))
+        if known is not None:
+            try:
+                await self._store.withdraw(*known, at=self._clock.now())
+            except Refused as error:
+                log.info("nothing is left to withdraw", platform=link.name, error=str(error))
+
+
+def _key(link: Link, key: str) -> str:
+    return f"update|{link.name}|{link.account.id if link.account else ''}|{key}|0"

@@ -1,0 +1,162 @@
+"""In which messages a reply is sent, and what becomes of those that showed it while it was being written (P4, B11, E1)."""
+
+import pytest
+
+from holdfast.core import delivery, live
+from holdfast.core.capabilities import Capabilities
+from holdfast.core.content import TextPart, bytes_part
+from holdfast.core.delivery import DeliveryState, Settle
+from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.events import Piece
+from holdfast.core.live import Manners, Seen
+from holdfast.core.messages import ToolCall
+from holdfast.core.plans import deliver
+from holdfast.core.plans.deliver import Live
+from holdfast.core.rich import Rich
+
+SMALL = Capabilities(text_limit=20)
+PICTURE = bytes_part(blob="a" * 64, size=5, media_type="image/png", name="cat.png")
+DAY_MS = 24 * 3600 * 1000
+
+
+def size(text: Rich) -> int:
+    return len(text.text)
+
+
+def shows(name: str, receipt: str | None, *, state: DeliveryState = DeliveryState.LIVE, followed: bool = False) -> Live:
+    return Live(delivery_id=name, state=state, seq=5, receipt=receipt, followed=followed)
+
+
+def texts(pieces: tuple[Piece, ...]) -> list[tuple[str, str | None]]:
+    return [(piece.text.text if piece.text else "", piece.target) for piece in pieces]
+
+
+def test_what_fits_into_a_message_needs_no_plan() -> None:
+    assert deliver.planned("d", "short", SMALL, size) is None
+
+
+def test_a_long_text_and_files_are_pieces_in_their_order() -> None:
+    planned = deliver.planned("d", (TextPart("one two three four five six"), PICTURE, TextPart("end")), SMALL, size)
+    assert planned is not None
+    assert [(piece.text.text if piece.text else None, piece.file) for piece in planned.pieces] == [
+        ("one two three four", None),
+        ("five six", None),
+        (None, 0),
+        ("end", None),
+    ]
+
+
+def test_a_file_that_is_too_large_for_the_platform_is_named_instead() -> None:
+    can = Capabilities(text_limit=1000, bytes_out=4)
+    planned = deliver.planned("d", (PICTURE,), can, size)
+    assert planned is None  # One message, with words.
+    [piece] = deliver.plan((PICTURE,), can, size)
+    assert piece.text is not None and "cat.png" in piece.text.text and "too large" in piece.text.text
+
+
+def test_an_answer_is_put_into_the_messages_that_showed_it() -> None:
+    """B11: continued, not sent again."""
+    planned = deliver.planned("d", "one two three four five six", SMALL, size, [shows("l1", "r1"), shows("l2", "r2"), shows("l3", "r3")])
+    assert planned is not None
+    assert texts(planned.pieces) == [("one two three four", "r1"), ("five six", "r2")]
+    assert (planned.live, planned.lost) == (("l1", "l2"), ())
+
+
+def test_an_answer_is_not_put_above_what_was_said_since() -> None:
+    planned = deliver.planned("d", "short", SMALL, size, [shows("l1", "r1", followed=True)])
+    assert planned is not None and texts(planned.pieces) == [("short", None)] and planned.live == ()
+
+
+def test_after_a_message_that_may_have_arrived_the_answer_says_that_it_may_be_a_repeat() -> None:
+    """P4"""
+    planned = deliver.planned("d", "short", SMALL, size, [shows("l1", None, state=DeliveryState.UNKNOWN)])
+    assert planned is not None and [piece.repeat for piece in planned.pieces] == [True]
+    assert planned.lost == ("l1",)
+
+
+def test_a_file_is_never_put_into_a_message_of_text() -> None:
+    planned = deliver.planned("d", (PICTURE, TextPart("x")), SMALL, size, [shows("l1", "r1")])
+    assert planned is not None and [piece.target for piece in planned.pieces] == [None, None] and planned.live == ()
+
+
+@pytest.mark.parametrize(
+    ("can", "tries", "ago_ms", "sure_ms", "way"),
+    [
+        (Capabilities(text_limit=1, finds=True), 1, 0, 0, Settle.ASK),
+        (Capabilities(text_limit=1, key_lasts_s=120), 1, 119_999, 0, Settle.SAME_KEY),
+        (Capabilities(text_limit=1, key_lasts_s=120), 1, 120_000, 0, Settle.REPEAT),
+        (Capabilities(text_limit=1, key_lasts_s=120), 1, -1, 0, Settle.REPEAT),
+        (Capabilities(text_limit=1, echoes_s=10), 1, 0, 9_999, Settle.WAIT),
+        (Capabilities(text_limit=1, echoes_s=10), 1, 0, 10_000, Settle.REPEAT),
+        (Capabilities(text_limit=1), 1, 0, 0, Settle.REPEAT),
+        (Capabilities(text_limit=1), delivery.MAX_TRIES, 0, 0, Settle.GIVE_UP),
+    ],
+)
+def test_a_send_of_unknown_outcome_is_settled_by_what_the_platform_can_do(
+    can: Capabilities, tries: int, ago_ms: int, sure_ms: int, way: Settle
+) -> None:
+    """P4"""
+    assert delivery.settle(can, tries=tries, tried_ms_ago=ago_ms, sure_ms=sure_ms) is way
+
+
+def test_what_surely_did_not_arrive_is_tried_for_days_and_a_clock_that_jumps_gives_up_nothing_at_once() -> None:
+    assert not delivery.gives_up(tries=1000, age_ms=DAY_MS)
+    assert not delivery.gives_up(tries=1, age_ms=100 * DAY_MS)
+    assert delivery.gives_up(tries=8, age_ms=4 * DAY_MS)
+
+
+def test_a_key_is_the_same_in_every_process_and_short_enough_for_every_platform() -> None:
+    assert delivery.key("t.answer") == delivery.key("t.answer", 0) != delivery.key("t.answer", 1)
+    assert len(delivery.key("x" * 500)) == 24
+
+
+# while it is being written
+
+
+def call(name: str, outcome: ToolOutcome | None = None, **arguments: str) -> ToolCall:
+    return ToolCall(call_id="c", name=name, arguments=arguments, effect=Effect.PURE, attempt=1, outcome=outcome)
+
+
+def seen(text: str = "", *calls: ToolCall, ran_s: float = 5.0) -> Seen:
+    return Seen(text=text, calls=calls, ran_s=ran_s)
+
+
+BIG = Capabilities(text_limit=1000)
+
+
+@pytest.mark.parametrize(
+    ("what", "manners", "opens"),
+    [
+        (seen("hi"), Manners(), True),
+        (seen("hi", ran_s=0.5), Manners(), False),
+        (seen(), Manners(), False),
+        (seen("", call("look")), Manners(), True),
+        (seen("", call("look")), Manners(tools=False), False),
+        (seen("hi"), Manners(stream=False), False),
+        (seen("", ran_s=60), Manners(), True),
+        (seen("", ran_s=60), Manners(still_working_s=0), False),
+        (seen("hi", ran_s=60), Manners(stream=False), True),
+    ],
+)
+def test_a_chat_is_shown_something_as_soon_as_there_is_something_to_show(what: Seen, manners: Manners, opens: bool) -> None:
+    assert live.opens(what, manners) is opens
+
+
+@pytest.mark.parametrize(
+    ("what", "shown"),
+    [
+        (seen("hello"), ["hello"]),
+        (seen("hello", call("terminal", command="ls  -la\n/tmp")), ["hello\n\nWorking: terminal: ls -la /tmp…"]),
+        (seen("", call("look"), call("look")), ["Working: look, look…"]),
+        (seen("", call("look", ToolOutcome.DONE)), ["Working…"]),
+        (seen("", ran_s=130), ["Still working (2 min 10 s)…"]),
+        (seen("hello", ran_s=130), ["hello\n\nStill working (2 min 10 s)…"]),
+    ],
+)
+def test_a_chat_is_shown_the_words_so_far_and_what_the_agent_is_doing(what: Seen, shown: list[str]) -> None:
+    """E1: it says so in the message that becomes the answer, so it goes when the answer is there."""
+    assert [part.text for part in live.parts(what, Manners(), BIG, size)] == shown
+
+
+def test_what_the_agent_is_doing_is_left_out_where_it_does_not_fit() -> None:
+    assert [part.text for part in live.parts(seen("one two three four", call("look")), Manners(), SMALL, size)] == ["one two three four"]
