@@ -332,8 +332,8 @@ class Home:
         return life
 
     def policy(self) -> Policy:
-        """Everybody may talk whom the server does not ban."""
-        return Policy(everybody=True, blocked=frozenset(self.server.banned), admins=frozenset(self.server.operators))
+        """Everybody may talk whom the server does not ban in this moment."""
+        return Policy(everybody=True, blocked=self.server.banned, admins=self.server.operators)  # type: ignore[arg-type]
 
     def tools(self) -> dict[str, Tool]:
         return {tool.name: tool(self.done, self.edge) for tool in (Deed, Launch, Look, Camera, Stubborn, Shell)}

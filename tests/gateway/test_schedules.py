@@ -411,7 +411,7 @@ def test_a_turn_of_a_schedule_works_for_the_one_who_made_it(home: Home) -> None:
     life = begun(home)
     life.say("/remind in 1 minute say:hi", sender="bob")
     life.until(lambda: len(home.heard) == 2, within_s=70)
-    assert [cause.sender for cause in home.heard[-1].causes] == ["bob"]
+    assert [cause.sender for cause in home.heard[-1].causes] == ["fakechat:bob"]
 
 
 # interrupted
@@ -496,7 +496,7 @@ def test_an_agent_plans_work_once_it_is_approved_and_that_stands_though_its_turn
     life.write("/approve")
     life.until(lambda: life.outcomes()[-1] == "failed")
     [schedule] = life.do(life.gateway.schedules())
-    assert (schedule.text, schedule.sender, schedule.call_id is not None) == ("say:planned", ANN, True)
+    assert (schedule.text, schedule.sender, schedule.call_id is not None) == ("say:planned", f"fakechat:{ANN}", True)
     life.pass_s(2 * MINUTE)
     assert (home.replies()[-1], started(life)[1:]) == ("planned", ["message", "schedule"])
 

@@ -511,10 +511,21 @@ class Life:
             **dict(zip(("inbox", "turns", "outbox", "undecided"), count, strict=True)),
         }
         if self.world.reachable(self.number):
+            found["says that it works"] = self._says_that_it_works()
             found["unconfirmed"] = [update.dedup_key for update in server.updates if update.dedup_key not in server.confirmed]
         else:
             del found["outbox"]
         return {name: what for name, what in found.items() if what}
+
+    def _says_that_it_works(self) -> list[str]:
+        """Chats in which a turn that waits still seems to work: soon they will say what was said, and nothing more."""
+        rows = fetch(
+            self.db,
+            "SELECT o.receipt FROM outbox o JOIN head h ON h.session = o.session"
+            " WHERE o.live = 1 AND o.state = 'live' AND h.turn = o.turn AND h.state IN ('waiting', 'interrupted')",
+        )
+        shown = {sent.name: sent.text for sent in self.world.server.shown}
+        return [receipt for (receipt,) in rows if "orking" in shown.get(receipt, "")]
 
 
 class _Alive:

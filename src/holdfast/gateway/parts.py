@@ -166,7 +166,15 @@ class Parts:
             window_s=settings.drain_timeout_s,
         )
         self.wishes = Wishes(host, settings.schedules)
-        self.alarm = Alarm(store=store, host=host, stage=self.stage, safe_mode=self.safe_mode, lanes=self.lanes, platforms=edges.platforms)
+        self.alarm = Alarm(
+            store=store,
+            host=host,
+            stage=self.stage,
+            safe_mode=self.safe_mode,
+            lanes=self.lanes,
+            platforms=frozenset(edges.platforms),
+            people=self.people,
+        )
         self.acceptance = Acceptance(
             store=store,
             host=host,

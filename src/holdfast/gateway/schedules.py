@@ -13,10 +13,10 @@ from holdfast.core.reminders import When
 from holdfast.core.schedules import NOT_ALLOWED, Due, Policy, Schedule, Timing
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
+from holdfast.gateway.people import People
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.tasks import heard
-from holdfast.ports.platforms import Platform
 from holdfast.ports.schedules import Schedules
 
 LOOK_S = 1.0
@@ -61,10 +61,18 @@ class Alarm:
     """
 
     def __init__(
-        self, *, store: Schedules, host: Host, stage: Stage, safe_mode: SafeMode, lanes: Lanes, platforms: dict[str, Platform]
+        self,
+        *,
+        store: Schedules,
+        host: Host,
+        stage: Stage,
+        safe_mode: SafeMode,
+        lanes: Lanes,
+        platforms: frozenset[str],
+        people: People,
     ) -> None:
         self._store, self._clock, self._ids, self._lanes = store, host.clock, host.ids, lanes
-        self._stage, self._safe_mode, self._platforms = stage, safe_mode, platforms
+        self._stage, self._safe_mode, self._platforms, self._people = stage, safe_mode, platforms, people
         self._hinted = asyncio.Event()
 
     def hint(self) -> None:
@@ -99,14 +107,13 @@ class Alarm:
 
     async def _fire(self, schedule: Schedule) -> None:
         key, now = keys.parse(schedule.session_key), self._clock.now()
-        platform = self._platforms.get(key.platform)
-        if not key.on_page and platform is None:
+        if not key.on_page and key.platform not in self._platforms:
             return  # As an interrupted turn (R8): it waits until its platform is configured again.
         zone = time_zones.zone_or_utc(schedule.timing.time_zone)
         due = schedules.due(schedule, now=now, zone=zone)
         if due is None:
             return
-        if platform is not None and schedule.sender and not platform.allows(schedule.session_key, schedule.sender):
+        if schedule.sender and not await self._people.allows(schedule.session_key, schedule.sender):
             due = Due(due_at=due.due_at, next_at=due.next_at, missed=due.missed, skipped=due.skipped or NOT_ALLOWED)
         when = reminders.time_of(due.due_at, zone, schedule.timing.time_zone)
         try:
