@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -86,7 +87,7 @@ def rendered(text: Rich) -> str:
         elif span.mark in marks:
             inner = f"{marks[span.mark]}{inner}{marks[span.mark]}"
         out = out[: span.start] + inner + out[span.end :]
-    return out
+    return re.sub(r"^(\s*)• ", r"\1- ", out, flags=re.MULTILINE)
 
 
 class ChatServer:

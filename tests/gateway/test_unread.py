@@ -10,9 +10,9 @@ from holdfast.core.busy import Mode
 from holdfast.core.content import BytesPart, TextPart, bytes_part
 from holdfast.ports.blobs import Blob
 from holdfast.ports.models import Taking
-from holdfast.ports.platforms import Update
 from tests.fakes.loop import Crash
 from tests.fakes.models_scripted import ScriptedClient, ScriptedModels
+from tests.fakes.platform import Update
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
 from tests.gateway.models import FIRST, agent_of
@@ -52,7 +52,7 @@ def send(life: Life, *parts: BytesPart, words: str = "look") -> None:
 
 
 def arrive(life: Life, update: Update) -> None:
-    life.until(lambda: update.dedup_key in life.home.server.confirmed)
+    life.arrived(update)
 
 
 def told(home: Home) -> list[str]:

@@ -221,9 +221,9 @@ class Streams:
 
     async def _edit(self, writing: _Writing, message: _Message, text: Rich) -> None:
         writing.edit_at = self._clock.monotonic() + self._every_s(writing)
-        outcome = await self._sender.edit(
-            writing.link, message.receipt, Outgoing(place=writing.place, key=delivery.key(message.delivery_id), text=text)
-        )
+        outcome = await self._change(writing.link, writing.place, message.delivery_id, message.receipt, text)
+        if outcome is None:
+            return
         if outcome.happened == "receipt":
             message.shown = text
         elif outcome.happened in ("gone", "give up"):
@@ -231,6 +231,22 @@ class Streams:
             await self._closed(writing.session.session_id, message.delivery_id, message.receipt, error=outcome.error)
         elif outcome.retry_s:
             writing.edit_at = self._clock.monotonic() + outcome.retry_s
+
+    async def _change(self, link: Link, where: Place, delivery_id: str, receipt: str, text: Rich | None) -> Outcome | None:
+        """Edits a message, or takes it away where there is no text. Nothing else is sent there meanwhile, and none that has become the
+        answer is touched: then, and while something else is under way, None.
+        """
+        if not self._deliveries.take(where.spot):
+            return None
+        try:
+            rows = await self._store.delivery(delivery_id)
+            if not rows or rows[0].state is not DeliveryState.LIVE:
+                return None
+            if text is None:
+                return await self._sender.remove(link, where, receipt)
+            return await self._sender.edit(link, receipt, Outgoing(place=where, key=delivery.key(delivery_id), text=text))
+        finally:
+            self._deliveries.leave(where.spot)
 
     def _every_s(self, writing: _Writing) -> float:
         rates = writing.link.platform.capabilities.rates
@@ -272,8 +288,9 @@ class Streams:
         shown = live.parts(said, self._manners, link.platform.capabilities, link.platform.size) if said.text.strip() else []
         if number >= len(shown):
             return await self._remove(row, link)
-        message = Outgoing(place=row.place, key=delivery.key(row.delivery_id), text=shown[number])
-        outcome = await self._sender.edit(link, receipt, message)
+        outcome = await self._change(link, row.place, row.delivery_id, receipt, shown[number])
+        if outcome is None:
+            return
         if outcome.happened in ("gone", "give up"):
             await self._closed(row.session_id, row.delivery_id, receipt, error=outcome.error)
         elif outcome.happened == "receipt":
@@ -283,7 +300,9 @@ class Streams:
 
     async def _remove(self, row: Delivery, link: Link) -> None:
         if link.platform.capabilities.removes and row.receipt is not None:
-            outcome = await self._sender.remove(link, row.place, row.receipt)
+            outcome = await self._change(link, row.place, row.delivery_id, row.receipt, None)
+            if outcome is None:
+                return
             if outcome.happened in ("failed", "edit lost"):
                 self._not_before[row.delivery_id] = self._clock.monotonic() + (outcome.retry_s or AGAIN_S)
                 return
