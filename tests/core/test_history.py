@@ -57,6 +57,27 @@ def test_a_cause_says_who_it_is_from_and_what_it_is() -> None:
     assert isinstance(said, User) and said.text == "hi"
 
 
+@pytest.mark.parametrize(
+    ("late_ms", "missed", "told"),
+    [
+        (0, 0, ""),
+        (5 * 60_000, 0, ""),
+        (5 * 60_000 + 1, 0, " It could not start then and starts 5 minutes late."),
+        (0, 1, " One earlier time was missed."),
+        (90 * 60_000, 7, " It could not start then and starts 90 minutes late. 7 earlier times were missed."),
+    ],
+)
+def test_a_model_is_told_of_scheduled_work_that_nobody_writes_it_now(late_ms: int, missed: int, told: str) -> None:
+    """E8: in a field of its own; the words stay those of the schedule."""
+    due = e.DueTime(schedule_id="c1", due_at=1001 - late_ms, when="Friday", missed=missed)  # It is recorded at 1001.
+    log = Log().free(e.CauseRecorded(cause_id="c1.5", what="schedule", content="water the plants", sender="ann", schedule=due))
+    log.turn = "t1"
+    log.in_turn(e.TurnStarted(generation=1, attempt=1, cause="schedule", causes=("c1.5",), owner=1, epoch=1))
+    [user] = history.causes(fold(log))
+    assert (user.text, user.sender, user.what) == ("water the plants", "ann", "schedule")
+    assert user.about == f"[Scheduled for Friday: nobody writes this now. Do what it says and tell the result.{told}]"
+
+
 def test_a_cause_that_could_not_be_read_is_left_out() -> None:
     """The rest of the conversation reads on."""
     log = next_turn(begun().in_turn(text("One.", 0)).ended("One."))

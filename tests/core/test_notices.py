@@ -121,6 +121,15 @@ def test_an_old_interruption_says_why_it_was_not_continued_and_how_to_continue()
     assert notices.stale("crash", 0, Staleness.UNKNOWN) == f"Your last request was interrupted by a crash {when}. {how}"
 
 
+def test_work_that_nobody_asked_for_in_that_moment_is_named_by_what_started_it() -> None:
+    """E8"""
+    assert notices.interrupted_earlier("crash", 12_000, cause="schedule").endswith("12 s earlier (started by a schedule)")
+    assert notices.interrupted_earlier("crash", 0, Staleness.UNKNOWN, cause="process").endswith("(started by a background process)")
+    assert notices.interrupted_earlier("crash", 0, cause="anything").endswith("(started by an event)")
+    assert notices.stale("crash", HOUR, Staleness.OLD, cause="schedule").startswith("Work started by a schedule was interrupted by a crash")
+    assert notices.held("crash", safe_mode=True, cause="watch").startswith("Work started by a background process was interrupted")
+
+
 def test_safe_mode_and_automatic_resume_that_is_off_are_told_apart() -> None:
     """B14, R7"""
     how = "Nothing is lost: send /resume to continue it, or a new message to continue from there."

@@ -81,6 +81,17 @@ async def test_the_same_client_id_is_the_same_schedule(world: World) -> None:
     assert code(await plan(world, session_id, when="in 1 hour", client_id="c1", text="other")) == (409, "client_id_reused")
 
 
+async def test_a_request_that_is_repeated_when_its_time_is_over_gets_the_first_answer(world: World) -> None:
+    """P1: a response may be lost, and a client come back late."""
+    session_id = await world.new_session()
+    planned = {"at": "2027-01-15T08:01:00Z", "client_id": "c1"}
+    await world.client.post("/api/admin/pause", json={"for_s": 1000})
+    first = await plan(world, session_id, **planned)
+    world.clock.pass_s(120)
+    assert (await plan(world, session_id, **planned)).json() == first.json()
+    assert code(await plan(world, session_id, at="2027-01-15T08:01:00Z", client_id="c2")) == (400, "bad_input")
+
+
 async def test_what_is_no_schedule_is_refused_with_what_to_do(world: World) -> None:
     session_id = await world.new_session()
     for said, words in (

@@ -13,6 +13,7 @@ from holdfast.core.content import TextPart, bytes_part
 from holdfast.core.history import Result, Step, User
 from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.ask import ASK
+from holdfast.core.reminders import When
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.models import Busy, Cut, NotAllowed, Rejected, TooLong
 from tests.fakes.models_scripted import Half, ScriptedModels
@@ -62,6 +63,21 @@ def test_a_model_is_asked_until_it_makes_no_more_calls(home: Home, models: Scrip
     life.rest(page)
     assert life.answers(page)[-1] == "again" and len(models.requests[-1].history) == 8
     assert {given.request.system for given in models.requests} == {first.system}
+
+
+def test_a_model_is_told_in_front_of_scheduled_work_that_nobody_writes_it_now(home: Home, models: ScriptedModels) -> None:
+    """E8: also in later turns, and the record keeps the words alone."""
+    life = home.start()
+    page = life.open_page()
+    life.do(life.gateway.add_schedule(page, "water the plants", When(when="in 1 minute")))
+    life.until(lambda: life.outcomes(page) == ["completed"])
+    life.post(page, "thanks")
+    life.rest(page)
+    told = (
+        "[Scheduled for Friday 15 January 2027, 08:01 (UTC): nobody writes this now. Do what it says and tell the result.] water the plants"
+    )
+    assert [given.history[0].content for given in models.requests if isinstance(given.history[0], User)] == [told] * 2
+    assert [message.text for message in life.transcript(page).messages if message.role == "cause"] == ["water the plants"]
 
 
 def test_an_answer_on_record_is_not_asked_for_again(home: Home, models: ScriptedModels) -> None:

@@ -7,15 +7,17 @@ import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.busy import Mode
-from holdfast.core.errors import NotFound, NotNow, Refused, Unavailable
+from holdfast.core.errors import BadInput, NotFound, NotNow, Refused, Unavailable
 from holdfast.core.events import Logged, QuestionAsked, decode
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer as Given
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
+from holdfast.core.reminders import When
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports.blobs import Blob, Upload
 from tests.fakes.platform import ChatServer, Update, session_key
@@ -48,6 +50,27 @@ class Happens(NamedTuple):
     after_s: float = 0.0
     once: tuple[str, int] | None = None
     again: int = 0
+
+
+class Plan(NamedTuple):
+    """Plans work: once, so many seconds ahead, or every so many seconds. Again with the same `client_id` until it is acknowledged, and
+    `again` times more.
+    """
+
+    text: str
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    in_s: float = 0.5
+    every_s: int | None = None
+    missed: str = "run"
+    again: int = 0
+
+
+class Unplan(NamedTuple):
+    """Removes what was planned first."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
 
 
 class Stop(NamedTuple):
@@ -130,7 +153,7 @@ class Wait(NamedTuple):
     once: tuple[str, int] | None = None
 
 
-Deed = Say | Happens | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
+Deed = Say | Happens | Plan | Unplan | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
 
 
 class Posted(NamedTuple):
@@ -220,6 +243,7 @@ class Person:
         self.stopped: list[Stopped] = []
         self.moved: dict[int, Moved] = {}
         self.happened: dict[str, str] = {}  # In which session.
+        self.planned: dict[str, str] = {}  # The schedule of each request that was acknowledged.
         self._tried: set[int] = set()
         self._asked_of: dict[int, str] = {}  # A request that is made again is made of the same conversation.
 
@@ -298,6 +322,12 @@ class Person:
                         dedup_key=f"cause|{name}",
                         at=life.world.wall_ms(life.elapsed()),
                     )
+            case Plan() if self.session_id is not None:
+                await self._plan(deed, life)
+            case Unplan():
+                for schedule_id in list(self.planned.values())[:1]:
+                    with contextlib.suppress(NotFound):
+                        await life.gateway.remove_schedule(schedule_id, by=self.name)
             case Stop():
                 await self._stop(life.gateway)
             case Answer():
@@ -361,6 +391,20 @@ class Person:
             )
             self.posted[self.next] = Posted(deed.text, client_id, accepted, deed.attach)
             self._go(accepted.session_id, life)
+
+    async def _plan(self, deed: Plan, life: "Life") -> None:
+        """One that has come and gone when it is asked for again was made all the same."""
+        client_id = f"{self.name}-{self.next}"
+        session_id = self._asked_of.setdefault(self.next, self.session_id or "")
+        for _ in range(1 + deed.again):
+            ahead = datetime.fromtimestamp(life.world.wall_ms(life.elapsed()) / 1000 + deed.in_s, UTC)
+            when = When(every_s=deed.every_s) if deed.every_s else When(at=ahead.isoformat())
+            try:
+                made = await life.gateway.add_schedule(session_id, deed.text, when, by=self.name, missed=deed.missed, client_id=client_id)
+            except (NotFound, BadInput):  # It has come and gone; or its moment passed before the store answered.
+                return
+            before = self.planned.setdefault(client_id, made.schedule_id)
+            assert before == made.schedule_id, f"P1: one request made {before} and {made.schedule_id}"
 
     async def _upload(self, attach: str, life: "Life") -> str:
         """Only its rows: files have deaths of their own (`tests/blobs`)."""

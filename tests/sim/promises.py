@@ -35,6 +35,8 @@ LATE = re.compile(r"^\(delayed by [^)]*\) ")
 FOR_OPERATORS = ("safe mode", "session suspended")
 # Where nobody can be reached, or may be told.
 UNTOLD = ("R8",)
+# The last life of a world starts nothing more while it stops.
+STOPPING_MS = 10_000
 # What leaves an idle conversation idle: a reply on its way, a flag that is cleared, pieces that are cleared away.
 KEEPS_IDLE = (e.DeliveryOpened, e.DeliveryPlanned, e.DeliveryChanged, e.SessionChanged, e.JournalPruned)
 # What people do to it.
@@ -47,6 +49,9 @@ BY_PEOPLE = (
     e.MessageRefused,
     e.CauseRecorded,
     e.CauseDropped,
+    e.ScheduleAdded,
+    e.ScheduleDue,  # They asked for it.
+    e.ScheduleRemoved,
     e.MessageWritten,
     e.SessionResumed,
     e.RequestNoted,
@@ -511,6 +516,40 @@ def p6_no_phantom_turns(found: Evidence) -> None:
                 waiting -= set(event.causes)
 
 
+def p6_each_time_is_told_once(found: Evidence) -> None:
+    """P6, E7: a time of a schedule is one cause at most, not before it has come and not while nothing may begin; what was planned is due
+    once it has come; and in safe mode nothing but a message starts a turn.
+    """
+    added = {event.schedule_id: (item, event) for item, event in found.log.of(e.ScheduleAdded)}
+    assert {made for person in found.world.people for made in person.planned.values()} <= added.keys(), "P1: what was planned is gone"
+    causes = {event.cause_id: (item, event) for item, event in found.log.of(e.CauseRecorded) if event.schedule is not None}
+    times: set[tuple[str, int]] = set()
+    over: set[str] = set()
+    for item, due in found.log.of(e.ScheduleDue):
+        assert due.schedule_id not in over, f"P6: {due} after its schedule was over"
+        if due.next_at is None:
+            over.add(due.schedule_id)
+        if due.cause_id is None:
+            continue
+        assert (due.schedule_id, due.due_at) not in times, f"P6: {due} is told twice"
+        times.add((due.schedule_id, due.due_at))
+        at, cause = causes.pop(due.cause_id)
+        assert at.id == item.id + 1 or at.session_id != item.session_id, f"P6: {due} and {cause} are not one transaction"
+        assert item.at >= due.due_at and cause.sender == added[due.schedule_id][1].sender, f"P6: {cause} came too early or is another's"
+    assert not [cause for cause in causes if ".again." not in cause], f"P6: {causes} of no time that had come"
+    removed = {event.schedule_id for _, event in found.log.of(e.ScheduleRemoved)}
+    deleted = {item.session_id for item, _ in found.log.of(e.SessionDeleted)}
+    last = found.world.spans[-1]
+    now = found.world.wall_ms(last.began + last.lasted_s) - STOPPING_MS
+    for schedule_id, (item, event) in added.items():
+        due_once = event.once_at is not None and event.once_at < now and item.session_id not in deleted
+        assert schedule_id in over | removed or not due_once, f"P6: {event} was due and nothing came of it"
+    for item, started in found.log.of(e.TurnStarted):
+        span = found.span(item.id)
+        safe = span.safe and (span.left_safe_mode is None or item.id <= span.left_safe_mode[0]) and not span.asked_to_leave
+        assert not safe or started.cause in ("message", "edit"), f"B14: {started} in safe mode"
+
+
 def p7_what_you_saw_is_what_is_stored(found: Evidence) -> None:
     """P7: everything any reader was ever shown is in the log, in the same place and byte by byte, and nothing was left out."""
     logs = {session.session_id: [(item.seq, as_shown(item)) for item, _ in session.log] for session in found.sessions.values()}
@@ -590,6 +629,7 @@ PROMISES = (
     p5_a_step_is_done_once,
     questions_are_asked_and_answered_once,
     p6_no_phantom_turns,
+    p6_each_time_is_told_once,
     p7_what_you_saw_is_what_is_stored,
     p8_a_stop_wins,
     a_question_is_answered_only_once_it_was_asked,

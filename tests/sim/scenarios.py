@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.core.schedules import Policy
 from holdfast.core.turns import Outcome
 from tests.sim.evidence import Evidence
-from tests.sim.people import Answer, Deed, Delete, Happens, Reset, Restart, Resume, Say, Stop, Suspend
+from tests.sim.people import Answer, Deed, Delete, Happens, Plan, Reset, Restart, Resume, Say, Stop, Suspend, Unplan
 from tests.sim.world import SETTINGS, Death, Weather, World
 
 COMPLETED, CANCELLED, SET_ASIDE = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.SET_ASIDE
@@ -146,6 +147,31 @@ STEERED: dict[str, Tale] = {
         _ways((COMPLETED,), (COMPLETED, COMPLETED)),
     ),
 }
+# What starts at a time: alone, behind a turn, again and again, taken back in that moment, and where its conversation was left.
+PLANNED: dict[str, Tale] = {
+    "work is planned and its time comes": (
+        _ann(Say("say:one"), Plan("say:two|call:unsafe|say:three", in_s=0.4, again=1), Say("say:four", once=("turn.ended", 2))),
+        (COMPLETED,) * 3,
+    ),
+    "the time of planned work comes while a turn runs": (
+        _ann(Plan("say:one|call:idempotent", in_s=0.3), Say("say:two|sleep:0.5|call:unsafe")),
+        (COMPLETED,) * 2,
+    ),
+    "work that comes every second until it is taken back": (
+        _ann(Plan("say:tick|sleep:0.7", every_s=1), Unplan(after_s=2.4)),
+        _ways(*((COMPLETED,) * count for count in range(6))),
+    ),
+    "planned work is taken back in that moment": (
+        _ann(Say("say:one"), Plan("say:two", in_s=0.2), Unplan(after_s=0.2)),
+        _ways((COMPLETED,), (COMPLETED,) * 2),
+    ),
+    "planned work goes on in a new conversation": (
+        _ann(Say("say:one"), Plan("say:two|call:unsafe", in_s=0.5), Reset(once=("turn.ended", 1), again=1)),
+        _ways((COMPLETED,) * 2, (COMPLETED, CANCELLED), (CANCELLED, COMPLETED)),
+    ),
+}
+REMINDED: Tale = (_ann(Say("say:one"), Say("/remind in 1 second say:two|call:unsafe"), Say("say:three")), (COMPLETED,) * 3)
+OFTEN = {"settings": msgspec.structs.replace(SETTINGS, schedules=Policy(least_s=1.0))}
 RESTARTED: Tale = (_ann(Say(_work("unsafe") + "|sleep:1|say:three"), Restart(once=("tool.started", 1))), (COMPLETED,))
 PAGE: dict[str, Tale] = {
     "a question answered at its own address": (_ann(Say("ask:why?|call:unsafe|say:two"), Answer("because")), (COMPLETED,)),
@@ -207,6 +233,18 @@ STORIES = (
     Story("chat, two calls of a model are approved", *APPROVED_IN_CHAT, chats=True, stride=5, world_is=FLAKY),
     *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in CHAT.items()),
     *(Story(f"unsure chat, {name}", *ANYWHERE[name], chats=True, reconciles=False) for name in UNSURE),
+    *(Story(f"page, {name}", tell, ends, stride=5, world_is=OFTEN) for name, (tell, ends) in PLANNED.items()),
+    Story("chat, a reminder", *REMINDED, chats=True, stride=7),
+    *(
+        Story(
+            f"page, the clock steps by {name} before planned work is due",
+            _ann(Say("say:one"), Plan("say:two|call:unsafe", in_s=0.6)),
+            _ways((COMPLETED,), (COMPLETED,) * 2, (COMPLETED, SET_ASIDE), (SET_ASIDE,), (SET_ASIDE, COMPLETED)),
+            stride=3,
+            world_is=_step(by),
+        )
+        for name, by in (("two hours forward", 2 * HOUR_MS), ("two hours back", -2 * HOUR_MS))
+    ),
     *(Story(f"{where}, a restart in mid-turn", *RESTARTED, chats=where == "chat", lives=2) for where in ("page", "chat")),
     LONG_TOOL,
     # Whether it is resumed or set aside depends on whether the clock stepped between its last sign of life and its recovery.

@@ -11,7 +11,7 @@ from holdfast.gateway.settings import Settings
 from tests.fakes.agents_sim import IN_STEPS
 from tests.fakes.power import MODES
 from tests.fakes.tools import GUARDED
-from tests.sim.people import Answer, Deed, Happens, Pause, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend
+from tests.sim.people import Answer, Deed, Happens, Pause, Plan, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend, Unplan
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked", "model.responded", "turn.waiting")
@@ -47,11 +47,28 @@ def world_of(seed: int) -> World:
     for number in range(chance.randint(1, 4)):
         chats = chance.random() < 0.5
         world.person(f"p{number}", *_deeds(chance, chats), chats=chats)
+    plans = random.Random(f"{seed}|plans")
+    if plans.random() < 0.3:
+        world.person("planner", *_plans(plans))
     pauses = random.Random(f"{seed}|pauses")
     if pauses.random() < 0.2:
         breaks = [Pause(after_s=pauses.uniform(0, 3), for_s=pauses.choice((1.0, 5.0, 20.0))) for _ in range(pauses.randint(1, 3))]
         world.person("operator", *breaks)
     return world
+
+
+def _plans(chance: random.Random) -> Iterator[Deed]:
+    """Work for later, and what people do in between."""
+    for _ in range(chance.randint(1, 3)):
+        yield Plan(
+            chance.choice(("say:due", "say:due|call:unsafe|say:done", "call:idempotent|sleep:0.5|say:due", "fail")),
+            after_s=chance.uniform(0, 1.5),
+            in_s=chance.choice((0.05, 0.4, chance.uniform(0, 6), chance.uniform(0, 900))),
+            missed=chance.choice(("run", "run", "skip")),
+            again=chance.choice((0, 0, 1)),
+        )
+        if chance.random() < 0.4:
+            yield chance.choice((Say("say:between"), Reset(again=1), Unplan(after_s=0.3), Restart(after_s=0.2), Suspend(after_s=0.5)))
 
 
 def _deaths(chance: random.Random) -> Iterator[Death]:

@@ -14,13 +14,15 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import DeliveryChanged, ToolFinished
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Cause
+from holdfast.core.plans.schedules import Fired
 from holdfast.core.plans.start import StartedTurn
+from holdfast.core.schedules import Due, Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.ports.store import Store
 from holdfast.store.tx import Tx
 from holdfast.store.work import snapshots
-from tests.sim.people import Reset, Say, Stop
+from tests.sim.people import Happens, Plan, Reset, Say, Stop, Wait
 from tests.sim.promises import check
 from tests.sim.world import Death, Weather, World
 
@@ -77,6 +79,23 @@ class OverlooksStops(_Lying):
         return session
 
 
+class FiresTooEarly(_Lying):
+    """Takes times that are still to come for due."""
+
+    async def fire_schedule(self, schedule: Schedule, due: Due, *, at: int, **named: Any) -> Fired | None:
+        return await self._store.fire_schedule(schedule, due, at=at - 1000, **named)
+
+
+class IgnoresSafeMode(_Lying):
+    """Starts a turn from whatever waits."""
+
+    async def start_turn(self, session_id: str, **named: Any) -> StartedTurn | None:
+        return await self._store.start_turn(session_id, **named | {"safe": False})
+
+    async def waiting_lanes(self, *, limit: int, safe: bool = False) -> list[str]:
+        return await self._store.waiting_lanes(limit=limit)
+
+
 def _first_breach(tell: Callable[[World], object], **world_is: Any) -> str:
     """What the invariants say of the first death that shows the fault."""
     for point in itertools.count(1):
@@ -113,6 +132,23 @@ def test_a_fault_that_was_put_in_is_found(fault: dict[str, Any], breach: str) ->
     )
     with pytest.raises(AssertionError, match=breach):
         raise AssertionError(found)
+
+
+def test_planned_work_that_comes_too_early_is_found() -> None:
+    """P6"""
+    hasty = {"wrap": lambda store: cast(Store, FiresTooEarly(store))}
+    found = _first_breach(lambda world: world.person("ann", Say("say:one"), Plan("say:two", in_s=0.2)), **hasty)
+    with pytest.raises(AssertionError, match=r"P6: .* came too early"):
+        raise AssertionError(found)
+
+
+def test_a_cause_that_starts_a_turn_in_safe_mode_is_found() -> None:
+    """B14"""
+    world = World(1, deaths=[Death(at_s=3.0)] * 3, wrap=lambda store: cast(Store, IgnoresSafeMode(store)))
+    world.person("ann", Wait(lambda life: life.gateway.safe_mode), Happens("say:two"))
+    world.run()
+    with pytest.raises(AssertionError, match=r"B14: .* in safe mode"):
+        check(world)
 
 
 def test_an_answer_to_a_question_that_nobody_had_seen_is_found() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.turns import Outcome
-from tests.sim.people import Answer, Say, Stop
+from tests.sim.people import Answer, Plan, Say, Stop
 from tests.sim.promises import check
 from tests.sim.twins import TwinWorld
 from tests.sim.world import Death
@@ -21,13 +21,14 @@ def test_a_second_process_never_runs_what_the_first_one_runs(second_at_s: float)
         world.person("ann", Say("say:one|call:unsafe|sleep:0.3|say:two"), Say("say:three", again=1))
         world.person("bob", Say("say:one|ask:why?|call:idempotent"), Answer("because"))
         world.person("cid", Say("say:one|hang"), Stop(once=("text", 1)))
+        world.person("dan", Plan("say:one|call:unsafe", in_s=0.4))
         try:
             world.run()
             found = check(world)
         except AssertionError as broken:
             raise AssertionError(f"the second after {second_at_s} s, died {world.died_at}: {broken}") from broken
         outcomes = sorted(turn.end.outcome for turn in found.turns if turn.end)
-        assert outcomes == [Outcome.CANCELLED, *[Outcome.COMPLETED] * 3], world.died_at
+        assert outcomes == [Outcome.CANCELLED, *[Outcome.COMPLETED] * 4], world.died_at
         owners = {event.owner for _, event in found.log if isinstance(event, e.TurnStarted | e.TurnTaken)}
         taken_over += len(owners) > 1
         if not world.crashes:

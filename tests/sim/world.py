@@ -505,16 +505,22 @@ class Life:
         )[0]
         heads = dict(fetch(self.db, "SELECT s.session_id, h.seq FROM head h JOIN session s ON s.id = h.session"))
         server = self.world.server
+        overdue = fetch(
+            self.db,
+            "SELECT c.schedule_id FROM schedule c JOIN head h ON h.session = c.session WHERE h.deleted = 0 AND c.due <= ?",
+            (self.world.wall_ms(self.elapsed()),),
+        )
         found = {
             "readers": [p.name for p in self.world.people for reader in p.readers if reader.cursor < heads.get(reader.session_id, 0)],
             "people": [person.name for person in self.world.people if not person.done],
+            "schedules": overdue,
             **dict(zip(("inbox", "turns", "outbox", "undecided"), count, strict=True)),
         }
         if self.world.reachable(self.number):
             found["says that it works"] = self._says_that_it_works()
             found["unconfirmed"] = [update.dedup_key for update in server.updates if update.dedup_key not in server.confirmed]
         else:
-            del found["outbox"]
+            del found["outbox"], found["schedules"]
         return {name: what for name, what in found.items() if what}
 
     def _says_that_it_works(self) -> list[str]:

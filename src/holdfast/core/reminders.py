@@ -233,7 +233,7 @@ def _local(ms: int, zone: tzinfo) -> datetime:
 
 
 def _ms(local: datetime) -> int:
-    return int(local.timestamp()) * 1000
+    return round(local.timestamp() * 1000)
 
 
 # how it is told

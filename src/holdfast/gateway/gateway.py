@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from holdfast.core import keys, usage
 from holdfast.core.approvals import Rule
 from holdfast.core.busy import Mode
-from holdfast.core.errors import ConversationBusy, Deleted, NothingToStop
+from holdfast.core.errors import BadInput, ConversationBusy, Deleted, NothingToStop
 from holdfast.core.events import Logged, SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.model_choice import UnknownModel
@@ -286,7 +286,13 @@ class Gateway:
         """Raises `BadInput`, `TooManySchedules`."""
         session = await self.session(session_id)
         dedup_key = f"new schedule|{session.session_key}|{client_id}" if client_id else None
-        added = self._wishes.made(text, self._wishes.timing(when), sender=by, missed=missed, dedup_key=dedup_key)
+        try:
+            added = self._wishes.made(text, self._wishes.timing(when), sender=by, missed=missed, dedup_key=dedup_key)
+        except BadInput:
+            made = await self.store.made_schedule(dedup_key, text.strip()) if dedup_key else None
+            if made is None:
+                raise
+            return made
         made = await self.store.add_schedule(session_id, added, limit=self._wishes.policy.limit, at=self._clock.now())
         self._parts.alarm.hint()
         return made

@@ -31,6 +31,11 @@ class Schedules(Protocol):
         another text it raises `DuplicateOtherContent`. Raises `NotFound`, `TooManySchedules` where its key has `limit` of them.
         """
 
+    async def made_schedule(self, dedup_key: str, text: str) -> Schedule | None:
+        """The one that was made under this key; None if none was. A request that is repeated late may name a time that is over by then.
+        Raises `NotFound` for one that is over or was removed, `DuplicateOtherContent`.
+        """
+
     async def remove_schedule(self, schedule_id: str, *, by: str, at: int) -> Schedule:
         """Takes one back, and gives what it was. A cause that it has recorded stays. Raises `NotFound`."""
 

@@ -270,6 +270,9 @@ class TxStore:
     async def add_schedule(self, session_id: str, added: e.ScheduleAdded, *, limit: int, at: int) -> Schedule:
         return await self._lines.write(schedules.add_schedule, session_id, added, limit, at)
 
+    async def made_schedule(self, dedup_key: str, text: str) -> Schedule | None:
+        return await self._lines.write(schedules.made_schedule, dedup_key, text)
+
     async def remove_schedule(self, schedule_id: str, *, by: str, at: int) -> Schedule:
         return await self._lines.write(schedules.remove_schedule, schedule_id, by, at)
 

@@ -6,6 +6,7 @@ from holdfast import time_zones
 from holdfast.core import reminders, schedules
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import BadInput, Refused
+from holdfast.core.events import ScheduleAdded
 from holdfast.core.reminders import When
 from holdfast.core.schedules import MAX_TEXT, Policy, Schedule
 from holdfast.ports.process import Clock, Ids
@@ -71,12 +72,24 @@ class ScheduleWork(PlainTool):
         return ToolResult(ToolOutcome.DONE, told)
 
     async def _create(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        text, dedup_key = str(arguments.get("text", "")), f"new schedule|call|{context.key}"
+        try:
+            added = self._made(arguments, text, context, dedup_key)
+        except BadInput:  # The call may be repeated after an interruption, and its time be over.
+            made = await self._store.made_schedule(dedup_key, text.strip())
+            if made is None:
+                raise
+        else:
+            made = await self._store.add_schedule(context.session_id, added, limit=self._policy.limit, at=self._clock.now())
+        return f"Scheduled as {made.schedule_id}: {self._told(made)}."
+
+    def _made(self, arguments: dict[str, Any], text: str, context: ToolContext, dedup_key: str) -> ScheduleAdded:
         now, policy = self._clock.now(), self._policy
         given = {name: arguments.get(name) for name in When.__struct_fields__}
         timing = reminders.timing(When(**given), now=now, zone=policy.time_zone, zones=time_zones.zone)
-        added = schedules.made(
+        return schedules.made(
             self._ids.new("c"),
-            str(arguments.get("text", "")),
+            text,
             timing,
             now=now,
             zone=time_zones.zone(timing.time_zone),
@@ -84,10 +97,8 @@ class ScheduleWork(PlainTool):
             sender=context.sender,
             missed=arguments.get("missed"),
             call_id=context.call_id,
-            dedup_key=f"new schedule|call|{context.key}",
+            dedup_key=dedup_key,
         )
-        made = await self._store.add_schedule(context.session_id, added, limit=policy.limit, at=now)
-        return f"Scheduled as {made.schedule_id}: {self._told(made)}."
 
     async def _remove(self, schedule_id: str, context: ToolContext) -> str:
         mine = [each for each in await self._store.schedules(context.session_key) if each.schedule_id == schedule_id]

@@ -56,6 +56,21 @@ def test_a_resume_continues_what_was_interrupted_and_puts_again_what_was_set_asi
     assert bool(left) == (not current)
 
 
+def test_what_another_cause_started_is_put_again_as_what_it_was() -> None:
+    """E8: no message is invented, and the time of a schedule is still named; its own key is used up."""
+    due = e.DueTime(schedule_id="c1", due_at=5, when="then")
+    cause = e.CauseRecorded(cause_id="c1.5", what="schedule", content="do it", sender="ann", generation=4, schedule=due, dedup_key="k")
+    of = session(TurnState.ENDED, rule="R6")
+    plan = resume.plan(Snapshot(session=of, request=Request(cause, "crash")), by="bob")
+    assert (plan.reply, kinds(plan)) == (
+        Moved("s1", changed=True, continues=True),
+        ["session.resumed", "session.changed", "cause.recorded"],
+    )
+    assert events(plan, e.CauseRecorded) == [
+        e.CauseRecorded(cause_id="t1.again.20", what="schedule", content="do it", sender="ann", schedule=due)
+    ]
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_the_session_it_takes_the_place_of_is_left_first(state: TurnState) -> None:
     """A20, A22"""

@@ -4,6 +4,7 @@ from typing import Any
 
 from holdfast.core import events as e
 from holdfast.core import schedules
+from holdfast.core.content import Content
 from holdfast.core.errors import NotFound
 from holdfast.core.plans import schedules as plans
 from holdfast.core.plans.schedules import UNREADABLE, Fired, Snapshot
@@ -38,10 +39,15 @@ def here(tx: Tx, session_key: str) -> int:
     return int(tx.query(q.SCHEDULES_COUNT, session_key)[0][0])
 
 
+def made_schedule(tx: Tx, dedup_key: str | None, text: Content) -> Schedule | None:
+    repeated = known(tx, dedup_key, text)
+    return None if repeated is None else _found(tx, repeated.ref)
+
+
 def add_schedule(tx: Tx, session_id: str, added: e.ScheduleAdded, limit: int, at: int) -> Schedule:
-    repeated = known(tx, added.dedup_key, added.content)
+    repeated = made_schedule(tx, added.dedup_key, added.content)
     if repeated is not None:
-        return _found(tx, repeated.ref)
+        return repeated
     session = snapshots.current(tx, session_id)
     return _found(tx, run(tx, plans.add(session, added, here=here(tx, session.session_key), limit=limit), at))
 
