@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,10 +12,10 @@ import pytest
 from holdfast.config.mcp import McpServer
 from holdfast.core.content import FilePart, ImagePart, attached
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.elicitation import Given, Request
+from holdfast.core.elicitation import Ask, Elicited, Given, Request, Resting, proceed
 from holdfast.ports.tools import Answers, Asks, ToolResult
 from holdfast.tools.mcp import server as servers
-from tests.tools.mcp import desk, lines, notes, over_http, scripted, until
+from tests.tools.mcp import SCRIPT, desk, lines, notes, over_http, scripted, until
 
 pytestmark = pytest.mark.anyio
 WIRES = ["pipes", "pipes modern", "http", "http modern"]
@@ -226,3 +227,24 @@ async def test_what_a_server_asks_while_a_call_runs_is_asked_while_it_runs(tmp_p
             answers.set()
             many = await asking
             assert isinstance(many, ToolResult) and many.content == '[{"action": "decline"}]' and len(asked) == 2, "one at a time"
+
+
+async def test_a_server_of_the_protocols_own_library_asks_and_continues_also_after_it_was_started_again(tmp_path: Path) -> None:
+    """R5: it refuses the state of its former life, is asked from the beginning, and nobody has to answer twice. Our scripted server is held
+    to what this one does.
+    """
+    library = McpServer(command=sys.executable, args=(str(SCRIPT.with_name("library.py")),))
+    async with desk(tmp_path / "home", a=library) as here:
+        tool = (await here.tools())["mcp__a__book"]
+        asks = await tool.run({"seat": "12a"}, here.context())
+        assert isinstance(asks, Asks) and [request.message for request in asks.requests] == ["Who are you?", "Are you sure?"]
+        resting = Resting(elicited=Elicited(requests=asks.requests), answers={0: "name: Ann\nage: 7", 1: "yes"})
+        given = proceed(resting)
+        assert not isinstance(given, Ask)
+        answers = Answers(requests=asks.requests, given=given, state=asks.state)
+        for _ in range(2):
+            booked = await tool.run({"seat": "12a"}, here.context(answers=answers))
+            assert isinstance(booked, ToolResult) and booked.content == "12a for Ann, 7, sure: True"
+            os.kill(here.processes[-1], signal.SIGKILL)
+            await until(lambda: here.shown("a").state == "failed")
+        assert (await here.run("a", "count", to=2)).content == "counted" and here.output == ["1 of 2: at 1\n", "2 of 2: at 2\n"]

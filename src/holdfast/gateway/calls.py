@@ -172,7 +172,7 @@ class Calls:
             return await self._rest(known, elicited, step)
         call = self._started(proposed)
         await self._log.record(self._start_of(call, NO_TOOL))
-        return await self._perform(tool, call, Answers(given=step, state=elicited.state), elicited.rounds)
+        return await self._perform(tool, call, Answers(requests=elicited.requests, given=step, state=elicited.state), elicited.rounds)
 
     async def _perform(self, tool: Tool, call: ToolCall, answers: Answers | None = None, rounds: int = 0) -> bool:
         """False: it asks a person, and rests until that is answered. `rounds`: how often it has asked."""

@@ -39,8 +39,9 @@ class Asks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call that rested continues with. `given`: by the keys of its requests."""
+    """What a call that rested continues with. `requests`: what it had asked; `given`: by their keys."""
 
+    requests: tuple[Request, ...] = ()
     given: dict[str, Given]
     state: str | None = None
 

@@ -12,6 +12,12 @@ class ServerError(HoldfastError):
     code = "mcp_failed"
 
 
+class Forgotten(ServerError):
+    """The server does not know any more where a call was that rested: it was started again since, or too much time has passed."""
+
+    code = "mcp_forgotten"
+
+
 class NotSent(ServerError):
     """The server never got the call: it can be made again, whatever it does."""
 

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
+    INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
     CallToolRequest,
@@ -39,7 +40,7 @@ from holdfast.core.mcp import Hints, Listed
 from holdfast.ports.tools import Answers, Asks
 from holdfast.tools.mcp import asking, http, stdio
 from holdfast.tools.mcp.bounds import MOST_BYTES
-from holdfast.tools.mcp.errors import GONE, LOST, NOT_SENT, Lost, NotSent, ServerError
+from holdfast.tools.mcp.errors import GONE, LOST, NOT_SENT, Forgotten, Lost, NotSent, ServerError
 from holdfast.tools.mcp.program import Program
 
 # More of a list is not read, whatever a server says.
@@ -233,7 +234,7 @@ def _ours(error: Exception) -> ServerError:
                 return NotSent(words)
             if code in (LOST, PARSE_ERROR) or (code == CONNECTION_CLOSED and message.startswith(_UNANSWERED)):
                 return Lost(words)
-            return ServerError(words)
+            return Forgotten(words) if code == INVALID_PARAMS and "state" in words.lower() else ServerError(words)
         case ValidationError():
             where = ".".join(map(str, error.errors(include_url=False, include_input=False)[0]["loc"]))
             return ServerError(f"its answer does not follow the protocol (at {where or 'its top'})"[:MOST_WORDS])

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import msgspec
+
 from holdfast.core import mcp
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat
 from holdfast.core.mcp import Known
 from holdfast.ports.blobs import Put
 from holdfast.ports.tools import Asks, ToolContext, ToolResult
-from holdfast.tools.mcp.errors import Lost, NotSent, ServerError
+from holdfast.tools.mcp.errors import Forgotten, Lost, NotSent, ServerError
 from holdfast.tools.mcp.server import Late, Server
 from holdfast.tools.plain import PlainTool
 
@@ -42,7 +44,7 @@ class ServedTool(PlainTool):
             )
         for left in reversed(range(TRIES)):
             try:
-                answer = await self._server.call(self._listed.name, arguments, context)
+                answer = await self._call(arguments, context)
             except Lost as error:
                 if left and may_repeat(self.effect(arguments)) and not isinstance(error, Late):
                     continue
@@ -53,6 +55,22 @@ class ServedTool(PlainTool):
                 return _failed(f"The MCP server {self._server.name} could not do it: {error}.")
             return answer if isinstance(answer, Asks) else await self._result(answer, context)
         raise AssertionError("the last try returns")
+
+    async def _call(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+        """Raises as `Server.call`. A server that forgot where a call was is asked again from the beginning, as the protocol has it; if it
+        then asks the same, nobody has to answer twice.
+        """
+        answers = context.answers
+        try:
+            return await self._server.call(self._listed.name, arguments, context)
+        except Forgotten:
+            if answers is None:
+                raise
+        afresh = await self._server.call(self._listed.name, arguments, msgspec.structs.replace(context, answers=None))
+        if not isinstance(afresh, Asks) or afresh.requests != answers.requests:
+            return afresh
+        same = msgspec.structs.replace(answers, state=afresh.state)
+        return await self._server.call(self._listed.name, arguments, msgspec.structs.replace(context, answers=same))
 
     def _unknown(self, error: Lost, arguments: dict[str, Any]) -> ToolResult:
         why = f"The MCP server {self._server.name} gave no answer: {error}."
