@@ -91,6 +91,7 @@ class Logic:
     def take(self, message: dict[str, Any], send: Send) -> None:
         """Answers with `send`, at once or later."""
         if "method" not in message:
+            self.note("told", refused="error" in message)
             if asked := self._asked.get(str(message.get("id"))):
                 asked[1].append(message.get("result"))
                 asked[0].set()

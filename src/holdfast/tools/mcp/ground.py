@@ -21,6 +21,8 @@ from holdfast.tools.mcp.program import Program
 
 # In the home folder: what the programs of servers have there.
 FOLDER = "mcp"
+# Where the system does not let a process die, nobody waits for it.
+KILL_S = 1.0
 T = TypeVar("T")
 
 
@@ -72,6 +74,7 @@ async def end(ground: Ground, running: Running) -> None:
     await asyncio.to_thread(
         tool_processes.kill_chosen, ground.home, lambda environment: environment.get(tool_processes.CALL) == running.mark
     )
+    await running.program.gone(KILL_S)
     running.program.close()
 
 

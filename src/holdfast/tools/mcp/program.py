@@ -41,10 +41,6 @@ class Program:
         self._by_itself = True
         self._listen_aside()
 
-    @property
-    def exited(self) -> asyncio.Event:
-        return self._shell.exited
-
     async def lines(self) -> AsyncIterator[bytes | TooMuch]:
         """What it puts out, until it can put out nothing more."""
         pace, line = Pace(), _Line()
@@ -123,6 +119,10 @@ class Program:
         self._by_itself = await self._shell.exits(NOTICED_S)
         self.close_input()
         await self._shell.exits(LEAVES_S)
+
+    async def gone(self, timeout_s: float) -> None:
+        """Waits until it has ended, but not longer than that."""
+        await self._shell.exits(timeout_s)
 
     def close_input(self) -> None:
         if self._in >= 0:

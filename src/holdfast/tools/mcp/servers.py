@@ -13,9 +13,9 @@ from holdfast.tools.mcp.ground import Ground
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.tool import ServedTool
 
-# Counted from the moment in which a server was started: a turn that begins later waits for what is left of it. One that failed before
-# is not worth much waiting.
-PATIENCE_S, LITTLE_PATIENCE_S = 10.0, 2.0
+# Counted from the moment in which a server was started: a turn that begins later waits for what is left of it. For one that has failed
+# twice no turn waits: once it runs again, the next turn has it.
+PATIENCE_S = 10.0
 
 
 log = structlog.get_logger()
@@ -90,4 +90,4 @@ def _known(name: str, server: McpServer, state: str) -> Shown:
 def _patience_s(server: Server, *, needed: bool) -> float:
     if needed:
         return server.settings.start_timeout_s
-    return LITTLE_PATIENCE_S if server.failures > 1 else PATIENCE_S
+    return PATIENCE_S if server.failures < 2 else 0.0
