@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from holdfast.agents.prices import DEFAULT_WINDOW, Listed, Prices, find
+from holdfast.agents.prices import DEFAULT_WINDOW, UNKNOWN_WINDOW, Listed, Prices, find
 from holdfast.config.agent import ModelPrice
 from holdfast.core.events import Usage
 
@@ -44,12 +44,8 @@ def test_the_settings_come_before_the_list_and_a_model_in_neither_has_no_price()
         None,
         None,
     ]
-    assert [window(prices, name) for name in ("gemini:g", "gemini:h", "openai:o", "ollama:g")] == [
-        9000,
-        5000,
-        DEFAULT_WINDOW,
-        DEFAULT_WINDOW,
-    ]
+    assert [window(prices, name) for name in ("gemini:g", "gemini:h", "openai:o", "vllm:g")] == [9000, 5000, DEFAULT_WINDOW, DEFAULT_WINDOW]
+    assert {window(prices, f"{name}:g") for name in ("ollama", "llamacpp", "lmstudio", "chat")} == {UNKNOWN_WINDOW}, "they may cut silently"
     assert window(Prices(window=4000, find=listed), "gemini:g") == 4000
     assert cost(prices, "gemini:g", Usage()) is None, "a server that tells no usage tells nothing about the cost"
 

@@ -1,5 +1,6 @@
 """`holdfast setup`: from nothing to a model that answers, and what is said where it does not."""
 
+import json
 import re
 import subprocess
 import sys
@@ -143,7 +144,7 @@ def test_settings_that_leave_no_room_for_a_model_are_told_before_it_is_asked(tmp
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     for written, told in (
-        ('[agent]\nmodule = "my_agent:agent"\n', "Keep one"),
+        ('[agent]\nmodule = "my_agent:agent"\n', "[agent] has both a model and a module."),
         ('agent = {effort = "low"}\n', 'Write this below [agent] yourself: model = "chat:small"'),
         ("[agent]\napi_key = 'sk-secret'\n", "a key does not belong there"),
     ):
@@ -319,9 +320,8 @@ def test_the_commands_about_setting_up_in_the_documentation_do_what_they_say(tmp
 
 def checked(home: Path, *words: str, **variables: str) -> list[tuple[str, str]]:
     said = holdfast(home, "doctor", "--json", *words, HOLDFAST_PORT="0", **variables)
-    return [
-        (check["state"], f"{check['text']} {check['advice']}") for check in said.json["checks"] if check["check"] in ("model", "prices")
-    ]
+    found = [each for each in said.json["checks"] if each["check"] in ("agent", "model", "prices", "transcriber")]
+    return [(each["state"], f"{each['text']} {each['advice']}") for each in found]
 
 
 def test_the_doctor_checks_the_model_and_its_key(tmp_path: Path, server: ModelProcess) -> None:
@@ -351,6 +351,49 @@ def test_the_doctor_checks_the_model_and_its_key(tmp_path: Path, server: ModelPr
     (home / "chat.key").chmod(0o640)
     [(state, told)] = checked(home)
     assert state == "fail" and "Others can read the key" in told and "chmod 600" in told
+
+
+def test_the_doctor_loads_agents_of_ones_own_in_a_process_of_their_own(tmp_path: Path) -> None:
+    """What such a module does when it is loaded does nothing to the doctor."""
+    home, modules = tmp_path / "home", tmp_path / "modules"
+    modules.mkdir()
+    (modules / "fine_agent.py").write_text("async def agent(request, turn): ...\n")
+    (modules / "broken_agent.py").write_text("import sys\nprint('hello')\nimport nothing_of_the_kind\n")
+    (modules / "rude_agent.py").write_text("import os\nos._exit(3)\n")
+    (modules / "no_agent.py").write_text("agent = 5\n")
+    variables = {"PYTHONPATH": f"{modules}:{ROOT / 'src'}"}
+    names = ("fine", "broken", "rude", "no")
+    settings = {name: {"module": f"{name}_agent:agent"} for name in names} | {"toy": {"demo": True}}
+    told = checked(home, "--deep", HOLDFAST_AGENTS=json.dumps(settings), **variables)
+    assert [state for state, _ in told] == ["ok", "fail", "fail", "fail", "ok"], told
+    assert "fine is fine_agent:agent, which can be loaded" in told[0][1] and "toy is the demo agent" in told[4][1]
+    assert "broken: The agent 'broken_agent:agent' cannot be loaded: ModuleNotFoundError" in told[1][1] and "PYTHONPATH" in told[1][1]
+    assert "its process ended with 3" in told[2][1] and "'no_agent:agent' is no agent" in told[3][1]
+    [(state, said)] = checked(home, "--deep", HOLDFAST_AGENT_MODULE="broken_agent:agent", **variables)
+    assert state == "fail" and said.startswith("The agent 'broken_agent:agent' cannot be loaded")
+
+
+def test_the_doctor_tries_the_transcriber_and_models_of_named_agents_and_tells_of_windows_that_are_guesses(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    script = Script(replies=READY.replies, transcripts=("", 401), key=KEY)
+    with ModelProcess(tmp_path / "model", script) as server:
+        set_up(home, server)
+        variables = {"HOLDFAST_AGENT_TRANSCRIBER": "chat:whisper", "HOLDFAST_AGENTS": '{"poet": {"model": "chat:verse"}}'}
+        assert [told for _, told in checked(home, **variables)] == [
+            "chat:small, with the key in chat.key; --deep tries it with one request ",
+            "chat:verse of poet, with the key in chat.key; --deep tries it with one request ",
+            "chat:whisper; --deep tries it with a second of silence ",
+        ]
+        deep = [checked(home, "--deep", **variables) for _ in range(2)]
+        assert [[state for state, _ in each] for each in deep] == [["ok"] * 3, ["ok", "ok", "fail"]], deep
+        assert "chat:whisper answers" in deep[0][2][1] and "Check the key" in deep[1][2][1]
+        checks = holdfast(home, "doctor", "--json", HOLDFAST_PORT="0", **variables).json["checks"]
+        [window] = [each for each in checks if each["check"] == "window"]
+        assert window["state"] == "warn" and window["text"].startswith(
+            "How much chat:small and chat:verse can be given is not known, so 8,192"
+        )
+        checks = holdfast(home, "doctor", "--json", HOLDFAST_PORT="0", HOLDFAST_AGENT_WINDOW="32768").json["checks"]
+        assert not [each for each in checks if each["check"] == "window"]
 
 
 def test_the_settings_that_are_shown_hold_no_key(tmp_path: Path, server: ModelProcess) -> None:

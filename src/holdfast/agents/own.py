@@ -50,3 +50,10 @@ def load(named: str, folder: Path) -> Agent:
     if not inspect.iscoroutinefunction(run):
         raise BadConfig(f"{named!r} is no agent. It must be an async function of a request and a turn, or have such a `run`.")
     return OwnAgent(named, run, getattr(found, "aclose", None))
+
+
+if __name__ == "__main__":  # For those who want to know whether it can be loaded, and not to load it themselves.
+    try:
+        load(sys.argv[1], Path(sys.argv[2]))
+    except BadConfig as error:
+        sys.exit(f"\n{error}")

@@ -13,6 +13,10 @@ from holdfast.core.events import Usage
 
 # Where neither the settings nor the list know a model.
 DEFAULT_WINDOW = 128_000
+# Of a server that somebody started with a window of their own choice, or with a small one by default. Some cut what is too long for it
+# without a word, so that a guess that is too large loses the beginning of every conversation.
+UNKNOWN_SERVERS = frozenset({"ollama", "llamacpp", "lmstudio", "chat"})
+UNKNOWN_WINDOW = 8_192
 # By our names of providers, what the list calls them. Who runs at home is not in it.
 LISTED = {
     "openai": "openai",
@@ -87,7 +91,7 @@ class Prices:
         if configured := self.set_window(model):
             return configured
         listed = await self._look_up(model)
-        return (listed.window if listed is not None else None) or DEFAULT_WINDOW
+        return (listed.window if listed is not None else None) or default_window(model)
 
     def set_window(self, model: str) -> int | None:
         """As the settings say."""
@@ -102,6 +106,10 @@ class Prices:
     async def _look_up(self, model: str) -> Listed | None:
         self._begin(model)
         return await asyncio.shield(self._found[model]) if model in self._found else None  # Others may wait for it, too.
+
+
+def default_window(model: str) -> int:
+    return UNKNOWN_WINDOW if model.partition(":")[0] in UNKNOWN_SERVERS else DEFAULT_WINDOW
 
 
 def find(provider: str, name: str) -> Listed | None:

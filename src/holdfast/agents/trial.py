@@ -4,7 +4,12 @@ The command line loads this module and no other of the agents: it makes no turn,
 """
 
 import asyncio
+import io
+import subprocess
+import sys
+import wave
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -12,13 +17,29 @@ import msgspec
 from holdfast.agents.choice import Choice
 from holdfast.agents.wires import providers
 from holdfast.agents.wires.providers import PROVIDERS
-from holdfast.config import Agent
+from holdfast.config import Agent, BadConfig
 from holdfast.core.history import User
 from holdfast.ports.agents import Response
 from holdfast.ports.models import Cut, ModelClient, ModelRequest
 from holdfast.ports.tools import ToolSpec
 
-__all__ = ["PROVIDERS", "answers", "check", "key_variable", "offered", "price_known", "provider_of"]
+__all__ = [
+    "PROVIDERS",
+    "answers",
+    "check",
+    "check_transcriber",
+    "hears",
+    "key_variable",
+    "loads",
+    "offered",
+    "price_known",
+    "provider_of",
+    "window",
+]
+
+# How long a module may take to load.
+LOADING_S = 60.0
+RATE = 16_000
 
 # With a tool, because Holdfast's agent always has some, and not every model takes them.
 ASK = ToolSpec(
@@ -45,6 +66,48 @@ def price_known(agent: Agent, name: str) -> bool:
     from holdfast.agents import prices
 
     return asyncio.run(prices.Prices(agent.prices, find=prices.find).known(name))
+
+
+def window(agent: Agent, name: str) -> int | None:
+    """The window that is only assumed of this model, because nobody says what its server was started with."""
+    from holdfast.agents import prices
+
+    known = prices.Prices(agent.prices, window=agent.window).set_window(name) is not None
+    return None if known or provider_of(name) not in prices.UNKNOWN_SERVERS else prices.default_window(name)
+
+
+def loads(module: str, folder: Path) -> None:
+    """Loads an agent of one's own in a process of its own: what it does on the way concerns nobody else. Raises `BadConfig`."""
+    words = [sys.executable, "-P", "-m", "holdfast.agents.own", module, str(folder)]
+    try:
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=LOADING_S)
+    except subprocess.TimeoutExpired:
+        raise BadConfig(f"The agent {module!r} does not finish loading: it took more than {LOADING_S:g} s.") from None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise BadConfig(said[-1] if said else f"The agent {module!r} cannot be loaded: its process ended with {done.returncode}.")
+
+
+def check_transcriber(agent: Agent, *, key: str | None, environment: Mapping[str, str]) -> None:
+    """Asks nobody. Raises `BadConfig` if the configured transcriber cannot be asked with these settings."""
+    Choice(msgspec.structs.replace(agent, fallbacks=(), models=()), key=key, environment=environment)
+
+
+def hears(agent: Agent, *, key: str | None, environment: Mapping[str, str]) -> None:
+    """Has the configured transcriber hear a second of silence. Raises as `answers` does."""
+    transcriber = Choice(msgspec.structs.replace(agent, fallbacks=(), models=()), key=key, environment=environment).transcriber
+    if transcriber is not None:
+        asyncio.run(transcriber.words(_silence(), name="silence.wav", media_type="audio/wav"))
+
+
+def _silence() -> bytes:
+    with io.BytesIO() as file:
+        with wave.open(file, "wb") as recording:
+            recording.setnchannels(1)
+            recording.setsampwidth(2)
+            recording.setframerate(RATE)
+            recording.writeframes(bytes(2 * RATE))
+        return file.getvalue()
 
 
 def check(agent: Agent, name: str, *, key: str | None, environment: Mapping[str, str]) -> None:

@@ -51,7 +51,9 @@ RESTORE = "Stop the gateway and restore the newest backup: `holdfast restore PAT
 
 
 def run_all(*, deep: bool = False) -> Iterator[Finding]:
-    """`deep` reads every attachment whole, which may take minutes, asks every model something, and starts every MCP server."""
+    """`deep` reads every attachment whole, which may take minutes, asks every model something, loads every module of an agent, and starts
+    every MCP server.
+    """
     folder = home()
     found = running.find(folder)
     settings = config.Config(home=folder)
@@ -72,7 +74,17 @@ def run_all(*, deep: bool = False) -> Iterator[Finding]:
     yield _sandbox(settings, found)
     if settings.mcp:
         yield from mcp_checks.run_all(settings, _said(folder, found), deep=deep, sandbox=lambda: _tried_sandbox(settings))
-    yield from model_checks.run_all(settings, gateway_alive=found.alive, deep=deep)
+    yield from model_checks.run_all(settings, gateway_alive=found.alive, deep=deep, folder=_started_in(found))
+
+
+def _started_in(found: running.Found) -> Path:
+    """The folder of the gateway that runs, if one does, else this one: modules are looked for there."""
+    if found.alive and found.status is not None:
+        try:
+            return Path(psutil.Process(found.status.pid).cwd())
+        except psutil.Error:
+            pass  # It has just ended, or belongs to somebody else.
+    return Path.cwd()
 
 
 def _settings(folder: Path) -> Iterator[Finding]:

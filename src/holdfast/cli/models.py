@@ -7,12 +7,25 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from holdfast.agents import trial
-from holdfast.agents.trial import PROVIDERS, check, key_variable, price_known, provider_of
+from holdfast.agents.trial import PROVIDERS, check, check_transcriber, key_variable, loads, price_known, provider_of, window
 from holdfast.config import Agent
 from holdfast.core.errors import Refused
 from holdfast.ports.models import Busy, ModelError, NotAllowed, Rejected, TooLong
 
-__all__ = ["PROVIDERS", "NoAnswer", "answers", "check", "key_variable", "offered", "price_known", "provider_of"]
+__all__ = [
+    "PROVIDERS",
+    "NoAnswer",
+    "answers",
+    "check",
+    "check_transcriber",
+    "hears",
+    "key_variable",
+    "loads",
+    "offered",
+    "price_known",
+    "provider_of",
+    "window",
+]
 
 SHOWN = 5
 HERE = ("127.0.0.1", "localhost", "::1")
@@ -38,6 +51,14 @@ def answers(agent: Agent, name: str, *, key: str | None, environment: Mapping[st
         if isinstance(error, NotAllowed) and error.lacks == "model":
             there = _nearest(name.partition(":")[2], offered(agent, name, key=key, environment=environment))
         raise NoAnswer(error, local=_is_local(agent, name), there=there) from error
+
+
+def hears(agent: Agent, *, key: str | None, environment: Mapping[str, str]) -> None:
+    """One real request to the transcriber. Raises `NoAnswer` or `BadConfig`."""
+    try:
+        trial.hears(agent, key=key, environment=environment)
+    except ModelError as error:
+        raise NoAnswer(error, local=_is_local(agent, agent.transcriber)) from error
 
 
 def offered(agent: Agent, name: str, *, key: str | None, environment: Mapping[str, str]) -> tuple[str, ...]:

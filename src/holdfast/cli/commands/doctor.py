@@ -12,7 +12,11 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command("doctor")
 @home_option
-@click.option("--deep", is_flag=True, help="Also read every attachment whole, ask each model, and start each MCP server. May take minutes.")
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also read all attachments whole, ask each model, load each agent, start each MCP server. May take minutes.",
+)
 @json_option
 def command(deep: bool, as_json: bool) -> int:
     """Check everything the gateway needs, and say what to do.
