@@ -17,6 +17,7 @@ from holdfast.process.system import RandomIds
 from holdfast.web.access import Access
 from holdfast.web.openai.asking import Asked
 from holdfast.web.openai.conversations import Conversations, Request
+from holdfast.web.openai.delivered import Delivered
 from holdfast.web.openai.following import Means
 from holdfast.web.openai.output import Output
 from holdfast.web.openai.replies import Stream
@@ -43,9 +44,9 @@ class Client:
         self._life = life
         access = Access("token", clock=life.clock, port=1)
         self._grant = access.check({b"authorization": b"Bearer token"}, "")
-        self._means = Means(life.gateway, access, Tasks(), Timing())
+        self._means = Means(life.gateway, access, Tasks(), Timing(), Delivered())
         blobs = Blobs(folder=Folder(self._folder / FOLDER), rows=life.store, clock=life.clock, ids=RandomIds(), elsewhere=_inline)
-        self._conversations = Conversations(life.gateway, blobs, max_upload_bytes=100)
+        self._conversations = Conversations(life.gateway, blobs, Delivered(), max_upload_bytes=100)
 
     def say(self, key: str, text: str, session_id: str | None = None) -> Recited:
         """And begin to read what comes of it, from where it had come."""
@@ -69,7 +70,7 @@ class Client:
 
         answering = Answering(recited.message_id, recited.seq)
         after = into[-1]["sequence_number"] if into else 0
-        renderer = Rendered(recited, answering, Output(recited, answering, "m"), after, waits=True)
+        renderer = Rendered(recited, answering, Output(recited, answering), after, waits=True)
         await Stream(self._means, self._grant, recited, answering, renderer)({}, receive, send)
 
     def read_all(self, recited: Recited) -> list[dict[str, Any]]:

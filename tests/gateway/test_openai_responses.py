@@ -261,15 +261,53 @@ async def test_a_key_counts_across_conversations_and_with_instructions(served: W
     assert len((await served.view(first.conversation.id))["turns"]) == 2
 
 
+AGAIN = {"X-Stainless-Retry-Count": "1"}
+
+
+async def undelivered(served: World, client: AsyncOpenAI, text: str, **more: Any) -> None:
+    """A request whose client left before it had an answer."""
+    readers = served.gateway.feed.readers
+    task = asyncio.get_running_loop().create_task(ask(client, text, **more))
+    await web.eventually(lambda: served.gateway.feed.readers == readers + 1)
+    task.cancel()
+    await asyncio.wait([task])
+    await web.eventually(lambda: served.gateway.feed.readers == readers)
+
+
 async def test_what_an_sdk_tries_again_is_taken_for_the_same_request(served: World, client: AsyncOpenAI) -> None:
+    """P1, P5: it sends no key, but says in a header that it has tried before."""
+    await undelivered(served, client, "hold")
+    served.agent.released.set()
+    response = await ask(client, "hold", extra_headers=AGAIN)
+    assert response.output_text == "holding"
+    served.agent.released.clear()
+    await undelivered(served, client, "hold", previous_response_id=response.id)
+    served.agent.released.set()
+    second = await ask(client, "hold", previous_response_id=response.id, extra_headers=AGAIN)
+    [session] = (await served.client.get("/api/sessions")).json()["sessions"]
+    assert len((await served.view(session["session_id"]))["turns"]) == 2 and second.id != response.id
+
+
+async def test_what_was_answered_or_is_said_elsewhere_is_not_taken_for_a_repetition(served: World, client: AsyncOpenAI) -> None:
+    """P1: the same words at another place are another message."""
     first = await ask(client, "hello")
-    again = {"X-Stainless-Retry-Count": "1"}
-    assert (await ask(client, "hello", extra_headers=again)).id == first.id
-    assert (await ask(client, "hello")).id != first.id
-    second = await ask(client, "more", previous_response_id=first.id)
-    assert (await ask(client, "more", previous_response_id=first.id, extra_headers=again)).id == second.id
+    assert (await ask(client, "hello", extra_headers=AGAIN)).id != first.id, "that one has reached its client"
+    yes = await ask(client, "yes", previous_response_id=first.id)
+    again = await ask(client, "yes", previous_response_id=yes.id, extra_headers=AGAIN)
+    assert again.id != yes.id
+    await undelivered(served, client, "hold", conversation=first.conversation.id)
+    served.agent.released.set()
+    await ask(client, "hold", conversation=first.conversation.id, extra_headers=AGAIN)
+    said = [message["text"] for message in (await served.view(first.conversation.id))["messages"] if message["role"] == "user"]
+    assert said == ["hello", "yes", "yes", "hold", "hold"], "a session alone does not say which of two messages is meant"
+
+
+async def test_a_repetition_that_comes_much_later_is_a_new_message(served: World, client: AsyncOpenAI) -> None:
+    await undelivered(served, client, "hold")
+    served.agent.released.set()
     served.clock.pass_s(601)
-    assert (await ask(client, "hello", extra_headers=again)).id != first.id
+    await ask(client, "hold", extra_headers=AGAIN)
+    assert len((await served.client.get("/api/sessions")).json()["sessions"]) == 2
 
 
 async def test_instructions_are_told_once_and_again_when_they_change(served: World, client: AsyncOpenAI) -> None:

@@ -25,6 +25,7 @@ from holdfast.web.messages import Messages
 from holdfast.web.metrics import Metrics
 from holdfast.web.openai.chat import Chat
 from holdfast.web.openai.conversations import Conversations
+from holdfast.web.openai.delivered import Delivered
 from holdfast.web.openai.following import Means
 from holdfast.web.openai.models import Models
 from holdfast.web.openai.responses import Responses
@@ -66,8 +67,9 @@ def build_app(
     router = Router(redirect_slashes=False)
     envelope = Envelope(Guard(router, access), secrets)
     tasks = Tasks()
-    conversations = Conversations(gateway, blobs, max_upload_bytes=max_upload_bytes)
-    means = Means(gateway, access, tasks, timing)
+    delivered = Delivered()
+    conversations = Conversations(gateway, blobs, delivered, max_upload_bytes=max_upload_bytes)
+    means = Means(gateway, access, tasks, timing, delivered)
     endpoints: list[Endpoint] = [
         *Messages(gateway).endpoints(),
         *Streams(gateway, access, tasks, timing).endpoints(),

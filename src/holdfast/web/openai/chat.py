@@ -16,7 +16,7 @@ from holdfast.core.recitals import Recited
 from holdfast.core.usage import Spent
 from holdfast.web.endpoints import Endpoint, Request
 from holdfast.web.openai import asking, errors, frames, naming, requests
-from holdfast.web.openai.conversations import OWN_MODEL, Conversations
+from holdfast.web.openai.conversations import Conversations
 from holdfast.web.openai.errors import KeyReused, NoSuchModel, TurnFailed
 from holdfast.web.openai.following import Means
 from holdfast.web.openai.prose import Grown, Prose, finish_reason
@@ -45,20 +45,18 @@ class Chat:
         body: NewCompletion = request.body
         wanted = requests.read(request, door="chat", asked=await requests.asked(request, asking.completion), model=body.model)
         recited = await self._conversations.send(wanted)
-        session = await self._means.gateway.session(recited.session_id)
-        answering = Answering(recited.message_id, recited.seq)
-        model, grant = session.model or OWN_MODEL, requests.grant(request)
+        answering, grant = Answering(recited.message_id, recited.seq), requests.grant(request)
         if body.stream:
             told = body.stream_options is not None and bool(body.stream_options.include_usage)
-            return Stream(self._means, grant, recited, answering, Chunks(recited, answering, model, usage=told))
-        return Whole(self._means, grant, recited, answering, Completion(recited, answering, model))
+            return Stream(self._means, grant, recited, answering, Chunks(recited, answering, usage=told))
+        return Whole(self._means, grant, recited, answering, Completion(recited, answering))
 
 
 class Completion:
     """A completion that is given at once. A turn that failed has none."""
 
-    def __init__(self, recited: Recited, answering: Answering, model: str) -> None:
-        self._recited, self._answering, self._model = recited, answering, model
+    def __init__(self, recited: Recited, answering: Answering) -> None:
+        self._recited, self._answering = recited, answering
         self._prose = Prose()
 
     def take(self, pieces: list[Piece]) -> None:
@@ -73,7 +71,7 @@ class Completion:
         return CompletionObject(
             id=naming.completion_id(self._recited),
             created=answering.created_at // 1000,
-            model=_model(answering, self._model),
+            model=naming.model(answering),
             choices=[shapes.Choice(message=message, finish_reason=finish_reason(answering))],
             usage=_usage(answering.spent),
         )
@@ -84,8 +82,8 @@ class Chunks:
 
     waits = False
 
-    def __init__(self, recited: Recited, answering: Answering, model: str, *, usage: bool) -> None:
-        self._recited, self._answering, self._model, self._usage = recited, answering, model, usage
+    def __init__(self, recited: Recited, answering: Answering, *, usage: bool) -> None:
+        self._recited, self._answering, self._usage = recited, answering, usage
         self._prose = Prose()
 
     def event(self, item: Logged, pieces: list[Piece]) -> bytes:
@@ -122,7 +120,7 @@ class Chunks:
             "id": naming.completion_id(self._recited),
             "object": "chat.completion.chunk",
             "created": self._answering.created_at // 1000,
-            "model": _model(self._answering, self._model),
+            "model": naming.model(self._answering),
             "choices": choices,
             **more,
         }
@@ -130,10 +128,6 @@ class Chunks:
 
 def _failure(answering: Answering) -> str:
     return f"The agent did not answer: {answering.why or 'it failed.'}"
-
-
-def _model(answering: Answering, model: str) -> str:
-    return (answering.turn.model if answering.turn else None) or model
 
 
 def _usage(spent: Spent) -> shapes.CompletionUsage:

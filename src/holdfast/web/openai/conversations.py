@@ -19,13 +19,13 @@ from holdfast.gateway.acceptance import check_text
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.errors import UploadTooLarge
 from holdfast.web.openai.asking import Asked, File
+from holdfast.web.openai.delivered import Delivered
 from holdfast.web.openai.errors import KeyReused, NoSuchModel
 from holdfast.web.openai.following import read
 from holdfast.web.openai.locks import Locks
+from holdfast.web.openai.naming import OWN_MODEL
 from holdfast.web.openai.prose import Prose
 
-# The model that stands for whatever answers in a conversation.
-OWN_MODEL = "holdfast"
 # How many conversations that may be meant are looked into.
 CANDIDATES = 8
 # For how long a request that an SDK tries again is taken for the one it sent before.
@@ -38,7 +38,8 @@ log = structlog.get_logger()
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """`door`: which endpoint it came by. `session_id`: the session it names, or `lane`: a name of the client's own. `recites`: it brings
-    the whole conversation, not only what is new. `key`: its Idempotency-Key. `again`: its sender says that it tried before.
+    the whole conversation, not only what is new. `after`: the response that it follows, if it names one. `key`: its Idempotency-Key.
+    `again`: its sender says that it tried before.
     """
 
     door: str
@@ -47,6 +48,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     lane: str | None = None
     recites: bool = True
+    after: str | None = None
     key: str | None = None
     again: bool = False
 
@@ -57,6 +59,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def dedup_key(self) -> str | None:
         return f"openai|{self.key}" if self.key else None
+
+    @property
+    def unmistakable(self) -> bool:
+        """What it says stands at one place of one conversation: the same words later are another recital."""
+        return self.after is not None or (self.recites and self.session_id is None and self.lane is None)
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +85,8 @@ class _Saying(msgspec.Struct, frozen=True, kw_only=True):
 class Conversations:
     """`counted`: messages by door and by how their conversation was found."""
 
-    def __init__(self, gateway: Gateway, blobs: Blobs, *, max_upload_bytes: int) -> None:
-        self._gateway, self._blobs, self._max_bytes = gateway, blobs, max_upload_bytes
+    def __init__(self, gateway: Gateway, blobs: Blobs, delivered: Delivered, *, max_upload_bytes: int) -> None:
+        self._gateway, self._blobs, self._delivered, self._max_bytes = gateway, blobs, delivered, max_upload_bytes
         self._locks = Locks()
         self.counted: Counter[tuple[str, str]] = Counter()
 
@@ -94,7 +101,9 @@ class Conversations:
         if not any(line.role == USER and (line.text.strip() or line.attached) for line in request.lines):
             raise BadInput("There is nothing to say: the request has no message of a user.")
         made = await self._digests(request.lines)
-        digest = made[-1] if request.recites else f"-{made[-1]}"  # What does not begin with the first message is known by nobody.
+        digest = made[-1]
+        if not request.recites:  # What does not begin with the first message is no conversation to be found.
+            digest = f"-{recitals.digest(f'{request.after} {digest}')}"
         async with self._locks.alone(request.key), self._locks.alone(request.lane or _known_by(request, made)):
             repeated = await self._repeated(request, digest)
             if repeated is not None:
@@ -121,13 +130,11 @@ class Conversations:
             if known is not None and known.recital.digest != digest:
                 raise KeyReused(request.key or "")
             return known
-        if not request.again:
+        if not request.again or not request.unmistakable:
             return None
-        for each in await store.reciting([digest], limit=CANDIDATES):
-            here = request.session_id in (None, each.session_id)
-            if here and each.at >= self._gateway.now() - TRIED_AGAIN_MS:
-                return each
-        return None
+        since = self._gateway.now() - TRIED_AGAIN_MS
+        found = await store.reciting([digest], limit=CANDIDATES)
+        return next((each for each in found if each.at >= since and each.message_id not in self._delivered), None)
 
     # which conversation
 

@@ -16,6 +16,7 @@ from holdfast.gateway.feed import DELETED, Watcher
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
 from holdfast.web.access import Access, Grant
+from holdfast.web.openai.delivered import Delivered
 from holdfast.web.stream import Timing
 
 PAGE = 1000
@@ -33,6 +34,7 @@ class Means(msgspec.Struct, frozen=True):
     access: Access
     tasks: Tasks
     timing: Timing
+    delivered: Delivered
 
 
 class Ended(Exception):
@@ -156,14 +158,17 @@ class Following:
             raise Ended(SIGNED_OUT)
 
     async def _stored(self) -> Page:
-        try:
-            page = await self._means.gateway.store.events(self._recited.session_id, after=self._seq, limit=PAGE)
-        except NotFound as error:
-            raise Ended(DELETED) from error
+        page = await self._behind_last(PAGE)
         if page:
             self._seq = page[-1].seq
         return page
 
     async def caught_up(self) -> bool:
-        """Nothing is stored behind what was given."""
-        return not await self._means.gateway.store.events(self._recited.session_id, after=self._seq, limit=1)
+        """Nothing is stored behind what was given. Raises `Ended`."""
+        return not await self._behind_last(1)
+
+    async def _behind_last(self, limit: int) -> Page:
+        try:
+            return await self._means.gateway.store.events(self._recited.session_id, after=self._seq, limit=limit)
+        except NotFound as error:
+            raise Ended(DELETED) from error

@@ -24,10 +24,10 @@ Event = dict[str, Any]
 
 
 class Output:
-    """`model`: what to show until a model has responded."""
+    """The output of one response. `answering` has taken each event of the log before its pieces come here."""
 
-    def __init__(self, recited: Recited, answering: Answering, model: str) -> None:
-        self._recited, self._answering, self._model = recited, answering, model
+    def __init__(self, recited: Recited, answering: Answering) -> None:
+        self._recited, self._answering = recited, answering
         self._items: list[Item] = []
         self._places: dict[str, int] = {}
         self._texts: dict[str, Growing] = {}
@@ -104,7 +104,7 @@ class Output:
             id=naming.response_id(recited),
             created_at=answering.created_at // 1000,
             status="incomplete" if reason else status,
-            model=(turn.model if turn else None) or self._model,
+            model=naming.model(answering),
             output=[self._shown(place, item) for place, item in enumerate(self._items) if place not in self._dropped],
             conversation=shapes.ConversationName(recited.session_id),
             metadata=metadata,

@@ -15,20 +15,19 @@ from holdfast.core.events import Logged
 from holdfast.core.pieces import Piece
 from holdfast.core.recitals import Recited
 from holdfast.gateway import feed
-from holdfast.gateway.feed import DELETED
 from holdfast.web import frames
 from holdfast.web.access import Grant
 from holdfast.web.errors import Gone, NotSignedIn
 from holdfast.web.openai import following, naming
 from holdfast.web.openai.errors import Restarting
-from holdfast.web.openai.following import GONE, SIGNED_OUT, Ended, Following, Means
+from holdfast.web.openai.following import Ended, Following, Means
 from holdfast.web.responses import Header, json_response
 from holdfast.web.stream import HEADERS, PIECE
 
 SESSION = b"x-holdfast-session"
 _BROKEN = {
-    DELETED: "The session of this response was deleted.",
-    SIGNED_OUT: "The token of this request is no longer valid. `holdfast token` prints the current one.",
+    feed.DELETED: "The session of this response was deleted.",
+    following.SIGNED_OUT: "The token of this request is no longer valid. `holdfast token` prints the current one.",
 }
 
 log = structlog.get_logger()
@@ -59,8 +58,8 @@ class Renderer(Protocol):
         """A frame that says why the stream ends where the response does not."""
 
 
-def told(reason: str, recited: Recited) -> str:
-    """Why a stream ends, in words."""
+def _told(reason: str, recited: Recited) -> str:
+    """Why nothing more can be read here, in words."""
     return _BROKEN.get(reason) or str(Restarting(naming.response_id(recited)))
 
 
@@ -69,6 +68,8 @@ def session_header(recited: Recited) -> Header:
 
 
 class _Reader:
+    """One client that reads a response. Its connection is all that ends with it."""
+
     def __init__(self, means: Means, grant: Grant, recited: Recited, answering: Answering) -> None:
         self._means, self._grant, self._recited, self._answering = means, grant, recited, answering
 
@@ -107,6 +108,7 @@ class Whole(_Reader):
         response = json_response(200, self._shown.body())
         response.headers = (session_header(self._recited),)
         await response(scope, receive, send)
+        self._means.delivered.note(self._recited.message_id)
 
     async def _read(self, reader: Following) -> None:
         answering = self._answering
@@ -132,11 +134,13 @@ class Whole(_Reader):
             case feed.DELETED:
                 return Deleted(self._recited.session_id, undoable=True)
             case following.SIGNED_OUT:
-                return NotSignedIn(told(SIGNED_OUT, self._recited))
+                return NotSignedIn(_told(ended.reason, self._recited))
         return Restarting(naming.response_id(self._recited))
 
 
 class Stream(_Reader):
+    """Gives the response as it comes."""
+
     def __init__(self, means: Means, grant: Grant, recited: Recited, answering: Answering, renderer: Renderer) -> None:
         super().__init__(means, grant, recited, answering)
         self._renderer = renderer
@@ -147,23 +151,24 @@ class Stream(_Reader):
             headers = [*HEADERS, session_header(self._recited)]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             try:
-                reason = await self._serve(reader)
-                last = self._renderer.broken(reason, told(reason, self._recited)) if reason else b""
-                if reason != GONE:
-                    await self._put(last, more=False)
+                await self._put(await self._serve(reader), more=False)
+            except Gone:
+                pass
             except TimeoutError:
                 log.info("a reader took nothing for too long", session=self._recited.session_id, message=self._recited.message_id)
 
-    async def _serve(self, reader: Following) -> str | None:
-        """Why it ended before the response did; None where it did not."""
+    async def _serve(self, reader: Following) -> bytes:
+        """The last frame: none, or why the stream ends before the response does. Raises `Gone`."""
         try:
             await self._follow(reader)
         except Ended as ended:
-            return ended.reason
+            if ended.reason == following.GONE:
+                raise Gone from ended
+            return self._renderer.broken(ended.reason, _told(ended.reason, self._recited))
         except Unavailable as error:
             log.warning("a reader's stream broke off", session=self._recited.session_id, error=str(error))
-            return error.code
-        return None
+            return self._renderer.broken(error.code, str(error))
+        return b""
 
     async def _follow(self, reader: Following) -> None:
         answering, renderer = self._answering, self._renderer
@@ -176,6 +181,7 @@ class Stream(_Reader):
                 await self._put(made or frames.HEARTBEAT)
                 sent_at = loop.time()
             if answering.over:
+                self._means.delivered.note(self._recited.message_id)
                 return
             rests = answering.left or (answering.held and not renderer.waits)
             if rests and await reader.caught_up():

@@ -31,7 +31,14 @@ async def asked(request: Request, parse: Callable[[Any], Asked]) -> Asked:
 
 
 def read(
-    request: Request, *, door: str, asked: Asked, model: str | None, session_id: str | None = None, recites: bool = True
+    request: Request,
+    *,
+    door: str,
+    asked: Asked,
+    model: str | None,
+    session_id: str | None = None,
+    recites: bool = True,
+    after: str | None = None,
 ) -> conversations.Request:
     """`session_id`: named in the body, which wins over the header."""
     named = _header(request, b"x-holdfast-session") if session_id is None else None
@@ -44,6 +51,7 @@ def read(
         session_id=session_id,
         lane=named,
         recites=recites,
+        after=after,
         key=_header(request, b"idempotency-key"),
         again=request.headers.get(b"x-stainless-retry-count", b"0") not in (b"", b"0"),
     )

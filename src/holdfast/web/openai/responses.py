@@ -22,7 +22,7 @@ from holdfast.core.recitals import Recited
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.openai import asking, frames, naming, requests
-from holdfast.web.openai.conversations import OWN_MODEL, Conversations
+from holdfast.web.openai.conversations import Conversations
 from holdfast.web.openai.errors import KeyReused, NoSuchModel, NoSuchResponse, Unsupported
 from holdfast.web.openai.following import Means, beginning, read
 from holdfast.web.openai.output import DELTAS, ROOM, Event, Output, numbered
@@ -78,19 +78,18 @@ class Responses:
             model=body.model,
             session_id=session_id,
             recites=session_id is None,
+            after=body.previous_response_id,
         )
         recited = await self._conversations.send(wanted)
         if body.stream:
-            return await self._stream(request, recited, 0, waits=bool(body.background))
-        if body.background:
-            return await self._show(recited)
-        return await self._whole(request, recited)
+            return self._stream(request, recited, 0, waits=bool(body.background))
+        return await self._show(recited) if body.background else self._whole(request, recited)
 
     async def retrieve(self, request: Request) -> ASGIApp:
         asked: ResponseQuery = request.query
         recited = await self._recited(request.params["id"])
         if asked.stream and request.scope["method"] == "GET":
-            return await self._stream(request, recited, asked.starting_after, waits=True)
+            return self._stream(request, recited, asked.starting_after, waits=True)
         return await self._show(recited)
 
     async def cancel(self, request: Request) -> ASGIApp:
@@ -104,7 +103,7 @@ class Responses:
             elif not answering.over and not await gateway.withdraw(recited.session_id, recited.message_id):
                 continue  # A turn has just taken it.
             break
-        return await self._whole(request, recited, patience_s=CANCEL_S)
+        return self._whole(request, recited, patience_s=CANCEL_S)
 
     # what they share
 
@@ -129,26 +128,27 @@ class Responses:
         await self._means.gateway.session(recited.session_id)
         return recited
 
-    async def _output(self, recited: Recited) -> tuple[Answering, Output]:
-        answering = Answering(recited.message_id, recited.seq)
-        session = await self._means.gateway.session(recited.session_id)
-        return answering, Output(recited, answering, session.model or OWN_MODEL)
-
     async def _show(self, recited: Recited) -> ASGIApp:
-        answering, output = await self._output(recited)
+        answering, output = _begun(recited)
         await read(self._means.gateway, recited, answering, output.take)
+        self._means.delivered.note(recited.message_id)  # Its client has its name from now on.
         response = json_response(200, output.body())
         response.headers = (session_header(recited),)
         return response
 
-    async def _whole(self, request: Request, recited: Recited, patience_s: float | None = None) -> ASGIApp:
-        answering, output = await self._output(recited)
+    def _whole(self, request: Request, recited: Recited, patience_s: float | None = None) -> ASGIApp:
+        answering, output = _begun(recited)
         return Whole(self._means, requests.grant(request), recited, answering, output, patience_s=patience_s)
 
-    async def _stream(self, request: Request, recited: Recited, starting_after: int, *, waits: bool) -> ASGIApp:
-        answering, output = await self._output(recited)
+    def _stream(self, request: Request, recited: Recited, starting_after: int, *, waits: bool) -> ASGIApp:
+        answering, output = _begun(recited)
         renderer = Rendered(recited, answering, output, starting_after, waits=waits)
         return Stream(self._means, requests.grant(request), recited, answering, renderer)
+
+
+def _begun(recited: Recited) -> tuple[Answering, Output]:
+    answering = Answering(recited.message_id, recited.seq)
+    return answering, Output(recited, answering)
 
 
 async def _stop(gateway: Gateway, session_id: str, turn_id: str) -> None:
