@@ -99,5 +99,5 @@ describe("what must not happen", () => {
       expect(() => read(text), text.slice(0, 12)).not.toThrow();
       expect(performance.now() - began, text.slice(0, 12)).toBeLessThan(5000);
     }
-  });
+  }, 60_000);
 });

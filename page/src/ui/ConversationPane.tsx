@@ -108,7 +108,8 @@ function Earlier(): VNode {
     await app.conversation.earlier();
     setBusy(false);
     requestAnimationFrame(() => {
-      if (box && box.scrollTop < 400) box.scrollTop = box.scrollHeight - below;
+      // Unless somebody was led to a message meanwhile.
+      if (box && box.scrollTop < 400 && app.sought.value === null && !box.querySelector(".found")) box.scrollTop = box.scrollHeight - below;
     });
   };
   useEffect(() => {
@@ -219,7 +220,7 @@ function Scroll(props: { children: ComponentChildren }): VNode {
   }, [sought]);
   useEffect(() => {
     const grown = new ResizeObserver(() => {
-      if (stuck.current) toEnd();
+      if (stuck.current && app.sought.value === null && !box.current?.querySelector(".found")) toEnd();
     });
     grown.observe(inside.current!);
     grown.observe(box.current!);
