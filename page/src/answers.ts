@@ -4,7 +4,7 @@
  */
 
 import { type Counted, counted, splice, takePoints } from "./codepoints";
-import type { BytesPart, Mark, Part } from "./types";
+import type { BytesPart, Mark, Message, Part } from "./types";
 
 /** The step that is being written: the text before its last call, which is `from` characters long, and the text since, which grows. */
 export interface Writing {
@@ -99,4 +99,34 @@ export function write(so_far: Writing, parts: Part[], offset: number, piece: str
   const id = grows ? last.id! : `${turn_id}.${step}.${2 * marksOf(parts, step).length}`;
   const kept = grows ? parts.slice(0, -1) : parts;
   return { writing: { ...so_far, tail }, parts: tail.text === "" ? kept : [...kept, { type: "text", id, step, text: tail.text }] };
+}
+
+/** A part of an answer as it is drawn, or the row that tells of an interruption, where it happened in the text. */
+export type Shown = Part | { type: "cut"; row: Message };
+
+/** The parts of an answer of one step, with its interruptions in their places. Those that lie beyond the text stand at its end. */
+export function withCuts(parts: Part[], cuts: Message[]): Shown[] {
+  let shown: Shown[] = parts;
+  for (const row of cuts) {
+    const next: Shown[] = [];
+    let left = row.written ?? 0;
+    let placed = false;
+    for (const part of shown) {
+      if (placed || part.type !== "text") {
+        next.push(part);
+        continue;
+      }
+      const before = takePoints(part.text, left);
+      const points = Array.from(before).length;
+      if (before.length < part.text.length || left === points) {
+        placed = true;
+        if (before !== "") next.push({ ...part, text: before });
+        next.push({ type: "cut", row });
+        if (before.length < part.text.length) next.push({ ...part, ...(part.id !== undefined && { id: `${part.id}.${row.id}` }), text: part.text.slice(before.length) });
+      } else next.push(part);
+      left -= points;
+    }
+    shown = placed ? next : [...next, { type: "cut", row }];
+  }
+  return shown;
 }

@@ -69,11 +69,15 @@ export function picture(records: TurnRecord[], now: number): Picture {
     switch (record.name) {
       case "turn.started": begin(at, count(data.attempt) || 1); break;
       case "turn.resumed": begin(at, count(data.attempt)); break;
-      case "turn.interrupted":
-        stop(at);
-        idle = { from: attemptEnd(made, at), gap: true };
-        for (const call of calls.values()) if (call.tone === "tool" && call.to === call.from) Object.assign(call, { to: at, tone: "unknown" });
+      case "turn.interrupted": {
+        // It is on record when it was found; it happened when the attempt last showed a sign of life.
+        const began = made.attempts[made.attempts.length - 1]?.from ?? at;
+        const died = count(data.lived_ms) > 0 ? Math.min(at, began + count(data.lived_ms)) : at;
+        stop(died);
+        idle = { from: died, gap: true };
+        for (const call of calls.values()) if (call.tone === "tool" && call.to === call.from) Object.assign(call, { to: died, tone: "unknown" });
         break;
+      }
       case "turn.waiting":
         stop(at);
         idle = { from: at, gap: false };
@@ -109,10 +113,6 @@ export function picture(records: TurnRecord[], now: number): Picture {
     for (const call of calls.values()) if (call.tone === "tool") call.to = made.to;
   }
   return made;
-}
-
-function attemptEnd(made: Picture, at: number): number {
-  return made.attempts[made.attempts.length - 1]?.to ?? at;
 }
 
 /** The axis: a time becomes a place between 0 and `width`. A wait that is longer than everything else together is drawn short. */

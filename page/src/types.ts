@@ -113,6 +113,8 @@ export interface Message {
   /** What was decided, in words. */
   decision?: string | null;
   attempt?: number | null;
+  /** How long the answer was. */
+  written?: number;
 }
 
 export type TurnOutcome = "completed" | "failed" | "cancelled" | "set_aside";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { answerText, withMark, withText, write, writing } from "../src/answers";
+import { answerText, withMark, withText, write, writing, withCuts } from "../src/answers";
 import { apply, type LogEvent, viewOf } from "../src/log";
 import { NOTHING_USED } from "../src/models";
 import type { Part, Session } from "../src/types";
@@ -49,4 +49,13 @@ describe("pieces that come late", () => {
   test("change nothing that is on record", () => {
     expect(said(log(...begun, ["model.responded", { attempt: 2, step: 0, text: "whole" }], ["text", { attempt: 1, step: 0, offset: 0, text: "old" }]))).toEqual(["whole"]);
   });
+});
+
+test("an interruption stands in the text where it happened, and at its end where the text is shorter", () => {
+  const row = (attempt: number, written: number) => ({ id: `c${attempt}`, role: "interruption" as const, text: "", parts: [], turn_id: "t", created_at: "", status: "complete" as const, attempt, written });
+  const parts = [{ type: "text" as const, id: "t.0.0", step: 0, text: "1 2 🪸 4" }];
+  const shown = withCuts(parts, [row(2, 4), row(3, 5)]);
+  expect(shown.map((part) => (part.type === "text" ? part.text : part.type))).toEqual(["1 2 ", "cut", "🪸", "cut", " 4"]);
+  expect(withCuts(parts, [row(2, 90)]).map((part) => part.type)).toEqual(["text", "cut"]);
+  expect(withCuts(parts, [row(2, 7)]).map((part) => part.type)).toEqual(["text", "cut"]);
 });

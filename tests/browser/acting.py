@@ -16,6 +16,11 @@ def answers(page: Page) -> Locator:
     return page.locator('[data-testid="message"][data-role="assistant"]')
 
 
+def words(page: Page) -> str:
+    """What the first answer says, without the interruptions and calls that stand in it."""
+    return " ".join(" ".join(answers(page).first.locator(".prose").all_inner_texts()).split())
+
+
 def notices(page: Page) -> Locator:
     return page.locator('[data-testid="message"][data-role="notice"]')
 

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.acting import WAIT_MS, answers, send
+from tests.browser.acting import WAIT_MS, answers, send, words
 from tests.e2e.command_line import holdfast
 from tests.e2e.serving import Serving
 
@@ -25,7 +25,10 @@ def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_bac
     serving.kill()
     expect(own_page.get_by_test_id("connection")).to_have_attribute("data-state", "reconnecting", timeout=WAIT_MS)
     serving.start()
-    expect(answers(own_page).first).to_contain_text(NUMBERS, timeout=WAIT_MS)
+    expect(answers(own_page).first).to_contain_text(f"{LAST - 1} {LAST}", timeout=WAIT_MS)
+    assert words(own_page) == NUMBERS
+    first, second = answers(own_page).first.locator(".prose").all_inner_texts()
+    assert first.startswith("1 2") and second.endswith(f" {LAST}"), "the interruption stands where it happened"
     expect(own_page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
     expect(answers(own_page)).to_have_count(1)
     expect(own_page.get_by_test_id("interruption")).to_contain_text("Interrupted by a crash. What had been written is kept.")
@@ -35,7 +38,7 @@ def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_bac
     expect(own_page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
     followed = own_page.get_by_role("log").inner_text()
     own_page.reload()
-    expect(answers(own_page).first).to_contain_text(NUMBERS, timeout=WAIT_MS)
+    expect(answers(own_page).first).to_contain_text(f"{LAST - 1} {LAST}", timeout=WAIT_MS)
     assert own_page.get_by_role("log").inner_text() == followed
 
 

@@ -53,7 +53,8 @@ function Rows(props: { view: View }): VNode {
   const waits = open?.state === "waiting" && session.questions.length > 0;
   const works = liveTurn(session) !== null && !waits && !writes;
   const taken = new Map(settled.filter((message) => message.role === "assistant").map((message) => [message.id, takenBy(message, settled)]));
-  const inside = new Set([...taken.values()].flatMap((messages) => messages.map((message) => message.id)));
+  const cuts = cutsOf(settled, session.turns);
+  const inside = new Set([...taken.values(), ...cuts.values()].flatMap((messages) => messages.map((message) => message.id)));
   const turns = new Map(session.turns.map((turn) => [turn.id, turn]));
   const answers_now = settled.some((message) => message.role === "assistant" && message.turn_id === open?.id && message.parts.length > 0);
   const asks = session.questions.map((question) => question.call_id).join("\n");
@@ -66,7 +67,7 @@ function Rows(props: { view: View }): VNode {
       <MessageRow
         key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
         asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING}
-        {...(message.role === "assistant" && { turn: turns.get(message.turn_id!) ?? null, thoughts: thoughts.get(message.turn_id!)?.text ?? null })}
+        {...(message.role === "assistant" && { cuts: cuts.get(message.turn_id!) ?? NOTHING, turn: turns.get(message.turn_id!) ?? null, thoughts: thoughts.get(message.turn_id!)?.text ?? null })}
       />
     );
   };
@@ -157,6 +158,26 @@ function rows(messages: Message[], turns: Turn[]): Row[] {
     const turn = message.turn_id !== null && last.get(message.turn_id) === index ? ends.get(message.turn_id) : undefined;
     return turn ? [{ message }, { turn }] : [{ message }];
   });
+}
+
+/** Kept from one drawing to the next, so that an answer that did not change is not drawn again for their sake. */
+const cutsBefore = new Map<string, Message[]>();
+
+/** The interruptions that are drawn within an answer, where they happened: of an answer that is one text and continued where it stopped. */
+function cutsOf(messages: Message[], turns: Turn[]): Map<string, Message[]> {
+  const whole = new Set(turns.filter((turn) => turn.steps === 0).map((turn) => turn.id));
+  const answered = new Set(messages.filter((message) => message.role === "assistant" && message.parts.length > 0).map((message) => message.turn_id));
+  const found = new Map<string, Message[]>();
+  for (const message of messages) {
+    if (message.role !== "interruption" || !message.attempt || !message.written || message.turn_id === null) continue;
+    if (whole.has(message.turn_id) && answered.has(message.turn_id)) found.set(message.turn_id, [...(found.get(message.turn_id) ?? []), message]);
+  }
+  for (const [turn, rows] of found) {
+    const before = cutsBefore.get(turn);
+    if (before?.length === rows.length && before.every((row, index) => row === rows[index])) found.set(turn, before);
+    else cutsBefore.set(turn, rows);
+  }
+  return found;
 }
 
 /** What the user asked for with a turn that failed or was stopped. */

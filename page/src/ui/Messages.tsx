@@ -1,7 +1,7 @@
 /** The rows of a conversation: messages, interruptions, ends, and what is on its way. */
 
 import type { ComponentChildren, VNode } from "preact";
-import { isMark } from "../answers";
+import { isMark, type Shown, withCuts } from "../answers";
 import { isCommand } from "../commands";
 import { t } from "../i18n";
 import type { Item } from "../outbox";
@@ -119,10 +119,10 @@ export const OutboxRow = memo<{ item: Item }>(({ item }) => {
   );
 });
 
-type Drawn = { kind: "part"; part: Part; index: number } | { kind: "calls"; calls: ToolCall[]; id: string };
+type Drawn = { kind: "part"; part: Shown; index: number } | { kind: "calls"; calls: ToolCall[]; id: string };
 
 /** The parts in their order, with calls that follow one another gathered. A call that asks is shown as the question, not as a tool as well. */
-function gathered(parts: Part[], calls: Map<string, ToolCall>, asks: Set<string>): Drawn[] {
+function gathered(parts: Shown[], calls: Map<string, ToolCall>, asks: Set<string>): Drawn[] {
   const drawn: Drawn[] = [];
   parts.forEach((part, index) => {
     if (part.type !== "call") {
@@ -142,7 +142,8 @@ function Answer(props: { message: Message; running: boolean; asks: string; taken
   const { message, running, taken, turn } = props;
   const partial = message.status === "partial";
   const calls = new Map(message.tool_calls?.map((call) => [call.call_id, call]));
-  const last = message.parts[message.parts.length - 1];
+  const parts = props.cuts.length > 0 ? withCuts(message.parts, props.cuts) : message.parts;
+  const last = parts[parts.length - 1];
   const own = message.parts.map((part) => ("digest" in part ? part.digest : "")).join(" ");
   const draw = (drawn: Drawn): VNode | null => {
     if (drawn.kind === "calls") return <Calls key={drawn.id} calls={drawn.calls} running={running} own={own} />;
@@ -154,10 +155,11 @@ function Answer(props: { message: Message; running: boolean; asks: string; taken
         return inner === undefined ? null : <MessageRow key={part.id} message={inner} running={false} waiting={false} asks="" taken={NONE} />;
       }
       case "call": return null;
+      case "cut": return <Cut key={part.row.id} row={part.row} />;
       default: return <Attachment key={part.id ?? index} part={part} />;
     }
   };
-  const drawn = gathered(message.parts, calls, new Set(props.asks.split("\n"))).map(draw).filter((part) => part !== null);
+  const drawn = gathered(parts, calls, new Set(props.asks.split("\n"))).map(draw).filter((part) => part !== null);
   if (drawn.length === 0) return null;
   return (
     <article class={partial && running ? "answer lives" : "answer"} id={`m-${message.id}`} data-testid="message" data-role="assistant" data-status={message.status} aria-label={t().conversation.answer} aria-busy={partial && running}>

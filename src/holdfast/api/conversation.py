@@ -157,6 +157,7 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
     elif message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
+        view.written = message.written or 0
     return view
 
 

@@ -177,6 +177,7 @@ class MessageView(msgspec.Struct, kw_only=True):
     rule: str | UnsetType | None = UNSET
     decision: str | UnsetType | None = UNSET
     attempt: int | UnsetType | None = UNSET
+    written: int | UnsetType = UNSET
     tool_calls_omitted: int | UnsetType = UNSET
     parts_omitted: int | UnsetType = UNSET
     text_omitted: int | UnsetType = UNSET

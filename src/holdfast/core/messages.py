@@ -103,8 +103,8 @@ class Message(msgspec.Struct, kw_only=True):
     """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
     says what, `schedule` which time of a schedule). `status`: complete, partial, refused, or command (one to the gateway, which no agent
     sees). `made_of`: what an assistant's message is made of. An interruption row also has `reason`, `state` and, once decided, `rule`,
-    `decision` (in words) and `attempt`. `edited_at`: when its sender last changed it. `seq`: where in the log its text stands whole.
-    `answers`: what it answers, if anything.
+    `decision` (in words) and `attempt`, and `written`, how long the answer was. `edited_at`: when its sender last
+    changed it. `seq`: where in the log its text stands whole. `answers`: what it answers, if anything.
     """
 
     id: str
@@ -122,6 +122,7 @@ class Message(msgspec.Struct, kw_only=True):
     rule: str | None = None
     decision: str | None = None
     attempt: int | None = None
+    written: int | None = None
     sender: str | None = None
     anchor: str | None = None
     edited_at: int | None = None

@@ -389,6 +389,7 @@ class Transcript:
             created_at=item.at,
             state="recovered" if event.written > 0 or work.steps.calls else "neutral",
             reason=event.reason,
+            written=event.written or None,
         )
         self._rows.append(work.row)
 
