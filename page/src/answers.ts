@@ -3,7 +3,7 @@
  * numbers in their order and the texts between them even ones, so that a part keeps its id whatever becomes of the texts.
  */
 
-import { type Counted, counted, splice, takePoints } from "./codepoints";
+import { type Counted, counted, countPoints, splice, takePoints } from "./codepoints";
 import type { BytesPart, Mark, Message, Part } from "./types";
 
 /** The step that is being written: the text before its last call, which is `from` characters long, and the text since, which grows. */
@@ -104,6 +104,13 @@ export function write(so_far: Writing, parts: Part[], offset: number, piece: str
 /** A part of an answer as it is drawn, or the row that tells of an interruption, where it happened in the text. */
 export type Shown = Part | { type: "cut"; row: Message };
 
+/** The beginning of a text without the word that it ends in the middle of, unless that is very long. */
+function wholeWords(text: string, beginning: string): string {
+  if (beginning.length === text.length || /\s/.test(text[beginning.length] ?? " ") || /\s$/.test(beginning)) return beginning;
+  const space = beginning.search(/\S{1,40}$/);
+  return space > 0 && /\s/.test(beginning[space - 1]!) ? beginning.slice(0, space) : beginning;
+}
+
 /** The parts of an answer of one step, with its interruptions in their places. Those that lie beyond the text stand at its end. */
 export function withCuts(parts: Part[], cuts: Message[]): Shown[] {
   let shown: Shown[] = parts;
@@ -116,9 +123,9 @@ export function withCuts(parts: Part[], cuts: Message[]): Shown[] {
         next.push(part);
         continue;
       }
-      const before = takePoints(part.text, left);
-      const points = Array.from(before).length;
-      if (before.length < part.text.length || left === points) {
+      const before = wholeWords(part.text, takePoints(part.text, left));
+      const points = countPoints(part.text);
+      if (left <= points) {
         placed = true;
         if (before !== "") next.push({ ...part, text: before });
         next.push({ type: "cut", row });

@@ -56,6 +56,8 @@ test("an interruption stands in the text where it happened, and at its end where
   const parts = [{ type: "text" as const, id: "t.0.0", step: 0, text: "1 2 🪸 4" }];
   const shown = withCuts(parts, [row(2, 4), row(3, 5)]);
   expect(shown.map((part) => (part.type === "text" ? part.text : part.type))).toEqual(["1 2 ", "cut", "🪸", "cut", " 4"]);
+  const word = [{ type: "text" as const, id: "t.0.0", step: 0, text: "18 19 20" }];
+  expect(withCuts(word, [row(2, 4)]).map((part) => (part.type === "text" ? part.text : part.type)), "not in the middle of a word").toEqual(["18 ", "cut", "19 20"]);
   expect(withCuts(parts, [row(2, 90)]).map((part) => part.type)).toEqual(["text", "cut"]);
   expect(withCuts(parts, [row(2, 7)]).map((part) => part.type)).toEqual(["text", "cut"]);
 });
