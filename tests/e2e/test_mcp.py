@@ -128,3 +128,20 @@ def test_a_question_of_a_server_survives_kill_9_and_its_call_continues_with_the_
             [used] = answer(serving, session_id)["tool_calls"]
             assert (used["outcome"], used["result"]) == ("done", '{"action": "accept", "content": {"name": "Ann"}}')
             assert len(notes(folder, "call")) == 2 and [each["state"] for each in notes(folder, "answered")] == ["state of Who are you?"]
+
+
+def test_doctor_looks_at_servers_and_tries_them_if_it_is_told_to(tmp_path: Path) -> None:
+    """Without a gateway: what is missing is said, and nothing is left running."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    good = msgspec.to_builtins(scripted(tmp_path / "server", sandbox=False))
+    gone, keyless = {"command": "no-such-program"}, {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${NO_SUCH_KEY}"}}
+    tables = servers(good=good, gone=gone, keyless=keyless, off={"command": "x", "enabled": False})
+    plain = holdfast(home, "doctor", HOLDFAST_MCP=tables)
+    words = " ".join(plain.out.split())
+    assert plain.code == 1 and "gone: there is no program no-such-program." in words and "The variable NO_SUCH_KEY is not set." in words
+    assert "off: off" in words and "good: the program" in words and "The demo agent uses no servers." in words
+    assert not notes(tmp_path / "server")
+    deep = " ".join(holdfast(home, "doctor", "--deep", HOLDFAST_MCP=servers(good=good)).out.split())
+    assert "good: running, 16 tools" in deep and len(notes(tmp_path / "server", "started")) == 1
+    assert not list(tool_processes.running(home))

@@ -55,6 +55,9 @@ class Servers:
         await asyncio.sleep(self.takes_s if there else 1.0)
         return list(self.tools) if there else []
 
+    def missing(self, name: str) -> str | None:
+        return "the server a is away." if name.startswith("mcp__a__") else None
+
     async def aclose(self) -> None:
         self.closed += 1
 
@@ -116,7 +119,7 @@ def test_no_turn_waits_long_for_a_server_and_one_whose_call_is_open_waits_until_
     servers.tools, servers.takes_s = [Served("mcp__a__slow")], 8.0
     life = home.start()
     page = ask(life, "go > mcp__a__slow x | done")
-    assert "There is no tool 'mcp__a__slow'" in life.answers(page)[0]
+    assert "It was not run: the server a is away." in life.answers(page)[0]
     servers.takes_s = 0.0
 
     class Hanging(Served):

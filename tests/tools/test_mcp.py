@@ -122,6 +122,7 @@ async def test_a_server_at_an_address_may_be_away_and_come_back(tmp_path: Path) 
             away = await here.use(tool, line="two")
             assert away.outcome is ToolOutcome.FAILED and "It was not run" in away.text and "no connection" in away.text
             assert "mcp__a__add" not in await here.tools()
+            assert "the MCP server a is away (failed)" in (here.servers.missing("mcp__a__add") or "")
             stack.enter_context(over_http(folder, port))
             await until(lambda: here.shown("a").state == "failed")
             assert (await here.use(tool, line="three")).outcome is ToolOutcome.DONE

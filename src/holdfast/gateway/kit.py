@@ -40,6 +40,8 @@ class Kit:
         return self.unknown(name) if name in HIDDEN else None
 
     def unknown(self, name: str) -> str:
+        if missing := self._toolbox.missing(name):
+            return f"It was not run: {missing}"
         return f"There is no tool {name!r}. The tools are: {', '.join(spec.name for spec in self.specs)}."
 
     def problem(self, name: str, arguments: dict[str, Any]) -> str | None:

@@ -31,6 +31,10 @@ class Toolbox:
         """Those of servers that can be used now."""
         return await self._servers.offered(wanted) if self._servers is not None else ()
 
+    def missing(self, name: str) -> str | None:
+        """Why a tool of a server is not there, if it is known."""
+        return self._servers.missing(name) if self._servers is not None else None
+
     def problem(self, name: str, tool: Tool | None, arguments: dict[str, Any]) -> str | None:
         """What is wrong with the arguments of a call, for the model that made it."""
         schema = ask.SCHEMA if ask.asks(name) else tool.schema if tool is not None else None

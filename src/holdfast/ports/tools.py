@@ -122,5 +122,8 @@ class ToolServers(Protocol):
         `wanted` tools, of which calls have to be finished. What is not there by then is not offered.
         """
 
+    def missing(self, name: str) -> str | None:
+        """Why there is no tool of that name now, if it belongs to a server that is away."""
+
     async def aclose(self) -> None:
         """Ends all of them. Called once, when no call is running."""

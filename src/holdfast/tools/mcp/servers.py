@@ -57,6 +57,13 @@ class Servers:
         self._tools = {(server.name, name): self._tool(server, name) for server, name in offered[: mcp.MOST_IN_ALL]}
         return list(self._tools.values())
 
+    def missing(self, name: str) -> str | None:
+        server = self._servers.get(mcp.server_of(name) or "")
+        if server is None or server.running:
+            return None
+        why = f" What is known: {server.state.why}." if server.state.why else ""
+        return f"the MCP server {server.name} is away ({server.state.phase}).{why}"
+
     def _tool(self, server: Server, name: str) -> ServedTool:
         known, made = server.offer.tools[name], self._tools.get((server.name, name))
         if made is None or made.version != known.version:
