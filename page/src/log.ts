@@ -329,9 +329,11 @@ const STEPS: Record<string, Step> = {
     const wrote = written === null ? (answer?.text ?? "") !== "" : written > 0;
     const kept = wrote || worked;
     const opened = wrote ? openAnswer(view, id, data) : view; // It stands above the row that tells of its interruption.
+    const cause = view.session.turns.find((turn) => turn.id === id)?.cause ?? "message";
     const row: Message = {
       ...newMessage(`${id}.cut.${attempt}`, "interruption", { at: data.at, text: cutText(reason, wrote, worked) }, id),
       state: kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null, written: written ?? 0,
+      ...(cause === "message" ? {} : { cause }),
     };
     const cut = updateTurn(change(opened, { messages: place(opened.session.messages, row) }), id, { state: "interrupted" });
     const counted = change(cut, { interrupted_restarts: number(data.restarts) ?? view.session.interrupted_restarts });

@@ -104,7 +104,7 @@ export interface Message {
   tool_calls?: ToolCall[];
   /** Of an answer to a question. */
   answers?: Answers;
-  /** Of a cause: what it was. */
+  /** Of a cause: what it was. Of an interruption: what its turn had started from, if that was no message. */
   cause?: string | null;
   /** Of an interruption. */
   state?: "recovering" | "recovered" | "neutral";

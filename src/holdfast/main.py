@@ -39,17 +39,19 @@ from holdfast.config.tools import fetch_networks
 from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
-from holdfast.core.policy import TERMINAL, Pattern, Rules
+from holdfast.core.policy import PROCESSES, TERMINAL, Pattern, Rules
 from holdfast.core.redaction import Secrets
 from holdfast.core.retention import Limits
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
+from holdfast.keeper import KeeperProcesses
+from holdfast.keeper.launching import Launcher
 from holdfast.locks import OwnerLock, OwnerLocks
 from holdfast.ports.owners import Owner
 from holdfast.ports.tools import Tool
-from holdfast.process import cleanup, logs, stop_requests, system
+from holdfast.process import cleanup, logs, orphans, stop_requests, system
 from holdfast.process import place as places
 from holdfast.process.console import Console
 from holdfast.process.deadline import Deadline
@@ -72,6 +74,8 @@ from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.sqlite.connection import check_predecessor
 from holdfast.tools.confinement import Confinement
+from holdfast.tools.processes import Processes
+from holdfast.tools.surroundings import Surroundings
 from holdfast.tools.terminal import Terminal
 from holdfast.tools.workspaces import Workspaces
 from holdfast.web.access import Access
@@ -228,6 +232,8 @@ async def _build_and_run(
     gateway.subscribe(lambda state: console.moved(state, answers=gateway.runner.running, window_s=drain_window_s(config)))
     this.tasks.spawn(_know_peers(store, this.locks, wakeups), name="peers")
     this.tasks.spawn(blobs.keep(), name="blobs")
+    if this.supervisor.kind is Kind.CONTAINER:
+        this.tasks.spawn(orphans.reap(), name="orphans")
     left = await serving.run(on_serving=say_where, on_hup=restart_requests.by_service)
     if not stops.ending.succeeded:
         await _say_how_it_ended(config, console, gateway)
@@ -253,15 +259,19 @@ def _make_gateway(
     servers: "Servers | None",
 ) -> Gateway:
     workspaces = Workspaces(config.home, folder=tools_folder(config), shared=config.tools.shared)
-    terminal = Terminal(
-        home=config.home,
-        owner=this.name,
-        workspaces=workspaces,
-        confinement=confinement,
-        environment=os.environ,
-        timeout_s=config.tools.timeout_s,
+    surroundings = Surroundings(workspaces=workspaces, confinement=confinement, environment=os.environ)
+    keepers = KeeperProcesses(config.home, Launcher(os.environ))
+    terminal = Terminal(home=config.home, owner=this.name, surroundings=surroundings, timeout_s=config.tools.timeout_s)
+    processes = Processes(
+        records=store,
+        keepers=keepers,
+        surroundings=surroundings,
+        clock=this.clock,
+        owner=owner,
+        most=config.tools.max_processes,
+        most_bytes=int(config.tools.process_output_mb * 1024 * 1024),
     )
-    tools: dict[str, Tool] = {terminal.name: terminal}
+    tools: dict[str, Tool] = {terminal.name: terminal, processes.name: processes}
     making = _making(config, this, blobs, workspaces)
     if has_agent(config):
         tools |= {tool.name: tool for tool in _more_tools(config, store, this, blobs, workspaces, making.transcriber)}
@@ -283,6 +293,7 @@ def _make_gateway(
         settings=_settings(config),
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
         spool=FolderSpool(config.home),
+        keepers=keepers,
         on_step=deadline.at_step,
         secrets=this.secrets,
     )
@@ -445,7 +456,7 @@ def _policy(config: Config) -> Rules:
     rules = config.policy.rules
     if has_agent(config) or config.host not in LOOPBACK:
         return rules
-    return msgspec.structs.replace(rules, allow=(*rules.allow, Pattern(TERMINAL)))
+    return msgspec.structs.replace(rules, allow=(*rules.allow, Pattern(TERMINAL), Pattern(PROCESSES)))
 
 
 def _settings(config: Config) -> Settings:

@@ -55,6 +55,7 @@ def test_the_operators_word_wins_over_every_other_reason_to_end(
     assert ending.end is end
     assert ending.code == (75 if signalled and shutdown is None and other is None else code)
     assert ending.why == ("a reason" if shutdown is None else shutdown.why)
+    assert ending.for_good is (shutdown is PLANNED), "what runs in the background ends with an operator's stop alone (C15)"
 
 
 @pytest.mark.parametrize("other", [None, End.RESTART, End.BROKEN])
@@ -66,7 +67,7 @@ def test_a_process_that_handed_over_retires_unless_somebody_waits_for_the_stop_o
     """C24, C28"""
     ending = Ending(shutdown=shutdown, other=other, succeeded=True, awaited=awaited)
     if shutdown is None or not awaited:
-        assert (ending.end, ending.code) == (End.RETIRED, 0)
+        assert (ending.end, ending.code, ending.for_good) == (End.RETIRED, 0, False)
     else:
         assert ending.end is Ending(shutdown=shutdown, other=other).end
 

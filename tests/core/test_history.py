@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.core import events as e
-from holdfast.core import history, limits
+from holdfast.core import history, limits, notes
 from holdfast.core.content import AudioPart, Content, ImagePart, TextPart
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.history import SUMMARY, Call, History, Item, Result, Step, User
@@ -53,7 +53,7 @@ def test_a_cause_says_who_it_is_from_and_what_it_is() -> None:
     log.in_turn(e.TurnStarted(generation=2, attempt=1, cause="process", causes=("k1",), owner=1, epoch=2))
     said, _, ended = items(log)
     assert said == User(id="m1", content="hi", sender="ann", what="message", generation=1)
-    assert ended == User(id="k1", content="It ended.", sender="bob", what="process", generation=2)
+    assert ended == User(id="k1", content="It ended.", sender="bob", what="process", generation=2, about=notes.PROCESS)
     assert isinstance(said, User) and said.text == "hi"
 
 

@@ -431,3 +431,39 @@ def test_what_is_offered_for_a_tool_of_others_is_this_version_of_it() -> None:
     assert (verdict(SERVED, Rules(), str(offer)), verdict(CHANGED, Rules(), str(offer))) == ("allow", "ask")
     written = decide(Request(tool="mcp__files__write", arguments={"path": "notes/a"}, version="1f3a90c2"), Rules()).offer
     assert str(written) == "mcp__files__write@1f3a90c2(notes/*)"
+
+
+def in_background(command: str) -> Request:
+    return Request(tool="processes", arguments={"action": "start", "command": command})
+
+
+def typed(text: str) -> Request:
+    return Request(tool="processes", arguments={"action": "write", "process_id": "p_1", "text": text})
+
+
+@pytest.mark.parametrize("command", ["git status", "git status; rm x", "sh -c ls", "FOO=1 ls", "rm -rf *"])
+@pytest.mark.parametrize("name", ["allow", "ask", "deny"])
+@pytest.mark.parametrize("pattern", ["terminal", "terminal(git *)", "terminal(rm *)", "terminal(sh -c ls)"])
+def test_what_holds_for_a_command_in_the_terminal_holds_for_it_in_the_background(command: str, name: str, pattern: str) -> None:
+    there, here = decide(shell(command), rules(**{name: pattern})), decide(in_background(command), rules(**{name: pattern}))
+    assert here == there, "the verdict, the reason and what is offered"
+
+
+def test_a_pattern_for_background_processes_holds_for_all_of_them() -> None:
+    assert verdict(in_background("make"), rules(allow="processes")) == "allow"
+    assert verdict(in_background("make"), rules(allow="terminal", deny="processes")) == "deny"
+    assert verdict(in_background("make"), rules(allow='processes({"action":"start","command":"make"})')) == "allow"
+
+
+def test_what_is_written_to_a_process_may_be_denied_as_a_command_but_is_not_allowed_as_one() -> None:
+    """The process may be a shell, or something else."""
+    assert verdict(typed("rm -rf x\n"), rules(allow="processes", deny="terminal(rm *)")) == "deny"
+    assert verdict(typed("git status\n"), rules(allow="terminal(git *)")) == "ask"
+    assert verdict(typed("git status\n"), rules(allow="processes", ask="terminal(git *)")) == "ask"
+    assert decide(typed("git status\n"), Rules()).offer == Pattern("processes")
+
+
+def test_only_starting_is_a_command() -> None:
+    assert verdict(Request(tool="processes", arguments={"action": "read", "command": "rm x"}), rules(deny="terminal")) == "ask"
+    assert verdict(Request(tool="other", arguments={"action": "start", "command": "rm x"}), rules(deny="terminal")) == "ask"
+    assert verdict(Request(tool="processes", arguments={"action": "start"}), rules(deny="terminal")) == "ask"

@@ -231,6 +231,36 @@ def test_systemctl_restart_is_a_stop_nobody_announced_and_a_start(machine: Machi
         assert service.turns() == [("completed", 2)] and service.cuts() == ["shutdown_timeout"]
 
 
+def test_a_background_process_outlives_every_restart_of_its_service_and_ends_with_an_operators_stop(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """C15, E5: systemd kills what is left in the service, and does not reach what runs in a scope of its own."""
+    with Service(machine, tmp_path) as service:
+        service.must("install", "--user")
+        assert machine.run(*service.command("send", "new", "background while [ ! -e go ]; do sleep 0.1; done; exit 7")).code == 0
+
+        def runs() -> list[str]:
+            return machine.run("pgrep", "-f", "while . ! -e go").out.split()
+
+        places = [machine.run("cat", f"/proc/{pid}/cgroup").out.strip() for pid in runs()]
+        assert places and all(place.endswith(".scope") for place in places)
+        for words in (("systemctl", "--user", "restart"), ("systemctl", "--user", "kill", "--signal=KILL")):
+            before = service.main_pid
+            assert machine.run(*words, service.name).code == 0
+            wait_until(lambda before=before: service.main_pid not in (0, before) and service.is_up())  # type: ignore[misc]
+            assert runs()
+        assert machine.run("systemctl", "--user", "stop", service.name).code == 0
+        (folder,) = (service.home / "work").iterdir()
+        (folder / "go").touch()
+        wait_until(lambda: not runs())
+        service.must("start")
+        wait_until(lambda: [turn[0] for turn in service.turns()] == ["completed", "completed"])
+        assert "exit code 7" in machine.run(*service.command("show", "last")).out
+        assert machine.run(*service.command("send", "new", "background sleep 1234")).code == 0
+        assert machine.run(*service.command("stop")).code == 0
+        assert machine.run("pgrep", "-f", "sleep 1234").code == 1
+
+
 # Stands in for the gateway: says that it is ready, notes its start, and ends in its first lives as it is told.
 ENDS = """
 import os, signal, socket, sys

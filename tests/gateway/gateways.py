@@ -4,6 +4,7 @@ say, a chat that outlives them all. A test reads like a story; time passes only 
 
 import asyncio
 import itertools
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.live import Manners
+from holdfast.core.processes import Matches
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.rights import Policy
 from holdfast.core.sessions import Session
@@ -34,16 +36,23 @@ from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool, ToolContext, ToolResult, ToolServers
 from holdfast.process.system import RandomIds
+from holdfast.sandbox import Mode as SandboxMode
+from holdfast.sandbox import Sandbox
 from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore, reads
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import SqliteTx
+from holdfast.tools.confinement import Confinement
 from holdfast.tools.plain import PlainTool
+from holdfast.tools.processes import Processes
+from holdfast.tools.surroundings import Surroundings
+from holdfast.tools.workspaces import Workspaces
 from holdfast.web.frames import encode
 from tests.conformance.backends import empty_database
 from tests.fakes.agents_sim import Failure, steps
 from tests.fakes.agents_steps import StepAgent
 from tests.fakes.clock import SimClock
+from tests.fakes.keepers import Machine, SimKeepers
 from tests.fakes.loop import Crash, SimLoop
 from tests.fakes.platform import ACCOUNT, NAME, Chat, ChatServer, Sent, Shelf, Update, rendered, session_key
 from tests.fakes.spool import at_once
@@ -54,6 +63,7 @@ ANN = "ann"
 STEPS = "steps:"
 PATIENCE_S = 120.0
 STEP_S = 0.05
+NO_MATCHES = Matches()
 
 
 class Edge:
@@ -83,9 +93,10 @@ class Edge:
 
 
 class ScriptAgent:
-    """Does what its message says, step by step: `say:hello|call:deed 3|careful:deed 3|ask:name|fail|hang|nothing`. Attempts are parted by
-    ` / `: the first does the first part, and so on; the last part is for all that come after. Other words it says back. What begins with
-    `steps:` is the script of a `StepAgent`; `count` and `run` are the demo agent's.
+    """Does what its message says, step by step: `say:hello|call:deed 3|careful:deed 3|ask:name|fail|hang|nothing`, `do:TOOL JSON` for calls
+    with other arguments, `steer` to wait for words that steer. Attempts are parted by ` / `: the first does the first part, and so on; the
+    last part is for all that come after. Other words it says back. What begins with `steps:` is the script of a `StepAgent`; `count` and
+    `run` are the demo agent's.
     """
 
     name = "script"
@@ -119,6 +130,13 @@ class ScriptAgent:
                 case "call":
                     name, _, arguments = rest.partition(" ")
                     await turn.call(call_id, name, {"command": arguments})
+                case "do":
+                    name, _, given = rest.partition(" ")
+                    await turn.say((await turn.call(call_id, name, json.loads(given))).text)
+                case "steer":  # Until something comes that is meant for this turn.
+                    while not (taken := await turn.taken()):  # noqa: ASYNC110 - an agent looks between its steps.
+                        await asyncio.sleep(0.1)
+                    await turn.say(f"took {taken[0].text}")
                 case "careful":
                     name, _, arguments = rest.partition(" ")
                     await turn.call(call_id, name, {"command": arguments}, careful=True)
@@ -288,6 +306,15 @@ def _connect(path: Path) -> apsw.Connection:
     return db
 
 
+def surroundings(folder: Path) -> Surroundings:
+    """Without a sandbox: what is run there does not exist."""
+    none = Sandbox(mode=SandboxMode.NONE, network=False, hidden=folder)
+    confinement = Confinement(lambda: none)
+    confinement.known = none
+    workspaces = Workspaces(folder, folder=folder / "work")
+    return Surroundings(workspaces=workspaces, confinement=confinement, environment={"PATH": "/bin", "TOKEN": "secret"})
+
+
 class Home:
     """What outlives a process: the folder, the chat, the tools' deeds, time. `heard` is every request an agent was given."""
 
@@ -302,6 +329,7 @@ class Home:
         self.lives: list[Life] = []
         self.restarts: Restarts | None = None
         self.secrets: Secrets = NO_SECRETS
+        self.machine: Machine | None = None  # What runs in the background, for tests that have it.
         self.tool_servers: ToolServers | None = None
         self.line: type[Line] = Line
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
@@ -479,6 +507,7 @@ class Life:
             away=lambda: self.away_until - self.loop.time(),
         )
         self.store = SqliteStore(lines, now=self.clock.now)
+        self.keepers: SimKeepers | None = None
 
     def _commit(self, moment: str) -> None:
         """Dies there and then if it is to: nothing more of it happens, and whoever moves it hears of a `Crash`."""
@@ -506,7 +535,7 @@ class Life:
             owner_name=self.name,
             agent=self.home.agent(self),
             agents=self.home.agents,
-            tools=self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)},
+            tools=self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)} | self._background(owner),
             platforms=platforms,
             tool_servers=self.home.tool_servers,
             files=Shelf(self.store),
@@ -515,11 +544,28 @@ class Life:
             restarts=self.home.restarts,
             spool=FolderSpool(self.home.path.parent, run=at_once),
             secrets=self.home.secrets,
+            keepers=self.keepers,
             on_step=self.steps.append,
         )
         self.gateway.subscribe(lambda state: self.states.append((state, self.gateway.runner.running)))
         await self.gateway.start()
         self.gateway.lifecycle.serve()
+
+    def _background(self, owner: int) -> dict[str, Tool]:
+        """The tool for processes that outlive this one, and what keeps them."""
+        if self.home.machine is None:
+            return {}
+        self.keepers = SimKeepers(self.home.machine, elapsed=lambda: self._born + self.loop.time(), faults=Wire(), boot=self._boot)
+        tool = Processes(
+            records=self.store,
+            keepers=self.keepers,
+            surroundings=surroundings(self.home.path.parent),
+            clock=self.clock,
+            owner=owner,
+            most=5,
+            most_bytes=1 << 20,
+        )
+        return {tool.name: tool}
 
     # how it moves and ends
 

@@ -23,6 +23,7 @@ from holdfast.sandbox import Mode, Sandbox
 from holdfast.spool import FolderSpool
 from holdfast.store import open_store
 from holdfast.tools.confinement import Confinement
+from holdfast.tools.surroundings import Surroundings
 from holdfast.tools.terminal import Terminal
 from holdfast.tools.workspaces import Workspaces
 from holdfast.web.frames import encode
@@ -419,9 +420,9 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
     terminal = Terminal(
         home=tmp_path,
         owner="us",
-        workspaces=Workspaces(tmp_path, folder=tmp_path / "work"),
-        confinement=Confinement(lambda: none),
-        environment=os.environ,
+        surroundings=Surroundings(
+            workspaces=Workspaces(tmp_path, folder=tmp_path / "work"), confinement=Confinement(lambda: none), environment=os.environ
+        ),
     )
     clock = SystemClock()
     gateway = Gateway(

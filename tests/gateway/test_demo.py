@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.agents.demo import DemoAgent
+from holdfast.core.policy import parse_all
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
+from tests.gateway.test_processes import machine
 
 
 @pytest.fixture
@@ -91,3 +94,23 @@ def test_of_a_command_that_was_interrupted_it_is_said_that_nobody_knows(home: Ho
     life.rest(page)
     [answer] = life.answers(page)
     assert "It is not known whether it finished" in answer and "Its output" not in answer and "the user" not in answer
+
+
+def test_a_command_in_the_background_is_started_and_its_end_is_told(home: Home) -> None:
+    """E3: in a turn of its own, or in a count that runs."""
+    home.machine, home.agent = machine(), lambda life: DemoAgent()
+    life = home.start(policy=parse_all(allow=["processes"], ask=[], deny=[]))
+    page = life.open_page()
+    life.post(page, "background")
+    life.rest(page)
+    assert life.answers(page)[-1].startswith("`background COMMAND` runs a shell command in the background")
+    life.post(page, "background lasts 5; at 1 print x")
+    life.until(lambda: [turn.cause for turn in life.transcript(page).turns] == ["message", "message", "process"])
+    life.rest(page)
+    started, told = life.answers(page)[-2:]
+    assert started.startswith("Started as p_") and told.endswith("ended after 5 s with exit code 0.")
+    life.post(page, "background lasts 5")
+    life.post(page, "count 20 0.5")
+    life.until(lambda: len(life.answers(page)) == 5)
+    life.rest(page)
+    assert life.answers(page)[-1].startswith(f"{numbers(20)}\n\nThe background process `lasts 5`")

@@ -25,7 +25,8 @@ async def test_a_message_is_answered_and_the_session_shows_both(world: World) ->
     """P1."""
     session_id = await world.new_session(title="Greetings")
     view = await world.say(session_id, "hello")
-    assert set(view) == SUMMARY | {"cursor", "messages", "earlier", "answer_below", "turns", "questions", "schedules", "usage"}
+    shown = {"cursor", "messages", "earlier", "answer_below", "turns", "questions", "schedules", "processes", "usage"}
+    assert set(view) == SUMMARY | shown
     assert [(message["role"], message["text"], message["status"]) for message in view["messages"]] == [
         ("user", "hello", "complete"),
         ("assistant", "hello", "complete"),

@@ -17,6 +17,7 @@ from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.sandbox import Sandbox
 from holdfast.tool_processes import SHARED
 from holdfast.tools.confinement import Confinement
+from holdfast.tools.surroundings import Surroundings
 from holdfast.tools.terminal import Terminal
 from holdfast.tools.workspaces import Workspaces
 from tests.tools.sandboxes import holding
@@ -45,9 +46,11 @@ class Bench:
         self.terminal = Terminal(
             home=self.home,
             owner="us",
-            workspaces=Workspaces(self.home, folder=self.folder, shared=True),
-            confinement=Confinement(lambda: sandbox),
-            environment=os.environ,
+            surroundings=Surroundings(
+                workspaces=Workspaces(self.home, folder=self.folder, shared=True),
+                confinement=Confinement(lambda: sandbox),
+                environment=os.environ,
+            ),
             timeout_s=timeout_s,
         )
         self.out = ""

@@ -33,7 +33,9 @@ def test_there_is_no_golden_file_that_nobody_prints() -> None:
 def test_a_unit_restarts_on_75_never_on_78_and_believes_the_main_process_alone(service) -> None:
     """C9."""
     text = systemd.unit(service)
-    assert lines(text, "Type") == ["notify"] and lines(text, "NotifyAccess") == ["main"] and lines(text, "KillMode") == ["mixed"]
+    assert lines(text, "Type") == ["notify"] and lines(text, "NotifyAccess") == ["main"]
+    # Where background processes can have no scope of their own, they are left alone (C15).
+    assert lines(text, "KillMode") == ["mixed" if service.user is None else "process"]
     assert lines(text, "Restart") == ["on-failure"]
     assert lines(text, "RestartForceExitStatus") == lines(text, "SuccessExitStatus") == ["75"]
     assert lines(text, "RestartPreventExitStatus") == ["78"]

@@ -6,9 +6,10 @@ from holdfast.core import content, keys
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import HoldfastError
 from holdfast.core.history import User
+from holdfast.core.processes import ENDED, MATCHED
 from holdfast.ports.agents import AgentRequest, TurnFace
 
-HINT = "Try: count 60 0.1 · run date · approve date · ask What is your name? · fail · hang"
+HINT = "Try: count 60 0.1 · run date · background sleep 5 · approve date · ask What is your name? · fail · hang"
 MAX_COUNT = 100_000
 MAX_DELAY_S = 60.0
 DEFAULT_DELAY_S = 0.05
@@ -37,6 +38,7 @@ class DemoAgent:
         self._words = {
             "count": self._count,
             "run": self._run,
+            "background": self._background,
             "approve": self._approve,
             "ask": self._ask,
             "fail": self._fail,
@@ -47,10 +49,10 @@ class DemoAgent:
         if not keys.parse(request.session_key).on_page:
             await turn.say("No agent is set up yet. The person who runs this Holdfast can name a model in its configuration.")
             return
-        asked = request.causes[0].text  # What was said to steer the turn comes behind it.
-        word, _, rest = asked.strip().partition(" ")
-        if word == "background":
-            await turn.say(f"`{word}` comes in a later version. {HINT}")
+        first = request.causes[0]  # What was said to steer the turn comes behind it.
+        word, _, rest = first.text.strip().partition(" ")
+        if first.what in (ENDED, MATCHED):
+            await turn.say(first.text.partition("\n\n")[0])
         elif word in self._words:
             await self._words[word](request, turn, rest.strip())
         else:
@@ -79,7 +81,7 @@ class DemoAgent:
                 steered += taken
                 last, more = _steered(last, steered)
         for text in more:
-            await turn.say(f"\n\nYou also said: {text}")
+            await turn.say(f"\n\n{text}")
 
     async def _run(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
         if not rest:
@@ -87,6 +89,13 @@ class DemoAgent:
             return
         result = await turn.call(f"{request.turn_id}.1", "terminal", {"command": rest})
         await turn.say(SAID_OF_RUN[result.outcome])
+
+    async def _background(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
+        if not rest:
+            await turn.say("`background COMMAND` runs a shell command in the background, for example `background sleep 5; date`.")
+            return
+        result = await turn.call(f"{request.turn_id}.1", "processes", {"action": "start", "command": rest})
+        await turn.say(result.text)
 
     async def _approve(self, request: AgentRequest, turn: TurnFace, rest: str) -> None:
         if not rest:
@@ -131,7 +140,7 @@ def _steered(last: int, steered: list[User]) -> tuple[int, list[str]]:
         if text.isdecimal() and 1 <= int(text) <= MAX_COUNT:
             last = int(text)
         else:
-            more.append(text)
+            more.append(text if cause.what in (ENDED, MATCHED) else f"You also said: {text}")
     return last, more
 
 

@@ -11,6 +11,7 @@ from holdfast.core.content import AudioPart, BytesPart, TextPart
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ContextCompacted, ModelFailed
 from holdfast.core.history import SUMMARY, TRANSCRIBE, Call, Item, Result, Step, User, hear, transcribed
+from holdfast.core.processes import ENDED, MATCHED
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.models import NotAllowed, Rejected, Taking, TooLong
 from holdfast.ports.tools import ToolResult
@@ -65,7 +66,7 @@ class Talk:
     def _named(self, user: User) -> User:
         """Where several people write, a model must know who said what; and what nobody says now."""
         marks = [user.about] if user.about is not None else []
-        if self._several and user.sender is not None:
+        if self._several and user.sender is not None and user.what not in (ENDED, MATCHED):
             marks.append(f"[{user.sender}]")
         if not marks:
             return user

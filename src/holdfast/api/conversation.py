@@ -16,6 +16,7 @@ from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
 from holdfast.core.events import ModelResponded, ProposedCall
 from holdfast.core.messages import Answered
+from holdfast.core.processes import Process, how_it_ended
 from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.turns import shown as shown_state
@@ -26,6 +27,7 @@ MOST_CHARS = 512 * 1024
 MOST_CALLS = 200
 MOST_PARTS = 1000
 MOST_FAILURES = 20
+MOST_PROCESSES = 20
 MOST_RESPONSES = 50
 MOST_ARGUMENTS, BRIEF_ARGUMENTS = 64 * 1024, 1024
 
@@ -43,6 +45,7 @@ class Extent(NamedTuple):
     chars: int
     calls: int
     parts: int
+    processes: int
     message: Callable[[str], output.Piece]
     output: Callable[[str], output.Piece]
     arguments: Callable[[dict[str, Any]], dict[str, Any]]
@@ -53,12 +56,13 @@ PAGE = Extent(
     chars=MOST_CHARS,
     calls=MOST_CALLS,
     parts=MOST_PARTS,
+    processes=MOST_PROCESSES,
     message=output.shown_message,
     output=output.shown,
     arguments=lambda arguments: _arguments(arguments, MOST_ARGUMENTS),
 )
 BRIEF = PAGE._replace(output=output.glimpse, arguments=lambda arguments: _arguments(arguments, BRIEF_ARGUMENTS))
-WHOLE = Extent(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, output.Piece, output.Piece, lambda arguments: arguments)
+WHOLE = Extent(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, output.Piece, output.Piece, lambda arguments: arguments)
 
 
 def session(found: Session, transcript: t.Transcript, extent: Extent = PAGE, *, schedules: Sequence[Schedule] = ()) -> views.SessionView:
@@ -97,6 +101,7 @@ def _newest(found: Session, transcript: t.Transcript, extent: Extent) -> dict[st
         "cursor": f"{found.log}.{transcript.seq}",
         "answer_below": above.id if above else None,
         "questions": [_question(question, extent) for question in transcript.questions],
+        "processes": _processes(list(transcript.processes.values()), extent),
         "usage": views.usage(transcript.spent),
     }
 
@@ -158,6 +163,8 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
         view.written = message.written or 0
+        if message.cause is not None:
+            view.cause = message.cause
     return view
 
 
@@ -279,6 +286,34 @@ def _question(question: t.Question, extent: Extent) -> views.QuestionView:
         pattern=question.pattern,
         asked_at=rfc3339(question.asked_at),
         expires_at=rfc3339(question.expires_at),
+    )
+
+
+def _processes(known: Sequence[Process], extent: Extent) -> list[views.ProcessView]:
+    """All that run, and the newest that ended, in the order of their starts."""
+    ended = [process.process_id for process in known if process.end is not None]
+    hidden = set(ended[: -extent.processes] if len(ended) > extent.processes else ())
+    return [_process(process, extent) for process in known if process.process_id not in hidden]
+
+
+def _process(process: Process, extent: Extent) -> views.ProcessView:
+    end = process.end
+    return views.ProcessView(
+        process_id=process.process_id,
+        command=extent.output(process.command).text,
+        state="running" if end is None else "ended",
+        turn_id=process.turn_id,
+        started_at=rfc3339(process.started_at),
+        notify=process.notify,
+        patterns=list(process.patterns),
+        consumed=process.consumed,
+        ended_at=None if end is None else rfc3339(end.ended_at),
+        how=None if end is None else how_it_ended(process, end),
+        code=None if end is None else end.code,
+        signal=None if end is None else end.signal,
+        problem=None if end is None else end.problem,
+        lost=None if end is None else end.lost,
+        stopped=end is not None and end.stopped,
     )
 
 

@@ -154,10 +154,10 @@ class DueTimeView(msgspec.Struct, kw_only=True):
 
 class MessageView(msgspec.Struct, kw_only=True):
     """`parts` is the content in order; `text` only its words, for an answer those of its last step. `edited_at`: when its sender last
-    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes, `schedule` on those
-    of schedules, `state` to `attempt` on interruptions. `tool_calls_omitted` and `parts_omitted`: how many earlier calls and parts of the
-    turn are not shown, if any. `text_omitted`: how many characters of the middle of the text were left out, if any; the event after
-    `whole_after` has all of it.
+    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `schedule` on causes of schedules,
+    `state` to `attempt` on interruptions; `cause` on causes, and on interruptions of a turn that had started from one.
+    `tool_calls_omitted` and `parts_omitted`: how many earlier calls and parts of the turn are not shown, if any. `text_omitted`: how many
+    characters of the middle of the text were left out, if any; the event after `whole_after` has all of it.
     """
 
     id: str
@@ -302,10 +302,34 @@ class SchedulesView(msgspec.Struct):
     schedules: list[ScheduleView]
 
 
+class ProcessView(msgspec.Struct, kw_only=True):
+    """A background process. `state`: `running` or `ended`; `how`: in words, how it ended. `notify`: its end is told; `patterns`: so are
+    lines of its output with one of these. `consumed`: null, or why nothing of it is told any more. `lost`: why nobody saw its end;
+    `stopped`: an operator's stop of Holdfast ended it.
+    """
+
+    process_id: str
+    command: str
+    state: str
+    turn_id: str
+    started_at: str
+    notify: bool
+    patterns: list[str]
+    consumed: str | None
+    ended_at: str | None
+    how: str | None
+    code: int | None
+    signal: int | None
+    problem: str | None
+    lost: str | None
+    stopped: bool
+
+
 class SessionView(SummaryView, kw_only=True):
     """A session and the newest page of its conversation. `cursor` is the id of the newest event in this view. `earlier`: null, or the value
     of `before` that gets the previous page. `turns` are the turns of these messages, `questions` the open ones, `schedules` those of its
-    key. `answer_below`: the message below which the answer of the open turn will stand, null once it says something. `usage`: of all turns.
+    key, `processes` those of the background that run and the newest that ended. `answer_below`: the message below which the answer of the
+    open turn will stand, null once it says something. `usage`: of all turns.
     """
 
     cursor: str
@@ -315,6 +339,7 @@ class SessionView(SummaryView, kw_only=True):
     turns: list[TurnView]
     questions: list[QuestionView]
     schedules: list[ScheduleView]
+    processes: list[ProcessView]
     usage: UsageView
 
 

@@ -343,6 +343,8 @@ _LEAST = {
         ("turn_idle_timeout_s", "max_waiting", "resumes_at_once", "keep_streams_s", "max_upload_mb", "agent.timeout_s", "tools.timeout_s"),
         1,
     ),
+    "tools.process_output_mb": 1,
+    "tools.max_processes": 0,
     **dict.fromkeys(("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s", "retention_days", "retention_max_mb"), 0),
     **{"schedules.limit": 0, "schedules.min_every_s": 1},
     **{f"limits.{name}": 0 for name in Limits.__struct_fields__ if name != "then"},

@@ -19,6 +19,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sandbox: str = "auto"
     network: bool = True
     timeout_s: float = 1800.0
+    max_processes: int = 32
+    process_output_mb: float = 64.0
     fetch_private: tuple[str, ...] = ()
 
 

@@ -53,6 +53,11 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return not self.signalled and self.other is not End.BROKEN
 
     @property
+    def for_good(self) -> bool:
+        """Whether it is to stay stopped: an operator's stop, with which everything ends that runs in the background (C15)."""
+        return self.end is End.STOP and self.announced and self.shutdown is not None
+
+    @property
     def why(self) -> str | None:
         return self.because if self.shutdown is None else self.shutdown.why
 

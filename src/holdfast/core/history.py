@@ -11,6 +11,7 @@ from holdfast.core.content import AudioPart, Content, TextPart
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import ContextCompacted, ModelResponded
 from holdfast.core.messages import Message, Taken, ToolCall, Turn
+from holdfast.core.processes import ENDED, MATCHED
 from holdfast.core.steps import Step as FoldedStep
 from holdfast.core.transcript import Transcript
 
@@ -196,9 +197,16 @@ def _items(transcript: Transcript) -> Iterator[Item]:
                     yield shorter(item) if isinstance(item, Result) and item.call_id in transcript.trimmed else item
 
 
+def about_cause(what: str) -> str | None:
+    """What a model is told of every cause of this kind."""
+    return notes.PROCESS if what in (ENDED, MATCHED) else None
+
+
 def _user(message: Message, turn: Turn, recordings: "_Recordings") -> User:
     what, due = message.cause or "message", message.schedule
-    about = None if due is None else notes.scheduled(due.when, late_ms=message.created_at - due.due_at, missed=due.missed)
+    about = about_cause(what)
+    if due is not None:
+        about = notes.scheduled(due.when, late_ms=message.created_at - due.due_at, missed=due.missed)
     user = User(id=message.id, content=message.content, sender=message.sender, what=what, generation=turn.generation, about=about)
     return user if isinstance(user.content, str) else hear(user, recordings.of(turn.id))
 

@@ -102,8 +102,9 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 class Message(msgspec.Struct, kw_only=True):
     """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
     says what, `schedule` which time of a schedule). `status`: complete, partial, refused, or command (one to the gateway, which no agent
-    sees). `made_of`: what an assistant's message is made of. An interruption row also has `reason`, `state` and, once decided, `rule`,
-    `decision` (in words) and `attempt`, and `written`, how long the answer was. `edited_at`: when its sender last
+    sees). `made_of`: what an assistant's message is made of. An interruption row also has `reason`, `state`, `cause` (what its turn had
+    started from, if that was no message), `written` (how long the answer was) and, once decided, `rule`, `decision` (in words) and
+    `attempt`. `edited_at`: when its sender last
     changed it. `seq`: where in the log its text stands whole. `answers`: what it answers, if anything.
     """
 

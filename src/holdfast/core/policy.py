@@ -4,9 +4,9 @@ Deny beats ask beats allow, however narrow a pattern is. Where no pattern says a
 confines run, and everything else asks. Patterns are a comfort; the sandbox is the wall.
 
 A pattern is `tool` or `tool(arguments)`; `*` stands for anything. `tool@version` means a tool of others only as long as they describe it
-as they did. What the arguments mean depends on the tool: for `terminal` a command and
-its first words, for tools with a `path` a path, for tools with a `url` a host, for all others their arguments as JSON. To allow, a pattern
-must cover the whole call; to ask or deny it is enough that some part of the call may be meant.
+as they did. What the arguments mean depends on the tool: for `terminal` a command and its first words, for tools with a `path` a path, for
+tools with a `url` a host, for all others their arguments as JSON. To allow, a pattern must cover the whole call; to ask or deny it is
+enough that some part of the call may be meant. What holds for a command in `terminal` holds for the same command in the background, too.
 """
 
 import json
@@ -22,7 +22,7 @@ from holdfast.core import command_lines
 from holdfast.core.effects import Effect
 from holdfast.core.errors import BadInput
 
-TERMINAL = "terminal"
+TERMINAL, PROCESSES = "terminal", "processes"
 _PATTERN = re.compile(r"([A-Za-z_*][\w.:*/-]*)(?:@([0-9a-f]+))?(?:\((.*)\))?", re.DOTALL)
 # Commands whose second word says what they do, except where it says that they run something; and those that only read, whatever they are
 # given.
@@ -87,15 +87,36 @@ ALLOWED = Decision(verdict=Verdict.ALLOW)
 
 def decide(call: Request, rules: Rules, granted: Sequence[Pattern] = ()) -> Decision:
     """`granted`: what people have allowed for the conversation."""
-    if pattern := _first(rules.deny, call):
+    started, typed = _started(call), _typed(call)
+    faces = [face for face in (call, started, typed) if face is not None]
+    if pattern := _first(rules.deny, faces):
         return Decision(verdict=Verdict.DENY, reason=f"The rule {pattern} denies it.")
-    if pattern := _first(rules.ask, call):  # No rule of the conversation can help: asking beats allowing. So none is offered.
+    if pattern := _first(rules.ask, faces):  # No rule of the conversation can help: asking beats allowing. So none is offered.
         return Decision(verdict=Verdict.ASK, reason=f"The rule {pattern} asks first.")
     patterns = (*granted, *(() if call.careful else rules.allow))
     if (not call.careful and (call.effect is Effect.PURE or call.confined)) or covers(patterns, call):
         return ALLOWED
-    offer = _offer(call)
-    return Decision(verdict=Verdict.ASK, reason="No rule allows it.", offer=offer if offer and covers((offer,), call) else None)
+    if started is not None and covers(patterns, started):
+        return ALLOWED
+    wanted = started or call
+    offer = _offer(wanted)
+    return Decision(verdict=Verdict.ASK, reason="No rule allows it.", offer=offer if offer and covers((offer,), wanted) else None)
+
+
+def _started(call: Request) -> Request | None:
+    """The command that a call starts in the background, as a call of the terminal."""
+    return _in_terminal(call, call.arguments.get("command")) if call.arguments.get("action") == "start" else None
+
+
+def _typed(call: Request) -> Request | None:
+    """What a call writes to a process in the background, which may be a shell, as a call of the terminal. Nothing is allowed by that."""
+    return _in_terminal(call, call.arguments.get("text")) if call.arguments.get("action") == "write" else None
+
+
+def _in_terminal(call: Request, line: object) -> Request | None:
+    if call.tool != PROCESSES or not isinstance(line, str):
+        return None
+    return msgspec.structs.replace(call, tool=TERMINAL, arguments={"command": line})
 
 
 def parse(text: str) -> Pattern:
@@ -272,8 +293,8 @@ def _offered_line(line: str) -> str | None:
     return line.strip()
 
 
-def _first(patterns: Sequence[Pattern], call: Request) -> Pattern | None:
-    return next((pattern for pattern in patterns if concerns(pattern, call)), None)
+def _first(patterns: Sequence[Pattern], faces: Sequence[Request]) -> Pattern | None:
+    return next((pattern for pattern in patterns if any(concerns(pattern, face) for face in faces)), None)
 
 
 def _canonical(arguments: dict[str, Any]) -> str:

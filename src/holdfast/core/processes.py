@@ -10,7 +10,7 @@ from enum import Enum, auto
 import msgspec
 
 from holdfast.core.errors import Refused
-from holdfast.core.events import ProcessEnded
+from holdfast.core.events import ProcessEnded, ProcessStarted
 from holdfast.core.notices import span
 
 # What a turn says that it started from.
@@ -55,6 +55,23 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     def doomed(self) -> bool:
         """It is to be dead."""
         return self.consumed in (KILLED, DELETED)
+
+
+def started(event: ProcessStarted, *, session_id: str, at: int) -> Process:
+    """As its start was recorded."""
+    return Process(
+        process_id=event.process_id,
+        session_id=session_id,
+        command=event.command,
+        started_at=at,
+        turn_id=event.turn_id,
+        owner=event.owner,
+        generation=event.generation,
+        sender=event.sender,
+        anchor=event.anchor,
+        notify=event.notify,
+        patterns=event.patterns,
+    )
 
 
 class TooManyProcesses(Refused):

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from holdfast.core import approvals, elicitation, notices, usage
+import msgspec
+
+from holdfast.core import approvals, elicitation, notices, processes, usage
 from holdfast.core import events as e
 from holdfast.core.approvals import Approval
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.messages import Answered, Compacted, Failure, Message, Question, ToolCall, Turn, answer_id
+from holdfast.core.processes import Process
 from holdfast.core.rows import Rows
 from holdfast.core.signs import Signs
 from holdfast.core.steps import LAST, Key, Step, Steps, key
@@ -53,6 +56,7 @@ class Transcript:
         self.turns: list[Turn] = []
         self.queued: dict[str, Message] = {}
         self._questions: dict[str, Question] = {}
+        self.processes: dict[str, Process] = {}  # Of the background, in the order of their starts.
         self.seq = 0
         self.last_at = 0
         self._works: dict[str, _Work] = {}
@@ -275,6 +279,19 @@ class Transcript:
         turn.causes = turn.causes or (event.message_id,)
         self._rows.insert_above(work.answer, self._written(item, event))
 
+    # background processes
+
+    def _start_process(self, item: e.Logged, event: e.ProcessStarted) -> None:
+        self.processes[event.process_id] = processes.started(event, session_id=item.session_id, at=item.at)
+
+    def _consume_process(self, item: e.Logged, event: e.ProcessConsumed) -> None:
+        if (known := self.processes.get(event.process_id)) and known.consumed is None:
+            self.processes[event.process_id] = msgspec.structs.replace(known, consumed=event.how)
+
+    def _end_process(self, item: e.Logged, event: e.ProcessEnded) -> None:
+        if known := self.processes.get(event.process_id):
+            self.processes[event.process_id] = msgspec.structs.replace(known, end=event)
+
     # steps and calls
 
     def _say(self, work: _Work, item: e.Logged, event: e.Text) -> None:
@@ -390,6 +407,7 @@ class Transcript:
             state="recovered" if event.written > 0 or work.steps.calls else "neutral",
             reason=event.reason,
             written=event.written or None,
+            cause=None if work.turn.cause == "message" else work.turn.cause,
         )
         self._rows.append(work.row)
 
@@ -484,6 +502,9 @@ _FREE: dict[type[e.Event], Callable[[Transcript, e.Logged, Any], None]] = {
     e.MessageRefused: Transcript._refuse,
     e.CauseRecorded: Transcript._record_cause,
     e.CauseDropped: Transcript._drop,
+    e.ProcessStarted: Transcript._start_process,
+    e.ProcessConsumed: Transcript._consume_process,
+    e.ProcessEnded: Transcript._end_process,
     e.MessageWritten: Transcript._write,
     e.QuestionAnswered: Transcript._answer_held,
     e.SessionResumed: Transcript._wish,

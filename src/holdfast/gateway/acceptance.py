@@ -4,7 +4,7 @@ on disk when `take` returns (P1)."""
 import msgspec
 
 from holdfast import time_zones
-from holdfast.core import busy, commands, content, keys, model_choice, notices, reminders, resets
+from holdfast.core import busy, commands, content, keys, model_choice, notices, processes, reminders, resets
 from holdfast.core.approvals import APPROVE, DENY, ONCE, SESSION
 from holdfast.core.busy import Mode
 from holdfast.core.commands import Command
@@ -207,7 +207,7 @@ class Acceptance:
                 listed = await self._store.conversations(session.session_key, limit=LISTED)
                 return Say(notices.sessions(listed))
             case "status":
-                return Say(notices.status(session, safe_mode=self._safe_mode.on, waits=self._admissions.queue))
+                return Say(await self._status(session))
             case "remind":
                 return await self._remind(session, command.argument, sender, operator=self._operates(session, said))
             case "model":
@@ -218,6 +218,12 @@ class Acceptance:
                 return Say(notices.help_text())
             case _:
                 return Say(notices.unknown_command(command.name))
+
+    async def _status(self, session: Session) -> str:
+        told = notices.status(session, safe_mode=self._safe_mode.on, waits=self._admissions.queue)
+        known = await self._store.processes(session.session_id) if session.processes else []
+        runs = processes.running(known, now=self._clock.now())
+        return f"{told}\n{runs}" if runs else told
 
     def _model(self, session: Session, wanted: str) -> Action:
         if not wanted:

@@ -196,7 +196,7 @@ class Calls:
 
     async def _conclude(self, call: ToolCall, result: ToolResult) -> None:
         """The effect is done: its result is recorded even if the turn is interrupted in this moment."""
-        result = ToolResult(result.outcome, self._kept(result.content))
+        result = ToolResult(result.outcome, self._kept(result.content), result.also)
         await self._host.tasks.finish(self._finish(call, result), name=f"result of {call.call_id}")
 
     def _start_of(self, call: ToolCall, clearance: Clearance) -> e.ToolStarted:
@@ -243,7 +243,8 @@ class Calls:
     async def _finish(self, call: ToolCall, result: ToolResult, *before: e.Event) -> None:
         self._recording.add(call.call_id)
         try:
-            await self._log.record(*before, e.ToolFinished(call_id=call.call_id, outcome=result.outcome, content=result.content))
+            finished = e.ToolFinished(call_id=call.call_id, outcome=result.outcome, content=result.content)
+            await self._log.record(*before, finished, *result.also)
             call.outcome, call.content = result.outcome, result.content
         finally:
             self._recording.discard(call.call_id)

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core import events as e
 from holdfast.core import keys, limits, usage
 from holdfast.core.errors import Unavailable
-from holdfast.core.history import Call, Step, User, calls_of
+from holdfast.core.history import Call, Step, User, about_cause, calls_of
 from holdfast.core.limits import LimitReached
 from holdfast.core.plans import ask
 from holdfast.core.plans.ask import ASK
@@ -157,5 +157,13 @@ class Face:
         self._news.queued = False
         causes, generation = await self._log.take(), self._request.generation
         return tuple(
-            User(id=cause.cause_id, content=cause.content, sender=cause.sender, what=cause.what, generation=generation) for cause in causes
+            User(
+                id=cause.cause_id,
+                content=cause.content,
+                sender=cause.sender,
+                what=cause.what,
+                generation=generation,
+                about=about_cause(cause.what),
+            )
+            for cause in causes
         )

@@ -33,6 +33,7 @@ from holdfast.gateway.tasks import Tasks
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
 from holdfast.ports.blobs import Files
+from holdfast.ports.keepers import Keepers
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Clock, Ids, Liveness, Restarts
 from holdfast.ports.spool import Spool
@@ -67,6 +68,7 @@ class Gateway:
         settings: Settings | None = None,
         restarts: Restarts | None = None,
         spool: Spool,
+        keepers: Keepers | None = None,
         on_step: Callable[[str], None] = lambda step: None,
         secrets: Secrets = NO_SECRETS,
     ) -> None:
@@ -80,6 +82,7 @@ class Gateway:
             files=files,
             restarts=restarts,
             spool=spool,
+            keepers=keepers,
             encode=encode,
             on_step=on_step,
         )
@@ -114,9 +117,9 @@ class Gateway:
         """Begins with what the record says is unfinished."""
         await self.lifecycle.start()
 
-    async def stop(self, *, reason: str = "shutdown_timeout", by: By | None = None) -> None:
-        """Leaves everything on record."""
-        await self.lifecycle.stop(reason=reason, by=by)
+    async def stop(self, *, reason: str = "shutdown_timeout", by: By | None = None, for_good: bool = False) -> None:
+        """Leaves everything on record. `for_good`: it is to stay stopped, so background processes end, too."""
+        await self.lifecycle.stop(reason=reason, by=by, for_good=for_good)
 
     def resume_all(self) -> None:
         """An operator's word: safe mode ends, and what is still pending is decided again."""

@@ -61,5 +61,5 @@ class Lifecycle:
         """A stop that is under way, or comes, gives running turns no more time."""
         self._stopping.hurry()
 
-    async def stop(self, *, reason: str, by: By | None = None) -> None:
-        await self._stopping.run(reason=reason, by=by)
+    async def stop(self, *, reason: str, by: By | None = None, for_good: bool = False) -> None:
+        await self._stopping.run(reason=reason, by=by, for_good=for_good)

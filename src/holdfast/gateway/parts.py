@@ -10,6 +10,7 @@ from holdfast.gateway.admission import Admissions
 from holdfast.gateway.agents import Agents
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.attempts import Means
+from holdfast.gateway.background import Background
 from holdfast.gateway.budget import Budget
 from holdfast.gateway.clicks import Clicks
 from holdfast.gateway.connections import Connections
@@ -49,6 +50,7 @@ from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.blobs import Files
+from holdfast.ports.keepers import Keepers
 from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Restarts
 from holdfast.ports.spool import Spool
@@ -64,6 +66,7 @@ class Edges(msgspec.Struct, frozen=True, kw_only=True):
     files: Files
     restarts: Restarts | None
     spool: Spool
+    keepers: Keepers | None
     encode: Callable[[Logged], bytes]
     on_step: Callable[[str], None]
 
@@ -152,6 +155,10 @@ class Parts:
             idle_timeout_s=settings.turn_idle_timeout_s,
         )
 
+        self.background = None
+        if edges.keepers is not None:
+            self.background = Background(store=store, host=host, keepers=edges.keepers, lanes=self.lanes, settings=settings)
+
     def _build_people(self) -> None:
         """What speaks with people."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
@@ -227,6 +234,7 @@ class Parts:
             announcements=self.announcements,
             feed=self.feed,
             tools=edges.tools,
+            background=self.background,
             drain_timeout_s=settings.drain_timeout_s,
             on_step=edges.on_step,
         )
@@ -274,6 +282,7 @@ class Parts:
                 "news": self.newsroom.run,
                 "feed": self.feed.run,
                 "sweep": self.sweep.run,
+                **({"background processes": self.background.run} if self.background is not None else {}),
                 "deliveries": self.deliveries.run,
                 "schedules": self.alarm.run,
                 "streams": self.streams.run,

@@ -9,6 +9,7 @@ from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Bug, StalePosition
 from holdfast.core.plans.ending import Unfinished, ending
 from holdfast.core.plans.start import StartedTurn
+from holdfast.core.processes import ENDED, MATCHED
 from holdfast.core.resume import Decision, Facts, Rule, Staleness
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Message, Transcript
@@ -130,7 +131,9 @@ class Recovery:
 
     async def _facts(self, session: Session, request: Message | None, *, asked: bool, signed_at: int | None) -> Facts:
         key = keys.parse(session.session_key)
-        reachable, sender = key.on_page or key.platform in self._platforms, request.sender if request else None
+        # What a process tells is nobody's message, so nobody's permission is asked (E3).
+        sender = request.sender if request and request.cause not in (ENDED, MATCHED) else None
+        reachable = key.on_page or key.platform in self._platforms
         return Facts(
             turn=session.turn_state,
             stop_requested=session.stop_requested,

@@ -12,6 +12,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.lifecycle import GatewayState, Input
 from holdfast.core.restarts import By, What
 from holdfast.gateway.announcements import Announcements
+from holdfast.gateway.background import Background
 from holdfast.gateway.connections import Connections
 from holdfast.gateway.delivery import Deliveries
 from holdfast.gateway.feed import Feed
@@ -46,12 +47,14 @@ class Stopping:
         announcements: Announcements,
         feed: Feed,
         tools: Toolbox,
+        background: Background | None,
         drain_timeout_s: float,
         on_step: Callable[[str], None],
     ) -> None:
         self._store, self._host, self._stage, self._lanes, self._runner = store, host, stage, lanes, runner
         self._connections, self._deliveries, self._streams, self._announcements = connections, deliveries, streams, announcements
-        self._feed, self._tools, self._drain_timeout_s, self._on_step = feed, tools, drain_timeout_s, on_step
+        self._feed, self._tools, self._background = feed, tools, background
+        self._drain_timeout_s, self._on_step = drain_timeout_s, on_step
         self._hurried = asyncio.Event()
         self.stopped = asyncio.Event()
 
@@ -59,8 +62,10 @@ class Stopping:
         """A stop that is under way, or comes, gives running turns no more time."""
         self._hurried.set()
 
-    async def run(self, *, reason: str, by: By | None) -> None:
-        """Tells whom it will interrupt, drains, then interrupts what still runs: marked first, cancelled after."""
+    async def run(self, *, reason: str, by: By | None, for_good: bool) -> None:
+        """Tells whom it will interrupt, drains, then interrupts what still runs: marked first, cancelled after. `for_good`: an operator
+        wants it to stay stopped, so that background processes end, too (C15).
+        """
         retiring = self._stage.state is GatewayState.RETIRING
         if retiring and not self._runner.running:
             self._move(Input.EMPTY)
@@ -82,6 +87,9 @@ class Stopping:
         if not in_time:
             async with self._named("kill commands"):
                 await self._kill_commands()
+        if for_good and self._background is not None:
+            async with self._named("end background processes"):
+                told = await self._background.stop_all() or told
         async with self._named("end agents"):
             await self._end_agents(told=told)
         async with self._named("disconnect"):

@@ -38,8 +38,9 @@ def unit(service: Service) -> str:
         f"WorkingDirectory=-{_percent(service.folder)}",
         *(f"Environment={_quoted(f'{name}={value}')}" for name, value in service.variables.items()),
         f"EnvironmentFile=-{_percent(service.home)}/{SECRETS}",
-        # The main process alone is asked to stop: it knows what to do about the tools and the processes that retire.
-        "KillMode=mixed",
+        # The main process alone is asked to stop: it knows what to do about the tools and the processes that retire. Background processes
+        # have scopes of their own in a user's own systemd; the machine's gives an unprivileged user none, so it must leave them alone.
+        f"KillMode={'mixed' if own else 'process'}",
         f"TimeoutStartSec={START_S}",
         f"TimeoutStopSec={service.killed_after_s}",
         f"WatchdogSec={service.watchdog_s}",

@@ -4,6 +4,24 @@ from typing import Protocol
 
 from holdfast.core.events import ProcessEnded, ProcessStarted
 from holdfast.core.processes import Matches, Process, Telling
+from holdfast.ports.keepers import End, Name
+
+
+def name_of(process: Process) -> Name:
+    """By which its keeper is known."""
+    return Name(process.session_id, process.process_id)
+
+
+def recorded(process: Process, end: End) -> ProcessEnded:
+    """The end that a keeper tells, as it is recorded."""
+    return ProcessEnded(
+        process_id=process.process_id,
+        ended_at=end.at,
+        code=end.code,
+        signal=end.signal,
+        problem=end.problem,
+        lost=None if end.lost is None else str(end.lost),
+    )
 
 
 class Processes(Protocol):

@@ -14,6 +14,7 @@ from holdfast.core.restarts import By
 from holdfast.core.shutdowns import RESTARTED, STOPPED, Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import heard
+from holdfast.keeper.keepers import end_all
 from holdfast.locks import OWNERS
 from holdfast.process import stop_marker
 from holdfast.process.deadline import Deadline
@@ -150,7 +151,7 @@ class ServingProcess:
                 await stops.pass_on(Shutdown(why=stops.ending.why or "", planned=False))
         await stops.passed_on()
         end = stops.ending.end
-        await self._gateway.stop(reason=RESTARTED if end is End.RESTART else STOPPED, by=_by(stops.ending))
+        await self._gateway.stop(reason=RESTARTED if end is End.RESTART else STOPPED, by=_by(stops.ending), for_good=stops.ending.for_good)
         self._deadline.at_step("http")
         self._server.stop()
         await asyncio.wait({serving}, timeout=HTTP_S)
@@ -160,6 +161,7 @@ class ServingProcess:
                 await asyncio.sleep(LOOK_S)
         if end is End.RESTART and stops.ending.end is End.STOP:  # The operator changed their mind while it ended.
             await self._gateway.announcements.stopped_instead()
+            await asyncio.to_thread(end_all, self._this.home)
         stop_marker.clear(self._this.home, self._this.id)
 
     def _what_is_left(self) -> Foreground | int:
@@ -177,6 +179,8 @@ class ServingProcess:
         else:
             tool_processes.kill(self._this.home, lambda owner: owner == self._this.name)
         self._stops.take_in_pending()
+        if self._stops.ending.for_good:
+            end_all(self._this.home)
         self._status.show(GatewayState.STOPPED)
 
 

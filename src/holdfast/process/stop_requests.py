@@ -22,6 +22,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.exits import End, Ending, Signal
 from holdfast.core.process_id import ProcessId
 from holdfast.core.shutdowns import Shutdown
+from holdfast.keeper.keepers import end_all
 from holdfast.ports.owners import Owners
 from holdfast.process import stop_marker
 from holdfast.process.deadline import Deadline
@@ -221,12 +222,15 @@ def signal_others(home: Path, process: ProcessId, shutdown: Shutdown, *, now: in
 
 
 def end_by_force(home: Path, process: ProcessId) -> None:
-    """Kills every other process of this home, and the commands of all tools. It stays stopped: an operator wanted that (C18)."""
+    """Kills every other process of this home, the commands of all tools, and what runs in the background. It stays stopped: an operator
+    wanted that (C18).
+    """
     for other in locks.living(home):
         if other.process is not None and other.process != process:
             with contextlib.suppress(PermissionError):
                 processes.send_signal(other.process, signal.SIGKILL)
     tool_processes.kill(home, lambda owner: True)
+    end_all(home)
     status_file.leave_stopped(home)
     with contextlib.suppress(OSError):  # Over the ^C that the terminal shows.
         print(f"\r{FORCED}", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import hashlib
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,9 @@ from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.sandbox import Sandbox
 from holdfast.tools import shell as shells
 from holdfast.tools.census import Census
-from holdfast.tools.confinement import Confinement
 from holdfast.tools.reading import read
 from holdfast.tools.shell import Shell
-from holdfast.tools.workspaces import Workspaces
+from holdfast.tools.surroundings import Surroundings
 
 # What is left behind must still be there after this to be named: it may be about to end.
 LEFT_S = 0.05
@@ -40,13 +39,10 @@ class Terminal:
         *,
         home: Path,
         owner: str,
-        workspaces: Workspaces,
-        confinement: Confinement,
-        environment: Mapping[str, str],
+        surroundings: Surroundings,
         timeout_s: float = LONGEST_S,
     ) -> None:
-        self._home, self._mark, self._workspaces, self._confinement = home, tool_processes.mark(home, owner), workspaces, confinement
-        self._environment = tool_processes.shared(environment)
+        self._home, self._mark, self._surroundings = home, tool_processes.mark(home, owner), surroundings
         self._timeout_s = timeout_s
         self._census = Census(home)
         self._left: set[Shell] = set()
@@ -73,15 +69,13 @@ class Terminal:
         return Effect.UNSAFE
 
     async def ready(self) -> None:
-        await self._confinement.found()
+        await self._surroundings.ready()
 
     def place(self, session_id: str) -> str:
-        sandbox = self._confinement.known
-        return f"{self._workspaces.folder(session_id)}, {sandbox.words if sandbox else 'no sandbox'}"
+        return self._surroundings.place(session_id)
 
     def confined(self, arguments: dict[str, Any]) -> bool:
-        sandbox = self._confinement.known
-        return sandbox is not None and sandbox.confines
+        return self._surroundings.confines
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         command, timeout_s = arguments.get("command"), arguments.get("timeout_s", self._timeout_s)
@@ -89,11 +83,11 @@ class Terminal:
             return ToolResult(ToolOutcome.FAILED, "The terminal needs a `command`: a line of shell.")
         if not isinstance(timeout_s, int | float) or not 0 < timeout_s <= self._timeout_s:
             return ToolResult(ToolOutcome.FAILED, f"`timeout_s` must be a number of seconds, at most {self._timeout_s:g}.")
-        sandbox, call = await self._confinement.found(), _call_mark(context)
+        call = _call_mark(context)
         try:
-            place = self._workspaces.make(context.session_id)
-            environment = self._environment | sandbox.environment(place) | self._context(context, call)
-            shell = shells.start(sandbox.command(command, place), folder=place.folder, environment=environment)
+            line = await self._surroundings.prepare(command, context)
+            marks = {tool_processes.CALL: call, tool_processes.VARIABLE: self._mark}
+            shell = shells.start(line.words, folder=line.folder, environment=line.environment | marks)
         except OSError as error:
             return ToolResult(ToolOutcome.FAILED, f"The command could not be started: {error}.")
         try:
@@ -101,23 +95,13 @@ class Terminal:
             if not over:
                 await self._end(shell, call)
                 return _result(text, [f"not over after {timeout_s:g} s, so it was stopped with everything it had started"], failed=True)
-            left = await self._left_running(call, sandbox)
+            left = await self._left_running(call, line.sandbox)
         except BaseException:  # Cancelled, or it cannot be recorded: nothing of it goes on.
             await self._end(shell, call)
             raise
         self._let_go(shell)
         code = shell.code or 0
         return _result(text, [*([shells.ended(code)] if code else []), *left], failed=code != 0)
-
-    def _context(self, context: ToolContext, call: str) -> dict[str, str]:
-        return {
-            tool_processes.SESSION: context.session_id,
-            "HOLDFAST_SESSION_KEY": context.session_key,
-            "HOLDFAST_GENERATION": str(context.generation),
-            tool_processes.TURN: context.turn_id,
-            tool_processes.CALL: call,
-            tool_processes.VARIABLE: self._mark,
-        }
 
     async def _left_running(self, call: str, sandbox: Sandbox) -> list[str]:
         """The processes that the command left behind, in words for people; nothing if there are none. The sandbox's own is not one."""
@@ -183,11 +167,11 @@ class Terminal:
         )
 
     async def kept(self) -> list[str]:
-        return await asyncio.to_thread(self._workspaces.sessions)
+        return await asyncio.to_thread(self._surroundings.workspaces.sessions)
 
     async def forget(self, session_id: str) -> None:
         await self.end_session(session_id)
-        await asyncio.to_thread(self._workspaces.remove, session_id)
+        await asyncio.to_thread(self._surroundings.workspaces.remove, session_id)
 
     async def reap(self, lives: Callable[[str], bool]) -> int:
         killed = await asyncio.to_thread(tool_processes.kill, self._home, lambda owner: not lives(owner))

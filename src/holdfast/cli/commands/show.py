@@ -18,6 +18,7 @@ ROLES = {
     "cause": ("cause", "magenta"),
 }
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
+STARTED_FROM = {"process": "the end of a background process", "watch": "the output of a background process"}
 STATUSES = {"partial": " (not finished)", "refused": " (not answered)", "command": " (to the gateway)"}
 
 
@@ -49,7 +50,8 @@ def command(key_or_id: str, as_events: bool, as_json: bool) -> None:
     lines = _head(session, now)
     for message in session["messages"]:
         lines += ["", *_message(message, now)]
-    lines += _questions(session, now) + _turns(session, now) + _failures(session, now) + _schedules(session, now)
+    lines += _questions(session, now) + _processes(session, now) + _turns(session, now) + _failures(session, now)
+    lines += _schedules(session, now)
     click.echo("\n".join(lines))
 
 
@@ -90,7 +92,8 @@ def _attachment(part: dict[str, Any]) -> str:
 
 def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
     continued = f" Continued (attempt {message['attempt']})." if message["attempt"] else ""
-    text = f"{short(moment(message['created_at']), now)}  {message['text']}{continued}"
+    started = f" The turn had started from {STARTED_FROM.get(cause, cause)}." if (cause := message.get("cause")) else ""
+    text = f"{short(moment(message['created_at']), now)}  {message['text']}{started}{continued}"
     why = message["decision"] or "the next start decides what happens to it"
     return [click.style(line, fg="yellow") for line in wrap(text, "!  ")] + [
         click.style(line, dim=True) for line in wrap(f"why: {why}", "   ")
@@ -132,6 +135,16 @@ def _approval(question: dict[str, Any], until: str) -> list[str]:
         *wrap(question["text"]),
         *(click.style(as_typed(f"  {hint}"), dim=True) for hint in how_to_judge(question)),
     ]
+
+
+def _processes(session: dict[str, Any], now: datetime) -> list[str]:
+    """Those of the background that run."""
+    lines = []
+    for process in session.get("processes", ()):  # An older gateway knows none.
+        if process["state"] == "running":
+            began = moment(process["started_at"])
+            lines += wrap(f"{process['process_id']}  {one_line(process['command'])} ({took((now - began).total_seconds())})", "  ")
+    return ["", click.style("runs in the background", fg="cyan", bold=True), *lines] if lines else []
 
 
 def _turns(session: dict[str, Any], now: datetime) -> list[str]:

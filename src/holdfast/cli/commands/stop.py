@@ -41,8 +41,8 @@ LOOK_S = 0.05
 def command(key_or_id: str | None, timeout_s: float | None) -> int:
     """Stop the running gateway and wait until it is gone, or stop the turn of one conversation.
 
-    Without KEY_OR_ID the gateway stops. Turns that this interrupts continue at the next start; waiting messages stay in their queues. Exit
-    code 1 if no gateway runs, or if it had to be killed after the timeout.
+    Without KEY_OR_ID the gateway stops, and its background processes end. Turns that this interrupts continue at the next start; waiting
+    messages stay in their queues. Exit code 1 if nothing runs, or if it had to be killed after the timeout.
 
     With KEY_OR_ID (a session id, its beginning, `last`, or a session key) that conversation's turn is cancelled for good. Messages that
     wait there are answered next. Exit code 1 if nothing runs there.
@@ -86,6 +86,9 @@ def _stop_gateway(timeout_s: float | None) -> None:
     status = running.find(home()).status
     chain = running.Chain(home(), status)
     if not (left := chain.left()):
+        if ended := _end_processes():
+            click.echo(f"No gateway was running. Ended {count(ended, 'background process', 'background processes')}.")
+            return
         raise running.NotRunning(home(), status)
     began, asked = time.monotonic(), left[0]
     patience_s = _default_timeout_s(status) if timeout_s is None else timeout_s
@@ -132,8 +135,16 @@ def _force(left: list["ProcessId"], status: "Status | None") -> int | None:
         time.sleep(LOOK_S)
     owners, turns = _left_by(left) or ([status.owner] if status and status.owner else [], None)
     tool_processes.kill(home(), lambda owner: owner in owners)
+    _end_processes()
     status_file.leave_stopped(home())
     return turns
+
+
+def _end_processes() -> int:
+    """Of the background, which outlive a gateway that dies, but not an operator's stop (C15)."""
+    from holdfast.keeper.keepers import end_all
+
+    return end_all(home())
 
 
 def _left_by(gone: list["ProcessId"]) -> tuple[list[str], int] | None:

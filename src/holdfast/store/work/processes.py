@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
+
 from holdfast.core import events as e
 from holdfast.core.errors import NotFound
 from holdfast.core.plans import processes as plans
 from holdfast.core.plans.processes import Ending, Starting
-from holdfast.core.processes import Matches, Process, Telling
+from holdfast.core.processes import Matches, Process, Telling, started
 from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import number
@@ -78,26 +80,19 @@ def running_processes(tx: Tx) -> list[Process]:
 def _process(tx: Tx, row: tuple[Any, ...]) -> Process:
     """What of its record is damaged is not known; that it runs is."""
     process_id, session, session_id, seq, ended_seq, consumed, scanned, matched_at, streak, at = row
-    started, ended = tx.event_at(session, seq), None if ended_seq is None else tx.event_at(session, ended_seq)
-    if not isinstance(started, e.ProcessStarted):
-        started = e.ProcessStarted(process_id=process_id, command="(damaged)", turn_id="", call_id="", owner=0)
-    if ended_seq is not None and not isinstance(ended, e.ProcessEnded):
-        ended = e.ProcessEnded(process_id=process_id, ended_at=at or 0)
-    return Process(
-        process_id=process_id,
-        session_id=session_id,
-        command=started.command,
-        started_at=at or 0,
-        turn_id=started.turn_id,
-        owner=started.owner,
-        generation=started.generation,
-        sender=started.sender,
-        anchor=started.anchor,
-        notify=started.notify,
-        patterns=started.patterns,
+    recorded = tx.event_at(session, seq)
+    if not isinstance(recorded, e.ProcessStarted):
+        recorded = e.ProcessStarted(process_id=process_id, command="(damaged)", turn_id="", call_id="", owner=0)
+    return msgspec.structs.replace(
+        started(recorded, session_id=session_id, at=at or 0),
         consumed=consumed,
         scanned=scanned,
         matched_at=matched_at,
         streak=streak,
-        end=ended if isinstance(ended, e.ProcessEnded) else None,
+        end=None if ended_seq is None else _ended(tx, session, ended_seq, process_id, at or 0),
     )
+
+
+def _ended(tx: Tx, session: int, seq: int, process_id: str, at: int) -> e.ProcessEnded:
+    recorded = tx.event_at(session, seq)
+    return recorded if isinstance(recorded, e.ProcessEnded) else e.ProcessEnded(process_id=process_id, ended_at=at)

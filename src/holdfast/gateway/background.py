@@ -1,0 +1,180 @@
+"""Watches over background processes: records how they end and what they print that is watched for, ends those that are to be dead, and
+removes what is left of those that ended long ago. Nothing of this is kept in memory: any process of a home can continue it.
+"""
+
+import asyncio
+
+import structlog
+
+from holdfast.core import processes
+from holdfast.core.errors import Held, NotFound, Unavailable
+from holdfast.core.events import ProcessEnded
+from holdfast.core.processes import TAIL_CHARS, Matches, Process
+from holdfast.gateway.host import Host
+from holdfast.gateway.lanes import Lanes
+from holdfast.gateway.settings import Settings
+from holdfast.gateway.tasks import heard
+from holdfast.ports.keepers import End, Keepers, Look, Loss
+from holdfast.ports.processes import name_of, recorded
+from holdfast.ports.store import Store
+
+# While some run, and while none does.
+LOOK_S, IDLE_S = 0.25, 1.0
+TIDY_S = 60.0
+# So long after the record of its start a process may still be without a keeper.
+STARTS_MS = 60_000
+# One that is to be dead and still runs after this is killed again: whoever began to kill it has died.
+DIES_S = 10.0
+SCAN_BYTES, MOST_SCANNED = 64 * 1024, 1024 * 1024
+
+log = structlog.get_logger()
+
+
+class Background:
+    def __init__(self, *, store: Store, host: Host, keepers: Keepers, lanes: Lanes, settings: Settings) -> None:
+        self._store, self._host, self._keepers, self._lanes = store, host, keepers, lanes
+        self._clock, self._window_s, self._keep_s = host.clock, settings.resume_window_s, settings.keep_streams_s
+        self._watches: dict[str, Matches] = {}
+        self._doomed: dict[str, float] = {}
+        self._hinted = asyncio.Event()
+
+    def hint(self) -> None:
+        self._hinted.set()
+
+    async def run(self) -> None:
+        tidied_at = None
+        while True:
+            wait_s = IDLE_S
+            try:
+                if await self.look():
+                    wait_s = LOOK_S
+                if tidied_at is None or self._clock.monotonic() - tidied_at >= TIDY_S:
+                    await self._tidy()
+                    tidied_at = self._clock.monotonic()
+            except Unavailable as error:
+                log.warning("background processes cannot be looked after", error=str(error))
+            self._hinted.clear()
+            await heard(self._hinted, wait_s)
+
+    async def look(self) -> int:
+        """At all that run; gives how many. One that cannot be looked at does not hold up the others."""
+        running = await self._store.running_processes()
+        known = {process.process_id for process in running}
+        self._watches = {process_id: watch for process_id, watch in self._watches.items() if process_id in known}
+        self._doomed = {process_id: since for process_id, since in self._doomed.items() if process_id in known}
+        for process in running:
+            try:
+                await self._look_at(process)
+            except Held:
+                pass  # Its keeper has just been started.
+            except NotFound:
+                pass  # Its conversation was purged since.
+            except Unavailable as error:
+                log.warning("a background process cannot be looked after", process=process.process_id, error=str(error))
+        return len(running)
+
+    async def _look_at(self, process: Process) -> None:
+        found = await self._keepers.look(name_of(process))
+        if found.lost is Loss.NEVER_RAN and await self._is_starting(process):
+            return
+        end = found.end if found.lost is None else await self._keepers.give_up(name_of(process))
+        if end is not None:
+            await self._end(process, end)
+        elif process.doomed:
+            await self._kill_again(process)
+        elif process.patterns:
+            await self._watch(process, found)
+
+    async def _is_starting(self, process: Process) -> bool:
+        """Whether somebody who lives may just be starting it."""
+        if not 0 <= self._clock.now() - process.started_at < STARTS_MS:
+            return False
+        return any(owner.id == process.owner and self._host.liveness.alive(owner.name) for owner in await self._store.owners())
+
+    async def _kill_again(self, process: Process) -> None:
+        since = self._doomed.setdefault(process.process_id, self._clock.monotonic())
+        if self._clock.monotonic() - since >= DIES_S:
+            log.warning("a background process that was killed still runs", process=process.process_id)
+            await self._keepers.kill(name_of(process))
+
+    # its end
+
+    async def _end(self, process: Process, end: End) -> None:
+        """What was asked to end and is not consumed, an operator has ended while no gateway was there to record it."""
+        found = await self._keepers.look(name_of(process))
+        matches = await self._scanned(process, found, over=True) if process.patterns else Matches()
+        if matches.lines and not process.notify:
+            await self._store.match_process(process.process_id, matches, at=self._clock.now())
+            matches = Matches()
+        ended = recorded(process, end)
+        if end.asked and process.consumed is None:
+            ended = ProcessEnded(process_id=process.process_id, ended_at=end.at, stopped=True)
+        told = await self._store.end_process(
+            ended, tail=await self._tail(process, found), matches=matches, window_s=self._window_s, at=self._clock.now()
+        )
+        named = {"process": process.process_id, "session": process.session_id, "turn": process.turn_id}
+        log.info("background process ended", **named, how=processes.how_it_ended(process, ended), told=told.name.lower())
+        self._lanes.look(process.session_id)
+
+    async def _tail(self, process: Process, found: Look) -> str:
+        """Without secrets, and from the beginning of a line on: half a line may be half a secret."""
+        at = max(0, found.out - 4 * TAIL_CHARS)
+        data = (await self._keepers.read(name_of(process), offset=at, limit=4 * TAIL_CHARS)).data
+        text = (data[data.find(b"\n") + 1 :] if at else data).decode("utf-8", "replace")
+        return self._host.secrets.text(text)[-TAIL_CHARS:]
+
+    async def stop_all(self) -> bool:
+        """An operator stops Holdfast, and what runs in the background with it: on record first. Whether anybody is told."""
+        running = [process for process in await self._store.running_processes() if not process.doomed]
+        told = False
+        for process in running:
+            ended = ProcessEnded(process_id=process.process_id, ended_at=self._clock.now(), stopped=True)
+            telling = await self._store.end_process(ended, tail="", matches=Matches(), window_s=self._window_s, at=ended.ended_at)
+            told = told or telling is not processes.Telling.NOTHING
+        await asyncio.gather(*(self._keepers.kill(name_of(process)) for process in running))
+        return told
+
+    # what it prints
+
+    async def _watch(self, process: Process, found: Look) -> None:
+        now, matches = self._clock.now(), await self._scanned(process, found, over=False)
+        self._watches[process.process_id] = matches
+        if matches.lines and processes.match_due(process, now):
+            # Where nobody is to be told, nobody is told later either.
+            self._watches[process.process_id] = Matches(through=matches.through)
+            if await self._store.match_process(process.process_id, matches, at=now):
+                self._lanes.look(process.session_id)
+
+    async def _scanned(self, process: Process, found: Look, *, over: bool) -> Matches:
+        """What was found of the watched lines since some were told last. After a restart it is found again."""
+        matches = self._watches.get(process.process_id) or Matches(through=process.scanned)
+        until = found.out if over else min(found.out, matches.through + MOST_SCANNED)
+        while matches.through < until:
+            chunk = await self._keepers.read(name_of(process), offset=matches.through, limit=SCAN_BYTES)
+            whole = len(chunk.data) == SCAN_BYTES
+            piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=over and not whole)
+            if piece.through == chunk.offset and whole:  # A line as long as this counts as one.
+                piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=True)
+            if piece.through <= matches.through:
+                break
+            matches += piece
+        return matches
+
+    # what is left of it
+
+    async def _tidy(self) -> None:
+        """Kills what nobody has on record as running, and removes the files of processes that ended long ago."""
+        names = await self._keepers.names()  # Before what is on record: a start is recorded first.
+        running = {name_of(process) for process in await self._store.running_processes()}
+        for name in names:
+            if name in running:
+                continue
+            try:
+                found = await self._keepers.look(name)
+                if found.runs:
+                    log.warning("a background process ran that should not", process=name.id)
+                    await self._keepers.kill(name)
+                elif found.end is not None and self._clock.now() - found.end.at > 1000 * self._keep_s:
+                    await self._keepers.forget(name)
+            except (Unavailable, OSError) as error:
+                log.warning("a background process cannot be cleared away", process=name.id, error=str(error))
