@@ -144,6 +144,8 @@ async def test_what_is_not_there_is_told_so(world: World) -> None:
         ("POST", "/api/questions/{id}", {"text": "yes"}),
     ):  # fmt: skip
         for name in ("s_none", "..", "%00", "%F0%9F%A6%80", "%FF", "a" * 1000, "%27%3B--"):
+            if name == ".." and path.endswith("/events"):
+                continue  # The client makes /api/events of it, which is there and does not end.
             answer = await world.client.request(method, path.replace("{id}", name), json=body)
             assert answer.status_code == 404 and error_of(answer)[1] in ("not_found", "no_such_path"), (path, name)
     for path in ("/api", "/api/", "/api/nothing", "/api/sessions/", "/nothing", "/api/sessions/a/b/c", "//api/sessions"):

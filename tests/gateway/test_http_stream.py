@@ -50,7 +50,10 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
         "client_id": "by|me",
     }  # fmt: skip
     turn = {"at": at, "turn_id": told["turn.started"]["turn_id"], "attempt": 1}
-    assert told["turn.started"] == turn | {"position": 0, "generation": 1, "cause": "message", "causes": [message_id], "trial": False}
+    assert told["turn.started"] == turn | {
+        "position": 0, "generation": 1, "cause": "message", "causes": [message_id], "trial": False,
+        "model": None, "day": None, "sender": None,
+    }  # fmt: skip
     assert told["text"] == turn | {"position": 2, "step": 0, "text": "ahoy", "offset": 0}
     assert told["tool.finished"] == turn | {"position": 6, "call_id": f"{turn['turn_id']}.1", "outcome": "done", "result": "ahoy"}
     assert told["turn.ended"] == turn | {
