@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.agents.instructions import Instructions
-from holdfast.agents.model import ModelAgent
+from holdfast.agents.model import MAX_STEPS, ModelAgent
 from holdfast.agents.prices import Prices
 from holdfast.ports.models import ModelSettings
 from tests.fakes.models_scripted import ScriptedModels
@@ -13,7 +13,9 @@ from tests.gateway.gateways import Life
 FIRST, SECOND = "a:first", "b:second"
 
 
-def agent_of(models: ScriptedModels, folder: Path, *names: str, prices: Prices | None = None) -> Callable[[Life], ModelAgent]:
+def agent_of(
+    models: ScriptedModels, folder: Path, *names: str, prices: Prices | None = None, max_steps: int = MAX_STEPS
+) -> Callable[[Life], ModelAgent]:
     def make(life: Life) -> ModelAgent:
         return ModelAgent(
             models=lambda chosen: names or ((SECOND, FIRST) if chosen == SECOND else (FIRST, SECOND)),
@@ -23,6 +25,7 @@ def agent_of(models: ScriptedModels, folder: Path, *names: str, prices: Prices |
             read=_no_blob,
             clock=life.clock,
             prices=prices,
+            max_steps=max_steps,
             chance=lambda: 1.0,
         )
 

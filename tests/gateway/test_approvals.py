@@ -386,3 +386,47 @@ def test_in_a_group_only_the_one_who_asked_for_the_work_may_approve_it(home: Hom
     assert home.done == [] and life.session("group").state == "waiting"
     life.say("/approve all", chat="group", sender="ann")
     assert len(home.done) == 1
+
+
+class Note(gateways.Deed):
+    """Changes what every conversation is given."""
+
+    name = "note"
+
+    def shared(self, arguments: dict[str, Any]) -> bool:
+        return True
+
+
+def noting(home: Home) -> None:
+    tools = home.tools
+    home.tools = lambda: tools() | {"note": Note(home.done, home.edge)}  # type: ignore[method-assign]
+
+
+def test_what_concerns_others_is_done_unasked_only_for_an_operator_and_approved_by_nobody_else(home: Home) -> None:
+    """R5: the one who asked for the work may not approve it; a plain word of theirs waits, as with any approval."""
+    noting(home)
+    home.server.operators.add("boss")
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "call:note 0")
+    life.rest(page)
+    life.say("call:note 0", chat="boss", sender="boss")
+    assert len(home.done) == 2, "on the page and by an operator"
+    life.write("call:note 0", chat="room", sender="ann")
+    life.until(lambda: any("only an administrator can approve it" in told for told in home.told("room")))
+    [question] = asked(life, "room")
+    life.write("/approve", chat="room", sender="ann")
+    life.until(lambda: f"'{question.question_id}' can be answered only by an administrator." in home.told("room"))
+    life.die()
+    life = home.start()
+    assert len(home.done) == 2 and life.session("room").state == "waiting"
+    life.write("/approve", chat="room", sender="boss")
+    life.rest("room")
+    assert len(home.done) == 3 and life.outcomes("room") == ["completed"]
+
+
+def test_a_configuration_may_let_everybody_do_what_concerns_others(home: Home) -> None:
+    noting(home)
+    life = home.start(policy=Rules(allow=(parse("note"),)))
+    life.say("call:note 0", chat="room", sender="ann")
+    assert len(home.done) == 1

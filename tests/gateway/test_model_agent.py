@@ -196,6 +196,22 @@ def test_an_answer_without_a_word_is_told_as_one(home: Home, models: ScriptedMod
     assert life.outcomes(page)[-1] == "completed"
 
 
+def test_a_turn_that_goes_round_in_circles_ends_and_says_so(home: Home, models: ScriptedModels, tmp_path: Path) -> None:
+    """P3, P8: steps count over attempts; what the turn did is kept."""
+    home.agent = agent_of(models, tmp_path, FIRST, max_steps=5)
+    models.changes = {"finish": "paused"}
+    life = home.start()
+    page = life.open_page()
+    models.wrong[FIRST] = [None, None, "hang"]
+    life.post(page, "hello")
+    life.until(lambda: len(models.requests) == 3)
+    life.die()
+    life = home.start()
+    life.rest(page)
+    assert len(models.requests) == 6 and life.turn(page).steps == 5 and life.turn(page).outcome == "failed"
+    assert "This turn has asked a model 5 times, which is as often as one may (agent.max_steps)." in (life.turn(page).error or "")
+
+
 @pytest.mark.parametrize(("finish", "requests"), [("paused", 3), ("filtered", 1)])
 def test_a_response_that_pauses_is_continued_and_one_that_was_withheld_is_told(
     home: Home, models: ScriptedModels, finish: str, requests: int

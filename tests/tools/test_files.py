@@ -312,3 +312,10 @@ async def test_a_file_is_attached_for_the_user(desk: Desk) -> None:
 
 async def test_where_a_tool_works_is_said_and_that_it_stays_there(desk: Desk) -> None:
     assert {(tool.place("s_1"), tool.confined({})) for tool in desk.tools.values()} == {(str(desk.folder), True)}
+
+
+@pytest.mark.parametrize(("name", "concerns"), [("read_file", False), ("write_file", True), ("edit_file", True)])
+async def test_a_change_of_the_memory_concerns_other_conversations_and_reading_it_does_not(desk: Desk, name: str, concerns: bool) -> None:
+    tool = desk.tools[name]
+    assert tool.shared({"path": "main.md", "root": "memory"}) is concerns
+    assert not tool.shared({"path": "main.md", "root": "work"}) and not tool.shared({"path": "main.md"})

@@ -110,5 +110,6 @@ class Making:
             settings=choice.settings,
             read=ground.read,
             clock=ground.clock,
+            max_steps=settings.max_steps,
             prices=Prices(settings.prices, window=settings.window, find=find),
         )

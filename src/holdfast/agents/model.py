@@ -9,7 +9,7 @@ import msgspec
 from holdfast.agents.context import Asking, Context
 from holdfast.agents.instructions import Instructions
 from holdfast.agents.prices import Prices
-from holdfast.agents.talk import NoAnswer, Talk
+from holdfast.agents.talk import NoAnswer, Talk, TooManySteps
 from holdfast.core import notices, retries
 from holdfast.core.events import ModelFailed
 from holdfast.core.retries import Problem, Try
@@ -28,12 +28,13 @@ from holdfast.ports.models import (
 )
 from holdfast.ports.process import Clock
 
+MAX_STEPS = 250
 CUT_OFF = "It was not run: the response reached its limit of tokens in the middle of this call. Make it again, shorter."
 
 
 class ModelAgent:
     """`models`: those to ask for a conversation that chose this one, or None, in order. `client`: of a model, by its name. `read`: the
-    bytes of a blob. `settings`: of a model. `prices`: what responses cost.
+    bytes of a blob. `settings`: of a model. `prices`: what responses cost. `max_steps`: how many a turn may take.
     """
 
     name = "model"
@@ -48,12 +49,13 @@ class ModelAgent:
         read: Callable[[str], Awaitable[bytes]],
         clock: Clock,
         prices: Prices | None = None,
+        max_steps: int = MAX_STEPS,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._models, self._make, self._clients = models, client, dict[str, ModelClient]()
         self._instructions, self._settings = instructions, settings
         self._read, self._clock, self._chance = read, clock, chance
-        self._prices = prices or Prices()
+        self._prices, self._max_steps = prices or Prices(), max_steps
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         talk = Talk(request)
@@ -68,6 +70,8 @@ class ModelAgent:
             talk.add_results(request.unfinished, await turn.run(request.unfinished))
         failures = request.failures
         while not talk.over:
+            if talk.steps >= self._max_steps:
+                raise TooManySteps(talk.steps)
             models = self._models(request.model)
             talk.add_users(await turn.taken())
             takes = self._client(models[0]).takes

@@ -43,6 +43,18 @@ class Unfinished(HoldfastError):
     code = "answer_unfinished"
 
 
+class TooManySteps(HoldfastError):
+    """A turn that goes round in circles, or that is larger than anybody expects."""
+
+    code = "too_many_steps"
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(
+            f"This turn has asked a model {steps} times, which is as often as one may (agent.max_steps). What it did is kept. Write what to"
+            " do next, or raise the limit."
+        )
+
+
 class Talk:
     """The conversation as a model is given it, while this attempt adds to it. `steps`: how many this turn has, `generation`: its number.
     `items` stays one list.

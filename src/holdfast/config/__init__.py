@@ -340,7 +340,10 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
 
 _LEAST = {
     **dict.fromkeys(
-        ("turn_idle_timeout_s", "max_waiting", "resumes_at_once", "keep_streams_s", "max_upload_mb", "agent.timeout_s", "tools.timeout_s"),
+        (
+            *("turn_idle_timeout_s", "max_waiting", "resumes_at_once", "keep_streams_s", "max_upload_mb"),
+            *("agent.timeout_s", "agent.max_steps", "tools.timeout_s"),
+        ),
         1,
     ),
     "tools.process_output_mb": 1,

@@ -66,6 +66,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     temperature: float | None = None
     effort: str = ""
     timeout_s: float = 300.0
+    max_steps: int = 250
     takes: tuple[str, ...] | None = None
     extra: dict[str, Any] = {}
     transcriber: str = ""

@@ -19,6 +19,7 @@ MARKED = "It was not run: its arguments hold a mark in the place of a secret. Ho
 SECRET = (
     "It was not run: it needs an approval, and its arguments hold a secret, which is not recorded, so nobody can be shown what to approve."
 )
+OTHERS = "It changes what other people's conversations are given, so only an administrator can approve it."
 DAMAGED = "Its approval was answered, but the record is damaged and cannot be read. It was not run."
 
 
@@ -35,13 +36,15 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clearance(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of a call that is about to start. `asks`: a person has to approve it, and may allow what is in `offer` from now on.
+    """What becomes of a call that is about to start. `asks`: a person has to approve it, and may allow what is in `offer` from now on;
+    only an operator, where it concerns others (`for_operators`).
     `refused`: it does not run, and this is its result. Otherwise it starts, with the `approval` that allowed it, if it needed one. `place`:
     where it works.
     """
 
     place: str
     asks: bool = False
+    for_operators: bool = False
     offer: Pattern | None = None
     refused: str | None = None
     approval: str | None = None
@@ -89,7 +92,7 @@ def clear(decision: Decision, said: Approval | None, *, made: str | None, place:
     return Clearance(place=place, asks=True, offer=decision.offer)
 
 
-def question(tool: str, arguments: dict[str, Any], place: str) -> str:
+def question(tool: str, arguments: dict[str, Any], place: str, *, for_operators: bool = False) -> str:
     """The call, whole, as people are asked about it."""
     telling = [name for name in _TELLING if isinstance(arguments.get(name), str)]
     if len(arguments) == 1 and telling:
@@ -99,7 +102,8 @@ def question(tool: str, arguments: dict[str, Any], place: str) -> str:
     fence = "`" * (max((len(run) for run in _backticks(shown)), default=0) + 1)
     fence = fence if len(fence) > 2 else "```"
     where = f" in {place}" if place else ""
-    return f"May I run `{tool}`{where}?\n\n{fence}\n{shown}\n{fence}"
+    who = f" {OTHERS}" if for_operators else ""
+    return f"May I run `{tool}`{where}?{who}\n\n{fence}\n{shown}\n{fence}"
 
 
 def _backticks(text: str) -> list[str]:

@@ -218,8 +218,8 @@ class NotYours(Refused):
     code = "not_yours"
 
     def __init__(self, question_id: str, *, by_asker: bool = True) -> None:
-        who = "approved or denied only by the person who asked for the work, or by" if by_asker else "answered only by"
-        super().__init__(f"{question_id!r} can be {who} an administrator.")
+        who = "the person who asked for the work, or by an administrator" if by_asker else "an administrator"
+        super().__init__(f"{question_id!r} can be answered only by {who}.")
 
 
 class DuplicateOtherContent(Refused):

@@ -507,8 +507,9 @@ class ToolFinished(Event, frozen=True):
 
 class QuestionAsked(Says, frozen=True):
     """`form`: question, approval or elicitation. `call`: the very call an approval is for, `fingerprint` what it is known by, and `pattern`
-    what "always for this conversation" would allow, None where that is not offered. `elicited`: what the call itself asks for, once it has
-    started. `ends_attempt`: as version 0.1 wrote it, where asking ended the attempt; since then `TurnWaiting` does.
+    what "always for this conversation" would allow, None where that is not offered. `for_operators`: only an operator may approve it, not
+    also the one who asked for the work. `elicited`: what the call itself asks for, once it has started. `ends_attempt`: as version 0.1
+    wrote it, where asking ended the attempt; since then `TurnWaiting` does.
     """
 
     kind = "question.asked"
@@ -520,6 +521,7 @@ class QuestionAsked(Says, frozen=True):
     call: ProposedCall | None = None
     fingerprint: str | None = None
     pattern: str | None = None
+    for_operators: bool = False
     elicited: Elicited | None = None
     ends_attempt: bool = True
 

@@ -40,7 +40,7 @@ class Asker:
             offset=offset,
         )
         events = ask.by_call(asked, session_key=self._session_key, anchor=self._anchor, at=at)
-        return Asked(Call(call_id=call.call_id, name=ASK, arguments={"question": asked.content}, step=call.step), events)
+        return Asked(Call(call_id=call.call_id, name=ASK, arguments=asked.arguments, step=call.step), events)
 
     def elicitation(self, call: ToolCall, elicited: Elicited, problem: str, *, expires_at: int) -> tuple[str, list[e.Event]]:
         """A question of a call that has started, and its id."""
@@ -63,6 +63,7 @@ class Asker:
             e.ProposedCall(name=call.name, arguments=call.arguments),
             place=clearance.place,
             offer=clearance.offer,
+            for_operators=clearance.for_operators,
             session_key=self._session_key,
             anchor=self._anchor,
             at=at,

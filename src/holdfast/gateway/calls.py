@@ -212,7 +212,7 @@ class Calls:
         )
 
     async def _clear(self, call: Call, tool: Tool) -> Clearance:
-        return await self._permissions.clear(self._log.lease.session_id, call, tool, self._questions.given.get(call.call_id))
+        return await self._permissions.clear(self._request, call, tool, self._questions.given.get(call.call_id))
 
     def _started(self, proposed: Call) -> ToolCall:
         call = ToolCall(

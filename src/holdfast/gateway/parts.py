@@ -116,7 +116,7 @@ class Parts:
             means=Means(
                 agents=edges.agents,
                 tools=edges.tools,
-                permissions=Permissions(settings.policy, store, host.secrets),
+                permissions=Permissions(settings.policy, store, self.people, host.secrets),
                 budget=budget,
                 teller=self.teller,
                 host=host,

@@ -95,6 +95,11 @@ class Tool(Protocol):
         word of a server that is trusted.
         """
 
+    def shared(self, arguments: dict[str, Any]) -> bool:
+        """Whether it changes what conversations of other people are given, too. Then only an operator's own turn may do so unasked, and
+        only an operator approves it.
+        """
+
     async def reap(self, lives: Callable[[str], bool]) -> int:
         """Kills what lives of the gateway that are over (`lives(owner's name)` is false) left running; gives how many it killed."""
 

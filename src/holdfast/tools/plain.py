@@ -25,6 +25,9 @@ class PlainTool:
     def confined(self, arguments: dict[str, Any]) -> bool:
         return False
 
+    def shared(self, arguments: dict[str, Any]) -> bool:
+        return False
+
     async def reap(self, lives: Callable[[str], bool]) -> int:
         return 0
 

@@ -173,6 +173,9 @@ class Terminal:
         await self.end_session(session_id)
         await asyncio.to_thread(self._surroundings.workspaces.remove, session_id)
 
+    def shared(self, arguments: dict[str, Any]) -> bool:
+        return False
+
     async def reap(self, lives: Callable[[str], bool]) -> int:
         killed = await asyncio.to_thread(tool_processes.kill, self._home, lambda owner: not lives(owner))
         if not lives(self._mark.rpartition("/")[2]):

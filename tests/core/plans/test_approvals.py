@@ -197,6 +197,14 @@ def test_anybody_in_a_chat_may_answer_a_question(operator: bool) -> None:
     assert answer.plan(found(), Answer(by="bob", verdict="approve", scope="once"), at=AT).writes  # Who is not said to be less may.
 
 
+def test_an_approval_for_operators_is_not_given_by_the_one_who_asked_for_the_work() -> None:
+    said = Answer(by="ann", verdict="approve", scope="once", operator=False)
+    with pytest.raises(NotYours, match="can be answered only by an administrator"):
+        answer.plan(found(for_operators=True), said, at=AT)
+    assert answer.plan(found(for_operators=True), msgspec.structs.replace(said, operator=True), at=AT).writes
+    assert answer.plan(found(), said, at=AT).writes
+
+
 def test_a_limit_that_concerns_others_is_lifted_only_by_an_operator() -> None:
     asked = {"form": "question", "call_id": "t1.limit.day_cost.5"}
     assert answer.plan(found(**asked), Answer(by="bob", content="Continue"), at=AT).writes

@@ -38,7 +38,7 @@ def test_a_question_starts_its_call_and_is_owed_to_a_chat_and_ends_no_attempt(ke
     events = ask.by_call(asked, session_key=key, anchor="a1", at=NOW)
     started, *owed, question = events
     assert isinstance(started, e.ToolStarted) and (started.call_id, started.step, started.offset) == ("t1.0.1", 2, 5)
-    assert (started.name, started.arguments) == ("ask_user", {"question": "why?"})
+    assert (started.name, started.arguments) == ("ask_user", {"question": "why?", "choices": ["a", "b"]})
     words = "why?\n\n1. a\n2. b\n\nReply with a number, or in your own words."
     buttons = (e.Button("a", "q1 0"), e.Button("b", "q1 1"))
     carried = e.MessageWritten(message_id="q1.asked", role="notice", content=words, delivery_id="q1.asked", anchor="a1", buttons=buttons)

@@ -37,7 +37,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A question. `state`: open, answered, used (an approval, by the call that it was for), expired, cancelled (by a stop) or ended (with
     its turn). `others`: how many other questions of its turn are open. `choices`: what can be chosen. Of an approval:
-    `pattern`, what may be allowed from now on, `asked_by`, whose message the work is for, and `seen`: its people can have read it.
+    `pattern`, what may be allowed from now on, `asked_by`, whose message the work is for, `for_operators`: they may not approve it
+    themselves, and `seen`: its people can have read it.
     """
 
     session: Session
@@ -50,6 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     pattern: str | None = None
     asked_by: str | None = None
+    for_operators: bool = False
     seen: bool = True
 
 
@@ -96,8 +98,9 @@ def _check(found: Snapshot, answer: Answer, *, at: int) -> None:
             if approves
             else f"{found.question_id!r} is a question and asks for no approval. Answer it with a text."
         )
-    if not answer.operator and (answer.by != found.asked_by if approves else limits.for_operators(found.call_id)):
-        raise NotYours(found.question_id, by_asker=approves)
+    for_operators = found.for_operators or limits.for_operators(found.call_id)
+    if not answer.operator and (for_operators or (approves and answer.by != found.asked_by)):
+        raise NotYours(found.question_id, by_asker=not for_operators)
     if found.state != OPEN or found.expires_at <= at:
         raise QuestionClosed(found.question_id, {OPEN: "expired", USED: "answered"}.get(found.state, found.state))
     if session.stop_requested:  # Its turn is about to end as cancelled (A21).

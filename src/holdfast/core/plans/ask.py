@@ -42,6 +42,11 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     offset: int
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of the call, as it is recorded."""
+        return {"question": msgspec.to_builtins(self.content), **({"choices": list(self.choices)} if self.choices else {})}
+
 
 def asks(name: str) -> bool:
     """Whether a call of this name is a question to a person."""
@@ -52,10 +57,10 @@ def by_call(asked: Asking, *, session_key: str, anchor: str | None, at: int) -> 
     """A call whose result is a person's answer: it starts with the question and ends with the answer. Asking does not end the attempt;
     `TurnWaiting` does, once nothing else of the turn can run.
     """
-    arguments = {"question": msgspec.to_builtins(asked.content)}
-    events: list[Event] = [
-        ToolStarted(call_id=asked.call_id, name=ASK, arguments=arguments, effect=Effect.PURE, step=asked.step, offset=asked.offset)
-    ]
+    started = ToolStarted(
+        call_id=asked.call_id, name=ASK, arguments=asked.arguments, effect=Effect.PURE, step=asked.step, offset=asked.offset
+    )
+    events: list[Event] = [started]
     if replies.owed(session_key):
         words = content.followed_by(asked.content, notices.choose_how(asked.choices))
         pressed = tuple(Button(choice[:MOST_LABEL], inbound.button_data(asked.question_id, n)) for n, choice in enumerate(asked.choices))
@@ -113,14 +118,15 @@ def approval(
     *,
     place: str,
     offer: Pattern | None,
+    for_operators: bool = False,
     session_key: str,
     anchor: str | None,
     at: int,
 ) -> list[Event]:
     """A question about a call that has not started: it starts once somebody approved it, as `core.plans.approve` checks. `place`: where it
-    would work. `offer`: what may be allowed from now on instead.
+    would work. `offer`: what may be allowed from now on instead. `for_operators`: nobody else may approve it.
     """
-    words = approvals.question(call.name, call.arguments, place)
+    words = approvals.question(call.name, call.arguments, place, for_operators=for_operators)
     pattern = None if offer is None else str(offer)
     events: list[Event] = []
     if replies.owed(session_key):
@@ -138,6 +144,7 @@ def approval(
             call=call,
             fingerprint=approvals.fingerprint(call.name, call.arguments, place),
             pattern=pattern,
+            for_operators=for_operators,
             ends_attempt=False,
         )
     )

@@ -157,6 +157,7 @@ def question(tx: Tx, question_id: str) -> answer.Snapshot:
         form=form,
         choices=asked_for.choices if isinstance(asked_for, e.QuestionAsked) else (),
         pattern=asked_for.pattern if isinstance(asked_for, e.QuestionAsked) else None,
+        for_operators=isinstance(asked_for, e.QuestionAsked) and asked_for.for_operators,
         asked_by=cause.sender if isinstance(cause, e.MessageAccepted | e.CauseRecorded) else None,
     )
 

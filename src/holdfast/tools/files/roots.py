@@ -81,6 +81,10 @@ class FileTool(PlainTool):
     def confined(self, arguments: dict[str, Any]) -> bool:
         return True
 
+    def shared(self, arguments: dict[str, Any]) -> bool:
+        """The memory is given to every conversation of the profile."""
+        return arguments.get("root") == MEMORY and self.effect(arguments) is not Effect.PURE
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         path, root = str(arguments.get("path", ".")), str(arguments.get("root", WORK))
         try:
