@@ -5,7 +5,7 @@ import { type Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
 import { delayMs } from "./backoff";
 import type { Connection } from "./connection";
 import { randomId } from "./ids";
-import { apply, isForeign, type LogEvent, liveTurn, openTurn, prepend, type View, viewOf } from "./log";
+import { apply, arrivesLate, isForeign, type LogEvent, liveTurn, openTurn, prepend, type View, viewOf } from "./log";
 import { Pause } from "./pause";
 import type { Shelf } from "./shelf";
 import { follow } from "./stream";
@@ -241,7 +241,7 @@ export class Conversation {
     if (events.length === 0 || view === null) return;
     try {
       for (const event of events) {
-        if (event.name !== "snapshot" && isForeign(view, event.id)) return this.#reload();
+        if (event.name !== "snapshot" && (isForeign(view, event.id) || arrivesLate(event))) return this.#reload();
         view = apply(view, event);
       }
     } catch (error) {

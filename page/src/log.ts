@@ -9,7 +9,7 @@
 import { answerText, isMark, stepText, withAttached, withMark, withText, write, type Writing, writing } from "./answers";
 import { countPoints } from "./codepoints";
 import { compacted, failing, lastFailure, responding, summarising, using } from "./models";
-import { cutText, leftOut } from "./words";
+import { cutText, journalText, leftOut } from "./words";
 import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
 export interface View {
@@ -80,6 +80,11 @@ export function isForeign(view: View, id: string): boolean {
   const ours = parseCursor(view.session.cursor);
   const theirs = parseCursor(id);
   return ours !== null && theirs !== null && ours.log !== theirs.log;
+}
+
+/** Some of a late journal has arrived. Its events belong to places that are long past, so the conversation is read again. */
+export function arrivesLate(event: LogEvent): boolean {
+  return event.name === "journal.changed" && (Boolean(event.data.text) || (Array.isArray(event.data.call_ids) && event.data.call_ids.length > 0));
 }
 
 export function isWaiting(message: Message): boolean {
@@ -262,13 +267,13 @@ const STEPS: Record<string, Step> = {
 
   "tool.started": (view, data) => {
     const call: ToolCall = {
-      call_id: text(data.call_id) ?? "", step: number(data.step) ?? 0, name: text(data.name) ?? "tool", arguments: data.arguments ?? {}, outcome: null, result: null, output: "",
+      call_id: text(data.call_id) ?? "", step: number(data.step) ?? 0, name: text(data.name) ?? "tool", arguments: data.arguments ?? {}, outcome: null, result: null, output: "", started_at: text(data.at) ?? "",
     };
     const id = turnId(data);
     const opened = openAnswer(view, id, data);
     const calls = opened.session.messages[answerIndex(opened.session, id)]!.tool_calls ?? [];
     // A call that is made once more, by a later attempt, is the same call: what it printed before no longer counts.
-    if (calls.some((other) => other.call_id === call.call_id)) return updateCall(opened, data, (other) => ({ ...other, output: "", outcome: null, result: null }));
+    if (calls.some((other) => other.call_id === call.call_id)) return updateCall(opened, data, (other) => ({ ...begunAgain(other), started_at: call.started_at! }));
     return marked(updateMessage(opened, (m) => isAnswer(m, id), (m) => ({ ...m, tool_calls: [...calls, call] })), data, { call_id: call.call_id });
   },
 
@@ -279,7 +284,7 @@ const STEPS: Record<string, Step> = {
   },
 
   "tool.finished": (view, data) =>
-    updateCall(view, data, (call) => ({ ...call, outcome: (text(data.outcome) as ToolOutcome | null) ?? "unknown", result: data.result ?? null, ...(Array.isArray(data.parts) && { result_parts: data.parts as Part[] }) })),
+    updateCall(view, data, (call) => ({ ...call, finished_at: text(data.at) ?? "", outcome: (text(data.outcome) as ToolOutcome | null) ?? "unknown", result: data.result ?? null, ...(Array.isArray(data.parts) && { result_parts: data.parts as Part[] }) })),
 
   "question.asked": (view, data) => {
     const id = turnId(data);
@@ -309,7 +314,7 @@ const STEPS: Record<string, Step> = {
     const running = others.session.turns.find((turn) => turn.id === id)?.state === "running";
     const answered = change(others, { messages: running ? above(others.session, id, answer) : place(others.session.messages, answer) });
     // An answer is the result of the call that asked; a verdict is not, because its call has still to run.
-    const closed = typeof data.verdict === "string" ? answered : updateCall(answered, data, (call) => ({ ...call, outcome: "done", result: data.text ?? null }));
+    const closed = typeof data.verdict === "string" ? answered : updateCall(answered, data, (call) => ({ ...call, finished_at: text(data.at) ?? "", outcome: "done", result: data.text ?? null }));
     return settled(change(closed, { left: false }));
   },
 
@@ -318,6 +323,15 @@ const STEPS: Record<string, Step> = {
     const why = view.session.turns.find((other) => other.id === turn)?.stopped_because ?? text(data.why);
     return { ...(turn !== null && why !== null ? updateTurn(view, turn, { stopped_because: why }) : view), stopping: turn };
   },
+
+  "journal.changed": (view, data) =>
+    updateMessage(view, (m) => m.stream_id === data.stream_id, (m) => {
+      const { stream_id, tries, first_seen, ...row } = m;
+      const state = data.state === "recovering" || data.state === "recovered" ? data.state : "neutral";
+      const said = journalText(m.reason ?? "", state);
+      const told = { ...row, state, text: said, parts: partsOf({ text: said }) } as Message;
+      return state === "recovering" ? { ...told, stream_id: stream_id!, tries: number(data.tries) ?? 0, first_seen: first_seen! } : told;
+    }),
 
   "turn.interrupted": (view, data) => {
     const id = turnId(data);
@@ -330,10 +344,13 @@ const STEPS: Record<string, Step> = {
     const kept = wrote || worked;
     const opened = wrote ? openAnswer(view, id, data) : view; // It stands above the row that tells of its interruption.
     const cause = view.session.turns.find((turn) => turn.id === id)?.cause ?? "message";
+    const stream_id = text(data.stream_id);
+    const told = stream_id === null ? cutText(reason, wrote, worked) : journalText(reason, "recovering");
     const row: Message = {
-      ...newMessage(`${id}.cut.${attempt}`, "interruption", { at: data.at, text: cutText(reason, wrote, worked) }, id),
-      state: kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null, written: written ?? 0,
+      ...newMessage(`${id}.cut.${attempt}`, "interruption", { at: data.at, text: told }, id),
+      state: stream_id !== null ? "recovering" : kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null, written: written ?? 0,
       ...(cause === "message" ? {} : { cause }),
+      ...(stream_id === null ? {} : { stream_id, tries: 0, first_seen: text(data.at) ?? "" }),
     };
     const cut = updateTurn(change(opened, { messages: place(opened.session.messages, row) }), id, { state: "interrupted" });
     const counted = change(cut, { interrupted_restarts: number(data.restarts) ?? view.session.interrupted_restarts });
@@ -514,7 +531,7 @@ function silent(turn_id: string, messages: Message[]): View["silent"] {
 }
 
 function isAnswer(message: Message, turn_id: string): boolean {
-  return message.role === "assistant" && message.turn_id === turn_id;
+  return message.role === "assistant" && message.turn_id === turn_id && message.status !== "superseded";
 }
 
 function answerIndex(session: Session, turn_id: string): number {
@@ -553,6 +570,11 @@ function updateCall(view: View, data: Data, how: (call: ToolCall) => ToolCall): 
   const has = (message: Message) =>
     (data.turn_id === undefined || data.turn_id === null || message.turn_id === data.turn_id) && (message.tool_calls?.some((call) => call.call_id === id) ?? false);
   return updateMessage(view, has, (m) => ({ ...m, tool_calls: m.tool_calls!.map((call) => (call.call_id === id ? how(call) : call)) }));
+}
+
+/** A call that runs once more, without what its last run left. */
+function begunAgain({ finished_at, recovered, late, result_parts, ...call }: ToolCall): ToolCall {
+  return { ...call, output: "", outcome: null, result: null };
 }
 
 function updateTurn(view: View, id: string, changed: Partial<Turn>): View {

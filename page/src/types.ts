@@ -85,6 +85,9 @@ export interface ToolCall {
   output: string | null; // what it printed so far
   started_at?: string;
   finished_at?: string;
+  /** Its result came with a journal that was late; `late`: after it had been closed as unknown. */
+  recovered?: true;
+  late?: { outcome: ToolOutcome; result: string; finished_at: string };
 }
 
 /** `cause`: something other than a message that a turn started from or took. */
@@ -100,7 +103,9 @@ export interface Message {
   /** When its sender last changed it. */
   edited_at?: string;
   /** `refused`: no turn took it, and none will. `command`: said to the gateway, not to the agent. */
-  status: "complete" | "partial" | "refused" | "command";
+  status: "complete" | "partial" | "refused" | "command" | "superseded";
+  /** Some of it came with a journal that was late. */
+  recovered?: true;
   tool_calls?: ToolCall[];
   /** Of an answer to a question. */
   answers?: Answers;
@@ -115,6 +120,10 @@ export interface Message {
   attempt?: number | null;
   /** How long the answer was. */
   written?: number;
+  /** While it waits for a journal. */
+  stream_id?: string;
+  tries?: number;
+  first_seen?: string;
 }
 
 export type TurnOutcome = "completed" | "failed" | "cancelled" | "set_aside";

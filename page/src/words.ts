@@ -19,6 +19,12 @@ export function cutText(reason: string, written: boolean, worked: boolean): stri
   return worked ? `Interrupted by ${by}. The work so far is kept.` : `Interrupted by ${by} before anything was written.`;
 }
 
+/** The same, of an interruption whose journal is or was late. */
+export function journalText(reason: string, state: string): string {
+  const known: Record<string, string> = { recovering: "Some of its output has not arrived yet; Holdfast is looking for it.", recovered: "Its output was recovered from the run journal." };
+  return `Interrupted by ${SERVER[reason] ?? "an interruption"}. ${known[state] ?? "Some output may be missing."}`;
+}
+
 export function interruptedBy(reason: string | null | undefined): string {
   const words = t().interruptedBy;
   return words[reason ?? ""] ?? words.other!;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { apply, isForeign, type LogEvent, liveTurn, openTurn, prepend, reading, type View, viewOf } from "../src/log";
+import { apply, arrivesLate, isForeign, type LogEvent, liveTurn, openTurn, prepend, reading, type View, viewOf } from "../src/log";
 import { NOTHING_USED } from "../src/models";
 import type { Session } from "../src/types";
 import { standing, turnEnd } from "../src/words";
@@ -236,11 +236,22 @@ describe("the fold over the log", () => {
       .add("tool.output", { turn_id: "t1", call_id: "c2", text: "two\n" }).add("tool.output", { turn_id: "t1", call_id: "c1", text: "one\n" })
       .add("tool.finished", { turn_id: "t1", call_id: "c2", outcome: "failed", result: "exit code 1" });
     expect(log.view().session.messages[1]!.tool_calls).toEqual([
-      { call_id: "c1", step: 0, name: "terminal", arguments: { command: "c1" }, outcome: null, result: null, output: "one\n" },
-      { call_id: "c2", step: 0, name: "terminal", arguments: { command: "c2" }, outcome: "failed", result: "exit code 1", output: "two\n" },
+      { call_id: "c1", step: 0, name: "terminal", arguments: { command: "c1" }, outcome: null, result: null, output: "one\n", started_at: "t5" },
+      { call_id: "c2", step: 0, name: "terminal", arguments: { command: "c2" }, outcome: "failed", result: "exit code 1", output: "two\n", started_at: "t6", finished_at: "t9" },
     ]);
     const again = log.add("tool.started", call("c1")).add("tool.output", { turn_id: "t1", call_id: "c1", text: "anew" }).view();
     expect(again.session.messages[1]!.tool_calls!.map((one) => one.output)).toEqual(["anew", "two\n"]);
+  });
+
+  test("a row whose journal is late waits, counts its tries and ends neutral; what arrives is read from the server", () => {
+    const log = started().add("turn.interrupted", { turn_id: "t1", attempt: 1, reason: "crash", restarts: 1, written: 0, stream_id: "t1.1" });
+    const changed = (state: string, tries = 0) => log.add("journal.changed", { turn_id: "t1", stream_id: "t1.1", state, tries, text: "", call_ids: [] }).view().session.messages[1];
+    expect(log.view().session.messages[1]).toMatchObject({ state: "recovering", stream_id: "t1.1", tries: 0, first_seen: "t5" });
+    expect(changed("recovering", 3)).toMatchObject({ state: "recovering", stream_id: "t1.1", tries: 3, first_seen: "t5" });
+    const neutral = changed("neutral");
+    expect([neutral!.text, neutral!.stream_id, neutral!.tries]).toEqual(["Interrupted by a crash. Some output may be missing.", undefined, undefined]);
+    expect(log.events.some(arrivesLate)).toBe(false);
+    expect(arrivesLate({ id: "L.9", name: "journal.changed", data: { text: "more" } })).toBe(true);
   });
 
   test("a question waits, and its answer belongs to the turn that asked, however it came", () => {

@@ -19,7 +19,7 @@ def values(message: Message) -> dict[str, object]:
     return {
         name: value
         for name in message.__struct_fields__
-        if name not in ("made_of", "tool_calls") and (value := getattr(message, name)) not in (None, "complete")
+        if name not in ("made_of", "tool_calls") and (value := getattr(message, name)) not in (None, "complete") and value is not False
     }
 
 
@@ -162,7 +162,7 @@ def test_a_question_with_the_call_that_asks_it() -> None:
     log = begun().in_turn(CALL)
     log.in_turn(e.QuestionAsked(question_id="q1", call_id="c1", content="Sure?", choices=("yes", "no"), form="approval", expires_at=99))
     log.in_turn(e.QuestionAsked(question_id="q2", call_id="c9", content="Why?", expires_at=98))
-    call = ToolCall(call_id="c1", name="terminal", arguments={}, effect=Effect.UNSAFE, attempt=1, seq=4)
+    call = ToolCall(call_id="c1", name="terminal", arguments={}, effect=Effect.UNSAFE, attempt=1, seq=4, started_at=1004)
     assert fold(log).questions == [
         Question(
             question_id="q1", turn_id="t1", call_id="c1", content="Sure?", asked_at=1005, expires_at=99, form="approval",

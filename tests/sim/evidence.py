@@ -58,7 +58,9 @@ class SessionRecord:
     def __init__(self, created: e.SessionCreated) -> None:
         self.session_id, self.session_key = created.session_id, created.session_key
         self.chats = keys.parse(created.session_key).platform != "web"
-        self.log = Entries()
+        self.log = Entries()  # What was written in time; `whole` has also what reached the log late.
+        self.whole = Entries()
+        self.epoch = 0
         self.turns: list[TurnRecord] = []
 
     @property
@@ -78,7 +80,7 @@ class Evidence:
     def __init__(self, world: World, db: apsw.Connection) -> None:
         self.world, self.db = world, db
         self.sessions: dict[int, SessionRecord] = {}
-        self.log = Entries()
+        self.log, self.late = Entries(), Entries()
         rows = fetch(db, "SELECT id, session, seq, turn, epoch, attempt, position, kind, at, body FROM event ORDER BY id")
         for id_, session, seq, turn, epoch, attempt, position, kind, at, body in rows:
             event = e.decode(kind, body)
@@ -86,6 +88,11 @@ class Evidence:
                 self.sessions[session] = SessionRecord(event)
             record = self.sessions[session]
             item = Row(record.session_id, seq, turn, attempt, position, kind, at, body, epoch, id=id_)
+            record.whole.append(Entry(item, event))
+            if turn is not None and epoch < record.epoch:
+                self.late.append(Entry(item, event))
+                continue
+            record.epoch = max(record.epoch, epoch)
             record.log.append(Entry(item, event))
             self.log.append(Entry(item, event))
         for record in self.sessions.values():

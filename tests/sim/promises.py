@@ -28,17 +28,18 @@ from tests.sim.evidence import Evidence, SessionRecord, TurnRecord, cause_of
 from tests.sim.models import MODEL_PROMISES
 from tests.sim.people import as_shown
 from tests.sim.rules import RULES
+from tests.sim.spool import FOLDER
 from tests.sim.world import World
 
 EFFECTS = tuple(str(effect) for effect in Effect)
 LATE = re.compile(r"^\(delayed by [^)]*\) ")
-FOR_OPERATORS = ("safe mode", "session suspended")
+FOR_OPERATORS = ("safe mode", "session suspended", "a journal is late", "part of a journal is late")
 # Where nobody can be reached, or may be told.
 UNTOLD = ("R8",)
 # The last life of a world starts nothing more while it stops.
 STOPPING_MS = 10_000
 # What leaves an idle conversation idle: a reply on its way, a flag that is cleared, pieces that are cleared away.
-KEEPS_IDLE = (e.DeliveryOpened, e.DeliveryPlanned, e.DeliveryChanged, e.SessionChanged, e.JournalPruned)
+KEEPS_IDLE = (e.DeliveryOpened, e.DeliveryPlanned, e.DeliveryChanged, e.SessionChanged, e.JournalPruned, e.JournalChanged)
 # What people do to it.
 BY_PEOPLE = (
     e.StopRequested,  # One that came too late for its turn.
@@ -552,7 +553,7 @@ def p6_each_time_is_told_once(found: Evidence) -> None:
 
 def p7_what_you_saw_is_what_is_stored(found: Evidence) -> None:
     """P7: everything any reader was ever shown is in the log, in the same place and byte by byte, and nothing was left out."""
-    logs = {session.session_id: [(item.seq, as_shown(item)) for item, _ in session.log] for session in found.sessions.values()}
+    logs = {session.session_id: [(item.seq, as_shown(item)) for item, _ in session.whole] for session in found.sessions.values()}
     for items in logs.values():
         assert [seq for seq, _ in items] == list(range(1, len(items) + 1)), "P7: a sequence has a hole"
     for person in found.world.people:
@@ -568,8 +569,8 @@ def a_page_that_loads_late_shows_the_same(found: Evidence) -> None:
     for session in found.sessions.values():
         if any(turn.end is None for turn in session.turns):
             continue  # An open turn is always read with its pieces.
-        grown = Transcript().extend(item for item, _ in session.log)
-        loaded = Transcript().extend(item for item, event in session.log if not event.stream)
+        grown = Transcript().extend(item for item, _ in session.whole)
+        loaded = Transcript().extend(item for item, event in session.whole if not event.stream)
         shown = {message.id: message for message in loaded.messages}
         assert shown.keys() == {message.id for message in grown.messages}, f"P7: {session.session_id} shows other messages when it loads"
         for seen in grown.messages:
@@ -610,6 +611,24 @@ def the_catalog_follows_from_the_log(found: Evidence) -> None:
         assert before[table] == after[table], f"the catalog's {table} is {before[table]}; the log says {after[table]}"
 
 
+def what_was_spooled_is_stored(found: Evidence) -> None:
+    """P5, P7: what a turn counted as recorded while the store was away is in the log, in its place and once; a result before anything was
+    decided about its turn, unless its spool could not be read then. Nothing is left in a spool.
+    """
+    placed = Counter((item.turn_id, item.epoch, item.position) for session in found.sessions.values() for item, _ in session.whole)
+    late = {(item.turn_id, item.epoch, item.position) for item, _ in found.late}
+    for turn_id, epoch, item in found.world.spooled:
+        times = placed[turn_id, epoch, item.position]
+        assert times == 1, f"P7: {item} of {turn_id} was spooled and is stored {times} times"
+        assert found.world.unreadable or (turn_id, epoch, item.position) not in late, f"P5: {item} of {turn_id} came late"
+    waits = [
+        event for session in found.sessions.values() for _, event in session.log if isinstance(event, e.TurnInterrupted) and event.stream_id
+    ]
+    assert not found.late or waits, "F2: something came late, and no row waited for it"
+    left = [name for name in found.world.files if name.startswith(FOLDER) and found.world.files[name]]
+    assert not left or found.world.unreadable, f"spools are left: {left}"
+
+
 def what_content_names_is_there(found: Evidence) -> None:
     """P1: a blob that any record names has its row, and is held by its session."""
     blobs = {row[0] for row in fetch(found.db, "SELECT digest FROM blob")}
@@ -637,6 +656,7 @@ PROMISES = (
     a_page_that_loads_late_shows_the_same,
     answers_are_whole,
     what_content_names_is_there,
+    what_was_spooled_is_stored,
     the_catalog_follows_from_the_log,
     *MODEL_PROMISES,
     *RULES,

@@ -34,6 +34,10 @@ SIGNS = (
     e.TurnAlive,
     e.Text,
     e.Reasoning,
+    e.CauseTaken,
+    e.ModelResponded,
+    e.ModelFailed,
+    e.ContextCompacted,
     e.ToolStarted,
     e.ToolOutput,
     e.ToolFinished,
@@ -68,7 +72,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
             made_up = isinstance(event, e.ToolFinished) and event.outcome is ToolOutcome.UNKNOWN
             if isinstance(event, SIGNS) and not made_up:
                 changes["signed_at"] = item.at
-            if isinstance(event, e.Text | e.Reasoning | e.ToolFinished) and not made_up:
+            if isinstance(event, e.Text | e.Reasoning | e.ModelResponded | e.ToolFinished) and not made_up:
                 changes["spoke"] = True
         match event:
             case e.TurnStarted():

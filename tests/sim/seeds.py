@@ -40,7 +40,7 @@ def world_of(seed: int) -> World:
         seed,
         deaths=tuple(_deaths(chance)),
         reconciles=chance.random() < 0.5,
-        weather=_weather(chance),
+        weather=_weather(chance)._replace(away=_away(random.Random(f"{seed}|away"))),
         settings=_settings(chance),
         boot=_boots(random.Random(f"{seed}|boots")),
     )
@@ -114,6 +114,12 @@ def _weather(chance: random.Random) -> Weather:
         noise=chance.choice((0, 2, 10)),
         downtimes=chance.choice(((0.0, 0.5, 5.0), (0.0, 0.5, 5.0), (0.0, 700.0, 5000.0))),
     )
+
+
+def _away(chance: random.Random) -> tuple[tuple[float, float], ...]:
+    """In some worlds another program has the database now and then."""
+    begins = (chance.uniform(0, chance.choice((2.0, 10.0))) for _ in range(chance.choice((0, 0, 0, 1, 2))))
+    return tuple((begin, begin + chance.choice((0.5, 3.0, 12.0))) for begin in begins)
 
 
 def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:

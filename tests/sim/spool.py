@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from holdfast.core.spools import Contents, Sealed, Unreadable, frame, frames, parse_stream_id, read
+from holdfast.core.spools import Contents, Header, Sealed, Spooled, Unreadable, frame, frames, parse_stream_id, read
 from holdfast.ports.spool import Group, SpoolFile
 from tests.fakes.loop import SimLoop, never
 from tests.sim.disk import SimDisk
@@ -11,10 +11,19 @@ FOLDER = "spool/"
 
 
 class SimSpool:
-    """See `ports.spool.Spool`. `readable`: whether a spool of this name can be read now."""
+    """See `ports.spool.Spool`. `readable`: whether a spool of this name can be read now; `spooled` hears of what a turn may count on."""
 
-    def __init__(self, disk: SimDisk, loop: SimLoop, *, now: Callable[[], int], readable: Callable[[str], bool]) -> None:
-        self._disk, self._loop, self._now, self._readable = disk, loop, now, readable
+    def __init__(
+        self,
+        disk: SimDisk,
+        loop: SimLoop,
+        *,
+        now: Callable[[], int],
+        readable: Callable[[str], bool],
+        spooled: Callable[[Header, Sequence[Spooled]], None],
+    ) -> None:
+        self._disk, self._loop, self._now, self._readable, self._spooled = disk, loop, now, readable, spooled
+        self._changed_at: dict[str, int] = {}
 
     async def append(self, groups: Sequence[Group]) -> list[int | Exception]:
         sizes: list[int | Exception] = []
@@ -28,6 +37,8 @@ class SimSpool:
             if self._disk.left is not None:
                 self._loop.die()
                 await never()
+            self._spooled(group.header, group.events)
+            self._changed_at[group.header.stream_id] = self._now()
             sizes.append(group.size + len(data))
         return sizes
 
@@ -38,7 +49,7 @@ class SimSpool:
     def _file(self, owner: str, name: str, *, size: int) -> SpoolFile:
         parsed = parse_stream_id(name)
         assert parsed is not None
-        return SpoolFile(owner, name, *parsed, size, self._now())
+        return SpoolFile(owner, name, *parsed, size, self._changed_at.get(name, 0))  # What others wrote was long ago.
 
     async def read(self, file: SpoolFile) -> Contents:
         if not self._readable(file.name):

@@ -27,7 +27,7 @@ from tests.sim.promises import check
 from tests.sim.world import Death, Weather, World
 
 
-class _Lying:
+class Lying:
     """A store that does everything but what it is made to lie about."""
 
     def __init__(self, store: Store) -> None:
@@ -37,7 +37,7 @@ class _Lying:
         return getattr(self._store, name)
 
 
-class AcknowledgesTooEarly(_Lying):
+class AcknowledgesTooEarly(Lying):
     """Says that a message is kept before it is."""
 
     async def accept(self, session_id: str, *, message_id: str, **named: Any) -> Accepted:
@@ -45,7 +45,7 @@ class AcknowledgesTooEarly(_Lying):
         return Accepted(message_id, session_id)
 
 
-class RecordsNoIntent(_Lying):
+class RecordsNoIntent(Lying):
     """Notes a delivery only once it was made."""
 
     async def record_delivery(self, session_id: str, change: DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
@@ -54,7 +54,7 @@ class RecordsNoIntent(_Lying):
         return await self._store.record_delivery(session_id, change, expect=DeliveryState.PENDING, at=at)
 
 
-class ForgetsOpenCalls(_Lying):
+class ForgetsOpenCalls(Lying):
     """Leaves calls of unknown outcome open, as if they could be run again."""
 
     async def take_turn(self, session_id: str, *, events: Any, **named: Any) -> StartedTurn:
@@ -62,14 +62,14 @@ class ForgetsOpenCalls(_Lying):
         return await self._store.take_turn(session_id, events=kept, **named)
 
 
-class TakesWhateverComesForAnAnswer(_Lying):
+class TakesWhateverComesForAnAnswer(Lying):
     """Does not ask whether a question has reached its chat."""
 
     async def accept(self, session_id: str, *, message_id: str, **named: Any) -> Accepted:
         return await self._store.accept(session_id, message_id=message_id, **named | {"on_page": True})
 
 
-class OverlooksStops(_Lying):
+class OverlooksStops(Lying):
     """Does not say of a cut turn that it was stopped."""
 
     async def session(self, session_id: str) -> Session:
@@ -79,14 +79,14 @@ class OverlooksStops(_Lying):
         return session
 
 
-class FiresTooEarly(_Lying):
+class FiresTooEarly(Lying):
     """Takes times that are still to come for due."""
 
     async def fire_schedule(self, schedule: Schedule, due: Due, *, at: int, **named: Any) -> Fired | None:
         return await self._store.fire_schedule(schedule, due, at=at - 1000, **named)
 
 
-class IgnoresSafeMode(_Lying):
+class IgnoresSafeMode(Lying):
     """Starts a turn from whatever waits."""
 
     async def start_turn(self, session_id: str, **named: Any) -> StartedTurn | None:

@@ -22,6 +22,7 @@ from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.live import Manners
 from holdfast.core.rights import Policy
+from holdfast.core.spools import Header, Spooled
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import AgentRequest
@@ -124,17 +125,20 @@ class World:
         reachable: Callable[[int], bool] = lambda life: True,
         bans: tuple[str, int] | None = None,
         boot: Callable[[int], str] = lambda life: "boot",
-        readable: Callable[[str], bool] = lambda name: True,
+        readable: "Callable[[Life], bool]" = lambda life: True,
+        unreadable: bool = False,
         capabilities: Capabilities | None = None,
         by_cursor: bool = True,
     ) -> None:
         """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
-        `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to. `readable`: whether the
-        spool of this name can be read now.
+        `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to. `readable`: whether
+        spools can be read now; `unreadable`: they cannot at some time.
         """
         self.seed, self.deaths, self.weather = seed, tuple(deaths), weather or Weather()
         self.wrap, self.really, self.synchronous = wrap, really, synchronous
-        self.settings, self.reachable, self.bans, self.boot, self.readable = settings, reachable, bans, boot, readable
+        self.settings, self.reachable, self.bans, self.boot = settings, reachable, bans, boot
+        self.readable, self.unreadable = readable, unreadable
+        self.spooled: list[tuple[str, int, Spooled]] = []
         moods = self.random("moods")
         self.server = ChatServer(
             reconciles=reconciles,
@@ -165,6 +169,9 @@ class World:
     def new(self, prefix: str) -> str:
         """`ports.Ids`: different in each life, the same in each run."""
         return f"{prefix}_{self._ids.getrandbits(80):020x}"
+
+    def note_spooled(self, header: Header, items: Sequence[Spooled]) -> None:
+        self.spooled += [(header.turn_id, header.epoch, item) for item in items]
 
     def last_id(self) -> int:
         return self.lives[-1].last_id()
@@ -270,6 +277,10 @@ class Life:
 
     def elapsed(self) -> float:
         return self._born + self.loop.time() - self._start
+
+    def lives_s(self) -> float:
+        """Since when it lives."""
+        return self.loop.time() - self._start
 
     def last_id(self) -> int:
         return int(fetch(self.db, "SELECT coalesce(max(id), 0) FROM event")[0][0])
@@ -423,7 +434,9 @@ class Life:
             platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
             files=Shelf(store),
             encode=as_shown,
-            spool=SimSpool(self.disk, self.loop, now=clock.now, readable=self.world.readable),
+            spool=SimSpool(
+                self.disk, self.loop, now=clock.now, readable=lambda name: self.world.readable(self), spooled=self.world.note_spooled
+            ),
             settings=self.world.really(self._settings()),
         )
         gateway.subscribe(lambda state: self._note_safe_mode(gateway, span))
@@ -503,6 +516,7 @@ class Life:
             "  AND (h.state = 'waiting' AND h.stays = 0 OR s.resume_pending AND h.state IN ('none', 'ended')))",
             (self.span.after_id,),
         )[0]
+        late = fetch(self.db, "SELECT count(*) FROM journal WHERE state = 'recovering'")[0][0]
         heads = dict(fetch(self.db, "SELECT s.session_id, h.seq FROM head h JOIN session s ON s.id = h.session"))
         server = self.world.server
         overdue = fetch(
@@ -514,6 +528,7 @@ class Life:
             "readers": [p.name for p in self.world.people for reader in p.readers if reader.cursor < heads.get(reader.session_id, 0)],
             "people": [person.name for person in self.world.people if not person.done],
             "schedules": overdue,
+            "late journals": late,
             **dict(zip(("inbox", "turns", "outbox", "undecided"), count, strict=True)),
         }
         if self.world.reachable(self.number):

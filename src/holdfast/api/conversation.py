@@ -143,7 +143,9 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
         view.edited_at = rfc3339(message.edited_at)
     if omitted:
         view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
-    if message.role == "assistant":
+    if message.recovered:
+        view.recovered = True
+    if message.role == "assistant" and message.made_of is not None:
         answer = message.answer
         view.parts = parts.answer(answer[-extent.parts :], extent.message, extent.chars)
         if omitted := len(answer) - len(view.parts):
@@ -155,16 +157,18 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
     view.parts = [*parts.content(content.parts(message.content), extent.message)]
     if message.answers is not None:
         view.answers = _answers(message.answers)
-    if message.role == "cause":
+    if message.cause is not None or message.role == "cause":
         view.cause = message.cause
         if message.schedule is not None:
             view.schedule = views.due_time(message.schedule)
-    elif message.role == "interruption":
+    if message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
         view.written = message.written or 0
         if message.cause is not None:
             view.cause = message.cause
+        if (awaits := message.awaits) is not None:
+            view.stream_id, view.tries, view.first_seen = awaits.stream_id, awaits.tries, rfc3339(awaits.first_seen)
     return view
 
 
@@ -201,7 +205,10 @@ def _call(call: t.ToolCall, log: str, extent: Extent) -> views.ToolCallView:
         outcome=call.outcome,
         result=None if call.result is None else said.text,
         output=put_out.text,
+        started_at=rfc3339(call.started_at),
     )
+    if call.finished_at is not None:
+        view.finished_at = rfc3339(call.finished_at)
     if call.content is not None and not isinstance(call.content, str):
         view.result_parts = parts.content(call.content, extent.output)
     if said.omitted:
@@ -210,6 +217,11 @@ def _call(call: t.ToolCall, log: str, extent: Extent) -> views.ToolCallView:
         view.output_omitted = omitted
     if said.omitted or omitted:
         view.whole_after = f"{log}.{max(0, call.seq - 1)}"
+    if call.recovered:
+        view.recovered = True
+    if (late := call.late) is not None:
+        result = extent.output(late.result).text
+        view.late = views.LateResultView(outcome=late.outcome, result=result, finished_at=rfc3339(late.finished_at))
     return view
 
 

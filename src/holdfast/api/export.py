@@ -81,7 +81,7 @@ def _page(session: Session, transcript: Transcript) -> str:
 
 def _pieces(message: Message) -> Iterator[tuple[str, str]]:
     """What a message says, in order: (`text`, words) or (`call`, what was called and what came of it)."""
-    if message.role != "assistant":
+    if message.role != "assistant" or message.made_of is None:
         yield "text", message.text + (f" ({message.decision})" if message.decision else "")
         yield from (("text", f"[attached: {part.name or 'a file'}]") for part in message.parts if not isinstance(part, TextPart))
         return

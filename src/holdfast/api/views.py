@@ -109,9 +109,18 @@ ContentPartView = TextPartView | BytesPartView
 PartView = ContentPartView | CallPartView | MessagePartView
 
 
+class LateResultView(msgspec.Struct, kw_only=True):
+    """What a call came to that had been closed as unknown. The agent was not told."""
+
+    outcome: str
+    result: str
+    finished_at: str
+
+
 class ToolCallView(msgspec.Struct, kw_only=True):
     """`result_parts`: only if the result is more than text. `output_omitted` and `result_omitted`: how many characters of the middle were
-    left out, if any; the event stream after `whole_after` has what the log has of them.
+    left out, if any; the event stream after `whole_after` has what the log has of them. `finished_at`: once it has an outcome. `recovered`:
+    its result came with a journal that was late; `late` is that result, where the call had been closed as unknown by then.
     """
 
     call_id: str
@@ -121,10 +130,14 @@ class ToolCallView(msgspec.Struct, kw_only=True):
     outcome: str | None
     result: str | None
     output: str
+    started_at: str
+    finished_at: str | UnsetType = UNSET
     result_parts: list[ContentPartView] | UnsetType = UNSET
     output_omitted: int | UnsetType = UNSET
     result_omitted: int | UnsetType = UNSET
     whole_after: str | UnsetType = UNSET
+    recovered: bool | UnsetType = UNSET
+    late: LateResultView | UnsetType = UNSET
 
 
 class QuestionCallView(msgspec.Struct, kw_only=True):
@@ -154,10 +167,11 @@ class DueTimeView(msgspec.Struct, kw_only=True):
 
 class MessageView(msgspec.Struct, kw_only=True):
     """`parts` is the content in order; `text` only its words, for an answer those of its last step. `edited_at`: when its sender last
-    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `schedule` on causes of schedules,
-    `state` to `attempt` on interruptions; `cause` on causes, and on interruptions of a turn that had started from one.
-    `tool_calls_omitted` and `parts_omitted`: how many earlier calls and parts of the turn are not shown, if any. `text_omitted`: how many
-    characters of the middle of the text were left out, if any; the event after `whole_after` has all of it.
+    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes and on interruptions
+    of turns that one started, `schedule` on causes of schedules, `state` to `attempt` on interruptions; `stream_id`, `tries` and
+    `first_seen` on those that wait for a journal. `recovered`: some of it came with a journal that was late. `tool_calls_omitted` and
+    `parts_omitted`: how many earlier calls and parts of the turn are not shown, if any. `text_omitted`: how many characters of the middle
+    of the text were left out, if any; the event after `whole_after` has all of it.
     """
 
     id: str
@@ -178,6 +192,10 @@ class MessageView(msgspec.Struct, kw_only=True):
     decision: str | UnsetType | None = UNSET
     attempt: int | UnsetType | None = UNSET
     written: int | UnsetType = UNSET
+    stream_id: str | UnsetType = UNSET
+    tries: int | UnsetType = UNSET
+    first_seen: str | UnsetType = UNSET
+    recovered: bool | UnsetType = UNSET
     tool_calls_omitted: int | UnsetType = UNSET
     parts_omitted: int | UnsetType = UNSET
     text_omitted: int | UnsetType = UNSET

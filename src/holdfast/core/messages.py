@@ -56,9 +56,22 @@ class Answer(Protocol):
     def parts(self) -> tuple[AnswerPart, ...]: ...
 
 
+class LateResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A result that arrived after its call was closed as unknown. It changes nothing that the agent was told."""
+
+    outcome: ToolOutcome
+    content: Content
+    finished_at: int
+
+    @property
+    def result(self) -> str:
+        return content.text(self.content)
+
+
 class ToolCall(msgspec.Struct, kw_only=True):
     """`content` is its result. `output` is its beginning and its end, where it is long; `output_omitted` says how much of it is missing
-    there. `seq`: where in the log the call started. `resting`: what it has asked a person.
+    there. `seq`: where in the log the call started. `resting`: what it has asked a person. `recovered`: its result came with a journal that
+    was late; `late` is that result, where the call had been closed as unknown by then.
     """
 
     call_id: str
@@ -74,6 +87,10 @@ class ToolCall(msgspec.Struct, kw_only=True):
     finished_in: int = 0
     seq: int = 0
     resting: Resting | None = None
+    started_at: int = 0
+    finished_at: int | None = None
+    recovered: bool = False
+    late: LateResult | None = None
 
     @property
     def rests(self) -> bool:
@@ -99,13 +116,22 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str | None
 
 
+class Awaited(msgspec.Struct, frozen=True):
+    """A journal that is late: its name, how often it was looked for in vain, and since when it is missed."""
+
+    stream_id: str
+    tries: int
+    first_seen: int
+
+
 class Message(msgspec.Struct, kw_only=True):
     """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
-    says what, `schedule` which time of a schedule). `status`: complete, partial, refused, or command (one to the gateway, which no agent
-    sees). `made_of`: what an assistant's message is made of. An interruption row also has `reason`, `state`, `cause` (what its turn had
-    started from, if that was no message), `written` (how long the answer was) and, once decided, `rule`, `decision` (in words) and
-    `attempt`. `edited_at`: when its sender last
-    changed it. `seq`: where in the log its text stands whole. `answers`: what it answers, if anything.
+    says what, `schedule` which time of a schedule). `status`: complete, partial, refused, command (one to the gateway, which no agent
+    sees), or superseded (what an earlier attempt said, where another one has continued since). `made_of`: what an assistant's message is
+    made of. An interruption row also has `reason`, `state`, `cause` (what its turn had started from, if that was no message), `written`
+    (how long the answer was), `awaits`, while its journal is late, and, once decided, `rule`, `decision` (in words) and `attempt`.
+    `recovered`: some of it came with a journal that was late. `edited_at`: when its sender last changed it. `seq`: where in the log its
+    text stands whole. `answers`: what it answers, if anything.
     """
 
     id: str
@@ -129,6 +155,8 @@ class Message(msgspec.Struct, kw_only=True):
     edited_at: int | None = None
     seq: int = 0
     answers: Answered | None = None
+    recovered: bool = False
+    awaits: Awaited | None = None
 
     @property
     def text(self) -> str:

@@ -70,6 +70,15 @@ def interrupted(reason: str, *, written: bool, worked: bool, holes: bool) -> str
     return f"Interrupted by {interrupted_by(reason)}{kept}"
 
 
+def journal(reason: str, state: str) -> str:
+    """The row about an interruption whose journal was late. `state`: recovering, recovered or neutral."""
+    known = {
+        "recovering": "Some of its output has not arrived yet; Holdfast is looking for it.",
+        "recovered": "Its output was recovered from the run journal.",
+    }
+    return f"Interrupted by {interrupted_by(reason)}. {known.get(state, 'Some output may be missing.')}"
+
+
 def begun_because(reason: str) -> str:
     return BEGUN_BECAUSE.get(reason, "the previous one was left")
 

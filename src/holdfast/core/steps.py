@@ -15,7 +15,7 @@ from holdfast.core import events as e
 from holdfast.core.content import BytesPart, Content
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.elicitation import Elicited, Resting
-from holdfast.core.messages import AnswerPart, Attached, Called, Said, Taken, ToolCall
+from holdfast.core.messages import AnswerPart, Attached, Called, LateResult, Said, Taken, ToolCall
 from holdfast.core.output import SHOWN_HEAD, SHOWN_TAIL, Ends
 from holdfast.core.texts import Growing
 
@@ -208,6 +208,7 @@ class Steps:
             call, run.started, run.output = run.call, at, None
             call.attempt, call.seq, call.resting = item.attempt, item.seq, None
             call.output, call.output_omitted, call.outcome, call.content = "", 0, None, None
+            call.started_at, call.finished_at, call.recovered, call.late = item.at, None, False, None
             return
         call = ToolCall(
             call_id=event.call_id,
@@ -217,6 +218,7 @@ class Steps:
             attempt=item.attempt,
             step=event.step,
             seq=item.seq,
+            started_at=item.at,
         )
         self._runs[event.call_id] = _Run(call, at)
         self.calls.append(call)
@@ -235,13 +237,19 @@ class Steps:
         if not self._unjoined or self._unjoined[-1] is not run:
             self._unjoined.append(run)
 
-    def finish(self, at: Key, attempt: int, call_id: str, outcome: ToolOutcome, result: Content) -> None:
-        """Unless the call has run once more since, or a later lease has recorded what became of it."""
+    def finish(self, at: Key, attempt: int, call_id: str, outcome: ToolOutcome, result: Content, time: int) -> None:
+        """Unless the call has run once more since, or a later lease has recorded what became of it. Where that was unknown, a result that
+        comes late is shown with the call, and nothing else changes. `time`: when it finished.
+        """
         run = self._runs.get(call_id)
-        if run is None or at < max(run.started, run.finished):
+        if run is None or at < run.started:
             return
-        run.finished = at
-        run.call.outcome, run.call.content, run.call.finished_in = outcome, result, attempt
+        call = run.call
+        if at >= run.finished:
+            run.finished = at
+            call.outcome, call.content, call.finished_in, call.finished_at = outcome, result, attempt, time
+        elif call.outcome is ToolOutcome.UNKNOWN:
+            call.late = LateResult(outcome=outcome, content=result, finished_at=time)
 
     def rest(self, call_id: str, elicited: Elicited) -> None:
         """A call asks a person. Answers to what it asked before, in the same breath, stay."""

@@ -9,10 +9,12 @@ from holdfast.core import approvals, elicitation, notices, processes, usage
 from holdfast.core import events as e
 from holdfast.core.approvals import Approval
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.messages import Answered, Compacted, Failure, Message, Question, ToolCall, Turn, answer_id
+from holdfast.core.journals import State
+from holdfast.core.messages import Answered, Awaited, Compacted, Failure, Message, Question, ToolCall, Turn, answer_id
 from holdfast.core.processes import Process
 from holdfast.core.rows import Rows
 from holdfast.core.signs import Signs
+from holdfast.core.spools import stream_id
 from holdfast.core.steps import LAST, Key, Step, Steps, key
 from holdfast.core.turns import MOVES, TABLE, Outcome, TurnState
 
@@ -24,7 +26,7 @@ _DECIDED = {Outcome.CANCELLED: "cancelled", Outcome.SET_ASIDE: "set aside"}
 class _Work:
     """What is known of one turn while it is folded. `at`: the place of the event that is being applied."""
 
-    __slots__ = ("answer", "approvals", "at", "opened", "row", "signs", "steps", "turn")
+    __slots__ = ("answer", "approvals", "at", "late", "opened", "row", "signs", "steps", "superseded", "turn")
 
     def __init__(self, turn: Turn, at: Key, started_at: int) -> None:
         self.turn, self.at = turn, at
@@ -43,6 +45,8 @@ class _Work:
         self.signs = Signs(at)
         self.opened: Key | None = None
         self.row: Message | None = None  # Tells of the interruption over which nothing is decided yet.
+        self.late: dict[str, Message] = {}  # By the journal that is late: the row that tells of its interruption.
+        self.superseded: dict[str, Message] = {}  # By the same: what was said in it, where another attempt has continued.
 
 
 class Transcript:
@@ -295,6 +299,8 @@ class Transcript:
     # steps and calls
 
     def _say(self, work: _Work, item: e.Logged, event: e.Text) -> None:
+        if work.superseded and stream_id(work.turn.id, work.at[0]) in work.superseded:
+            return
         work.steps.say(work.at, event)
         self._unjoined.add(work)
         self._open(work, item)
@@ -332,7 +338,7 @@ class Transcript:
         self._unjoined.add(work)
 
     def _finish(self, work: _Work, item: e.Logged, event: e.ToolFinished) -> None:
-        work.steps.finish(work.at, item.attempt, event.call_id, event.outcome, event.content)
+        work.steps.finish(work.at, item.attempt, event.call_id, event.outcome, event.content, item.at)
 
     # questions
 
@@ -368,7 +374,7 @@ class Transcript:
     def _answered(self, work: _Work, item: e.Logged, event: e.QuestionAnswered, at: Key, attempt: int) -> None:
         question = self._questions.pop(event.question_id, None)
         if event.verdict is None:  # The answer is the call's result.
-            work.steps.finish(at, attempt, event.call_id, ToolOutcome.DONE, event.content)
+            work.steps.finish(at, attempt, event.call_id, ToolOutcome.DONE, event.content, item.at)
         elif event.verdict == elicitation.GIVEN:
             work.steps.hear(event.call_id, event.content)
         else:
@@ -398,18 +404,57 @@ class Transcript:
         work.turn.reason, work.turn.asked, work.turn.died = event.reason, False, event.died
         if event.written > 0:
             self._open(work, item)  # Also where its pieces are not read: it stands above the row that tells of its interruption.
+        written, worked = event.written > 0, bool(work.steps.calls)
         work.row = Message(
             id=f"{work.turn.id}.cut.{item.attempt}",
             role="interruption",
-            content=notices.interrupted(event.reason, written=event.written > 0, worked=bool(work.steps.calls), holes=self._holes),
+            content=notices.interrupted(event.reason, written=written, worked=worked, holes=self._holes),
             turn_id=work.turn.id,
             created_at=item.at,
-            state="recovered" if event.written > 0 or work.steps.calls else "neutral",
+            state=State.RECOVERED if written or worked else State.NEUTRAL,
             reason=event.reason,
             written=event.written or None,
             cause=None if work.turn.cause == "message" else work.turn.cause,
         )
+        if event.stream_id is not None:
+            work.late[event.stream_id] = work.row
+            _show_journal(work.row, State.RECOVERING, Awaited(event.stream_id, 0, item.at))
         self._rows.append(work.row)
+
+    def _change_journal(self, item: e.Logged, event: e.JournalChanged) -> None:
+        """A late journal was looked for, or some of it has arrived: that is shown above the row that waits for it. Where the turn has not
+        continued since, the events that follow complete its answer; otherwise what was said in them is a message of its own.
+        """
+        work = self._works.get(event.turn_id)
+        if work is None:
+            return
+        row = work.late.get(event.stream_id)
+        for call_id in event.call_ids:
+            if call := work.steps.call(call_id):
+                call.recovered = True
+        if event.text and row is not None and row is work.row:
+            work.answer.recovered = True
+        elif event.text:
+            self._supersede(work, item, event, row or work.answer)
+        if row is not None:
+            since = row.awaits.first_seen if row.awaits else item.at
+            _show_journal(row, State(event.state), Awaited(event.stream_id, event.tries, since))
+
+    def _supersede(self, work: _Work, item: e.Logged, event: e.JournalChanged, above: Message) -> None:
+        said = work.superseded.get(event.stream_id)
+        if said is not None:
+            said.content = f"{said.text}{event.text}"
+            return
+        said = work.superseded[event.stream_id] = Message(
+            id=f"{event.stream_id}.recovered",
+            role="assistant",
+            content=event.text,
+            turn_id=work.turn.id,
+            created_at=item.at,
+            status="superseded",
+            recovered=True,
+        )
+        self._rows.insert_above(above, said)
 
     def _resume(self, work: _Work, item: e.Logged, event: e.TurnResumed) -> None:
         turn = work.turn
@@ -457,6 +502,12 @@ class Transcript:
         self._holes = True
         text = f"One record of this conversation could not be read: {event.reason}."
         self._rows.append(Message(id=f"notice.{item.seq}", role="notice", content=text, turn_id=item.turn_id, created_at=item.at))
+
+
+def _show_journal(row: Message, state: State, awaited: Awaited) -> None:
+    """What a row waits for is shown only while it waits."""
+    row.state, row.content = state, notices.journal(row.reason or "", state)
+    row.awaits = awaited if state is State.RECOVERING else None
 
 
 def _answered(question: Question, event: e.QuestionAnswered) -> Answered:
@@ -510,5 +561,6 @@ _FREE: dict[type[e.Event], Callable[[Transcript, e.Logged, Any], None]] = {
     e.SessionResumed: Transcript._wish,
     e.StopRequested: Transcript._stop,
     e.TrialAwaited: Transcript._await_trial,
+    e.JournalChanged: Transcript._change_journal,
     e.Damaged: Transcript._damage,
 }

@@ -592,7 +592,8 @@ class Journal:
         except HoldfastError as error:
             if isinstance(error, Bug):
                 raise
-            log.warning("pieces could not be stored", turns=len(turns), error=str(error))
+            if not isinstance(error, StoreAway):
+                log.warning("pieces could not be stored", turns=len(turns), error=str(error))
             results = [error] * len(turns)
         took = self.clock.monotonic() - began
         self._tick_s = TICK_S if took < SLOW_COMMIT_S else min(SLOW_TICK_S, max(TICK_S, took * 6))

@@ -185,7 +185,7 @@ class Shipping:
             log.warning("a journal cannot be read", journal=file.name, error=error.why)
             if late is not None:
                 await self._in_vain(late, Sight(found=Found.UNREADABLE, size=file.size))
-            elif now - file.changed_at >= self._keep_ms:
+            elif await self._nobody_waits_for(file, now):
                 await self._spool.remove(file.owner, file.name)
             return
         found = journals.seen(contents, settled=journals.has_settled(changed_at=file.changed_at, now=now))
@@ -195,8 +195,15 @@ class Shipping:
             found = Found.WHOLE
         except NotFound:
             found = Found.PARTLY  # Of a turn that this store has never known.
-        if found is Found.WHOLE or (found is Found.PARTLY and late is None and now - file.changed_at >= self._keep_ms):
+        if found is Found.WHOLE or (found is Found.PARTLY and late is None and await self._nobody_waits_for(file, now)):
             await self._spool.remove(file.owner, file.name)
+
+    async def _nobody_waits_for(self, file: SpoolFile, now: int) -> bool:
+        """What was given up, or belongs to nothing that is known here, is kept as long as pieces are."""
+        known = await self._store.journal(file.turn_id, file.epoch)
+        if known is not None:
+            return known.state is not State.RECOVERING and now - known.changed_at >= self._keep_ms
+        return now - file.changed_at >= self._keep_ms and await self._store.session_of_turn(file.turn_id) is None
 
     async def _in_vain(self, late: Late, sight: Sight) -> None:
         journal = Journal(late.session_id, late.turn_id, late.epoch)

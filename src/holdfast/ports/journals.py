@@ -42,5 +42,8 @@ class Journals(Protocol):
     async def late_journals(self, *, limit: int) -> list[Late]:
         """Those that are still looked for, the oldest first."""
 
+    async def journal(self, turn_id: str, epoch: int) -> Late | None:
+        """One that is or was late."""
+
     async def session_of_turn(self, turn_id: str) -> str | None:
         """The session whose newest turn this is, or that waits for a journal of it. None where neither is known."""

@@ -429,6 +429,9 @@ class TxStore:
     async def late_journals(self, *, limit: int) -> list[Late]:
         return await self._lines.read(journals.late_journals, limit)
 
+    async def journal(self, turn_id: str, epoch: int) -> Late | None:
+        return await self._lines.read(journals.journal, turn_id, epoch)
+
     async def session_of_turn(self, turn_id: str) -> str | None:
         return await self._lines.read(journals.session_of_turn, turn_id)
 

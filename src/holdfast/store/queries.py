@@ -426,6 +426,7 @@ WRONG_CODES_FORGET = "DELETE FROM wrong_code WHERE id <= (SELECT id FROM wrong_c
 
 _JOURNAL = "s.session_id, j.turn, j.epoch, j.state, j.tries, j.size, j.filled, j.first_seen, j.changed_at"
 JOURNAL = f"SELECT {_JOURNAL} FROM journal j JOIN session s ON s.id = j.session WHERE j.session = ? AND j.turn = ? AND j.epoch = ?"
+JOURNAL_NAMED = f"SELECT {_JOURNAL} FROM journal j JOIN session s ON s.id = j.session WHERE j.turn = ? AND j.epoch = ?"
 JOURNALS_LATE = (
     f"SELECT {_JOURNAL} FROM journal j JOIN session s ON s.id = j.session JOIN head h ON h.session = j.session"
     " WHERE j.state = 'recovering' AND h.deleted = 0 ORDER BY j.first_seen LIMIT ?"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from holdfast.cli.options import home, home_option, json_option
-from holdfast.cli.terminal.layout import ago, cut, excerpt, given, moment, one_line, short, size, table, took, width, wrap
+from holdfast.cli.terminal.layout import ago, count, cut, excerpt, given, moment, one_line, short, size, table, took, width, wrap
 from holdfast.cli.terminal.output import as_typed, print_json
 from holdfast.cli.terminal.questions import how_to_judge, is_approval
 
@@ -19,7 +19,10 @@ ROLES = {
 }
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
 STARTED_FROM = {"process": "the end of a background process", "watch": "the output of a background process"}
-STATUSES = {"partial": " (not finished)", "refused": " (not answered)", "command": " (to the gateway)"}
+STATUSES = {
+    **{"partial": " (not finished)", "refused": " (not answered)", "command": " (to the gateway)"},
+    "superseded": " (from an earlier attempt; recovered later)",
+}
 
 
 @click.command("show")
@@ -95,8 +98,12 @@ def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
     started = f" The turn had started from {STARTED_FROM.get(cause, cause)}." if (cause := message.get("cause")) else ""
     text = f"{short(moment(message['created_at']), now)}  {message['text']}{started}{continued}"
     why = message["decision"] or "the next start decides what happens to it"
+    waits = ""
+    if "stream_id" in message:
+        since, tries = ago(moment(message["first_seen"]), now), count(message["tries"], "try", "tries")
+        waits = f"journal: {message['stream_id']}, missing since {since}, {tries} so far"
     return [click.style(line, fg="yellow") for line in wrap(text, "!  ")] + [
-        click.style(line, dim=True) for line in wrap(f"why: {why}", "   ")
+        click.style(line, dim=True) for told in (f"why: {why}", waits) if told for line in wrap(told, "   ")
     ]
 
 
@@ -106,7 +113,11 @@ def _call(call: dict[str, Any]) -> list[str]:
     head = cut(f"  > {one_line(call['name'])}: {one_line(given(call['arguments']))}", columns - len(outcome) - 3 if columns else None)
     lines = [f"{head}  {click.style(outcome, fg=OUTCOMES.get(outcome, 'cyan'))}"]
     result = call["result"] or call["output"] or ""
-    return lines + [click.style(line, dim=True) for line in excerpt(result, "    ", hint=" (--json shows all)")]
+    lines += [click.style(line, dim=True) for line in excerpt(result, "    ", hint=" (--json shows all)")]
+    if late := call.get("late"):
+        lines.append(click.style(f"    arrived later, and the agent was not told: {late['outcome']}", fg="yellow"))
+        lines += [click.style(line, dim=True) for line in excerpt(late["result"], "    ", hint=" (--json shows all)")]
+    return lines
 
 
 def _questions(session: dict[str, Any], now: datetime) -> list[str]:

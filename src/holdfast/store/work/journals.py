@@ -116,6 +116,11 @@ def late_journal(tx: Tx, session: int, journal: Journal) -> Late | None:
     return _late(rows[0]) if rows else None
 
 
+def journal(tx: Tx, turn_id: str, epoch: int) -> Late | None:
+    rows = tx.query(q.JOURNAL_NAMED, turn_id, epoch)
+    return _late(rows[0]) if rows else None
+
+
 def late_journals(tx: Tx, limit: int) -> list[Late]:
     return [_late(row) for row in tx.query(q.JOURNALS_LATE, limit)]
 

@@ -1,0 +1,289 @@
+"""A session whose journal is late: what its readers are shown, when it is looked for, and what becomes of it (F1-F7, A28)."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.api import conversation
+from holdfast.core.effects import ToolOutcome
+from holdfast.core.spools import Sealed, frame, frames, read
+from tests.gateway import gateways
+from tests.gateway.gateways import Home, Life
+
+DAY_S = 24 * 3600
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with gateways.home(tmp_path) as made:
+        yield made
+
+
+class Spoilt:
+    """The only spool of a home, made unreadable. `parts`: its frames, header first."""
+
+    def __init__(self, home: Home) -> None:
+        [self.path] = [path for path in (home.path.parent / "spool").rglob("*") if path.is_file()]
+        self.whole = self.path.read_bytes()
+        contents = read(self.whole, "x")
+        self.header, self.events = contents.header, contents.events
+        self.write(b"X" + self.whole[1:])
+
+    def write(self, data: bytes, *, at_ms: int | None = None) -> None:
+        """`at_ms`: when it was written, by the clock of a life; otherwise long before, as that clock goes."""
+        self.path.write_bytes(data)
+        if at_ms is not None:
+            os.utime(self.path, (at_ms / 1000, at_ms / 1000))
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def spoilt(home: Home, script: str) -> Spoilt:
+    """A process dies with a spool that cannot be read afterwards."""
+    life = home.start()
+    life.under_way(script)
+    life.lock_database(1000)
+    life.pass_s(6)
+    life.die()
+    return Spoilt(home)
+
+
+def seen(life: Life) -> dict[str, Any]:
+    """What a reader of the session gets."""
+    session, transcript = life.do(life.gateway.view(life.id_of("ann")))
+    told: dict[str, Any] = msgspec.to_builtins(conversation.session(session, transcript))
+    return told
+
+
+def row(life: Life) -> dict[str, Any]:
+    return next(message for message in reversed(seen(life)["messages"]) if message["role"] == "interruption")
+
+
+TALK = "say:one |sleep:2|say:two |sleep:1|say:three|hang"
+
+
+def test_the_first_look_shows_a_row_that_waits_and_nothing_else_of_the_turn(home: Home) -> None:
+    """F1: the session is neither running nor queued any more, and nobody claims that nothing was written."""
+    file = spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    told = row(life)
+    assert (told["state"], told["stream_id"], told["tries"]) == ("recovering", file.name, 0)
+    assert told["first_seen"] == told["created_at"]
+    assert told["text"] == "Interrupted by a crash. Some of its output has not arrived yet; Holdfast is looking for it."
+    session = seen(life)
+    assert (session["state"], session["queued"], session["answer_below"]) == ("interrupted", 0, None)
+    assert [turn["state"] for turn in session["turns"]] == ["interrupted"]
+
+
+def test_when_the_journal_can_be_read_the_next_reader_sees_it_filled_in(home: Home) -> None:
+    """F2: without waiting for the next look of the gateway itself."""
+    file = spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    seen(life)
+    file.write(file.whole)
+    messages = seen(life)["messages"]
+    assert [(message["role"], message["text"]) for message in messages[:3]] == [
+        ("user", TALK),
+        ("assistant", "one two three"),
+        ("interruption", "Interrupted by a crash. Its output was recovered from the run journal."),
+    ]
+    answer, told = messages[1:3]
+    assert answer["recovered"] is True and told["state"] == "recovered"
+    assert not {"stream_id", "tries", "first_seen"} & told.keys()
+    assert not file.path.exists() and life.spools() == {}
+
+
+def test_a_resume_does_not_wait_and_what_arrives_belongs_to_the_earlier_attempt(home: Home) -> None:
+    """F2, P5: a result that comes after its call was closed as unknown changes nothing that the agent was told."""
+    file = spoilt(home, "say:one |call:deed 3|say:two|hang / say:again")
+    life = home.start()
+    life.rest()
+    assert life.answers() == ["again"] and home.told() == ["again"]
+    calls_told = home.heard[-1].calls
+    assert [call.outcome for call in calls_told] == [ToolOutcome.UNKNOWN]
+    file.write(file.whole)
+    messages = seen(life)["messages"]
+    assert [(message["role"], message["text"], message["status"]) for message in messages] == [
+        ("user", "say:one |call:deed 3|say:two|hang / say:again", "complete"),
+        ("assistant", "two", "superseded"),
+        ("interruption", "Interrupted by a crash. Its output was recovered from the run journal.", "complete"),
+        ("assistant", "again", "complete"),
+    ]
+    [call] = messages[-1]["tool_calls"]
+    late = call["late"]
+    assert (call["outcome"], call["recovered"], late["outcome"], late["result"]) == ("unknown", True, "done", "done")
+    assert call["started_at"] < late["finished_at"] < call["finished_at"]  # As recorded, not as it arrived.
+    assert len(home.done) == 1 and home.told() == ["again"]
+    life.stop()
+    life = home.start()
+    life.pass_s(30)
+    assert len(home.heard) == 2 and seen(life)["messages"] == messages
+
+
+def test_of_readers_that_come_at_once_one_recovers_and_the_others_get_the_session_as_it_is(home: Home) -> None:
+    """F3"""
+    file = spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    seen(life)
+    file.write(file.whole)
+
+    async def read_at_once() -> list[str]:
+        views = await asyncio.gather(*(life.gateway.view(life.id_of("ann")) for _ in range(8)))
+        return [transcript.answer_text for _, transcript in views]
+
+    texts = life.do(read_at_once())
+    assert set(texts) <= {"one ", "one two three"} and "one two three" in texts
+    assert len(home.logged("journal shipped")) == 1
+    assert [item.kind for item in life.events()].count("journal.changed") == 1
+
+
+def test_a_journal_that_still_arrives_uses_no_try_however_often_it_is_read(home: Home) -> None:
+    """F4, F7: what is there is shown, and completed when more comes."""
+    file = spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    first = frames((file.header, *file.events[:1]))
+    for number in range(30):
+        file.write(first, at_ms=life.clock.now())
+        assert (row(life)["state"], row(life)["tries"]) == ("recovering", 0), number
+        life.pass_s(15)
+    shown = life.answers()
+    assert shown[0].startswith("one two") and not shown[0].endswith("three")
+    file.write(frames((file.header, *file.events, Sealed())), at_ms=life.clock.now())
+    assert row(life)["state"] == "recovered"
+    assert life.answers() == ["one two three"]
+
+
+def test_an_unsealed_journal_that_does_not_grow_any_more_is_complete_after_a_minute(home: Home) -> None:
+    """Its process was killed, and cannot say so."""
+    file = spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    file.write(file.whole, at_ms=life.clock.now())
+    seen(life)
+    assert (row(life)["state"], life.answers()) == ("recovering", ["one two three"])
+    life.pass_s(90)
+    assert row(life)["state"] == "recovered" and not file.path.exists()
+
+
+def test_a_sealed_journal_without_output_is_given_up_after_twelve_tries(home: Home) -> None:
+    """F5: nothing is invented."""
+    file = spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    file.write(frames((file.header, Sealed())))
+    tries = []
+    for _ in range(150):
+        told = row(life)
+        tries.append(told.get("tries"))
+        life.pass_s(1)
+    assert [number for number in dict.fromkeys(tries) if number] == list(range(1, 12))
+    assert (told["state"], told["text"]) == ("neutral", "Interrupted by a crash. Some output may be missing.")
+    assert not {"stream_id", "tries", "first_seen"} & told.keys() and life.answers() == ["one "]
+
+
+def test_twelve_reads_in_a_second_are_one_try(home: Home) -> None:
+    """F6"""
+    spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    life.pass_s(11)
+    before = row(life)["tries"]
+    for _ in range(12):
+        row(life)
+        life.pass_s(0.05)
+    assert row(life)["tries"] <= before + 1
+
+
+def test_after_a_day_the_row_is_neutral_and_the_journal_is_not_even_read(home: Home) -> None:
+    """F6"""
+    file = spoilt(home, TALK)
+    life = home.start(auto_resume=False)
+    life.rest()
+    life.die()
+    home.later(DAY_S)
+    file.write(file.whole)
+    life = home.start(auto_resume=False)
+    life.pass_s(1)
+    assert row(life)["state"] == "neutral" and life.answers() == ["one "]
+    assert file.path.exists()
+
+
+def test_tries_are_on_record_so_that_a_restart_begins_no_new_budget(home: Home) -> None:
+    """F6"""
+    spoilt(home, TALK)
+    for _ in range(4):
+        life = home.start(auto_resume=False)
+        life.pass_s(45)
+        tries = row(life).get("tries")
+        life.stop()
+    assert tries is None and row_of_stopped(home) == "neutral"
+
+
+def row_of_stopped(home: Home) -> str:
+    life = home.start(auto_resume=False)
+    life.pass_s(1)
+    return str(row(life)["state"])
+
+
+def test_a_journal_with_a_hole_gives_what_can_be_read_and_the_rest_is_looked_for(home: Home) -> None:
+    """F7, F8, P5: the result behind the hole counts before anything is decided."""
+    life = home.start()
+    life.under_way("say:one |call:deed 3|hang / say:again")
+    life.lock_database(1000)
+    life.pass_s(6)
+    life.die()
+    file = Spoilt(home)
+    pieces = [frame(file.header), *map(frame, file.events)]
+    file.write(pieces[0] + b"?" * 30 + b"".join(pieces[1:]))
+    life = home.start()
+    life.rest()
+    [call] = [call for message in life.transcript().messages for call in message.tool_calls]
+    assert call.outcome is ToolOutcome.DONE and len(home.done) == 1
+    told = row(life)
+    assert (told["state"], told["stream_id"]) == ("recovering", file.name)
+    assert file.path.read_bytes().endswith(frame(Sealed()))
+    life.pass_s(200)
+    assert row(life)["state"] == "neutral"
+
+
+@pytest.mark.parametrize("readable", (True, False))
+def test_a_deleted_session_takes_its_spool_along(home: Home, readable: bool) -> None:
+    """A28: also one that cannot be read."""
+    file = spoilt(home, TALK)
+    life = home.start(undo_delete_s=5.0, auto_resume=False)
+    session = life.rest()
+    if readable:
+        file.write(frames((file.header, Sealed())))
+    life.do(life.gateway.delete_session(session.session_id, by="owner"))
+    life.pass_s(3)
+    assert file.path.exists()
+    life.pass_s(30)
+    assert not file.path.exists()
+    left = b"".join(path.read_bytes() for path in home.path.parent.rglob("*") if path.is_file())
+    assert b"two three" not in left
+
+
+def test_a_spool_of_a_living_process_is_nobody_elses_to_ship(home: Home) -> None:
+    """A hand-over leaves two processes on one home."""
+    old = home.start()
+    old.under_way(TALK)
+    old.lock_database(8)
+    old.pass_s(4)
+    new = home.start(beside=old)
+    assert old.spools()
+    new.pass_s(3)
+    assert not home.logged("journal shipped") and old.spools()
+    new.pass_s(5)
+    assert not old.spools() and not home.logged("journal shipped")
+    assert new.answers() == ["one two three"]
