@@ -87,6 +87,20 @@ def test_what_a_document_points_to_exists(document: Path) -> None:
     assert [name for name in sorted(names) if f"def {name}(" not in written] == []
 
 
+SETTINGS = [
+    pytest.param(text, id=f"{document.name}-{number}")
+    for document in DOCUMENTS
+    for number, text in enumerate(re.findall(r"^```toml\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL), 1)
+]
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_settings_in_a_document_are_valid(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    _, sources = config.explain({"HOME": str(tmp_path)}, home=str(tmp_path))
+    assert "config.toml" in sources.values()
+
+
 def test_every_folder_of_tests_is_run_by_the_test_command() -> None:
     folders = {place.parent.relative_to(ROOT / "tests").parts[0] for place in (ROOT / "tests").rglob("test_*.py")}
     assert folders <= {folder for group in run.GROUPS for folder in group.folders}

@@ -319,6 +319,12 @@ OFFERS = [
     (shell("chmod 777 a* b"), None),
     (shell("git add *"), "terminal(git add *)"),
     (shell("rm * && ls"), "terminal(rm * && ls)"),
+    (shell("git push --exec=./x ."), "terminal(git push --exec=./x .)"),
+    (shell("git diff --output=x *"), None),
+    *((shell(line), f"terminal({line})") for line in ("git rebase -x ./x HEAD~1", "git submodule foreach ./x", "git grep -O./x y")),
+    *((shell(line), f"terminal({line})") for line in ("git bisect run ./x", "git difftool -x ./x", "git clone -u ./x y", "git config a b")),
+    *((shell(line), f"terminal({line})") for line in ("cargo test", "npm install", "go vet -vettool=./x", "pip install .", "hg status")),
+    *((shell(line), f"terminal({line})") for line in ("apt update", "gh alias set x y", "systemctl edit x", "brew info ./x.rb")),
     (shell("uv run pytest"), "terminal(uv run pytest)"),
     (shell("npm exec tsc"), "terminal(npm exec tsc)"),
     (shell("rg --pre ./x y"), "terminal(rg --pre ./x y)"),
@@ -344,6 +350,18 @@ OFFERS = [
 def test_the_offered_pattern_is_narrow_and_allows_this_very_call(call: Request, offered: str | None) -> None:
     decision = decide(call, Rules())
     assert (None if decision.offer is None else str(decision.offer)) == offered
+
+
+@pytest.mark.parametrize("option", ["--upload-pack=./x", "--upload-pack ./x", "--receive-pack=./x", "--exec=./x", "--exe ./x", "--upl=./x"])
+def test_no_rule_by_first_words_covers_an_option_that_runs_something_else(option: str) -> None:
+    """Also as git shortens it. Such a line is allowed by itself, as it is written."""
+    for line in (f"git fetch {option} .", f"git status && git push {option}"):
+        assert verdict(shell(line), rules(allow="terminal(git *)"), "terminal(git fetch *)", "terminal(git push *)") == "ask"
+        assert verdict(shell(line), Rules(), f"terminal({line})") == "allow"
+    assert verdict(shell("git log --output=/etc/x"), Rules(), "terminal(git log *)") == "ask"
+    for line in ("git log --oneline", "git log --extended-regexp x", "git fetch --all", "git commit --message=--exec"):
+        assert verdict(shell(line), rules(allow="terminal(git *)")) == "allow"
+    assert verdict(shell("curl --output x https://y"), rules(allow="terminal(curl *)")) == "allow", "it reads as what it is"
 
 
 def test_nothing_is_offered_where_a_rule_would_ask_all_the_same() -> None:

@@ -1,13 +1,14 @@
 """Approving calls of the demo agent from the command line, beside a real gateway and over its death (R5, P5)."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.command_line import Said, holdfast
-from tests.e2e.serving import Serving, wait_until
+from tests.e2e.serving import ROOT, Serving, wait_until
 
 
 @pytest.fixture
@@ -59,3 +60,22 @@ def test_a_denied_command_does_not_run_and_a_rule_is_listed_and_removed(serving:
     assert holdfast(serving.home, "send", session_id, "approve echo two").out == "Done.\n"
     assert holdfast(serving.home, "rules", "--remove", rule["rule_id"]).code == 0
     asked(serving, "approve echo three", session_id)
+
+
+def test_the_commands_about_approvals_in_the_documentation_do_what_they_say(serving: Serving) -> None:
+    text = (ROOT / "docs" / "security.md").read_text()
+    [block] = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    approval, said = "", []
+    for line in block.splitlines():
+        program, *words = shlex.split(line.replace("q_ID", approval))
+        said.append(holdfast(serving.home, *words))
+        assert program == "holdfast" and said[-1].code == 0, (line, said[-1])
+        if words[0] == "send":
+            [approval] = set(re.findall(r"approve (q_\w+)", said[-1].err))
+        else:
+            wait_until(lambda: holdfast(serving.home, "show", "last", "--json").json["state"] == "idle")
+    listed = said[-2].out.splitlines()
+    assert listed[0].split() == ["RULE", "ALLOWS", "SESSION", "BY", "SINCE", "UNTIL"] and "terminal(ls *)" in listed[1]
+    assert listed[1].endswith("reset") and said[-1].out.startswith("Removed terminal(ls *)")
+    assert "No rules" in holdfast(serving.home, "rules").out
+    assert "not here" in holdfast(serving.home, "show", "last").out

@@ -153,13 +153,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", MODELS, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("text", blocks("toml"))
-def test_the_settings_in_the_documentation_are_valid(tmp_path: Path, text: str) -> None:
-    (tmp_path / "config.toml").write_text(text)
-    shown = holdfast(tmp_path, "config", "--json")
-    assert shown.code == 0 and "config.toml" in {each["source"] for each in shown.json.values()}, shown.err
-
-
 def test_the_commands_in_the_documentation_do_what_they_say(tmp_path: Path) -> None:
     """The address is that of a server of ours; everything else is done as it is written."""
     serve, talk = blocks("sh")[-2:]  # Those before are about `setup`: tests/e2e/test_setup.py runs them.

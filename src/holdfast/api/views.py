@@ -393,14 +393,21 @@ def usage(spent: Spent) -> UsageView:
     )
 
 
+# What ends a rule.
+RESET = "reset"
+
+
 class RuleView(msgspec.Struct, kw_only=True):
-    """Calls that match `pattern` need no approval in this session. `by`: who allowed them."""
+    """Calls that match `pattern` need no approval in this session. `by`: who allowed them. `until`: what ends it, besides its removal: a
+    reset of the session.
+    """
 
     rule_id: str
     session_id: str
     pattern: str
     by: str
     created_at: str
+    until: str
 
 
 class RulesView(msgspec.Struct):
@@ -408,7 +415,14 @@ class RulesView(msgspec.Struct):
 
 
 def rule(found: Rule) -> RuleView:
-    return RuleView(rule_id=found.rule_id, session_id=found.session_id, pattern=found.pattern, by=found.by, created_at=rfc3339(found.at))
+    return RuleView(
+        rule_id=found.rule_id,
+        session_id=found.session_id,
+        pattern=found.pattern,
+        by=found.by,
+        created_at=rfc3339(found.at),
+        until=RESET,
+    )
 
 
 def due_time(due: DueTime) -> DueTimeView:

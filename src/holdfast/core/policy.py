@@ -24,12 +24,20 @@ from holdfast.core.errors import BadInput
 
 TERMINAL, PROCESSES = "terminal", "processes"
 _PATTERN = re.compile(r"([A-Za-z_*][\w.:*/-]*)(?:@([0-9a-f]+))?(?:\((.*)\))?", re.DOTALL)
-# Commands whose second word says what they do, except where it says that they run something; and those that only read, whatever they are
-# given.
-_WITH_VERBS = frozenset("git gh apt brew cargo go uv pip npm yarn pnpm hg svn systemctl".split())
-_RUNNING_VERBS = frozenset("run run-script exec x dlx create init tool generate alias extension bisect config".split())
+# Commands that are allowed by their first two words, because the second says what they do, and nothing that may stand behind it runs
+# another program: builders and package managers run scripts, so they have none. And those that only read, whatever they are given.
+_VERBS = {
+    "git": frozenset(
+        """
+        add blame branch checkout cherry-pick commit describe diff fetch log ls-files merge mv pull push reset restore rev-parse revert rm
+        shortlog show stash status switch tag
+        """.split()
+    )
+}
+# Options with which it would run something, or write a file of any name, after all. Git knows them by their first letters, too.
+_ESCAPES = {"git": ("--exec", "--ext-diff", "--open-files-in-pager", "--output", "--receive-pack", "--textconv", "--upload-pack")}
+_SHORTEST_OPTION = 4
 _READERS = frozenset("basename cat cut df diff dirname du echo grep head id ls nl ps pwd stat tail uname wc which".split())
-_VERB = re.compile(r"[a-z][a-z-]*")
 _ODD_URL = re.compile(r"[\\@\s\x00-\x1f]|[^\x00-\x7f]")
 _HOST = re.compile(r"https?://(?:[^/?#@]*@)*(?:\[([0-9a-f:.]+)\]|([^/?#:@\[\]]+))(?::\d*)?(?:[/?#]|$)")
 _URL_SEAMS = re.compile(r"[/\\@?#:\s]+")
@@ -183,11 +191,18 @@ def _prefix(wanted: str) -> tuple[str, ...] | None:
 
 
 def _begins(prefix: Sequence[str], words: Sequence[str]) -> bool:
-    """A last `*` stands for any number of words, also none."""
+    """A last `*` stands for any number of words, also none, but for no option with which a command would do something else."""
     if prefix[-1] == "*":
         prefix = prefix[:-1]
+        if any(_escapes(words[0], word) for word in words[len(prefix) :]):
+            return False
         words = words[: len(prefix)]
     return len(prefix) == len(words) and all(_glob(*pair) for pair in zip(prefix, words, strict=True))
+
+
+def _escapes(command: str, word: str) -> bool:
+    option = word.partition("=")[0]
+    return len(option) >= _SHORTEST_OPTION and any(each.startswith(option) for each in _ESCAPES.get(command, ()))
 
 
 def _covers_path(wanted: str, path: str) -> bool:
@@ -284,7 +299,7 @@ def _offered_line(line: str) -> str | None:
     found = command_lines.commands(line)
     if found is not None and len(found) == 1:
         words = found[0]
-        if words[0] in _WITH_VERBS and len(words) > 1 and _VERB.fullmatch(words[1]) and words[1] not in _RUNNING_VERBS:
+        if len(words) > 1 and words[1] in _VERBS.get(words[0], ()) and not any(_escapes(words[0], word) for word in words):
             return f"{words[0]} {words[1]} *"
         if words[0] in _READERS:
             return f"{words[0]} *"

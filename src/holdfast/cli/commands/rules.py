@@ -40,7 +40,14 @@ def command(key_or_id: str | None, remove: str | None, as_json: bool) -> None:
     else:
         now = datetime.now().astimezone()
         rows = [
-            (rule["rule_id"], one_line(rule["pattern"]), rule["session_id"], one_line(rule["by"]), short(moment(rule["created_at"]), now))
+            (
+                rule["rule_id"],
+                one_line(rule["pattern"]),
+                rule["session_id"],
+                one_line(rule["by"]),
+                short(moment(rule["created_at"]), now),
+                rule["until"],
+            )
             for rule in found["rules"]
         ]
-        click.echo("\n".join(table(("RULE", "ALLOWS", "SESSION", "BY", "SINCE"), rows, flexible=1)))
+        click.echo("\n".join(table(("RULE", "ALLOWS", "SESSION", "BY", "SINCE", "UNTIL"), rows, flexible=1)))
