@@ -76,6 +76,7 @@ class Edge:
         self.kept: list[str] = []
         self.looks: Callable[[str], None] = lambda place: None
         self.place = "the yard"
+        self._gates: dict[str, asyncio.Event] = {}
 
     async def at(self, place: str) -> None:
         self.saw(place)
@@ -83,6 +84,10 @@ class Edge:
             await asyncio.Event().wait()
         if place in self.fails:
             raise RuntimeError(f"{place}: as it was told")
+
+    def gate(self, name: str) -> asyncio.Event:
+        """What an agent waits for that is told `until:name`."""
+        return self._gates.setdefault(name, asyncio.Event())
 
     def saw(self, place: str) -> None:
         self.seen.append(place)
@@ -144,6 +149,8 @@ class ScriptAgent:
                     await turn.say(f"told {outline((await turn.ask(call_id, rest)).content)}")
                 case "sleep":
                     await asyncio.sleep(float(rest))
+                case "until":
+                    await self._edge.gate(rest).wait()
                 case "fail":
                     raise Failure("as it was told")
                 case "half":  # Half of a character, as models send it, in every place where an agent can put one.

@@ -2,6 +2,9 @@
 
 from holdfast.core.errors import Refused, Unavailable
 
+# Where the platform does not say how long.
+WAIT_S = 3.0
+
 
 class Limited(Unavailable):
     """It was surely not sent, because too much was sent. `account`: nothing of this account may be sent until then."""
@@ -9,7 +12,7 @@ class Limited(Unavailable):
     code = "rate_limited"
 
     def __init__(self, retry_after_s: float | None, *, account: bool = False) -> None:
-        super().__init__("The platform asks to send more slowly.", retry_after_s=5.0 if retry_after_s is None else retry_after_s)
+        super().__init__("The platform asks to send more slowly.", retry_after_s=WAIT_S if retry_after_s is None else retry_after_s)
         self.account = account
 
 
