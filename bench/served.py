@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from bench.profiling import VARIABLE, profiled
-from holdfast import main
+from holdfast.agents import making
 from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
 from holdfast.ports.agents import AgentRequest, TurnFace
@@ -43,7 +43,7 @@ def since(stamped: int, now_ms: float) -> float:
 
 if __name__ == "__main__":
     # The composition root builds everything else: what is measured is what is served.
-    setattr(main, "DemoAgent", ScriptedAgent)  # noqa: B010 - a name of its own module, not an exported one.
+    setattr(making, "DemoAgent", ScriptedAgent)  # noqa: B010 - a name of its own module, not an exported one.
     folder = os.environ.pop(VARIABLE, None)
     with profiled(Path(folder)) if folder else nullcontext():
         command_line()

@@ -7,7 +7,7 @@ import signal
 
 import msgspec
 
-from holdfast import main
+from holdfast.agents import making
 from holdfast.agents.demo import AskedToFail, DemoAgent
 from holdfast.cli import main as command_line
 from holdfast.core.history import User
@@ -41,5 +41,5 @@ class ScriptedAgent(DemoAgent):
 
 if __name__ == "__main__":
     # The composition root builds everything else: what is tested is what is served.
-    setattr(main, "DemoAgent", ScriptedAgent)  # noqa: B010 - a name of its own module, not an exported one.
+    setattr(making, "DemoAgent", ScriptedAgent)  # noqa: B010 - a name of its own module, not an exported one.
     command_line()

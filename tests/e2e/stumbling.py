@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from holdfast import main
+from holdfast.agents import making
 from holdfast.agents.demo import DemoAgent
 from holdfast.cli import main as command_line
 from holdfast.gateway import hand_over
@@ -137,7 +137,7 @@ class StubbornAgent(DemoAgent):
 if __name__ == "__main__":
     # The composition root builds everything else: what is tested is what is served.
     for owner, name, value in (
-        (main, "DemoAgent", StubbornAgent),
+        (making, "DemoAgent", StubbornAgent),
         (handover, "READY_S", PATIENCE_S),
         (place, "SCHEMA_VERSION", int(os.environ.get("OFFERED_SCHEMA", SCHEMA_VERSION))),
         (handover, "SERVING_S", PATIENCE_S),
