@@ -97,6 +97,9 @@ class FolderSpool:
     async def read(self, file: SpoolFile) -> Contents:
         return await self._run(self.read_now, file)
 
+    def exists(self, file: SpoolFile) -> bool:
+        return os.path.lexists(self._folder / file.owner / file.name)
+
     def read_now(self, file: SpoolFile) -> Contents:
         """As `read`, for those who have no event loop."""
         try:

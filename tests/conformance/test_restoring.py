@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Refused
 from holdfast.core.resume import FRESH_FOR_S
+from holdfast.core.spools import Header, Spooled, frames
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Pause
 from holdfast.store.sqlite.connection import connect
@@ -266,3 +268,90 @@ async def test_a_kill_at_any_moment_of_a_restore_leaves_the_old_store_or_the_new
         if died.returncode == 0:
             break
     assert found[0] == "old0" and found[-1] == "new" and found == sorted(found, reverse=True) and len(found) > 8
+
+
+# what was spooled
+
+
+def _spool(home: Path, position: int, *, owner: str = "o1") -> tuple[Path, bytes]:
+    """A spool of the turn t1, with the events behind this position."""
+    events = (text(" two", 3), e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="did it"))
+    items = [Spooled(position + number, 1, NOW, event.kind, e.encode(event)) for number, event in enumerate(events)]
+    data = frames((Header(session_id="s1", turn_id="t1", epoch=1, owner=owner), *items))
+    path = home / "spool" / owner / "t1.1"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    return path, data
+
+
+async def _spooling(home: Path) -> tuple[Path, bytes]:
+    async with _store(home) as store:
+        started = e.ToolStarted(call_id="c1", name="n", arguments={}, effect=Effect.UNSAFE)
+        turn = await append(store, await running(store), text("one"), started)
+    return _spool(home, turn.position)
+
+
+async def _told(home: Path) -> tuple[str, list[ToolOutcome | None], str | None]:
+    async with _store(home) as store:
+        transcript = await store.transcript(await store.session("s1"))
+        row = next(message for message in transcript.messages if message.role == "interruption")
+        return transcript.answer_text, [call.outcome for call in transcript.calls], row.state
+
+
+async def test_a_backup_carries_what_is_spooled_and_a_restore_stores_it_before_the_turn_counts_as_interrupted(
+    home: Path, backup: Path, tmp_path: Path
+) -> None:
+    """P5, P7"""
+    path, data = await _spooling(home)
+    async with _store(home) as store:
+        await store.backup(str(backup))
+    assert path.read_bytes() == data
+    other = tmp_path / "other"
+    restored = put_back(other, backup)
+    assert (restored.interrupted, restored.late) == (1, 0)
+    assert await _told(other) == ("one two", [ToolOutcome.DONE], "recovered")
+    assert not (other / "spool").exists()
+    db = connect(other / DATABASE)
+    assert not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'spool_bytes'").fetchall()
+    rebuild(db)
+    db.close()
+
+
+async def test_what_was_spooled_here_is_set_aside_with_its_database_and_can_be_restored_from_there(home: Path, backup: Path) -> None:
+    (home.parent / "before").mkdir()
+    await make(home.parent / "before", backup, "s0")
+    path, data = await _spooling(home)
+    restored = put_back(home, backup)
+    assert restored.aside is not None and not (home / "spool").exists()
+    assert (restored.aside / path.relative_to(home)).read_bytes() == data
+    put_back(home, restored.aside / DATABASE)
+    assert await _told(home) == ("one two", [ToolOutcome.DONE], "recovered")
+
+
+async def test_a_spool_in_a_backup_that_cannot_be_read_is_a_late_journal(home: Path, backup: Path, tmp_path: Path) -> None:
+    """F1: it is a file again, for whoever may read it one day."""
+    path, data = await _spooling(home)
+    path.write_bytes(b"X" + data[1:])
+    async with _store(home) as store:
+        await store.backup(str(backup))
+    other = tmp_path / "other"
+    assert put_back(other, backup).late == 1
+    assert await _told(other) == ("one", [None], "recovering")
+    assert (other / path.relative_to(home)).read_bytes() == path.read_bytes()
+    assert oct((other / path.relative_to(home)).stat().st_mode)[-3:] == "600"
+
+
+async def test_a_restore_that_does_not_come_about_leaves_spools_where_they_were(
+    home: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home.parent / "before").mkdir()
+    await make(home.parent / "before", backup, "s0")
+    path, data = await _spooling(home)
+
+    def fails(made: Path, place: Path) -> None:
+        raise OSError("as it was told")
+
+    monkeypatch.setattr("holdfast.files.put_in_place", fails)
+    with pytest.raises(OSError, match="as it was told"):
+        put_back(home, backup)
+    assert path.read_bytes() == data

@@ -48,6 +48,7 @@ COMMANDS = {
     "deny": "Refuse a tool call that waits for your approval.",
     "schedules": "List what is planned for later, plan more, or remove it.",
     "rules": "List what was allowed for conversations, or take it back.",
+    "journal": "Look at, check and store what turns recorded while the database was locked.",
     "logs": "Show the gateway's log.",
     "token": "Print or replace the token of the page and the HTTP API.",
     "doctor": "Check everything the gateway needs, and say what to do.",

@@ -26,8 +26,12 @@ from holdfast.cli.terminal import program
 from holdfast.cli.terminal.layout import count, size
 from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import HoldfastError
-from holdfast.locks import OWNERS, living
+from holdfast.core.spools import Unreadable
+from holdfast.locks import OWNERS, OwnerLocks, living
+from holdfast.ports.spool import SpoolFile
 from holdfast.sandbox import Sandbox
+from holdfast.spool import FOLDER as SPOOL
+from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite import inspection
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, UNFIT, file_system
@@ -263,6 +267,7 @@ def _database(folder: Path, gateway_alive: bool, deep: bool) -> Iterator[Finding
             await _clock(lines),
             await _owners(folder, store, gateway_alive),
             await _quarantine(lines),
+            await _journal(folder, store, gateway_alive),
             await _attachments(folder, lines, deep),
         ]
 
@@ -351,6 +356,34 @@ async def _quarantine(lines: inspection.ReadingLines) -> Finding:
             "Check the disk; a backup may have them.",
         )
     return Finding("quarantine", "ok", "empty")
+
+
+async def _journal(folder: Path, store: SqliteStore, gateway_alive: bool) -> Finding:
+    """What turns recorded while the database was locked, and what conversations still wait for."""
+    spool, locks = FolderSpool(folder), OwnerLocks(folder)
+    late = len(await store.late_journals(limit=1000))
+    try:
+        files = spool.look()
+        bad = [file.name for file in files if not _is_sound(spool, file)]
+    except Unreadable as error:
+        return Finding("journal", "fail", str(error), f"Make {folder / SPOOL} readable for this user.")
+    if bad:
+        advice = "Check the disk. `holdfast journal verify` says what can be read, `holdfast journal ship` stores that."
+        return Finding("journal", "warn", f"{count(len(bad), 'spool')} cannot be read as a whole: {', '.join(bad[:3])}.", advice)
+    if late:
+        return Finding("journal", "warn", f"{count(late, 'journal')} of interrupted turns missing.", "`holdfast journal show` names them.")
+    left = [file for file in files if not locks.alive(file.owner)]
+    if left and not gateway_alive:
+        return Finding("journal", "warn", f"{count(len(left), 'spool')} of processes that are gone.", "The next start stores them.")
+    said = f"{count(len(files), 'spool')}, {size(sum(file.size for file in files))}, not stored yet" if files else "everything is stored"
+    return Finding("journal", "ok", said)
+
+
+def _is_sound(spool: FolderSpool, file: SpoolFile) -> bool:
+    try:
+        return not spool.read_now(file).damaged
+    except Unreadable:
+        return not spool.exists(file)  # One that has gone in the meantime was stored.
 
 
 def _sandbox(settings: config.Config, found: running.Found) -> Finding:

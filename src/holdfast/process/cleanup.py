@@ -10,6 +10,7 @@ from holdfast import files, status_file
 from holdfast.config import TOKEN
 from holdfast.core import planned_stop, restarts
 from holdfast.locks import OwnerLocks
+from holdfast.spool import FOLDER as SPOOLS
 from holdfast.store.sqlite.store import RESTORING
 
 # Names under which files are made before they get their own. That takes milliseconds, except for a restored database, and nothing starts
@@ -34,7 +35,18 @@ def sweep(home: Path, locks: OwnerLocks, *, now: int) -> None:
     for path in _found(home / "run", "*.sock"):
         if not locks.alive(path.stem):
             _remove(path)
+    _remove_empty(home / SPOOLS, locks)
     remove_stale_marker(home, now=now)
+
+
+def _remove_empty(spools: Path, locks: OwnerLocks) -> None:
+    """Folders of spools that were stored by processes that are gone."""
+    for path in _found(spools, "*"):
+        if not locks.alive(path.name):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+    with contextlib.suppress(OSError):
+        spools.rmdir()
 
 
 def remove_stale_marker(home: Path, *, now: int) -> None:

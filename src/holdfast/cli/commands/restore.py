@@ -70,6 +70,8 @@ def command(path: Path, damaged: bool, as_json: bool) -> None:
     if done.lost:
         said = "is not in the backup: it" if done.lost == 1 else "are not in the backup: they"
         say(f"{count(done.lost, 'attachment')} {said} cannot be shown.")
+    if done.late:
+        say(f"{count(done.late, 'journal')} in the backup could not be read as a whole. `holdfast journal show` says more.")
     say(f"The previous conversations are in {done.aside}." if done.aside else "There were no conversations before.")
     say("Start the gateway with `holdfast serve`.")
 

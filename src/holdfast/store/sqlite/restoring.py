@@ -6,7 +6,7 @@ The home must belong to nobody else while this runs; the caller sees to that. A 
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,14 +18,17 @@ from holdfast.core import events as e
 from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import Refused, StoreFull
 from holdfast.core.resume import FRESH_FOR_S
+from holdfast.core.spools import stream_id
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner
+from holdfast.spool import FOLDER as SPOOLS
 from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import Finding, number, read
-from holdfast.store.sqlite import packing
+from holdfast.store.sqlite import packing, spooled
 from holdfast.store.sqlite.connection import SCHEMA_VERSION, check_place, connect, fetch, migrate
 from holdfast.store.sqlite.packing import Unpacking
+from holdfast.store.sqlite.spooled import Spool
 from holdfast.store.sqlite.store import DATABASE, RESTORING
 from holdfast.store.sqlite.tx import SqliteTx, rebuild
 from holdfast.store.upkeep import register_owner, set_pause
@@ -41,7 +44,8 @@ TOO_OLD = "it was owed when a backup was made that is too old to send it now"
 class Restored(NamedTuple):
     """`newest_at`: when the last event of the backup was stored. `interrupted`: turns that ran when it was made. `unsure`: replies that may
     have been sent since, and are sent again with a label. `dropped`: those too old for that. `lost`: attachments that the backup does not
-    have. `aside`: where the old database is now.
+    have. `aside`: where the old database is now. `late`: how many spools in the backup cannot be read, or
+    not all of them.
     """
 
     sessions: int
@@ -52,6 +56,7 @@ class Restored(NamedTuple):
     damaged: int
     lost: int
     aside: Path | None
+    late: int = 0
 
 
 class NoBackup(Refused):
@@ -71,18 +76,20 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
     try:
         _copy(backup, making)
         try:
-            restored = _make_ready(making, backup, unpacking, now=now, new_log=new_log, damage=damage)
+            restored, late = _make_ready(making, backup, unpacking, now=now, new_log=new_log, damage=damage)
         except apsw.FullError as error:
             raise StoreFull from error
         except apsw.Error as error:
             raise NoBackup(backup, f"it is damaged or not a database of Holdfast ({error})") from error
         aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"), known)
-        files.put_in_place(making, home / DATABASE)
+        with _spools_aside(home, aside):
+            files.put_in_place(making, home / DATABASE)
     except BaseException:
         unpacking.undo()
         raise
     finally:
         _remove(making)
+    spooled.put_back(home, late)
     return restored._replace(aside=aside)
 
 
@@ -95,7 +102,9 @@ def _copy(backup: Path, making: Path) -> None:
     shutil.copyfile(backup, making)
 
 
-def _make_ready(making: Path, backup: Path, unpacking: Unpacking, *, now: int, new_log: Callable[[], str], damage: bool) -> Restored:
+def _make_ready(
+    making: Path, backup: Path, unpacking: Unpacking, *, now: int, new_log: Callable[[], str], damage: bool
+) -> tuple[Restored, list[Spool]]:
     db = connect(making, create=False)
     try:
         _check(db, backup)
@@ -105,14 +114,18 @@ def _make_ready(making: Path, backup: Path, unpacking: Unpacking, *, now: int, n
         if damaged and not damage:
             raise NoBackup(backup, f"{damaged} of its events are damaged. With --damaged it is restored as it is")
         with db:
-            restored = _renew(tx, now=now, new_log=new_log)
+            # What was set aside by an earlier restore has its spools next to it.
+            beside = spooled.gather(backup.parent) if backup.name == DATABASE else []
+            late = spooled.ship_all(tx, spooled.packed(db) or beside, now)
+            restored = _renew(tx, now=now, new_log=new_log, late={spool.name for spool in late})
             tx.flush()
             lost = unpacking.unpack(db, backup.parent / FOLDER)
+            spooled.drop(db)
         fetch(db, "PRAGMA journal_mode = DELETE")  # One file, at rest.
         packing.drop(db)
     finally:
         db.close()
-    return restored._replace(damaged=damaged, lost=lost)
+    return restored._replace(damaged=damaged, lost=lost, late=len(late)), late
 
 
 def _check(db: apsw.Connection, backup: Path) -> None:
@@ -137,10 +150,10 @@ def _count_damaged(tx: SqliteTx) -> int:
     return len(found)
 
 
-def _renew(tx: SqliteTx, *, now: int, new_log: Callable[[], str]) -> Restored:
+def _renew(tx: SqliteTx, *, now: int, new_log: Callable[[], str], late: set[str]) -> Restored:
     """Makes a copy of a store another store: readers of the first start from a snapshot, and what was under way in it is over."""
     newest = tx.query("SELECT max(at) FROM event")[0][0] or 0
-    interrupted = _interrupt(tx, now)
+    interrupted = _interrupt(tx, now, late)
     sessions = tx.query("SELECT id FROM session WHERE purged = 0")
     for (session,) in sessions:
         tx.append(tx.head(session), e.SessionRestored(log=new_log()), now, in_turn=False)
@@ -151,7 +164,7 @@ def _renew(tx: SqliteTx, *, now: int, new_log: Callable[[], str]) -> Restored:
     return Restored(len(sessions), newest, interrupted, unsure, dropped, 0, 0, None)
 
 
-def _interrupt(tx: SqliteTx, at: int) -> int:
+def _interrupt(tx: SqliteTx, at: int, late: set[str]) -> int:
     running = tx.query("SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.state = ?", str(TurnState.RUNNING))
     if not running:
         return 0
@@ -159,7 +172,13 @@ def _interrupt(tx: SqliteTx, at: int) -> int:
     for (session_id,) in running:
         session = tx.session(session_id)
         written = len(reads.open_turn(tx, tx.head(number(tx, session_id))).answer_text)
-        cut = e.TurnInterrupted(reason=RESTORED, restarts=session.interrupted_restarts, written=written)
+        journal = stream_id(session.turn_id or "", session.epoch)
+        cut = e.TurnInterrupted(
+            reason=RESTORED,
+            restarts=session.interrupted_restarts,
+            written=written,
+            stream_id=journal if journal in late else None,
+        )
         take_turn(tx, session_id, owner, session.turn_id or "", session.epoch, [cut], at)
     return len(running)
 
@@ -205,6 +224,22 @@ def _keep_aside(home: Path, aside: Path, blobs: list[str]) -> Path | None:
     for ending in COMPANIONS[1:]:
         Path(f"{old}{ending}").unlink(missing_ok=True)
     return aside
+
+
+@contextlib.contextmanager
+def _spools_aside(home: Path, aside: Path | None) -> Iterator[None]:
+    """What was spooled belongs to the database that is being replaced. If it is not replaced after all, everything is where it was."""
+    spools = home / SPOOLS
+    if aside is None or not spools.is_dir():
+        yield
+        return
+    spools.rename(aside / SPOOLS)
+    files.sync(aside)
+    try:
+        yield
+    except BaseException:
+        (aside / SPOOLS).rename(spools)
+        raise
 
 
 def _free_name(wanted: Path) -> Path:

@@ -17,7 +17,7 @@ from holdfast.ports.log import NOTHING, Changes, Cursor, Make
 from holdfast.store import upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.port import TxStore
-from holdfast.store.sqlite import changes, packing, reserve, scrub
+from holdfast.store.sqlite import changes, packing, reserve, scrub, spooled
 from holdfast.store.sqlite.connection import check_place, connect, migrate, reader
 from holdfast.store.sqlite.ground import Ground, Identity, token_of
 from holdfast.store.sqlite.threads import Threads
@@ -69,12 +69,14 @@ def _copy(tx: SqliteTx, path: str) -> int:
         if token_of(copier) != token_of(tx.db):
             raise StoreGone(tx.db.filename)
         lost: set[str] = set()
+        spools = spooled.gather(Path(tx.db.filename).parent)
         for _ in range(COPIES):
             os.truncate(partial, 0)
             copier.execute("VACUUM INTO ?", (partial,))
             lost = packing.pack(Path(partial), Path(tx.db.filename).parent / FOLDER)
             if not lost:
                 break
+        spooled.pack(Path(partial), spools)
         _give_identity(partial)
         files.put_in_place(Path(partial), Path(path).absolute())
         return len(lost)

@@ -1,0 +1,100 @@
+"""Spools inside a backup, so that a backup is one file: what running turns had recorded while the database was locked.
+
+They are read before the database is copied: what was stored in between is in both, and shipping it again changes nothing. A restore ships
+them into the copy before anything in it counts as interrupted; only what cannot be read becomes a file again.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from holdfast import files
+from holdfast.core import journals
+from holdfast.core.errors import NotFound
+from holdfast.core.journals import Limits, Sight
+from holdfast.core.spools import Unreadable, parse_stream_id, read
+from holdfast.ports.journals import Journal
+from holdfast.spool import FOLDER, FolderSpool
+from holdfast.store.sqlite.connection import fetch
+from holdfast.store.sqlite.tx import SqliteTx
+from holdfast.store.work.journals import ship
+
+TABLE = "CREATE TABLE spool_bytes (owner TEXT NOT NULL, name TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (owner, name))"
+
+
+class Spool(NamedTuple):
+    owner: str
+    name: str
+    data: bytes
+
+
+def gather(home: Path) -> list[Spool]:
+    """Every spool that can be read at all, as it is in this moment."""
+    folder = home / FOLDER
+    found = []
+    try:
+        spools = FolderSpool(home).look()
+    except Unreadable:
+        return []
+    for file in spools:
+        try:
+            found.append(Spool(file.owner, file.name, (folder / file.owner / file.name).read_bytes()))
+        except OSError:
+            continue  # It went in the meantime, because its events were stored; or nobody can read it.
+    return found
+
+
+def pack(copy: Path, spools: list[Spool]) -> None:
+    if not spools:
+        return
+    db = apsw.Connection(str(copy))
+    try:
+        with db:
+            db.execute(TABLE)
+            db.executemany("INSERT INTO spool_bytes VALUES (?, ?, ?)", spools)
+    finally:
+        db.close()
+
+
+def packed(db: apsw.Connection) -> list[Spool]:
+    if not fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'spool_bytes'"):
+        return []
+    return [Spool(*row) for row in fetch(db, "SELECT owner, name, bytes FROM spool_bytes")]
+
+
+def ship_all(tx: SqliteTx, spools: list[Spool], at: int) -> list[Spool]:
+    """Inside the transaction of a restore. Gives those of which something cannot be read."""
+    late = []
+    for spool in spools:
+        parsed = parse_stream_id(spool.name)
+        try:
+            contents = read(spool.data, spool.name)
+            sight = Sight(found=journals.seen(contents, settled=True), size=len(spool.data))
+            if parsed is not None:
+                ship(tx, Journal(contents.header.session_id, *parsed), contents.events, sight, Limits(), at)
+                tx.flush()
+            if contents.damaged:
+                late.append(spool)
+        except Unreadable:
+            late.append(spool)
+        except NotFound:
+            continue  # Its conversation was purged.
+    return late
+
+
+def put_back(home: Path, spools: list[Spool]) -> None:
+    """Files again, for whoever may still read them."""
+    for spool in spools:
+        folder = home / FOLDER / spool.owner
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / spool.name
+        path.touch(mode=0o600)
+        path.write_bytes(spool.data)
+        files.sync(path)
+    if spools:
+        files.sync(home)
+
+
+def drop(db: apsw.Connection) -> None:
+    db.execute("DROP TABLE IF EXISTS spool_bytes")
