@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.busy import Mode
 from holdfast.core.errors import BadInput, NotFound, NotNow, Refused, Unavailable
-from holdfast.core.events import Logged, QuestionAsked, decode
+from holdfast.core.events import DeliveryChanged, Logged, QuestionAsked, decode
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer as Given
 from holdfast.core.plans.leave import Moved
@@ -186,6 +186,8 @@ class Reader:
         event = decode(kind.decode(), body)
         if isinstance(event, QuestionAsked):
             self.questions.append(event.question_id)
+        elif isinstance(event, DeliveryChanged):
+            self.kinds[f"{kind.decode()} {event.state}"] += 1
 
     async def follow(self, life: "Life") -> None:
         while True:

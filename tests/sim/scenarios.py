@@ -66,6 +66,13 @@ ANYWHERE: dict[str, Tale] = {
     "a queue of three": (_ann(Say("say:one"), Say("say:two|call:unsafe"), Say("say:three")), (COMPLETED,) * 3),
     "a stop that is typed": (_ann(Say("say:one|hang"), Say("/stop", once=("text", 1)), Say("/status")), (CANCELLED,)),
 }
+# In a chat a message answers a question once the question has arrived there (A27).
+ASKED_IN_CHAT: dict[str, Tale] = {
+    "a question answered by a message": (
+        _ann(Say("say:one|ask:why?|say:two"), Say("because", once=("delivery.changed sent", 1))),
+        (COMPLETED,),
+    ),
+}
 # An agent that works in steps: calls in parallel, several questions, answers before it waits, and words that steer it.
 STEPS: dict[str, Tale] = {
     "steps with calls in parallel": (
@@ -226,7 +233,7 @@ def _step(jump_ms: int) -> Mapping[str, Any]:
 
 STORIES = (
     *(Story(f"page, {name}", tell, ends) for name, (tell, ends) in (ANYWHERE | PAGE).items()),
-    *(Story(f"chat, {name}", tell, ends, chats=True) for name, (tell, ends) in ANYWHERE.items()),
+    *(Story(f"chat, {name}", tell, ends, chats=True) for name, (tell, ends) in (ANYWHERE | ASKED_IN_CHAT).items()),
     *(Story(f"page, {name}", tell, ends) for name, (tell, ends) in (STEPS | STEERED).items()),
     *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in STEPS.items()),
     *(Story(f"page, {name}", tell, ends, stride=3, world_is=FLAKY) for name, (tell, ends) in MODELS.items()),
