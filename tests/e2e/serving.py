@@ -202,6 +202,7 @@ class Serving:
             self.kill()
         for process in self.processes():
             process.kill()
+        tool_processes.kill_chosen(self.home, lambda _: True, variable=tool_processes.KEPT)  # They outlive every gateway.
 
     # its processes
 

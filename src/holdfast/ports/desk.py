@@ -21,6 +21,9 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     delivery: str | None = None
 
 
+NOTHING = Glance()
+
+
 class Draft(msgspec.Struct, frozen=True):
     """What is typed and not sent. `rev` grows with every change."""
 

@@ -11,13 +11,12 @@ from holdfast.api.times import rfc3339
 from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
 from holdfast.gateway.gateway import Gateway
-from holdfast.ports.desk import Glance
+from holdfast.ports.desk import NOTHING
 from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.responses import json_response
 
 ONE = "/api/sessions/{id}"
 OWNER = "owner"
-NOTHING = Glance()
 
 
 class Sessions:

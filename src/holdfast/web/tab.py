@@ -20,7 +20,7 @@ from holdfast.core.sessions import Session
 from holdfast.gateway.feed import ListWatcher
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.tasks import Tasks
-from holdfast.ports.desk import Glance
+from holdfast.ports.desk import NOTHING
 from holdfast.ports.log import Cursor
 from holdfast.web import frames
 from holdfast.web.access import Access, Grant
@@ -32,7 +32,7 @@ MOST_SESSIONS = 4
 MOST_CHANGES = 200
 GATHER_S = 0.3
 STATUS_S = 2.0
-NOTHING = Glance()
+
 LASTING = ("gone", "signed_out")
 
 log = structlog.get_logger()

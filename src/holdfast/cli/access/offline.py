@@ -21,6 +21,7 @@ from holdfast.core.errors import Deleted, NotFound, Refused, Unavailable
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.locks import OwnerLocks
+from holdfast.ports.desk import NOTHING
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite.connection import SCHEMA_VERSION
 from holdfast.store.sqlite.inspection import ReadingLines, schema_version
@@ -131,8 +132,10 @@ async def _living(store: SqliteStore, key_or_id: str) -> Session:
 
 async def summaries(store: SqliteStore, *, query: str, limit: int, before: str | None, archived: bool, state: str | None) -> dict[str, Any]:
     page = await store.sessions(limit=limit, before=before, query=query, archived=archived, state=state)
+    glances = await store.glances([session.session_id for session in page.sessions])
     living = await _owners_alive(store)
-    return {"sessions": [_told(views.summary(session), session, living) for session in page.sessions], "next": page.next}
+    listed = [(session, views.listed(session, glances.get(session.session_id, NOTHING))) for session in page.sessions]
+    return {"sessions": [_told(view, session, living) for session, view in listed], "next": page.next}
 
 
 async def _owners_alive(store: SqliteStore) -> set[int]:
