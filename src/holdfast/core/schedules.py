@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
-from cronsim import CronSim, CronSimError
 
 from holdfast.core.errors import BadInput, Refused
 from holdfast.core.events import ScheduleAdded
@@ -140,6 +139,8 @@ def latest(timing: Timing, until: int, zone: tzinfo) -> int | None:
         every = timing.every_s * 1000
         count = (until - timing.since) // every
         return timing.since + count * every if count > 0 else None
+    from cronsim import CronSim  # Only where there are such expressions.
+
     try:
         found = _ms(next(CronSim(timing.cron or "", _local(until + 1000, zone), reverse=True)))
     except StopIteration:
@@ -154,6 +155,8 @@ def latest(timing: Timing, until: int, zone: tzinfo) -> int | None:
 
 def _behind(timing: Timing, after: int, zone: tzinfo) -> Iterator[int]:
     """Times of a cron expression. One in the hour that comes twice may be found once more, before `after`."""
+    from cronsim import CronSim
+
     for local in CronSim(timing.cron or "", _local(after, zone)):
         if (at := _ms(local)) > after:
             yield at
@@ -189,6 +192,8 @@ def suspended(text: str, when: str) -> str:
 
 def cron(expression: str) -> str:
     """The expression, in five fields. Raises `BadInput`."""
+    from cronsim import CronSim, CronSimError
+
     given = " ".join(expression.split())
     fields = _SHORTHANDS.get(given.lower(), given)
     try:
