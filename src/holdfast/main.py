@@ -49,6 +49,7 @@ from holdfast.gateway.tasks import Tasks
 from holdfast.keeper import KeeperProcesses
 from holdfast.keeper.launching import Launcher
 from holdfast.locks import OwnerLock, OwnerLocks
+from holdfast.platforms import choice as platforms
 from holdfast.ports.owners import Owner
 from holdfast.ports.tools import Tool
 from holdfast.process import cleanup, logs, orphans, stop_requests, system
@@ -286,7 +287,7 @@ def _make_gateway(
         agent=agent,
         agents=making.named(agent),
         tools=tools,
-        platforms={},
+        platforms=platforms.make(config),
         tool_servers=servers,
         files=blobs,
         encode=encode,
@@ -484,4 +485,6 @@ def _settings(config: Config) -> Settings:
         spool_turn_bytes=config.journal.turn_bytes,
         spool_all_bytes=config.journal.all_bytes,
         schedules=schedule_policy(config),
+        policies=platforms.policies(config),
+        manners=config.chats.manners,
     )

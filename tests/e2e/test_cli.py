@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.app import COMMANDS, LATER
+from holdfast.cli.app import COMMANDS
 from tests.e2e.command_line import command, environment, holdfast, is_one_sentence, process_fields, write_status
 
 SLOW = (
@@ -38,7 +38,7 @@ print([name for name in {slow} if name in sys.modules])
 
 def test_help_loads_nothing_that_is_slow() -> None:
     """Time is what people notice, but it varies with the machine; what is loaded does not."""
-    calls = [["--help"], *([name, "--help"] for name in (*COMMANDS, *LATER))]
+    calls = [["--help"], *([name, "--help"] for name in COMMANDS)]
     script = LOADED.format(calls=calls, slow=SLOW)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment())
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
@@ -47,9 +47,8 @@ def test_help_loads_nothing_that_is_slow() -> None:
 def test_help_names_every_command(tmp_path: Path) -> None:
     said = holdfast(tmp_path, "--help")
     assert said.code == 0
-    for name in (*COMMANDS, *LATER):
+    for name in COMMANDS:
         assert name in said.out
-    assert "Not available yet" in said.out
 
 
 @pytest.mark.parametrize(
@@ -76,18 +75,14 @@ def test_a_command_line_that_is_not_understood_ends_with_2(tmp_path: Path, words
     assert "Usage:" in said.err and "Traceback" not in said.err
 
 
-@pytest.mark.parametrize("words", [["outbox"], ["outbox", "list", "--now"]])
-def test_a_command_that_comes_later_says_so(tmp_path: Path, words: list[str]) -> None:
-    said = holdfast(tmp_path, *words)
-    assert said.code == 1
-    assert is_one_sentence(said.err) and "not available yet" in said.err
-
-
 @pytest.mark.parametrize(
     "words",
     [
         ["stop"],
         ["stop", "s_x"],
+        ["outbox"],
+        ["pair"],
+        ["pair", "approve", "ABCDEFGH"],
         ["restart"],
         ["upgrade"],
         ["pause"],

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.core import content
 from holdfast.core.capabilities import Capabilities, Rates
-from holdfast.core.chat_errors import AnchorGone, Limited, MessageGone, PlaceGone, ThreadGone, Unreadable
+from holdfast.core.chat_errors import AnchorGone, Limited, MessageGone, PlaceGone, ThreadGone, Unreadable, Unsigned
 from holdfast.core.commands import Usage
 from holdfast.core.content import Content
 from holdfast.core.errors import NotFound, Refused, Unavailable
@@ -24,6 +24,7 @@ from tests.fakes.tools import Faults
 
 NAME = "fakechat"
 ACCOUNT = "account"
+SECRET = "sesame"
 # What the bytes of a file begin with whose digest a test has chosen.
 BLOB = "the bytes of "
 # So fast that nothing has to wait for its turn, unless a test says so.
@@ -262,7 +263,9 @@ class Chat:
         await self._faults.at("after a confirmation")
 
     def hooked(self, headers: Mapping[str, str], body: bytes) -> Hooked:
-        raise NotFound("hook", self.name)
+        if headers.get("x-fake-secret") != SECRET:
+            raise Unsigned("It is not signed.")
+        return Hooked(updates=(body,), reply=b"taken")
 
     def read(self, update: bytes) -> Sequence[Inbound]:
         try:

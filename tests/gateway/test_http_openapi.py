@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from holdfast.core.errors import HandOverFailed, StoreClosed, StoreFull
 from holdfast.core.events import KINDS
 from holdfast.gateway.settings import Settings
 from holdfast.web import bodies
+from tests.fakes.platform import NAME, SECRET, ChatServer
 from tests.gateway import web
 from tests.gateway.web import TOKEN, World
 
@@ -30,7 +32,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "hello"}]},
     "/api/sessions/{id}/draft": {"text": "half a"},
     "/api/sessions/{id}/seen": {"cursor": "0"},
+    "/api/ops/outbox/{id}": {"action": "drop"},
+    "/api/ops/people": {"platform": NAME, "user": "7"},
 }
+# What a chat platform tells by itself.
+UPDATE = msgspec.json.encode(["Message", {"key": "c|1", "source": {"chat": "c", "user": "u"}, "text": "hello"}])
 
 
 async def test_every_path_of_the_documentation_is_in_the_document_and_the_other_way_round(world: World) -> None:
@@ -119,6 +125,11 @@ class Provocations:
             more["json"] = body
         if path == "/api/uploads":
             more.setdefault("content", b"x")
+        if path == "/hooks/{platform}":
+            path = path.replace("{platform}", "none" if session_id == "none" else NAME)
+            more.setdefault("content", UPDATE)
+            more["headers"] = [("X-Fake-Secret", SECRET), *httpx.Headers(more.get("headers")).multi_items()]
+        path = path.replace("{platform}", NAME).replace("{user}", session_id or "7")
         client = more.pop("client", self.world.client)
         if path == "/api/logout":  # Only a sign-in has an end to be stored.
             await client.post("/api/login", json={"token": TOKEN})
@@ -136,6 +147,10 @@ class Provocations:
             return await self.ask(method, path, session_id=session_id)
         if path in ASKS:
             return await self.ask(method, path, session_id=await self.question(path))
+        if path == "/api/ops/outbox/{id}":
+            return await self.ask(method, path, session_id=await self.owed())
+        if path == "/api/ops/people/{platform}/{user}":
+            await self.ask("POST", "/api/ops/people")
         if path.endswith("{message_id}") and method == "DELETE":  # One that waits behind a turn.
             session_id = await self.world.new_session()
             await self.world.post(session_id, "hold")
@@ -162,6 +177,14 @@ class Provocations:
         session_id = await self.world.new_session()
         await self.world.post(session_id, ASKS[path])
         return str((await self.world.until_state(session_id, "waiting"))["questions"][0]["question_id"])
+
+    async def owed(self) -> str:
+        """A message to a chat whose platform is not connected."""
+        store = self.world.gateway.store
+        key = f"agent:main:elsewhere:dm:{len(await store.owed(limit=100, given_up=True))}"
+        session = await store.create_session(session_id=f"s_{key}", session_key=key, log="l", at=1)
+        await store.tell_once(session.session_id, notice_id="n", content="hello", anchor=None, at=1)
+        return (await store.owed(limit=100))[-1].delivery_id
 
     async def attach(self) -> None:
         made = await self.world.client.post("/api/uploads", content=BYTES)
@@ -206,6 +229,8 @@ class Provocations:
             return await self.ask(method, path, json=BODIES[path] | {"model": "none"})
         if path in LISTED and method == "GET":
             return await self.ask(method, path, params={"session": "none"})
+        if path == "/api/ops/people":
+            return await self.ask(method, path, json={"code": "AAAAAAAA"})
         return await self.ask(method, path, session_id="none")
 
     async def get_408(self, method: str, path: str) -> httpx.Response:
@@ -238,6 +263,10 @@ class Provocations:
             question = await self.question(path)
             await self.ask(method, path, session_id=question)
             return await self.ask(method, path, session_id=question)
+        if path == "/api/ops/outbox/{id}":
+            dropped = await self.owed()
+            await self.ask(method, path, session_id=dropped)
+            return await self.ask(method, path, session_id=dropped)
         if path == "/api/schedules":
             planned = {"session_id": await self.world.new_session(), "text": "x", "when": "in 1 hour", "client_id": "c"}
             await self.ask(method, path, json=planned)
@@ -313,7 +342,7 @@ class Provocations:
 
 async def test_every_status_of_every_operation_can_be_had(tmp_path: Path) -> None:
     """The document promises nothing that does not happen. That nothing else happens is seen to in every test of this folder."""
-    async with web.world(tmp_path, settings=Settings(max_waiting=1)) as world, web.serving(world):
+    async with web.world(tmp_path, settings=Settings(max_waiting=1), chats=ChatServer(reconciles=True)) as world, web.serving(world):
         provocations = Provocations(world)
         for path, methods in world.document["paths"].items():
             for method, operation in methods.items():

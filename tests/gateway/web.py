@@ -31,6 +31,8 @@ from holdfast.web.frames import encode
 from holdfast.web.stream import Timing
 from tests.conformance.backends import empty_database
 from tests.fakes.agents import Printer, WordAgent
+from tests.fakes.platform import NAME, Chat, ChatServer
+from tests.gateway.gateways import Wire
 
 T = TypeVar("T")
 TOKEN = "the-token-of-this-test"
@@ -188,7 +190,8 @@ class World:
         return Status(
             pid=1, process_started_at=1, boot_id="b", started_at="", version="0", gateway_state=self.gateway.state, since="", why=None,
             url=self.url, public_url=None, running_turns=counts.running, retiring=[], inbox=counts.inbox, outbox=counts.outbox,
-            suspended=counts.suspended, pending=counts.pending, safe_mode=self.gateway.safe_mode, platforms=[], home="", owner="us",
+            suspended=counts.suspended, pending=counts.pending, safe_mode=self.gateway.safe_mode, platforms=[], chats=[],
+            home="", owner="us",
             paused_by=paused.holder if paused else None, paused_until="" if paused else None, supervisor="plain", agent="words",
             models=[], degraded=None, stop_timeout_s=30.0, sandbox=None, mcp=[],
             journal=JournalStatus(files=0, bytes=0, late=0),
@@ -255,9 +258,15 @@ class World:
 
 @asynccontextmanager
 async def world(
-    home: Path, *, life: str = "us", static: Path | None = None, settings: Settings | None = None, timing: Timing | None = None
+    home: Path,
+    *,
+    life: str = "us",
+    static: Path | None = None,
+    settings: Settings | None = None,
+    timing: Timing | None = None,
+    chats: ChatServer | None = None,
 ) -> AsyncIterator[World]:
-    """`life` names the process: one of another name finds the turns of those before it dead."""
+    """`life` names the process: one of another name finds the turns of those before it dead. `chats`: it is connected to this one."""
     made = World(home)
     async with AsyncExitStack() as closing:
         closing.callback(made.listener.close)
@@ -272,7 +281,8 @@ async def world(
         made.blobs = blobs = Blobs(folder=made.blobs_folder, rows=store, clock=made.clock, ids=RandomIds())
         made.gateway = Gateway(
             store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
-            tools={"printer": made.printer}, platforms={}, files=blobs, encode=encode, settings=settings, spool=FolderSpool(home),
+            tools={"printer": made.printer}, platforms={NAME: Chat(chats, faults=Wire())} if chats else {}, files=blobs,
+            encode=encode, settings=settings, spool=FolderSpool(home),
         )  # fmt: skip
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
         made.access.end_sign_ins(await store.signed_out(now=made.clock.now()))

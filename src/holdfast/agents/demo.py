@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.core import content, keys
+from holdfast.core import content, keys, notices
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import HoldfastError
 from holdfast.core.history import User
@@ -47,7 +47,7 @@ class DemoAgent:
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         if not keys.parse(request.session_key).on_page:
-            await turn.say("No agent is set up yet. The person who runs this Holdfast can name a model in its configuration.")
+            await turn.say(notices.no_agent())
             return
         first = request.causes[0]  # What was said to steer the turn comes behind it.
         word, _, rest = first.text.strip().partition(" ")

@@ -6,8 +6,12 @@ import msgspec
 
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import keys
+from holdfast.core.pairing import Pending
+from holdfast.core.places import place
 from holdfast.core.sessions import Session
 from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
+from holdfast.ports.pairings import Paired
+from holdfast.ports.updates import DeadPlace
 
 TEXT_CHARS = 300
 BUCKETS = 96
@@ -77,7 +81,12 @@ class InboxView(msgspec.Struct, kw_only=True):
 
 
 class OwedView(msgspec.Struct, kw_only=True):
+    """`part`: which piece of a reply that takes several messages, from 0. `chat` and `thread`: where it goes, by the platform's names."""
+
     delivery_id: str
+    part: int
+    chat: str
+    thread: str | None
     session_id: str
     title: str | None
     platform: str
@@ -88,11 +97,38 @@ class OwedView(msgspec.Struct, kw_only=True):
     error: str | None
 
 
+class DeadView(msgspec.Struct, kw_only=True):
+    """A chat, or a thread of one, in which nothing arrives any more."""
+
+    platform: str
+    chat: str
+    thread: str | None
+    since: str
+    why: str
+
+
 class OutboxView(msgspec.Struct, kw_only=True):
-    """`counts`: by platform and state."""
+    """`counts`: by platform and state. `dead`: places in which nothing arrives any more."""
 
     deliveries: list[OwedView]
     counts: dict[str, dict[str, int]]
+    dead: list[DeadView]
+
+
+class PersonView(msgspec.Struct, kw_only=True):
+    """`user`: the id on the platform. `name`: what they call themselves there; anybody can take any name."""
+
+    platform: str
+    user: str
+    name: str
+    at: str
+
+
+class PeopleView(msgspec.Struct, kw_only=True):
+    """`paired`: whom an operator let in. `asking`: strangers with a pairing code that is still valid."""
+
+    paired: list[PersonView]
+    asking: list[PersonView]
 
 
 class LifeView(msgspec.Struct, kw_only=True):
@@ -251,7 +287,16 @@ def _behind(session: Session, *, paused: bool) -> str:
             return "pause" if paused else "turn"
 
 
-def outbox(owed: Sequence[Owed]) -> OutboxView:
+def person(who: Paired | Pending) -> PersonView:
+    at = who.at if isinstance(who, Paired) else who.made_at
+    return PersonView(platform=who.platform, user=who.user, name=who.name, at=rfc3339(at))
+
+
+def people(paired: Sequence[Paired], pending: Sequence[Pending], *, now: int) -> PeopleView:
+    return PeopleView(paired=[person(who) for who in paired], asking=[person(who) for who in pending if who.alive(now)])
+
+
+def outbox(owed: Sequence[Owed], dead: Sequence[DeadPlace]) -> OutboxView:
     counts: dict[str, dict[str, int]] = {}
     for each in owed:
         states = counts.setdefault(platform_of(each.session), {})
@@ -260,6 +305,9 @@ def outbox(owed: Sequence[Owed]) -> OutboxView:
         deliveries=[
             OwedView(
                 delivery_id=each.delivery_id,
+                part=each.part,
+                chat=place(each.session.session_key).chat,
+                thread=place(each.session.session_key).thread,
                 session_id=each.session.session_id,
                 title=each.session.title,
                 platform=platform_of(each.session),
@@ -272,6 +320,10 @@ def outbox(owed: Sequence[Owed]) -> OutboxView:
             for each in owed
         ],
         counts=counts,
+        dead=[
+            DeadView(platform=gone.spot.platform, chat=gone.spot.chat, thread=gone.spot.thread, since=rfc3339(gone.since), why=gone.why)
+            for gone in dead
+        ],
     )
 
 

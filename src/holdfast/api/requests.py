@@ -82,6 +82,28 @@ class Seen(Body, frozen=True):
     cursor: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
+class OutboxQuery(Query, frozen=True):
+    """`given_up`: also what was given up; `arrived`: also what has arrived."""
+
+    given_up: bool = False
+    arrived: bool = False
+
+
+class OutboxChange(Body, frozen=True):
+    """`retry`: try it again now, also if it was given up; `drop`: give it up."""
+
+    action: Literal["retry", "drop"]
+
+
+class NewPerson(Body, frozen=True):
+    """By the pairing `code` that they were given, or by `platform` and `user`."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=40)] | None = None
+    platform: Annotated[str, Meta(min_length=1, max_length=40)] | None = None
+    user: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    name: Annotated[str, Meta(max_length=200)] = ""
+
+
 class LogQuery(Query, frozen=True):
     """`hours`: so far back."""
 

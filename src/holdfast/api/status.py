@@ -60,6 +60,18 @@ class JournalStatus(msgspec.Struct, kw_only=True):
     late: int
 
 
+class ChatStatus(msgspec.Struct, kw_only=True):
+    """An account on a chat platform. `account`: its name there, once it is known. `problem`: what keeps it from working now. `waiting`:
+    updates that are stored and not yet part of a conversation; `refused`: those that could not be read since the start.
+    """
+
+    platform: str
+    account: str | None
+    problem: str | None
+    waiting: int
+    refused: int
+
+
 class Status(Process, kw_only=True):
     """What the serving process says about itself. A lock with the name `owner` proves that it is alive. `models`: those that a
     conversation may choose, the default first.
@@ -82,6 +94,7 @@ class Status(Process, kw_only=True):
     paused_by: str | None
     paused_until: str | None
     platforms: list[str]
+    chats: list[ChatStatus]
     home: str
     supervisor: str
     owner: str | None
@@ -100,7 +113,16 @@ _UNSAID: dict[str, Any] = {
     **dict.fromkeys(("why", "public_url", "paused_by", "paused_until", "owner", "agent", "degraded", "sandbox")),
     **dict.fromkeys(("process_started_at", "running_turns", "inbox", "outbox", "suspended", "pending", "stop_timeout_s"), 0),
     "journal": {"files": 0, "bytes": 0, "late": 0},
-    **{"gateway_state": "unknown", "supervisor": "plain", "retiring": [], "platforms": [], "models": [], "mcp": [], "safe_mode": False},
+    **{
+        "gateway_state": "unknown",
+        "supervisor": "plain",
+        "retiring": [],
+        "platforms": [],
+        "chats": [],
+        "models": [],
+        "mcp": [],
+        "safe_mode": False,
+    },
 }
 
 

@@ -46,6 +46,9 @@ COMMANDS = {
     "delete": "Delete a conversation, or undo that.",
     "approve": "Let a tool call run that waits for your approval.",
     "deny": "Refuse a tool call that waits for your approval.",
+    "telegram": "Connect a Telegram bot.",
+    "pair": "Show who may talk in chats, let somebody in, or shut them out.",
+    "outbox": "List messages to chats that have not arrived.",
     "schedules": "List what is planned for later, plan more, or remove it.",
     "rules": "List what was allowed for conversations, or take it back.",
     "journal": "Look at, check and store what turns recorded while the database was locked.",
@@ -57,10 +60,6 @@ COMMANDS = {
     "service": "Let the system run the gateway and restart it when it dies.",
     "config": "Show the settings and where each one comes from.",
 }
-LATER = {
-    "outbox": "`holdfast status` counts the replies that are not sent yet",
-}
-
 
 # What people try who know other programs.
 SYNONYMS = {
@@ -98,11 +97,9 @@ EXAMPLES = (
 
 class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS, *LATER]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in LATER:
-            return _comes_later(cmd_name)
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"holdfast.cli.commands.{cmd_name}")
@@ -127,8 +124,6 @@ class Commands(click.Group):
         if own := program.own_words():
             with formatter.section("In this folder only"):
                 formatter.write_dl(list(own.items()))
-        with formatter.section("Not available yet"):
-            formatter.write_text(", ".join(LATER))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         examples = [(f"{program.typed()} {words}", line) for words, line in EXAMPLES]
@@ -163,19 +158,6 @@ def _name_as_typed(command: click.Command) -> None:
             parameter.help = as_typed(parameter.help)
     for part in command.commands.values() if isinstance(command, click.Group) else ():
         _name_as_typed(part)
-
-
-def _comes_later(name: str) -> click.Command:
-    def refuse(words: tuple[str, ...]) -> None:
-        raise click.ClickException(f"`holdfast {name}` is not available yet. Until then: {LATER[name]}.")
-
-    return click.Command(
-        name,
-        callback=refuse,
-        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
-        context_settings={"ignore_unknown_options": True},
-        help=as_typed(f"Not available yet. Until then: {LATER[name]}."),
-    )
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -17,7 +17,7 @@ import psutil
 
 from holdfast import config
 from holdfast.api.status import Status
-from holdfast.cli import mcp_checks, model_checks
+from holdfast.cli import chat_checks, mcp_checks, model_checks
 from holdfast.cli.access import offline, running
 from holdfast.cli.access.client import connect
 from holdfast.cli.findings import Finding
@@ -78,6 +78,7 @@ def run_all(*, deep: bool = False) -> Iterator[Finding]:
     yield _sandbox(settings, found)
     if settings.mcp:
         yield from mcp_checks.run_all(settings, _said(folder, found), deep=deep, sandbox=lambda: _tried_sandbox(settings))
+    yield from chat_checks.run_all(settings, _said(folder, found), deep=deep)
     yield from model_checks.run_all(settings, gateway_alive=found.alive, deep=deep, folder=_started_in(found))
 
 

@@ -7,18 +7,20 @@ import stat
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
 from holdfast import files
 from holdfast.config import agent as agent_
 from holdfast.config import agents as agents_
+from holdfast.config import chats as chats_
 from holdfast.config import mcp as mcp_
 from holdfast.config import schedules as schedules_
 from holdfast.config import tools as tools_
 from holdfast.config.agent import Agent, ModelPrice
 from holdfast.config.agents import NamedAgent
+from holdfast.config.chats import Chats, Telegram
 from holdfast.config.errors import BadConfig, invalid
 from holdfast.config.journal import Journal
 from holdfast.config.limits import Limits
@@ -87,6 +89,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mcp: dict[str, McpServer] = {}
     journal: Journal = Journal()
     schedules: Schedules = Schedules()
+    chats: Chats = Chats()
+    telegram: Telegram = Telegram()
 
 
 # The file is in the home folder, so it cannot say where that is.
@@ -94,7 +98,7 @@ _FIELDS = {name: kind for name, kind in Config.__annotations__.items() if name !
 TABLES: dict[str, type[msgspec.Struct]] = {name: kind for name, kind in _FIELDS.items() if isinstance(kind, type(msgspec.Struct))}
 # The type of each setting; one of a table is called `table.name`.
 _TYPES: dict[str, Any] = {name: kind for name, kind in _FIELDS.items() if name not in TABLES} | {
-    f"{table}.{name}": kind for table, struct in TABLES.items() for name, kind in struct.__annotations__.items()
+    f"{table}.{name}": kind for table, struct in TABLES.items() for name, kind in get_type_hints(struct).items()
 }
 SETTINGS = tuple(_TYPES)
 # The variable of each setting.
@@ -273,7 +277,9 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise BadConfig(f"{path} is not valid TOML: {error}.") from error
     except OSError as error:
         raise BadConfig(f"{path} cannot be read: {error.strerror}.") from error
-    return _flat(values, path)
+    flat = chats_.as_texts(_flat(values, path))
+    chats_.check_private(flat, path)
+    return flat
 
 
 def _flat(values: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -335,6 +341,7 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
     agents_.check(config.agents, config.agent)
     tools_.check(config.tools, config.home)
     mcp_.check(config.mcp, config.home)
+    chats_.check(config.telegram, public_url=config.public_url)
     return config
 
 
@@ -348,11 +355,22 @@ _LEAST = {
     ),
     "tools.process_output_mb": 1,
     "tools.max_processes": 0,
-    **dict.fromkeys(("drain_timeout_s", "stop_timeout_s", "crash_window_s", "undo_delete_s", "retention_days", "retention_max_mb"), 0),
+    **dict.fromkeys(
+        (
+            "drain_timeout_s",
+            "stop_timeout_s",
+            "crash_window_s",
+            "undo_delete_s",
+            "retention_days",
+            "retention_max_mb",
+        ),
+        0,
+    ),
     **{"schedules.limit": 0, "schedules.min_every_s": 1},
     **{f"limits.{name}": 0 for name in Limits.__struct_fields__ if name != "then"},
     **dict.fromkeys(("journal.turn_mb", "journal.all_mb", "journal.tries", "journal.try_every_s"), 1),
     "journal.give_up_s": 0,
+    "chats.still_working_s": 0,
 }
 _CHOICES = {
     "limits.then": ("ask", "end"),

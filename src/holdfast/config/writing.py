@@ -9,13 +9,16 @@ from pathlib import Path
 from holdfast import files
 from holdfast.config.errors import BadConfig
 
+# A text, a list of texts, or nothing: then the setting is removed.
+Value = str | tuple[str, ...] | None
+
 
 class Edit:
     """A change that is worked out and not made yet: these settings of a table are set, or removed where they are None. `changes`: false if
     all is so already. Raises `BadConfig` for a file that cannot be edited, with what to write into it.
     """
 
-    def __init__(self, path: Path, table: str, values: Mapping[str, str | None]) -> None:
+    def __init__(self, path: Path, table: str, values: Mapping[str, Value]) -> None:
         self._path = path.resolve()  # What a link leads to is replaced, not the link.
         try:
             with self._path.open(encoding="utf-8", newline="") as file:
@@ -34,7 +37,7 @@ class Edit:
             files.replace(self._path, self._new, mode=self._mode)
 
 
-def edited(text: str, table: str, values: Mapping[str, str | None]) -> str | None:
+def edited(text: str, table: str, values: Mapping[str, Value]) -> str | None:
     """The text with these settings. None if it cannot be changed line by line: the result is read again and must mean what it should."""
     import tomllib
 
@@ -44,14 +47,14 @@ def edited(text: str, table: str, values: Mapping[str, str | None]) -> str | Non
         for name, value in values.items():
             now.pop(name, None)
             if value is not None:
-                now[name] = value
+                now[name] = value if isinstance(value, str) else list(value)
         new = _edited(text, table, values)
         return new if tomllib.loads(new) == meant else None
     except (tomllib.TOMLDecodeError, AttributeError, TypeError):
         return None
 
 
-def _edited(text: str, table: str, values: Mapping[str, str | None]) -> str:
+def _edited(text: str, table: str, values: Mapping[str, Value]) -> str:
     lines = text.splitlines(keepends=True)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     if lines and not lines[-1].endswith("\n"):
@@ -78,8 +81,8 @@ def _edited(text: str, table: str, values: Mapping[str, str | None]) -> str:
     return "".join(lines)
 
 
-# A setting and its text on one line; what comes after it stays.
-_VALUE = re.compile(r"""^(\s*[\w-]+\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*')""")
+# A setting and its value on one line; what comes after it stays.
+_VALUE = re.compile(r"""^(\s*[\w-]+\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]\n]*\])""")
 
 
 def _place(lines: list[str], start: int, name: str) -> int | None:
@@ -92,5 +95,5 @@ def _place(lines: list[str], start: int, name: str) -> int | None:
     return None
 
 
-def _quoted(value: str) -> str:
+def _quoted(value: str | tuple[str, ...]) -> str:
     return json.dumps(value, ensure_ascii=False)

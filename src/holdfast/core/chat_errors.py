@@ -56,6 +56,12 @@ class MessageGone(Refused):
     code = "message_gone"
 
 
+class Unsigned(Refused):
+    """A request that claims to come from a platform, without its signature."""
+
+    code = "unsigned"
+
+
 class Unreadable(Refused):
     """An update that cannot be translated. It is kept as it came."""
 

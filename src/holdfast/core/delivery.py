@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from holdfast.core import notices
 from holdfast.core.capabilities import Capabilities
-from holdfast.core.errors import Bug
+from holdfast.core.errors import Bug, Refused
 
 REPEAT_LABEL = "(may be a repeat) "
 # So often a text is sent that may have arrived. What surely did not arrive is tried for days.
@@ -69,6 +69,24 @@ def after(state: DeliveryState, happened: str) -> DeliveryState:
         return TABLE[state, happened]
     except KeyError:
         raise Bug(f"A delivery that is {state} cannot see {happened!r}.") from None
+
+
+class NotOver(Refused):
+    """An operator asked for something that makes no sense for a delivery in this state."""
+
+    code = "not_over"
+
+    def __init__(self, delivery_id: str, state: str, action: str) -> None:
+        super().__init__(f"The delivery {delivery_id!r} is {state}, so there is nothing to {action}.")
+
+
+def by_operator(state: DeliveryState, action: str) -> DeliveryState | None:
+    """What an operator's word makes of a message: "retry" what was given up, or try again now what waits; "drop" what has not arrived.
+    None where there is nothing to do. What is being sent has to come to its outcome first.
+    """
+    if action == "retry":
+        return {D.DEAD: D.PENDING, D.PENDING: D.PENDING, D.UNKNOWN: D.UNKNOWN}.get(state)
+    return D.DEAD if state in DUE else None
 
 
 class Settle(StrEnum):

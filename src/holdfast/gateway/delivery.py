@@ -7,8 +7,8 @@ import msgspec
 import structlog
 
 from holdfast.core import content, delivery
-from holdfast.core.delivery import DUE, IN_FLIGHT, DeliveryState, Settle
-from holdfast.core.errors import Refused, Unavailable
+from holdfast.core.delivery import DUE, IN_FLIGHT, DeliveryState, NotOver, Settle
+from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import DeliveryChanged
 from holdfast.core.inbound import Echo
 from holdfast.core.pacing import What
@@ -304,6 +304,25 @@ class Deliveries:
                 await self._record(owed, delivery.after(owed.state, happened), receipt=Receipt(echo.message))
                 self._news.set()
 
+    async def decide(self, delivery_id: str, action: str) -> list[Delivery]:
+        """An operator's word: "retry" or "drop". Gives the pieces as they are then. Raises `NotFound`, `NotOver`."""
+        rows = await self._store.delivery(delivery_id)
+        if not rows:
+            raise NotFound("delivery", delivery_id)
+        link = self._links.get(rows[0].place.platform)
+        if link is not None and action == "retry":
+            await link.reopen(self._store, rows[0].place.chat)
+        moved = 0
+        for owed in rows:
+            state = delivery.by_operator(owed.state, action)
+            if state is not None:
+                error = "An operator dropped it." if state is DeliveryState.DEAD else None
+                moved += await self._record(owed, state, tries=0 if action == "retry" else None, error=error, receipt=_receipt(owed))
+        if not moved:
+            raise NotOver(delivery_id, rows[0].state, action)
+        self._news.set()
+        return await self._store.delivery(delivery_id)
+
     async def _send(self, owed: Delivery, link: Link, happened: str) -> None:
         sending, tries = delivery.after(owed.state, happened), owed.tries + 1
         try:
@@ -393,3 +412,7 @@ class Deliveries:
             anew=anew,
         )
         return await self._store.record_delivery(owed.session_id, change, expect=expect or owed.state, at=now)
+
+
+def _receipt(owed: Delivery) -> Receipt | None:
+    return Receipt(owed.receipt) if owed.receipt is not None else None

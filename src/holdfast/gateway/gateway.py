@@ -265,6 +265,10 @@ class Gateway:
         await self._acceptance.tell_that_it_waits(session_id)
         return session_id
 
+    async def decide_delivery(self, delivery_id: str, action: str) -> None:
+        """An operator's word on a message to a chat: "retry" or "drop". Raises `NotFound`, `NotOver`."""
+        await self._parts.deliveries.decide(delivery_id, action)
+
     async def rules(self, session_id: str | None = None) -> list[Rule]:
         """What people have allowed for a conversation, or for all of them."""
         return await self.store.rules(session_id)

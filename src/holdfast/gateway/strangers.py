@@ -5,12 +5,11 @@ import os
 import msgspec
 import structlog
 
-from holdfast.core import notices, pairing, rights
+from holdfast.core import markdown, notices, pairing, rights
 from holdfast.core.errors import BadInput
 from holdfast.core.inbound import Message
 from holdfast.core.pairing import Ask, Pending
 from holdfast.core.places import place
-from holdfast.core.rich import Rich
 from holdfast.gateway.host import Host
 from holdfast.gateway.links import Link
 from holdfast.gateway.sending import Sender
@@ -46,7 +45,7 @@ class Strangers:
         words = notices.not_allowed(link.name, code, again=mine is not None and mine.alive(now))
         key = rights.session_key(self._profile, link.name, source, link.policy)
         where = place(key, str(message.anchor))
-        outcome = await self._sender.send(link, Outgoing(place=where, key=message.key, text=Rich(words)))
+        outcome = await self._sender.send(link, Outgoing(place=where, key=message.key, text=markdown.read(words)))
         if outcome.happened in ("receipt", "lost", "give up"):
             await self._store.put_pairing(msgspec.structs.replace(made, told=True))
 

@@ -57,9 +57,10 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Owed(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply whose delivery is not over, or was given up."""
+    """A message to a chat whose delivery is not over, or was given up. `part`: which piece of a reply that takes several."""
 
     delivery_id: str
+    part: int = 0
     session: Session
     state: str
     tries: int
@@ -79,7 +80,7 @@ class Overview(Protocol):
     async def waiting(self, *, limit: int) -> list[Lane]:
         """The oldest first."""
 
-    async def owed(self, *, limit: int) -> list[Owed]:
+    async def owed(self, *, limit: int, given_up: bool = False, arrived: bool = False) -> list[Owed]:
         """The oldest first."""
 
     async def lives(self) -> list[Life]:

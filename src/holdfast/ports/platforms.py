@@ -82,7 +82,7 @@ class Incoming(Protocol):
         """The batch is stored. Where its cursor says as much there is nothing to do."""
 
     def hooked(self, headers: Mapping[str, str], body: bytes) -> Hooked:
-        """A request of the platform itself, for accounts that are told rather than ask. Raises `Refused` for one that is not signed."""
+        """A request of the platform itself, for accounts that are told rather than ask. Raises `Unsigned`."""
 
     def read(self, update: bytes) -> Sequence[Inbound]:
         """What a stored update means; nothing, if it means nothing to us. Pure: it may be asked again in another process. Raises

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from holdfast import __version__, status_file
-from holdfast.api.status import JournalStatus, McpStatus, Retiring, SandboxStatus, Status
+from holdfast.api.status import ChatStatus, JournalStatus, McpStatus, Retiring, SandboxStatus, Status
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import exits, lifecycle
 from holdfast.core.errors import Unavailable
@@ -23,7 +23,7 @@ from holdfast.process.this_process import ThisProcess
 from holdfast.sandbox import Sandbox
 
 LOOK_S = 1.0
-FOLLOWED = ("degraded", "retiring", "sandbox", "mcp")
+FOLLOWED = ("degraded", "retiring", "sandbox", "chats", "mcp")
 ENDING = (GatewayState.RETIRING, GatewayState.DRAINING, GatewayState.STOPPING, GatewayState.STOPPED)
 
 log = structlog.get_logger()
@@ -175,6 +175,7 @@ class StatusReport:
             paused_by=paused.holder if paused else None,
             paused_until=rfc3339_or_none(paused.until if paused else None),
             platforms=sorted(gateway.platforms) if gateway else [],
+            chats=_chats(gateway) if gateway else [],
             home=str(self._this.home),
             supervisor=self._this.supervisor.kind,
             owner=self._this.name,
@@ -186,6 +187,19 @@ class StatusReport:
             mcp=[msgspec.convert(server, McpStatus, from_attributes=True) for server in self._servers()],
             journal=JournalStatus(files=self._journal.files, bytes=self._journal.bytes, late=self._journal.late),
         )
+
+
+def _chats(gateway: Gateway) -> list[ChatStatus]:
+    return [
+        ChatStatus(
+            platform=link.name,
+            account=link.account.name if link.account else None,
+            problem=link.problem,
+            waiting=link.waiting,
+            refused=link.refused,
+        )
+        for link in gateway.links.values()
+    ]
 
 
 def _shown(sandbox: Sandbox | None) -> SandboxStatus | None:

@@ -26,10 +26,14 @@ LANES = (
     "SELECT s.session_id, count(*), min(ev.at) FROM inbox i JOIN session s ON s.id = i.session"
     " JOIN event ev ON ev.session = i.session AND ev.seq = i.seq GROUP BY i.session ORDER BY 3 LIMIT ?"
 )
-OWED = (
-    "SELECT o.delivery_id, s.session_id, o.state, o.tries, o.retry_at, o.error, o.at FROM outbox o JOIN session s ON s.id = o.session"
-    " JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead') AND o.seq > h.deleted ORDER BY o.at LIMIT ?"
+_OWED = (
+    "SELECT o.delivery_id, o.part, s.session_id, o.state, o.tries, o.retry_at, o.error, o.at FROM outbox o"
+    " JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session WHERE o.live = 0 AND o.seq > h.deleted"
 )
+OWED = f"{_OWED} AND o.state NOT IN ('sent', 'dead') ORDER BY o.at, o.session, o.seq, o.part LIMIT ?"
+# Of what is over, the newest.
+GIVEN_UP = f"{_OWED} AND o.state = 'dead' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
+ARRIVED = f"{_OWED} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
 LIVES = "SELECT o.pid, s.at, s.ended FROM start s JOIN owner o ON o.id = s.owner ORDER BY s.owner"
 # Word for word the condition of the index `event_mark`.
 MARKS = f"SELECT {q.EVENT} FROM event WHERE kind IN {MARKED} AND at >= ? ORDER BY at DESC LIMIT ?"
@@ -85,10 +89,21 @@ def waiting(tx: Tx, limit: int) -> list[Lane]:
     return [Lane(session=reads.any_session(tx, name), waiting=count, oldest_at=at) for name, count, at in tx.query(LANES, limit)]
 
 
-def owed(tx: Tx, limit: int) -> list[Owed]:
+def owed(tx: Tx, limit: int, given_up: bool, arrived: bool) -> list[Owed]:
+    wanted = (OWED, *([GIVEN_UP] if given_up else []), *([ARRIVED] if arrived else []))
     return [
-        Owed(delivery_id=id_, session=reads.any_session(tx, name), state=state, tries=tries, retry_at=retry_at, error=error, at=at)
-        for id_, name, state, tries, retry_at, error, at in tx.query(OWED, limit)
+        Owed(
+            delivery_id=id_,
+            part=part,
+            session=reads.any_session(tx, name),
+            state=state,
+            tries=tries,
+            retry_at=retry_at,
+            error=error,
+            at=at,
+        )
+        for statement in wanted
+        for id_, part, name, state, tries, retry_at, error, at in tx.query(statement, limit)
     ]
 
 

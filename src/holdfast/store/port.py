@@ -317,8 +317,8 @@ class TxStore:
     async def waiting(self, *, limit: int) -> list[Lane]:
         return await self._lines.read(overview.waiting, limit)
 
-    async def owed(self, *, limit: int) -> list[Owed]:
-        return await self._lines.read(overview.owed, limit)
+    async def owed(self, *, limit: int, given_up: bool = False, arrived: bool = False) -> list[Owed]:
+        return await self._lines.read(overview.owed, limit, given_up, arrived)
 
     async def lives(self) -> list[Life]:
         return await self._lines.read(overview.lives)

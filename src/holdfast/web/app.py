@@ -20,6 +20,7 @@ from holdfast.web.approvals import Approvals
 from holdfast.web.desk import Desk
 from holdfast.web.endpoints import Endpoint, Resource
 from holdfast.web.envelope import Envelope, Guard
+from holdfast.web.hooks import Hooks
 from holdfast.web.login import Login
 from holdfast.web.messages import Messages
 from holdfast.web.metrics import Metrics
@@ -81,6 +82,7 @@ def build_app(
         *Questions(gateway).endpoints(),
         *Approvals(gateway).endpoints(),
         *Schedules(gateway).endpoints(),
+        *Hooks(gateway).endpoints(),
         *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
         *Responses(means, conversations).endpoints(),
         *Chat(means, conversations).endpoints(),

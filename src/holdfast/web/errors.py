@@ -7,6 +7,8 @@ from typing import Any, Protocol
 import structlog
 
 from holdfast.api.results import Failed, Failure
+from holdfast.core.chat_errors import Unsigned
+from holdfast.core.delivery import NotOver
 from holdfast.core.errors import (
     AttachmentGone,
     BadInput,
@@ -29,6 +31,7 @@ from holdfast.core.errors import (
     TooLate,
     Unavailable,
 )
+from holdfast.core.pairing import TooManyWrongCodes, WrongCode
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.schedules import TooManySchedules
 from holdfast.web.responses import Header, Response, json_response
@@ -157,6 +160,10 @@ STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (Deleted, 410),
     (NotFound, 404),
     (BadInput, 400),
+    (Unsigned, 403),
+    (NotOver, 409),
+    (TooManyWrongCodes, 429),
+    (WrongCode, 404),
     (LaneFull, 429),
     (ConversationBusy, 409),
     (CannotEdit, 409),

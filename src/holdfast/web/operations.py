@@ -1,4 +1,4 @@
-"""The operator's view over HTTP. Reads only: what changes something is in `admin` and `sessions`."""
+"""The operator's view over HTTP, and what an operator decides about chats. What concerns the whole gateway is in `admin`."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -6,11 +6,14 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from holdfast.api import operations
-from holdfast.api.requests import LogQuery
+from holdfast.api.requests import LogQuery, NewPerson, OutboxChange, OutboxQuery
 from holdfast.api.status import Status
+from holdfast.core.delivery import NotOver
+from holdfast.core.errors import NotFound
+from holdfast.core.pairing import TooManyWrongCodes, WrongCode
 from holdfast.gateway.gateway import Gateway
-from holdfast.web.endpoints import Endpoint, Request
-from holdfast.web.responses import json_response
+from holdfast.web.endpoints import Endpoint, Request, command
+from holdfast.web.responses import Response, json_response
 
 MOST = 200
 MOST_MARKS = 20_000
@@ -29,7 +32,7 @@ class Operations:
             ("turns", self.turns, "The turns that run now", operations.WorkingList),
             ("attention", self.attention, "What waits for a person, the oldest first", operations.Attention),
             ("inbox", self.inbox, "Messages that no turn has taken yet", operations.InboxView),
-            ("outbox", self.outbox, "Replies whose delivery is not over", operations.OutboxView),
+            ("people", self.people, "Who was let in, and who asks to be", operations.PeopleView),
         ):
             found: dict[int, Any] = {200: response}
             yield Endpoint(method="GET", path=f"/api/ops/{name}", handle=handle, summary=summary, responses=found)
@@ -38,6 +41,43 @@ class Operations:
             ("log", self.log, "What was decided about turns, the newest first", LOG),
         ):
             yield Endpoint(method="GET", path=f"/api/ops/{name}", handle=handle, summary=summary, query=LogQuery, responses=found)
+
+        yield from self._chats()
+
+    def _chats(self) -> Iterable[Endpoint]:
+        outbox, person = {200: operations.OutboxView}, {200: operations.PersonView}
+        yield Endpoint(
+            method="GET",
+            path="/api/ops/outbox",
+            handle=self.outbox,
+            summary="Messages to chats whose delivery is not over",
+            query=OutboxQuery,
+            responses=outbox,
+        )
+        yield command(
+            "/api/ops/outbox/{id}",
+            self.decide,
+            "Try a delivery again now, or drop it",
+            outbox,
+            body=OutboxChange,
+            refusals=(NotFound, NotOver),
+        )
+        yield command(
+            "/api/ops/people",
+            self.let_in,
+            "Let somebody in, by their pairing code or their id",
+            person,
+            body=NewPerson,
+            refusals=(WrongCode, TooManyWrongCodes),
+        )
+        yield Endpoint(
+            method="DELETE",
+            path="/api/ops/people/{platform}/{user}",
+            handle=self.shut_out,
+            summary="Shut somebody out again who was let in",
+            responses={204: None},
+            refusals=(NotFound,),
+        )
 
     async def turns(self, request: Request) -> ASGIApp:
         pids = {owner.id: owner.pid for owner in await self._store.owners()}
@@ -55,7 +95,36 @@ class Operations:
         return json_response(200, operations.inbox(await self._store.waiting(limit=MOST), paused=paused))
 
     async def outbox(self, request: Request) -> ASGIApp:
-        return json_response(200, operations.outbox(await self._store.owed(limit=MOST)))
+        asked: OutboxQuery = request.query
+        return json_response(200, await self._outbox(asked))
+
+    async def _outbox(self, asked: OutboxQuery) -> operations.OutboxView:
+        owed = await self._store.owed(limit=MOST, given_up=asked.given_up, arrived=asked.arrived)
+        return operations.outbox(owed, await self._store.dead_places())
+
+    async def decide(self, request: Request) -> ASGIApp:
+        wanted: OutboxChange = request.body
+        await self._gateway.decide_delivery(request.params["id"], wanted.action)
+        return json_response(200, await self._outbox(OutboxQuery(given_up=True)))
+
+    async def people(self, request: Request) -> ASGIApp:
+        paired, pending = await self._store.paired(), await self._store.pairings()
+        return json_response(200, operations.people(paired, pending, now=self._now()))
+
+    async def let_in(self, request: Request) -> ASGIApp:
+        wanted: NewPerson = request.body
+        strangers = self._gateway.strangers
+        if wanted.code is not None:
+            found = await strangers.approve(wanted.code, platform=wanted.platform)
+        else:
+            found = await strangers.let_in(wanted.platform or "", wanted.user or "", name=wanted.name)
+        return json_response(200, operations.person(found))
+
+    async def shut_out(self, request: Request) -> ASGIApp:
+        platform, user = request.params["platform"], request.params["user"]
+        if not await self._store.unpair(platform, user):
+            raise NotFound("paired person", f"{platform} {user}")
+        return Response(204)
 
     async def timeline(self, request: Request) -> ASGIApp:
         asked: LogQuery = request.query

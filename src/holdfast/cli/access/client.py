@@ -95,6 +95,12 @@ class Client:
     def remove_schedule(self, schedule_id: str) -> Response:
         return self._ask("DELETE", f"/api/schedules/{quote(schedule_id, safe='')}")
 
+    def remove_person(self, platform: str, user: str) -> Response:
+        return self._ask("DELETE", f"/api/ops/people/{quote(platform, safe='')}/{quote(user, safe='')}")
+
+    def decide_delivery(self, delivery_id: str, action: str) -> Response:
+        return self.post(f"/api/ops/outbox/{quote(delivery_id, safe='')}", {"action": action})
+
     def delete(self, session_id: str) -> Response:
         return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}")
 

@@ -8,6 +8,8 @@ from holdfast.cli.options import chosen_home, home_option, json_option
 from holdfast.cli.terminal.layout import table
 from holdfast.cli.terminal.output import print_json
 
+HIDDEN = "(set, not shown)"
+
 
 @click.command("config")
 @home_option
@@ -21,12 +23,19 @@ def command(as_json: bool) -> None:
     from holdfast import config
 
     settings, sources = config.explain(os.environ, home=chosen_home())
-    values = {name: config.value(settings, name) for name in sources}
+    values = {name: HIDDEN if _is_secret(name) and config.value(settings, name) else config.value(settings, name) for name in sources}
     if as_json:
         print_json({name: {"value": value, "source": sources[name]} for name, value in values.items()})
         return
     rows = [(name, _shown(value), sources[name]) for name, value in values.items()]
     click.echo("\n".join(table(("SETTING", "VALUE", "FROM"), rows, flexible=1)))
+
+
+def _is_secret(name: str) -> bool:
+    from holdfast.config.chats import SECRETS
+
+    table, _, field = name.partition(".")
+    return field in SECRETS.get(table, ())
 
 
 def _shown(value: object) -> str:

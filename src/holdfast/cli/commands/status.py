@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.options import home, home_option, json_option
-from holdfast.cli.terminal.layout import ago, count, fields, moment, short, size, took, wrap
+from holdfast.cli.terminal.layout import ago, count, fields, moment, one_line, short, size, took, wrap
 from holdfast.cli.terminal.output import as_typed, note, print_json, say
 from holdfast.core.lifecycle import comes_back
 
 if TYPE_CHECKING:
-    from holdfast.api.status import McpStatus, Status
+    from holdfast.api.status import ChatStatus, McpStatus, Status
 
 
 @click.command("status")
@@ -109,6 +109,14 @@ def _today() -> str | None:
     return f"{total['input'] + total['output']:,} tokens in {count(total['requests'], 'request')}{cost}" if total["requests"] else None
 
 
+def _chat(chat: "ChatStatus") -> str:
+    name = f"{chat.platform} {chat.account}" if chat.account else chat.platform
+    if chat.problem is not None:
+        return click.style(f"{name}: {one_line(chat.problem)}", fg="yellow")
+    refused = f", {count(chat.refused, 'update')} could not be read" if chat.refused else ""
+    return f"{name}{refused}" if chat.account else f"{name}: connecting"
+
+
 def _lines(status: "Status", today: str | None) -> list[str]:
     now = datetime.now().astimezone()
     state = status.gateway_state
@@ -123,7 +131,7 @@ def _lines(status: "Status", today: str | None) -> list[str]:
         ("turns", f"{status.running_turns} running"),
         ("inbox", f"{count(status.inbox, 'message')} waiting for a turn"),
         ("outbox", f"{count(status.outbox, 'reply', 'replies')} to be sent"),
-        ("platforms", ", ".join(status.platforms) or "none"),
+        *([("chats", _chat(chat)) for chat in status.chats] or [("chats", "none")]),
         *([("today", today)] if today else []),
         *(("mcp", _server(server)) for server in status.mcp),
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.capabilities import MB, Capabilities, Rates
-from holdfast.core.chat_errors import MessageGone
+from holdfast.core.chat_errors import MessageGone, Unsigned
 from holdfast.core.commands import Usage
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Button
@@ -102,7 +102,7 @@ class Telegram:
         if not self._webhook:
             raise NotFound("webhook", NAME)
         if not hmac.compare_digest(headers.get(SECRET_HEADER, ""), self._secret):
-            raise Refused("The request does not carry the secret that Telegram was given.")
+            raise Unsigned("The request does not carry the secret that Telegram was given.")
         return Hooked(updates=(body,))
 
     def read(self, update: bytes) -> Sequence[Inbound]:

@@ -1,0 +1,91 @@
+"""`[telegram]` and `[chats]`: who may talk, and where a token comes from."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast import config
+from holdfast.config import chats, known_secrets
+from holdfast.config.errors import BadConfig
+
+TOKEN = "4711:sesame-open-the-door"
+
+
+def written(home: Path, text: str, *, mode: int = 0o600) -> config.Config:
+    file = home / config.FILE
+    file.write_text(text)
+    file.chmod(mode)
+    return config.load({}, home=str(home))
+
+
+def test_who_may_talk_is_read_with_ids_as_numbers_or_texts(tmp_path: Path) -> None:
+    found = written(
+        tmp_path, "[telegram]\nallowed_users = [1, '2']\nadmins = [3]\nlisten_chats = [-5]\nmention = false\nshared_groups = true\n"
+    )
+    policy = found.telegram.policy
+    assert (sorted(policy.users), sorted(policy.admins), sorted(policy.listening)) == (["1", "2"], ["3"], ["-5"])
+    assert (policy.mention, policy.apart, policy.everybody, policy.pairing) == (False, False, False, True)
+
+
+def test_variables_name_people_with_commas() -> None:
+    found = config.load({"HOME": "/nowhere", "HOLDFAST_TELEGRAM_ALLOWED_USERS": "1, 2", "HOLDFAST_TELEGRAM_TOKEN": TOKEN})
+    assert (found.telegram.allowed_users, found.telegram.token) == (("1", "2"), TOKEN)
+
+
+def test_nobody_is_connected_and_nobody_may_talk_by_default(tmp_path: Path) -> None:
+    found = config.load({}, home=str(tmp_path)).telegram
+    assert not found.configured and not found.policy.everybody and not found.policy.users
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_token_may_stand_in_a_file_that_only_its_owner_can_read(tmp_path: Path, mode: int) -> None:
+    found = written(tmp_path, f"[telegram]\ntoken = '{TOKEN}'\n", mode=mode)
+    assert chats.telegram_token(found.telegram, tmp_path) == TOKEN
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_token_that_others_can_read_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+    with pytest.raises(BadConfig, match="chmod 600") as refused:
+        written(tmp_path, f"[telegram]\ntoken = '{TOKEN}'\n", mode=mode)
+    assert TOKEN not in str(refused.value)
+    (tmp_path / "t").write_text(TOKEN)
+    (tmp_path / "t").chmod(mode)
+    found = written(tmp_path, "[telegram]\ntoken_file = 't'\n")
+    with pytest.raises(BadConfig, match="chmod 600"):
+        chats.telegram_token(found.telegram, tmp_path)
+
+
+def test_other_settings_may_stand_where_others_can_read_them(tmp_path: Path) -> None:
+    assert written(tmp_path, "[telegram]\nallowed_users = [1]\n", mode=0o644).telegram.allowed_users == ("1",)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[telegram]\ntoken = 'x'\ntoken_file = 'y'\n", "both a token and a token_file"),
+        ("[telegram]\nwebhook = true\n", "needs public_url"),
+        ("public_url = 'http://x.example'\n[telegram]\nwebhook = true\n", "needs public_url"),
+        ("[telegram]\nusers = [1]\n", "Unknown setting telegram.users"),
+        ("[telegram]\nallowed_users = 1\n", "It must be a list of texts"),
+        ("[chats]\nstill_working_s = -1\n", "at least 0"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(BadConfig, match=why):
+        written(tmp_path, text)
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "1:with space", ":x"])
+def test_what_is_no_token_is_told_before_anybody_is_asked(tmp_path: Path, token: str) -> None:
+    (tmp_path / "t").write_text(token)
+    (tmp_path / "t").chmod(0o600)
+    with pytest.raises(BadConfig, match="The Telegram token is not one"):
+        chats.telegram_token(written(tmp_path, "[telegram]\ntoken_file = 't'\n").telegram, tmp_path)
+
+
+def test_a_token_is_known_as_a_secret_wherever_it_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(f"{TOKEN}\n")
+    (tmp_path / "t").chmod(0o600)
+    found = written(tmp_path, "[telegram]\ntoken_file = 't'\n")
+    assert TOKEN in known_secrets.known(found, {}).values()
+    assert TOKEN in known_secrets.known(written(tmp_path, f"[telegram]\ntoken = '{TOKEN}'\n"), {}).values()
