@@ -204,13 +204,19 @@ async def test_a_cause_needs_a_session(store: Store) -> None:
         await record(store)
 
 
-async def test_a_cause_continues_from_a_turn_that_was_left(store: Store) -> None:
-    """A13, A23"""
+async def test_only_a_person_continues_from_a_turn_that_was_left_and_other_causes_wait(store: Store) -> None:
+    """A13, A23, R7: somebody was told how to continue it, and nothing that nobody said may take that away."""
     turn = await left(store)
     await record(store)
-    await start(store, "s1", "t2", owner=turn.lease.owner)
+    assert await store.start_turn("s1", owner=turn.lease.owner, turn_id="t2", at=NOW) is None
+    await say(store, message_id="m2")
+    second = await start(store, "s1", "t2", owner=turn.lease.owner)
     ended = [event for event in await bodies(store) if isinstance(event, e.TurnEnded)]
     assert [(event.outcome, event.still_pending) for event in ended] == [("set_aside", True)]
+    await append(store, second, ENDED)
+    await start(store, "s1", "t3", owner=turn.lease.owner)
+    started = [event.causes for event in await bodies(store) if isinstance(event, e.TurnStarted)]
+    assert started[1:] == [("m2",), ("p1",)]
 
 
 async def test_in_safe_mode_only_what_a_person_said_starts_a_turn(store: Store) -> None:

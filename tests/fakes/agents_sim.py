@@ -1,21 +1,29 @@
 """An agent that does what the message tells it to, step by step, and whose whole answer can be foretold.
 
 say:hello|call:unsafe|call:pure 200|ask:name|say:bye|sleep:0.5|fail|hang|crash
+start:lasts 2; exit 3; at 1 print watched|quiet:lasts 1|wait|read|kill
 
-A number behind a call's tool is how many seconds it takes. A message that begins with `steps:` goes to the agent that works in steps, one
-that begins with `model:` to the agent that answers with a model.
+A number behind a call's tool is how many seconds it takes. `start` and `quiet` run what `fakes.keepers` understands in the background, the
+latter without being told of its end; the others are about the last one that was started. A message that begins with `steps:` goes to the
+agent that works in steps, one that begins with `model:` to the agent that answers with a model.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from holdfast.agents.demo import DemoAgent
+from holdfast.core import notes
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.policy import PROCESSES
 from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.tools.processes import process_id_of
 from tests.fakes import agents_steps
 from tests.fakes.agents_model import MODEL, ModelTurns, to_the_answer
 
 STEPS = "steps:"
+# Words about background processes, what is watched for in their output, and how everything begins that is told of them.
+STARTING, ABOUT = ("start", "quiet"), ("wait", "read", "kill")
+WATCHED, TOLD = "watched", "The background process `"
 # Those whose agents work in steps.
 IN_STEPS = (STEPS, MODEL)
 
@@ -59,11 +67,15 @@ class ScriptedAgent:
         if self._models is not None and request.causes[0].text.startswith(MODEL):
             await self._models.run(request, turn)
             return
-        writer = _Writer(request.kept if self._keeps() else "", turn)
+        writer, processes = _Writer(request.kept if self._keeps() else "", turn), Started(request.turn_id)
         for number, (word, rest) in enumerate(steps(request.text), 1):
             await asyncio.sleep(self._think())
             call_id = f"{request.turn_id}.{number}"
-            if word == "call":
+            processes.at(word, call_id)
+            if word in (*STARTING, *ABOUT):
+                result = await turn.call(call_id, PROCESSES, processes.arguments(word, rest))
+                await writer.say(called(result.outcome, result.text))
+            elif word == "call":
                 tool, _, lasts_s = rest.partition(" ")
                 result = await turn.call(call_id, tool, {"word": tool, "lasts_s": float(lasts_s or 0)})
                 await writer.say(called(result.outcome, result.text))
@@ -80,6 +92,22 @@ class ScriptedAgent:
             else:
                 await writer.say(rest + " ")
         await writer.finish()
+
+
+class Started:
+    """Which process a turn has started last."""
+
+    def __init__(self, turn_id: str) -> None:
+        self._turn_id, self._process_id = turn_id, ""
+
+    def at(self, word: str, call_id: str) -> None:
+        if word in STARTING:
+            self._process_id = process_id_of(self._turn_id, call_id)
+
+    def arguments(self, word: str, rest: str) -> dict[str, object]:
+        if word in STARTING:
+            return {"action": "start", "command": rest, "notify_on_complete": word == "start", "watch_patterns": [WATCHED]}
+        return {"action": word, "process_id": self._process_id, **({"timeout_s": 30} if word == "wait" else {})}
 
 
 class _Writer:
@@ -122,15 +150,16 @@ def whole_answer(turn_id: str, text: str, results: Mapping[str, tuple[ToolOutcom
     """What a completed turn must have answered, given the results on record and the words it took. (A failed one has not come so far.)"""
     if text.startswith(STEPS):
         return agents_steps.whole_answer(turn_id, text.removeprefix(STEPS), results, list(steered))
-    if text.startswith(MODEL):
-        return agents_steps.whole_answer(turn_id, to_the_answer(text.removeprefix(MODEL)), results, list(steered))
+    if text.startswith(MODEL):  # It is told what no person said.
+        heard = [f"{notes.PROCESS} {words}" if words.startswith(TOLD) else words for words in steered]
+        return agents_steps.whole_answer(turn_id, to_the_answer(text.removeprefix(MODEL)), results, heard)
     if text.startswith("count "):
         counted = " ".join(str(number) for number in range(1, int(text.split()[1]) + 1))
-        return counted + "".join(f"\n\nYou also said: {words.strip()}" for words in steered)
+        return counted + "".join(f"\n\n{'' if words.startswith(TOLD) else 'You also said: '}{words.strip()}" for words in steered)
     answer = ""
     for number, (word, rest) in enumerate(steps(text), 1):
         outcome, result = results.get(f"{turn_id}.{number}", (None, ""))
-        if word == "call":
+        if word in ("call", *STARTING, *ABOUT):
             answer += called(outcome, result)
         elif word == "ask":
             answer += answered(result)

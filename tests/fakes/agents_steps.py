@@ -2,8 +2,8 @@
 
 look around > pure a > pure b | act > unsafe c > ask your colour > ask your size > unsafe d | done
 
-Steps are parted by `|`. The first words of a step are its text, the others its calls: a tool and a word for it, or `ask` and a question,
-with what can be chosen in brackets.
+Steps are parted by `|`. The first words of a step are its text, the others its calls: a tool and a word for it, `ask` and a question, with
+what can be chosen in brackets, or `start` and a command for the background.
 The last step's text ends with every result the agent was given, and with what steered it, so that the whole answer can be foretold.
 """
 
@@ -14,6 +14,7 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import ProposedCall, Usage
 from holdfast.core.history import Result, Step
 from holdfast.core.plans.ask import ASK, asks
+from holdfast.core.policy import PROCESSES
 from holdfast.ports.agents import AgentRequest, Response, TurnFace
 
 PIECE = 5
@@ -79,6 +80,8 @@ def _call(tool: str, word: str = "") -> ProposedCall:
     if asks(tool):
         question, _, choices = word.rstrip("]").partition(" [")
         return ProposedCall(name=ASK, arguments={"question": question, **({"choices": choices.split(",")} if choices else {})})
+    if tool == "start":
+        return ProposedCall(name=PROCESSES, arguments={"action": "start", "command": word, "watch_patterns": ["watched"]})
     return ProposedCall(name=tool, arguments={"word": word, "command": word})
 
 

@@ -7,10 +7,15 @@ A command without `lasts` runs until it is killed. One that `asks` prints what i
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 from holdfast.core.errors import Held
 from holdfast.keeper.files import InputClosed
 from holdfast.ports.keepers import OUT, Chunk, Command, End, Look, Loss, Name
+from holdfast.sandbox import Mode, Place, Sandbox
+from holdfast.tools.confinement import Confinement
+from holdfast.tools.surroundings import Surroundings
+from holdfast.tools.workspaces import Workspaces
 from tests.fakes.tools import Faults
 
 FOR_EVER = float("inf")
@@ -79,6 +84,24 @@ class Machine:
     @property
     def ids(self) -> dict[str, Simulated]:
         return {name.id: process for name, process in self.running.items()}
+
+
+class _Nowhere(Workspaces):
+    """Folders that nobody looks into."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("/nowhere"), folder=Path("/nowhere"))
+
+    def make(self, session_id: str) -> Place:
+        return Place(Path("/nowhere"), Path("/nowhere"), Path("/nowhere"))
+
+
+def nowhere() -> Surroundings:
+    """For commands that no shell runs."""
+    none = Sandbox(mode=Mode.NONE, network=False, hidden=Path("/nowhere"))
+    confinement = Confinement(lambda: none)
+    confinement.known = none
+    return Surroundings(workspaces=_Nowhere(), confinement=confinement, environment={"PATH": "/bin", "TOKEN": "secret"})
 
 
 class SimKeepers:

@@ -36,23 +36,18 @@ from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool, ToolContext, ToolResult, ToolServers
 from holdfast.process.system import RandomIds
-from holdfast.sandbox import Mode as SandboxMode
-from holdfast.sandbox import Sandbox
 from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore, reads
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import SqliteTx
-from holdfast.tools.confinement import Confinement
 from holdfast.tools.plain import PlainTool
 from holdfast.tools.processes import Processes
-from holdfast.tools.surroundings import Surroundings
-from holdfast.tools.workspaces import Workspaces
 from holdfast.web.frames import encode
 from tests.conformance.backends import empty_database
 from tests.fakes.agents_sim import Failure, steps
 from tests.fakes.agents_steps import StepAgent
 from tests.fakes.clock import SimClock
-from tests.fakes.keepers import Machine, SimKeepers
+from tests.fakes.keepers import Machine, SimKeepers, nowhere
 from tests.fakes.loop import Crash, SimLoop
 from tests.fakes.platform import ACCOUNT, NAME, Chat, ChatServer, Sent, Shelf, Update, rendered, session_key
 from tests.fakes.spool import at_once
@@ -313,15 +308,6 @@ def _connect(path: Path) -> apsw.Connection:
     return db
 
 
-def surroundings(folder: Path) -> Surroundings:
-    """Without a sandbox: what is run there does not exist."""
-    none = Sandbox(mode=SandboxMode.NONE, network=False, hidden=folder)
-    confinement = Confinement(lambda: none)
-    confinement.known = none
-    workspaces = Workspaces(folder, folder=folder / "work")
-    return Surroundings(workspaces=workspaces, confinement=confinement, environment={"PATH": "/bin", "TOKEN": "secret"})
-
-
 class Home:
     """What outlives a process: the folder, the chat, the tools' deeds, time. `heard` is every request an agent was given."""
 
@@ -566,7 +552,7 @@ class Life:
         tool = Processes(
             records=self.store,
             keepers=self.keepers,
-            surroundings=surroundings(self.home.path.parent),
+            surroundings=nowhere(),
             clock=self.clock,
             owner=owner,
             most=5,

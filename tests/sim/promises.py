@@ -27,6 +27,7 @@ from tests.sim.disk import DATABASE
 from tests.sim.evidence import Evidence, SessionRecord, TurnRecord, cause_of
 from tests.sim.models import MODEL_PROMISES
 from tests.sim.people import as_shown
+from tests.sim.processes import PROCESS_PROMISES
 from tests.sim.rules import RULES
 from tests.sim.spool import FOLDER
 from tests.sim.world import World
@@ -38,8 +39,12 @@ FOR_OPERATORS = ("safe mode", "session suspended", "a journal is late", "part of
 UNTOLD = ("R8",)
 # The last life of a world starts nothing more while it stops.
 STOPPING_MS = 10_000
-# What leaves an idle conversation idle: a reply on its way, a flag that is cleared, pieces that are cleared away.
-KEEPS_IDLE = (e.DeliveryOpened, e.DeliveryPlanned, e.DeliveryChanged, e.SessionChanged, e.JournalPruned, e.JournalChanged)
+# What leaves an idle conversation idle: a reply on its way, a flag that is cleared, pieces that are cleared away, what becomes of a process
+# in its background.
+KEEPS_IDLE = (
+    *(e.DeliveryOpened, e.DeliveryPlanned, e.DeliveryChanged, e.SessionChanged, e.JournalPruned, e.JournalChanged),
+    *(e.ProcessEnded, e.ProcessMatched, e.ProcessConsumed),
+)
 # What people do to it.
 BY_PEOPLE = (
     e.StopRequested,  # One that came too late for its turn.
@@ -82,7 +87,10 @@ def p1_accepted_means_kept(found: Evidence) -> None:
         assert event.message_id not in accepted, f"P1: {event.message_id} was accepted twice"
         accepted[event.message_id] = event
     used = Counter(_taken(found))
-    queued = {row[0] for row in fetch(found.db, "SELECT cause_id FROM inbox i JOIN head h USING (session) WHERE h.state = 'waiting'")}
+    resting = (
+        "SELECT cause_id FROM inbox i JOIN head h USING (session) WHERE h.state = 'waiting' OR h.state = 'interrupted' AND h.stays = 1"
+    )
+    queued = {row[0] for row in fetch(found.db, resting)}
     for message_id, message in accepted.items():
         reached = used[message_id] + (message_id in queued)  # Behind a question it is still on its way.
         assert reached == 1, f"P1: {message_id} ({message.text!r}) reached {reached} turns or refusals"
@@ -98,19 +106,27 @@ def p1_accepted_means_kept(found: Evidence) -> None:
     for session in found.sessions.values():
         _check_refusals(session, accepted)
     for session in found.sessions.values():
-        _check_order(session)
+        _check_order(found, session)
 
 
-def _check_order(session: SessionRecord) -> None:
-    """P1: turns start from what waits in the order in which it came, except that a message which interrupts comes first."""
+def _check_order(found: Evidence, session: SessionRecord) -> None:
+    """P1: turns start from what waits in the order in which it came, except that a message which interrupts comes first. What nobody said
+    waits for the end of safe mode, and where a turn was left for a person to continue.
+    """
     started = {cause_id for turn in session.turns for cause_id in turn.started.causes}
-    waiting: dict[str, bool] = {}
-    for _, event in session.log:
+    waiting: dict[str, tuple[bool, bool]] = {}  # Whether it interrupts, and whether somebody said it.
+    left = False
+    for item, event in session.log:
         if isinstance(event, e.MessageAccepted | e.CauseRecorded) and cause_of(event) in started:
-            waiting[cause_of(event)] = isinstance(event, e.MessageAccepted) and event.mode == "interrupt"
+            said = isinstance(event, e.MessageAccepted) or event.what == "edit"
+            waiting[cause_of(event)] = (isinstance(event, e.MessageAccepted) and event.mode == "interrupt", said)
+        elif isinstance(event, e.TurnEnded):
+            left = event.still_pending
         elif isinstance(event, e.TurnStarted):
-            due = next((cause_id for cause_id, interrupts in waiting.items() if interrupts), next(iter(waiting), None))
-            assert list(event.causes) == [due], f"P1: {session.session_id} took its messages out of order"
+            held = left or found.span(item.id).safe
+            due = next((cause_id for cause_id, (interrupts, _) in waiting.items() if interrupts), next(iter(waiting), None))
+            heard = next((cause_id for cause_id, (_, said) in waiting.items() if said), None) if held else due
+            assert event.causes[0] in (due, heard), f"P1: {session.session_id} took its messages out of order"
             del waiting[event.causes[0]]
 
 
@@ -586,6 +602,7 @@ def a_page_that_loads_late_shows_the_same(found: Evidence) -> None:
 def answers_are_whole(found: Evidence) -> None:
     """A completed turn's answer is the one an uninterrupted run would have given, with the results that are on record."""
     written = {event.message_id: event.text for _, event in found.log.of(e.MessageAccepted)}
+    written |= {event.cause_id: event.text for _, event in found.log.of(e.CauseRecorded)}
     for turn in found.turns:
         if turn.end is not None and turn.end.outcome is Outcome.COMPLETED:
             whole = whole_answer(turn.id, turn.text, turn.results, [written[message_id] for message_id in turn.steered])
@@ -649,6 +666,7 @@ PROMISES = (
     questions_are_asked_and_answered_once,
     p6_no_phantom_turns,
     p6_each_time_is_told_once,
+    *PROCESS_PROMISES,
     p7_what_you_saw_is_what_is_stored,
     p8_a_stop_wins,
     a_question_is_answered_only_once_it_was_asked,

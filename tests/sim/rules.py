@@ -334,6 +334,7 @@ def each_attempt_has_its_note(found: Evidence) -> None:
     known_at = {session.session_id: known for session, known in histories(found)}
     started = {turn.id: turn for turn in found.turns}
     steering = {event.message_id: event.text for _, event in found.log.of(e.MessageAccepted)}
+    steering |= {event.cause_id: event.text for _, event in found.log.of(e.CauseRecorded)}
     for given in found.world.given:
         turn = started.get(given.turn_id)
         assert turn is not None, f"P6: an agent was given {given}, of which there is no record"

@@ -177,6 +177,42 @@ PLANNED: dict[str, Tale] = {
         _ways((COMPLETED,) * 2, (COMPLETED, CANCELLED), (CANCELLED, COMPLETED)),
     ),
 }
+# Processes in the background that end, and print what is watched for, at every moment of a turn's life and of recovery. Whether a process
+# ran at all, and whether its lines came before or after a turn, depends on where the gateway died.
+UP_TO_THREE = _ways(*((COMPLETED,) * count for count in (1, 2, 3)))
+KEPT: dict[str, Tale] = {
+    "a process ends after its turn": (_ann(Say("say:one|start:lasts 1; exit 3|say:two")), UP_TO_THREE),
+    "a process ends while its turn runs": (_ann(Say("start:lasts 0.6; exit 3|sleep:1|call:unsafe")), UP_TO_THREE),
+    "a process is waited for": (_ann(Say("start:lasts 1; exit 3|say:two|wait|say:three")), (COMPLETED,)),
+    "a process is killed": (_ann(Say("start:at 0.1 print x|sleep:0.5|kill|say:two")), (COMPLETED,)),
+    "the end of a process is read": (_ann(Say("start:lasts 0.5|sleep:0.8|read|say:two")), (COMPLETED,)),
+    "lines that are watched for": (_ann(Say("quiet:lasts 3; at 1 print watched; at 2 print watched|say:two")), UP_TO_THREE),
+    "watched lines and an end while a count takes them": (
+        _ann(Say("start:lasts 2; at 0.5 print watched"), Say("count 12 0.2")),
+        _ways(*((COMPLETED,) * count for count in (2, 3, 4))),
+    ),
+    "a process of an agent that works in steps": (
+        _ann(Say("steps: go > start lasts 0.4; exit 2 > unsafe a | more > pure b | done")),
+        UP_TO_THREE,
+    ),
+    "a message comes before the end of a process": (
+        _ann(Say("start:lasts 1; at 0.6 print watched"), Say("sleep:0.7|say:two", once=("turn.ended", 1))),
+        _ways(*((COMPLETED,) * count for count in (2, 3, 4))),
+    ),
+    "a conversation is left before the end of its process": (
+        _ann(Say("start:lasts 1; at 0.5 print watched"), Reset(once=("turn.ended", 1), again=1), Say("say:two")),
+        _ways(*((COMPLETED,) * count for count in (2, 3)), (COMPLETED, CANCELLED, COMPLETED), (CANCELLED, COMPLETED)),
+    ),
+    "a conversation is deleted while its process runs": (
+        _ann(Say("start:lasts 9; at 0.5 print watched"), Delete(once=("turn.ended", 1)), Delete(after_s=0.5, undo=True), Say("say:two")),
+        _ways((COMPLETED, COMPLETED), (COMPLETED, CANCELLED, COMPLETED), (CANCELLED, COMPLETED)),
+    ),
+    "a stop while a process is started": (
+        _ann(Say("start:lasts 1|hang"), Stop(once=("tool.started", 1))),
+        _ways((CANCELLED,), (CANCELLED, COMPLETED)),
+    ),
+}
+IN_CHATS = ("a process ends after its turn", "a conversation is left before the end of its process")
 REMINDED: Tale = (_ann(Say("say:one"), Say("/remind in 1 second say:two|call:unsafe"), Say("say:three")), (COMPLETED,) * 3)
 OFTEN = {"settings": msgspec.structs.replace(SETTINGS, schedules=Policy(least_s=1.0))}
 RESTARTED: Tale = (_ann(Say(_work("unsafe") + "|sleep:1|say:three"), Restart(once=("tool.started", 1))), (COMPLETED,))
@@ -242,6 +278,16 @@ STORIES = (
     *(Story(f"unsure chat, {name}", *ANYWHERE[name], chats=True, reconciles=False) for name in UNSURE),
     *(Story(f"page, {name}", tell, ends, stride=5, world_is=OFTEN) for name, (tell, ends) in PLANNED.items()),
     Story("chat, a reminder", *REMINDED, chats=True, stride=7),
+    *(Story(f"page, {name}", tell, ends, stride=5, world_is={"keeps": True}) for name, (tell, ends) in KEPT.items()),
+    *(Story(f"chat, {name}", *KEPT[name], chats=True, stride=9, world_is={"keeps": True}) for name in IN_CHATS),
+    # The machine is started again with the second life: what ran is lost.
+    Story(
+        "page, a process is lost with its machine",
+        _ann(Say("say:one|start:lasts 3; exit 3|say:two")),
+        UP_TO_THREE,
+        stride=5,
+        world_is={"keeps": True, "boot": lambda life: f"boot {min(life, 1)}"},
+    ),
     *(
         Story(
             f"page, the clock steps by {name} before planned work is due",

@@ -35,7 +35,8 @@ HOUR_MS, DAY_MS = 3_600_000, 24 * 3_600_000
 
 
 def world_of(seed: int) -> World:
-    chance = random.Random(f"{seed}|world")
+    chance, kept = random.Random(f"{seed}|world"), random.Random(f"{seed}|kept")
+    keeps = kept.random() < 0.35
     world = World(
         seed,
         deaths=tuple(_deaths(chance)),
@@ -43,6 +44,7 @@ def world_of(seed: int) -> World:
         weather=_weather(chance)._replace(away=_away(random.Random(f"{seed}|away"))),
         settings=_settings(chance),
         boot=_boots(random.Random(f"{seed}|boots")),
+        keeps=keeps,
     )
     for number in range(chance.randint(1, 4)):
         chats = chance.random() < 0.5
@@ -50,6 +52,9 @@ def world_of(seed: int) -> World:
     plans = random.Random(f"{seed}|plans")
     if plans.random() < 0.3:
         world.person("planner", *_plans(plans))
+    if keeps:
+        chats = kept.random() < 0.4
+        world.person("starter", *_starts(kept, chats), chats=chats)
     pauses = random.Random(f"{seed}|pauses")
     if pauses.random() < 0.2:
         breaks = [Pause(after_s=pauses.uniform(0, 3), for_s=pauses.choice((1.0, 5.0, 20.0))) for _ in range(pauses.randint(1, 3))]
@@ -152,6 +157,32 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
             yield Resume(after_s=after_s, once=once, number=chance.choice((1, 1, 2)), again=chance.choice((0, 1)))
         else:
             yield chance.choice((Suspend, ResumeAll))(after_s=after_s, once=once)
+
+
+def _starts(chance: random.Random, chats: bool) -> Iterator[Deed]:
+    """Processes in the background, and what may come between their starts and their ends."""
+    for _ in range(chance.randint(1, 4)):
+        after_s = chance.choice((0.0, chance.uniform(0, 0.5), chance.uniform(0, 3)))
+        once = (chance.choice(KINDS), chance.randint(1, 2)) if chance.random() < 0.3 else None
+        kind = chance.random()
+        if kind < 0.6:
+            yield Say(_in_background(chance), after_s=after_s, once=once)
+        elif kind < 0.7:
+            yield Say(_script(chance, chats), after_s=after_s, once=once)
+        elif kind < 0.78:
+            yield Stop(after_s=after_s, once=once)
+        elif kind < 0.9:
+            yield Reset(after_s=after_s, once=once, again=chance.choice((0, 1)))
+        else:
+            yield chance.choice((Suspend, Resume))(after_s=after_s, once=once)
+
+
+def _in_background(chance: random.Random) -> str:
+    lasts = chance.choice((0.1, 0.5, 2.0, 6.0))
+    prints = "".join(f"; at {chance.uniform(0, lasts):.2f} print watched {number}" for number in range(chance.randint(0, 4)))
+    start = f"{chance.choice(('start', 'start', 'quiet'))}:lasts {lasts}; exit {chance.randint(0, 3)}{prints}"
+    after = chance.choice(("", "", "|wait", "|kill", "|read", "|sleep:0.6|read", "|sleep:1|say:x", "|hang", "|fail", "|crash"))
+    return f"{chance.choice(('', 'say:hello|'))}{start}{after}"
 
 
 def _script(chance: random.Random, chats: bool) -> str:

@@ -11,11 +11,12 @@ import pytest
 from holdfast.core import blame
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.events import DeliveryChanged, ToolFinished
+from holdfast.core.events import DeliveryChanged, ProcessEnded, ToolFinished
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.schedules import Fired
 from holdfast.core.plans.start import StartedTurn
+from holdfast.core.processes import Telling
 from holdfast.core.schedules import Due, Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
@@ -96,6 +97,21 @@ class IgnoresSafeMode(Lying):
         return await self._store.waiting_lanes(limit=limit)
 
 
+class KillsWithoutARecord(Lying):
+    """Does not note that nobody needs to be told of a process that is killed."""
+
+    async def consume_process(self, process_id: str, *, how: str, at: int) -> bool:
+        return True
+
+
+class HushesEnds(Lying):
+    """Takes every end for one that is known already."""
+
+    async def end_process(self, ended: ProcessEnded, **named: Any) -> Telling:
+        await self._store.consume_process(ended.process_id, how="read", at=named["at"])
+        return await self._store.end_process(ended, **named)
+
+
 def _first_breach(tell: Callable[[World], object], **world_is: Any) -> str:
     """What the invariants say of the first death that shows the fault."""
     for point in itertools.count(1):
@@ -148,6 +164,22 @@ def test_a_cause_that_starts_a_turn_in_safe_mode_is_found() -> None:
     world.person("ann", Wait(lambda life: life.gateway.safe_mode), Happens("say:two"))
     world.run()
     with pytest.raises(AssertionError, match=r"B14: .* in safe mode"):
+        check(world)
+
+
+@pytest.mark.parametrize(
+    ("script", "liar", "breach"),
+    [
+        ("start:at 0.1 print x|sleep:0.3|kill", KillsWithoutARecord, "E2: .* was killed, and that is not on record"),
+        ("start:lasts 0.5", HushesEnds, "E2: .* is said to be read, and nobody has read it"),
+    ],
+)
+def test_a_process_that_is_told_of_wrongly_is_found(script: str, liar: type[Lying], breach: str) -> None:
+    """E2, E6"""
+    world = World(1, wrap=lambda store: cast(Store, liar(store)), keeps=True)
+    world.person("ann", Say(script))
+    world.run()
+    with pytest.raises(AssertionError, match=breach):
         check(world)
 
 

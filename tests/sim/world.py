@@ -21,6 +21,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.live import Manners
+from holdfast.core.policy import parse_all
 from holdfast.core.rights import Policy
 from holdfast.core.spools import Header, Spooled
 from holdfast.gateway.gateway import Gateway
@@ -31,9 +32,11 @@ from holdfast.ports.store import Store
 from holdfast.ports.tools import Tool
 from holdfast.store import SqliteStore
 from holdfast.store.sqlite.connection import connect, fetch
+from holdfast.tools.processes import Processes
 from tests.fakes.agents_model import Asked, ModelTurns
 from tests.fakes.agents_sim import ScriptedAgent
 from tests.fakes.clock import SimClock
+from tests.fakes.keepers import Machine, SimKeepers, nowhere
 from tests.fakes.loop import Crash, SimLoop, never, run
 from tests.fakes.platform import NAME, Chat, ChatServer, Shelf
 from tests.fakes.power import Mode
@@ -44,7 +47,12 @@ from tests.sim.people import Person, as_shown
 from tests.sim.spool import SimSpool
 
 # Pieces are kept for longer than any clock jumps: what is pruned cannot be compared with what people saw.
-SETTINGS = Settings(turn_idle_timeout_s=5.0, keep_streams_s=90 * 24 * 3600.0, manners=Manners(still_working_s=2.0))
+SETTINGS = Settings(
+    policy=parse_all(allow=["processes"], ask=[], deny=[]),
+    turn_idle_timeout_s=5.0,
+    keep_streams_s=90 * 24 * 3600.0,
+    manners=Manners(still_working_s=2.0),
+)
 QUIET_S = 1.5
 NOT_YET = float("inf")
 SOON_S = 60.0
@@ -129,6 +137,7 @@ class World:
         unreadable: bool = False,
         capabilities: Capabilities | None = None,
         by_cursor: bool = True,
+        keeps: bool = False,
     ) -> None:
         """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
         `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to. `readable`: whether
@@ -159,6 +168,7 @@ class World:
         self.logs: list[MutableMapping[str, Any]] = []
         self.died_at: list[str] = []
         self.lives: list[Life] = []
+        self.machine = Machine(self.wall_ms) if keeps else None  # What runs in the background, if anything does.
         self._ids = self.random("ids")
         self._closing = ExitStack()
 
@@ -222,8 +232,7 @@ class World:
             if earlier.until_id is None and earlier.name not in self.alive:
                 earlier.until_id = span.after_id
         self.spans.append(span)
-        while self.times and self.times[-1][0] > span.after_id:
-            self.times.pop()  # The disk has forgotten them.
+        self.times = [each for each in self.times if each[0] <= span.after_id]  # The others the disk has forgotten.
         return span
 
     def logged_errors(self) -> list[MutableMapping[str, Any]]:
@@ -408,6 +417,12 @@ class Life:
             for effect, guarded in made
         ]
         tools: dict[str, Tool] = {tool.name: tool for tool in counters}
+        keepers = self._keepers(boot_id)
+        if keepers is not None:
+            background = Processes(
+                records=store, keepers=keepers, surroundings=nowhere(), clock=clock, owner=owner, most=20, most_bytes=1 << 20
+            )
+            tools[background.name] = background
         moods = self.world.random(f"models {self.number}")
         models = ModelTurns(
             clock=clock,
@@ -437,10 +452,20 @@ class Life:
             spool=SimSpool(
                 self.disk, self.loop, now=clock.now, readable=lambda name: self.world.readable(self), spooled=self.world.note_spooled
             ),
+            keepers=keepers,
             settings=self.world.really(self._settings()),
         )
         gateway.subscribe(lambda state: self._note_safe_mode(gateway, span))
         return gateway, span
+
+    def _keepers(self, boot_id: str) -> SimKeepers | None:
+        """Nothing that ran outlives the machine."""
+        machine, spans = self.world.machine, self.world.spans
+        if machine is None:
+            return None
+        if len(spans) > 1 and spans[-2].boot_id != boot_id:
+            machine.boot(self._born)
+        return SimKeepers(machine, elapsed=self.elapsed, faults=self, boot=boot_id)
 
     def _settings(self) -> Settings:
         allowed = Policy(everybody=True, blocked=frozenset(self.world.server.banned))
@@ -504,7 +529,9 @@ class Life:
         """What is still to be done, in the people's own lists and in the catalog."""
         count = fetch(
             self.db,
-            "SELECT (SELECT count(*) FROM inbox i JOIN head h ON h.session = i.session WHERE h.state <> 'waiting'),"
+            # What nobody said waits where a turn was left for a person to continue.
+            "SELECT (SELECT count(*) FROM inbox i JOIN head h ON h.session = i.session WHERE h.state <> 'waiting'"
+            "  AND NOT (h.stays = 1 AND h.state = 'interrupted' AND i.what NOT IN ('message', 'steer', 'interrupt', 'edit'))),"
             " (SELECT count(*) FROM head h JOIN session s ON s.id = h.session WHERE h.state IN ('running', 'answered', 'interrupted')"
             f"  AND NOT (h.stays = 1 AND h.state = 'interrupted' AND s.rule IN ({self._lasting}))),"
             " (SELECT count(*) FROM outbox o JOIN head h ON h.session = o.session WHERE o.state NOT IN ('sent', 'dead')"
@@ -527,6 +554,7 @@ class Life:
         found = {
             "readers": [p.name for p in self.world.people for reader in p.readers if reader.cursor < heads.get(reader.session_id, 0)],
             "people": [person.name for person in self.world.people if not person.done],
+            "processes": fetch(self.db, "SELECT process_id FROM process WHERE state = 'running'"),
             "schedules": overdue,
             "late journals": late,
             **dict(zip(("inbox", "turns", "outbox", "undecided"), count, strict=True)),

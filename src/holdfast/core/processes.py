@@ -100,7 +100,8 @@ class Telling(Enum):
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What decides. `notify`: somebody wants to know. `lost`: nobody saw how it ended. `stopped`: an operator's stop ends it. `current`:
-    its session is still its key's current one, and not suspended. `fresh`: it ended recently enough to start work without asking (R6).
+    its session is still its key's current one, and neither suspended nor left for a person to continue. `fresh`: it ended recently enough
+    to start work without asking (R6).
     """
 
     consumed: bool

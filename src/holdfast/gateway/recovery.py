@@ -191,7 +191,8 @@ class Recovery:
 
     def _told_when_left(self, judged: Judged, transcript: Transcript) -> list[e.Event]:
         """Once, where the answer would have gone, and only to somebody who waits for it and has not written again."""
-        if not judged.facts.held or judged.facts.suspended or not judged.facts.reachable or judged.session.queued:
+        wrote = any(message.role == "user" for message in transcript.queued.values())
+        if not judged.facts.held or judged.facts.suspended or not judged.facts.reachable or wrote:
             return []
         cause = transcript.turns[-1].cause if transcript.turns else "message"
         words = notices.held(judged.reason, safe_mode=self._safe_mode.on, cause=cause)

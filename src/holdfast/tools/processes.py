@@ -154,7 +154,7 @@ class Processes(PlainTool):
         if not isinstance(command, str) or not command.strip() or "\0" in command:
             return _failed("`start` needs a `command`: a line of shell.")
         line = await self._surroundings.prepare(command, context)
-        process_id = process_id_of(context)
+        process_id = process_id_of(context.turn_id, context.key)
         wanted = e.ProcessStarted(
             process_id=process_id,
             command=command,
@@ -298,9 +298,9 @@ class Processes(PlainTool):
             await asyncio.sleep(min(LOOK_S, left_s))
 
 
-def process_id_of(context: ToolContext) -> str:
+def process_id_of(turn_id: str, key: str) -> str:
     """The same when the call is repeated: what it started is found again."""
-    return "p_" + hashlib.sha256(f"{context.turn_id}\0{context.key}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return "p_" + hashlib.sha256(f"{turn_id}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _ended(process: Process, end: End) -> str:

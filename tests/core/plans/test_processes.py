@@ -96,6 +96,16 @@ def test_an_end_is_recorded_and_told_in_one_transaction(
     assert told.text == decisions.ended(known, END, tail="tail")
 
 
+@pytest.mark.parametrize(("state", "left"), list(product(STATES, FLAGS)))
+def test_where_a_turn_was_left_for_a_person_to_continue_an_end_starts_none(state: TurnState, left: bool) -> None:
+    """A23, R7: it is told as a plain message, and what it prints is nobody's."""
+    found = Ending(process=process(), session=session(state, left=left))
+    told = processes.end(found, END, tail="", matches=NONE, now=AT, window_s=3600).reply
+    waits = left and state is TurnState.INTERRUPTED
+    assert told is (Telling.NOTICE if waits else Telling.TURN)
+    assert processes.match(found, MATCHES, at=AT).reply is not waits
+
+
 def test_an_end_is_on_record_once() -> None:
     """E6"""
     found = Ending(process=process(end=END), session=session(TurnState.ENDED))

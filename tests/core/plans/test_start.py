@@ -54,8 +54,8 @@ def test_what_waits_where_no_turn_will_start_is_turned_away(suspended: bool) -> 
     plan = start.turn_away(lane(suspended=suspended, current=suspended), waiting("message", "timer"))
     why = causes.SUSPENDED_FIRST if suspended else causes.LEFT_FIRST
     assert [write.event for write in plan.writes[:2]] == [
-        e.MessageRefused(message_id="w1", reason=why),
         e.CauseDropped(cause_id="w2", reason=why),
+        e.MessageRefused(message_id="w1", reason=why),
     ]
     assert kinds(plan)[2:] == ["message.written"]
     assert start.turn_away(lane(suspended=True), ()).writes == ()
@@ -171,6 +171,23 @@ def test_whoever_may_have_no_more_turns_is_told_and_nothing_starts(what: str, ki
     assert isinstance(refused, e.MessageRefused | e.CauseDropped) and refused.reason == "its sender has reached limits.sender_turns"
     assert isinstance(told, e.MessageWritten) and told.anchor == "a1" and told.delivery_id == told.message_id == "w1.refused"
     assert told.text == "You have used today 3 turns; the limit is 3 turns (limits.sender_turns). Try again tomorrow."
+
+
+def test_of_a_process_whose_sender_may_have_no_more_turns_the_end_is_told_and_its_lines_are_not() -> None:
+    """E3"""
+    reached = Reached(name="sender_turns", limit=3, spent=3, asks=False)
+    ended = start.refuse(lane(), Cause(cause_id="p1.ended", content="It ended.", what="process", anchor="a1"), reached)
+    assert kinds(ended) == ["cause.dropped", "message.written"]
+    told = ended.writes[1].event
+    assert isinstance(told, e.MessageWritten) and told.text.startswith("It ended.\n\nYou have used today 3 turns;") and told.anchor == "a1"
+    assert kinds(start.refuse(lane(), Cause(cause_id="p1.matched.4", content="x", what="watch"), reached)) == ["cause.dropped"]
+
+
+@pytest.mark.parametrize(("safe", "aside"), list(product(FLAGS, FLAGS)))
+def test_only_what_a_person_said_starts_a_turn_in_safe_mode_and_where_one_was_left(safe: bool, aside: bool) -> None:
+    """A23, B14"""
+    found = lane(TurnState.INTERRUPTED if aside else TurnState.ENDED, left=aside)
+    assert start.only_said(found, safe=safe) is (safe or aside)
 
 
 @pytest.mark.parametrize(("sender", "day"), [("ann", "2025-01-01"), ("ann", None), (None, "2025-01-01")])

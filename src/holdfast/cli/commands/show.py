@@ -18,7 +18,6 @@ ROLES = {
     "cause": ("cause", "magenta"),
 }
 OUTCOMES = {"done": "green", "failed": "red", "unknown": "yellow", "completed": "green", "cancelled": "yellow", "set_aside": "red"}
-STARTED_FROM = {"process": "the end of a background process", "watch": "the output of a background process"}
 STATUSES = {
     **{"partial": " (not finished)", "refused": " (not answered)", "command": " (to the gateway)"},
     "superseded": " (from an earlier attempt; recovered later)",
@@ -95,8 +94,7 @@ def _attachment(part: dict[str, Any]) -> str:
 
 def _interruption(message: dict[str, Any], now: datetime) -> list[str]:
     continued = f" Continued (attempt {message['attempt']})." if message["attempt"] else ""
-    started = f" The turn had started from {STARTED_FROM.get(cause, cause)}." if (cause := message.get("cause")) else ""
-    text = f"{short(moment(message['created_at']), now)}  {message['text']}{started}{continued}"
+    text = f"{short(moment(message['created_at']), now)}  {message['text']}{continued}"
     why = message["decision"] or "the next start decides what happens to it"
     waits = ""
     if "stream_id" in message:

@@ -106,17 +106,14 @@ def turned_away(session_key: str, waiting: Sequence[Cause], why: str, *, tells: 
     """What waits where no turn will start: messages are refused, and their senders are told once, with their words (A20). Other causes
     are dropped: nobody said them. But the end of a process is told, if not by a turn (E3), unless nobody is there to be told (`tells`).
     """
-    events: list[Event] = []
-    messages = []
-    for cause in waiting:
-        if cause.what == MESSAGE:
-            messages.append(cause)
-            events.append(MessageRefused(message_id=cause.cause_id, reason=why))
-            continue
-        events.append(CauseDropped(cause_id=cause.cause_id, reason=why))
-        if cause.what == ENDED and tells:
-            events.append(replies.written(session_key, "notice", f"{cause.cause_id}.told", cause.content, anchor=cause.anchor))
+    messages = [cause for cause in waiting if cause.what == MESSAGE]
+    others = [cause for cause in waiting if cause.what != MESSAGE]
+    events: list[Event] = [CauseDropped(cause_id=cause.cause_id, reason=why) for cause in others]
     if messages:
+        events += [MessageRefused(message_id=cause.cause_id, reason=why) for cause in messages]
         told = notices.refused([content.outline(cause.content) for cause in messages], why)
         events.append(replies.written(session_key, "notice", f"{messages[0].cause_id}.refused", told))
+    for cause in others:
+        if cause.what == ENDED and tells:
+            events.append(replies.written(session_key, "notice", f"{cause.cause_id}.told", cause.content, anchor=cause.anchor))
     return events

@@ -60,7 +60,7 @@ def end(found: Ending, ended: ProcessEnded, *, tail: str, matches: Matches, now:
         notify=process.notify,
         lost=ended.lost is not None,
         stopped=ended.stopped,
-        current=session.current and not session.suspended,
+        current=session.current and not session.suspended and not _left(session),
         fresh=resume.is_fresh(ended.ended_at, now=now, window_s=window_s),
     )
     told = processes.telling(facts)
@@ -77,12 +77,17 @@ def end(found: Ending, ended: ProcessEnded, *, tail: str, matches: Matches, now:
     return Plan(tuple(writes), told)
 
 
+def _left(session: Session) -> bool:
+    """Its turn was interrupted, and a person is to continue it before anything else starts here (A23)."""
+    return session.left and session.turn_state is TurnState.INTERRUPTED
+
+
 def match(found: Ending, matches: Matches, *, at: int) -> Plan[bool]:
     """Lines that came while a turn is open are for that turn: it may take them, and none starts from them (E3). Where the conversation is
     elsewhere they are nobody's.
     """
     process, session = found.process, found.session
-    elsewhere = session.deleted or session.suspended or not session.current
+    elsewhere = session.deleted or session.suspended or not session.current or _left(session)
     if elsewhere or process.consumed or process.end is not None or matches.through <= process.scanned or not matches.lines:
         return Plan((), False)
     events: list[Event] = [

@@ -4,12 +4,13 @@ from enum import Enum, auto
 
 import msgspec
 
-from holdfast.core import limits, replies
+from holdfast.core import content, limits, replies
 from holdfast.core.events import CauseDropped, MessageRefused, MessageWritten, TurnStarted
 from holdfast.core.limits import LimitReached, Reached
 from holdfast.core.plans import Plan, Write, ending, to_session, to_turn
 from holdfast.core.plans.causes import LEFT_FIRST, MESSAGE, OUTDATED, SUSPENDED_FIRST, Cause, turned_away
 from holdfast.core.plans.ending import Unfinished
+from holdfast.core.processes import ENDED, MATCHED
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import TurnState
 
@@ -58,6 +59,11 @@ def sets_aside(lane: Lane) -> bool:
     return lane.state is TurnState.INTERRUPTED and lane.left and not lane.stop_requested
 
 
+def only_said(lane: Lane, *, safe: bool) -> bool:
+    """Whether a turn starts only from what a person said: in safe mode (B14), and where a turn was left for a person to continue (A23)."""
+    return safe or sets_aside(lane)
+
+
 def verdict(lane: Lane) -> Verdict:
     """TURN_AWAY: no turn will ever start from what waits here. One chat has one agent at a time (A22)."""
     if lane.told_to_stop or (lane.state not in (TurnState.NONE, TurnState.ENDED) and not sets_aside(lane)):
@@ -73,10 +79,15 @@ def turn_away(lane: Lane, waiting: tuple[Cause, ...]) -> Plan[None]:
 
 
 def refuse(lane: Lane, cause: Cause, reached: Reached) -> Plan[None]:
-    """Its sender has had all the turns of this day, or used all that may be used: told aloud, and no turn starts (P1)."""
+    """Its sender has had all the turns of this day, or used all that may be used: told aloud, and no turn starts (P1). The end of a process
+    is told with it (E3); what one printed is not worth a word.
+    """
     why, said = limits.forbids(reached), cause.what == MESSAGE
     refused = MessageRefused(message_id=cause.cause_id, reason=why) if said else CauseDropped(cause_id=cause.cause_id, reason=why)
-    told = replies.written(lane.session_key, "notice", f"{cause.cause_id}.refused", str(LimitReached(reached)), anchor=cause.anchor)
+    if cause.what == MATCHED:
+        return Plan(tuple(to_session(lane.session_id, [refused])), None)
+    words = f"{content.text(cause.content)}\n\n{LimitReached(reached)}" if cause.what == ENDED else str(LimitReached(reached))
+    told = replies.written(lane.session_key, "notice", f"{cause.cause_id}.refused", words, anchor=cause.anchor)
     return Plan(tuple(to_session(lane.session_id, [refused, told])), None)
 
 

@@ -277,15 +277,15 @@ def reached(tx: Tx, session_id: str, cause: Cause, bounds: Bounds | None) -> Rea
     return limits.reached_by_sender(bounds.limits, spending.account(tx, session_id, "", bounds.day, cause.sender))
 
 
-def next_cause(tx: Tx, session: int, generation: int, *, safe: bool) -> tuple[Cause | None, tuple[Cause, ...]]:
+def next_cause(tx: Tx, session: int, generation: int, *, only_said: bool) -> tuple[Cause | None, tuple[Cause, ...]]:
     """The oldest cause that is still current, where its session's newest turn is of this generation, and those before it that are not.
-    `safe`: those that are `held` are left where they are.
+    `only_said`: those that are `held` are left where they are.
     """
     outdated: list[Cause] = []
     after = 0
     while rows := tx.query(q.NEXT_CAUSE, session, session, after):
         cause, after = _cause(tx, session, *rows[0]), rows[0][0]
-        if safe and causes.held(cause):
+        if only_said and causes.held(cause):
             continue
         if causes.startable(cause, generation):
             return cause, tuple(outdated)

@@ -34,10 +34,11 @@ def start_turn(
         case Verdict.TURN_AWAY if lane.waits:
             run(tx, start.turn_away(lane, snapshots.waiting(tx, head.session)), at, {session_id: head})
         case Verdict.START:
-            cause, outdated = snapshots.next_cause(tx, head.session, lane.newest, safe=safe)
+            only_said = start.only_said(lane, safe=safe)
+            cause, outdated = snapshots.next_cause(tx, head.session, lane.newest, only_said=only_said)
             while cause is not None and (reached := snapshots.reached(tx, session_id, cause, bounds)):
                 run(tx, start.refuse(lane, cause, reached), at, {session_id: head})
-                cause, outdated = snapshots.next_cause(tx, head.session, lane.newest, safe=safe)
+                cause, outdated = snapshots.next_cause(tx, head.session, lane.newest, only_said=only_said)
             unfinished = snapshots.to_set_aside(tx, head, lane) if cause is not None else None
             plan = start.plan(
                 lane,
