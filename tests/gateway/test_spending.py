@@ -86,6 +86,6 @@ def test_what_was_used_is_reported_by_day_and_by_person(home: Home) -> None:
     found = usage.report(*life.do(life.gateway.spent(days=2)))
     assert [(day.turns, day.usage.requests, day.usage.cached) for day in found.days] == [(2, 2, 1200), (1, 1, 600)]
     assert found.since == found.days[0].day and found.total.requests == 3 and found.total.cost == 3 * 1200
-    assert [(each.sender, each.turns) for each in found.senders] == [("owner", 2), ("ann", 1)]
+    assert [(each.sender, each.turns) for each in found.senders] == [("owner", 2), ("fakechat:ann", 1)]
     today = usage.report(*life.do(life.gateway.spent(days=1)))
     assert today.days == found.days[1:] and today.since == found.days[1].day
