@@ -34,7 +34,8 @@ def test_a_configured_model_answers_and_its_key_is_shown_nowhere(tmp_path: Path)
         assert answer["text"] == "It said hello." and answer["tool_calls"][0]["result"] == "hello from the tool\n"
         assert session["turns"][0]["steps"] == 2 and session["turns"][0]["outcome"] == "completed"
         assert [asked["headers"]["authorization"] for asked in server.requests] == ["Bearer sk-of-the-test"] * 2
-        assert "agent      chat:test" in holdfast(serving.home, "status").out and serving.status()["models"] == ["chat:test"]
+        told = [line.split() for line in holdfast(serving.home, "status").out.splitlines()]
+        assert ["agent", "chat:test"] in told and serving.status()["models"] == ["chat:test"]
         shown = holdfast(serving.home, "config", HOLDFAST_MODEL="chat:test", HOLDFAST_MODEL_API_KEY="sk-of-the-test").out
         assert "chat:test" in shown and "HOLDFAST_MODEL" in shown and "sk-of-the-test" not in shown
         assert not [path for path in serving.home.rglob("*") if path.is_file() and b"sk-of-the-test" in path.read_bytes()]

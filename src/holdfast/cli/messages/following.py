@@ -138,7 +138,7 @@ class Following:
         self.turn_id = message["turn_id"]
         reply = self.reply
         for each in view["messages"]:
-            if each["turn_id"] == self.turn_id and each["role"] == "assistant" and each["status"] != "superseded":
+            if each["turn_id"] == self.turn_id and each["role"] == "assistant" and each.get("status") != "superseded":
                 if "text_omitted" in each and each["whole_after"] not in self._read_from:
                     self.read_again = each["whole_after"]
                     self._read_from.add(self.read_again)
