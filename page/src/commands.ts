@@ -19,6 +19,7 @@ export const COMMANDS: readonly Command[] = [
   { name: "queue", form: "/queue TEXT", sentence: "Send TEXT as the next message, even while a question is open.", wants: true },
   { name: "steer", form: "/steer TEXT", sentence: "Send TEXT to the answer that is being written.", wants: true },
   { name: "interrupt", form: "/interrupt TEXT", sentence: "Stop what is running, and answer TEXT next.", wants: true },
+  { name: "remind", form: "/remind [WHEN TEXT]", sentence: "Start work from TEXT at a time, once or again and again; without words, list what is planned.", wants: false },
   { name: "approve", form: "/approve [id or all] [always]", sentence: "Let a call run that waits for your approval; `always` for this conversation.", wants: false },
   { name: "deny", form: "/deny [id or all] [reason]", sentence: "Refuse a call that waits for your approval.", wants: false },
   { name: "restart", form: "/restart", sentence: "Restart Holdfast (if allowed).", wants: false },
