@@ -150,7 +150,7 @@ def test_the_demo_runs_nothing_for_a_chat_that_chose_it(home: Home) -> None:
     life = home.start(models=CHOICES)
     life.say("/model demo")
     life.say("run date")
-    assert "No agent is set up yet." in life.answers(ANN)[-1] and not home.done
+    assert "No agent is set up" in life.answers(ANN)[-1] and not home.done
 
 
 def test_every_agent_is_closed_once_with_the_gateway(home: Home) -> None:

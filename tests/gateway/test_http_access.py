@@ -39,7 +39,7 @@ async def test_without_a_credential_only_health_and_sign_in_are_open(world: Worl
             assert (await browser.request("BREW", path)).status_code == 401
         else:
             opened.append(f"{method} {path}")
-    assert sorted(opened) == ["GET /healthz", "POST /api/login"]
+    assert sorted(opened) == ["GET /healthz", "POST /api/login", "POST /hooks/{platform}"]
     assert (await browser.request("BREW", "/healthz")).status_code == 405
 
 

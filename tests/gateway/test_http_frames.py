@@ -27,6 +27,7 @@ def bodies(kind: type[Event]) -> st.SearchStrategy[Event]:
             "arguments": st.dictionaries(ANY_TEXT, st.none() | st.booleans() | ANY_TEXT),
             "causes": st.tuples(ANY_TEXT),
             "question_ids": st.tuples(ANY_TEXT),
+            "pieces": st.just(()),
         }
         words = {"effect": st.sampled_from(Effect), "outcome": st.sampled_from(list(Outcome))}
         if field.name in by_name:

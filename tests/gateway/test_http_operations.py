@@ -23,7 +23,7 @@ async def test_a_running_turn_and_what_waits_behind_it_are_shown(world: World) -
     assert turn["phase"]["kind"] in ("model", "tool") and turn["last_sign_at"] and turn["retiring"] is False
     inbox = await ops(world, "inbox")
     assert (inbox["waiting"], inbox["lanes"][0]["behind"]) == (1, "turn")
-    assert await ops(world, "outbox") == {"deliveries": [], "counts": {}}
+    assert await ops(world, "outbox") == {"deliveries": [], "counts": {}, "dead": []}
     await world.client.post(f"/api/sessions/{session_id}/stop")
     await world.until_state(session_id, "idle")
 
