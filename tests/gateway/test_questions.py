@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.events import Text
+from holdfast.core.redaction import Secrets
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 
@@ -123,3 +125,14 @@ def test_a_stop_ends_a_turn_whose_question_nobody_has_seen(home: Home) -> None:
     life.rest()
     assert life.outcomes() == ["cancelled", "completed"]
     assert (home.replies(), home.note) == (["re: next"], None)
+
+
+def test_no_word_before_a_question_is_lost_that_might_have_begun_a_secret(home: Home) -> None:
+    """P2, P7: the attempt ends with the question, and what was held back until then is on record before it."""
+    secrets = Secrets()
+    secrets.know({"key": "5esame-open-sesame"})
+    home.secrets = secrets
+    life = home.start()
+    life.write("say:4 5|ask:your name")
+    life.until(lambda: life.session().state == "waiting")
+    assert "".join(item.event.text for item in life.events() if isinstance(item.event, Text)) == "4 5"

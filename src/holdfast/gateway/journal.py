@@ -165,10 +165,8 @@ class TurnLog:
         course, held = self._outputs.pop(call_id), self._held_output.pop(call_id).end()
         return [*(course.add(held, self._journal.clock.monotonic()) if held else []), *course.end()]
 
-    def _release(self, events: Sequence[Event | Interruption]) -> None:
-        """With a step or the attempt its text is over: what was held back of it is no secret."""
-        if not any(isinstance(event, (*ENDS, ModelResponded)) for event in events):
-            return
+    def _release(self) -> None:
+        """Its text is over, with a step or the attempt: what was held back of it is no secret."""
         if thought := self._held_thought.end():
             self._gather()
             self._pending.append(Reasoning(text=thought, step=self.step))
@@ -221,7 +219,8 @@ class TurnLog:
         async with self._lock:
             if self._closed:
                 raise StaleEpoch(self.lease.session_id, self.lease.epoch)
-            self._release(events)
+            if any(isinstance(event, (*ENDS, ModelResponded)) for event in events):
+                self._release()
             pieces = [*self._take(), *self._last_outputs(events)]
             try:
                 await self._append([*pieces, *map(self._judged, events)])
@@ -349,6 +348,7 @@ class TurnLog:
                 self._close()
             return found
 
+        self._release()
         return await self._decided(wait)
 
     async def take(self) -> tuple[Cause, ...]:
