@@ -57,8 +57,8 @@ def signed_in(browser: Browser, lasting: Serving) -> StorageState:
     """What a browser keeps that has signed in once."""
     context = browser.new_context()
     page = context.new_page()
-    page.goto(printed_address(lasting))
-    page.get_by_test_id("composer").wait_for()
+    with page.expect_response("**/api/login"):  # The page is drawn before that.
+        page.goto(printed_address(lasting))
     state = context.storage_state()
     context.close()
     return state
