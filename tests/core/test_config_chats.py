@@ -34,13 +34,13 @@ def test_variables_name_people_with_commas() -> None:
 
 def test_nobody_is_connected_and_nobody_may_talk_by_default(tmp_path: Path) -> None:
     found = config.load({}, home=str(tmp_path)).telegram
-    assert not found.configured and not found.policy.everybody and not found.policy.users
+    assert not chats.configured("telegram", found) and not found.policy.everybody and not found.policy.users
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
 def test_a_token_may_stand_in_a_file_that_only_its_owner_can_read(tmp_path: Path, mode: int) -> None:
     found = written(tmp_path, f"[telegram]\ntoken = '{TOKEN}'\n", mode=mode)
-    assert chats.telegram_token(found.telegram, tmp_path) == TOKEN
+    assert chats.account("telegram", found.telegram, tmp_path) == {"token": TOKEN, "base_url": ""}
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
@@ -52,7 +52,7 @@ def test_a_token_that_others_can_read_is_refused_with_what_to_do(tmp_path: Path,
     (tmp_path / "t").chmod(mode)
     found = written(tmp_path, "[telegram]\ntoken_file = 't'\n")
     with pytest.raises(BadConfig, match="chmod 600"):
-        chats.telegram_token(found.telegram, tmp_path)
+        chats.account("telegram", found.telegram, tmp_path)
 
 
 def test_other_settings_may_stand_where_others_can_read_them(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_what_is_no_token_is_told_before_anybody_is_asked(tmp_path: Path, token:
     (tmp_path / "t").write_text(token)
     (tmp_path / "t").chmod(0o600)
     with pytest.raises(BadConfig, match="The Telegram token is not one"):
-        chats.telegram_token(written(tmp_path, "[telegram]\ntoken_file = 't'\n").telegram, tmp_path)
+        chats.account("telegram", written(tmp_path, "[telegram]\ntoken_file = 't'\n").telegram, tmp_path)
 
 
 def test_a_token_is_known_as_a_secret_wherever_it_comes_from(tmp_path: Path) -> None:

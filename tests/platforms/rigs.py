@@ -96,7 +96,8 @@ class Rig(Protocol):
 
     def restore(self) -> None: ...
 
-    def is_reply(self, seen: Seen, said: Any) -> bool: ...
+    def is_reply(self, seen: Seen, said: Any) -> bool:
+        """It stands where an answer to that message belongs on this platform."""
 
 
 class Life:

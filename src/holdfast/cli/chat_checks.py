@@ -1,4 +1,4 @@
-"""The checks of `holdfast doctor` about chat platforms: whether each token can be read, is accepted, and works in a gateway that runs."""
+"""The checks of `holdfast doctor` about chat platforms: whether each secret can be read, is accepted, and works in a gateway that runs."""
 
 from collections.abc import Iterator
 
@@ -6,36 +6,36 @@ from holdfast import config
 from holdfast.api.status import Status
 from holdfast.cli.findings import Finding
 from holdfast.config import chats
+from holdfast.config.chats.doors import Doors
 from holdfast.core.errors import Refused
-
-SET_UP = "`holdfast telegram setup` asks for a token and tries it."
 
 
 def run_all(settings: config.Config, status: Status | None, *, deep: bool) -> Iterator[Finding]:
-    """`deep` asks the platform itself. `status`: of the gateway that runs, if one does."""
-    if settings.telegram.configured:
-        yield _telegram(settings, status, deep)
+    """`deep` asks the platforms themselves. `status`: of the gateway that runs, if one does."""
+    for platform, table in config.chat_accounts(settings).items():
+        if chats.configured(platform, table):
+            yield _check(platform, table, settings, status, deep)
 
 
-def _telegram(settings: config.Config, status: Status | None, deep: bool) -> Finding:
-    telegram = settings.telegram
+def _check(platform: str, table: Doors, settings: config.Config, status: Status | None, deep: bool) -> Finding:
+    title, set_up = chats.PLATFORMS[platform].title, f"`holdfast {platform} setup` asks for what is needed and tries it."
     try:
-        token = chats.telegram_token(telegram, settings.home)
+        account = chats.account(platform, table, settings.home)
     except config.BadConfig as error:
-        return Finding("telegram", "fail", str(error), SET_UP)
-    if not (telegram.everybody or telegram.allowed_users or telegram.admins or telegram.allowed_chats or telegram.pairing):
-        return Finding("telegram", "warn", "Nobody may talk to the bot.", "Set allowed_users in [telegram], or pairing = true.")
-    running = next((chat for chat in status.chats if chat.platform == "telegram"), None) if status else None
+        return Finding(platform, "fail", str(error), set_up)
+    if not table.anybody:
+        return Finding(platform, "warn", "Nobody may talk to the bot.", f"Set allowed_users in [{platform}], or pairing = true.")
     if deep:
-        from holdfast.cli.chats import TelegramBot
+        from holdfast.cli.chats import Bot
 
         try:
-            bot = TelegramBot(token, telegram.base_url).found
+            found = Bot(platform, account).found
         except Refused as error:
-            return Finding("telegram", "fail", str(error), SET_UP)
-        return Finding("telegram", "ok", f"@{bot.username} answers")
+            return Finding(platform, "fail", str(error), set_up)
+        return Finding(platform, "ok", f"{found.name} answers")
+    running = next((chat for chat in status.chats if chat.platform == platform), None) if status else None
     if running is not None and running.problem is not None:
-        return Finding("telegram", "fail", running.problem, "`holdfast logs` says since when.")
+        return Finding(platform, "fail", running.problem, "`holdfast logs` says since when.")
     if running is not None and running.account:
-        return Finding("telegram", "ok", f"connected as {running.account}")
-    return Finding("telegram", "ok", "a token is set; --deep asks Telegram whose it is")
+        return Finding(platform, "ok", f"connected as {running.account}")
+    return Finding(platform, "ok", f"a token is set; --deep asks {title} whose it is")

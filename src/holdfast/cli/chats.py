@@ -2,43 +2,58 @@
 that knows the platforms, and of those only their trials.
 """
 
+from collections.abc import Mapping
+
+from holdfast.config import chats
 from holdfast.config.errors import BadConfig
 from holdfast.core.errors import Refused, Unavailable
-
-INSTALL = 'Telegram needs its SDK. Install it with `pip install "holdfast[telegram]"`.'
+from holdfast.ports.trials import Person, Trial
 
 
 class NoBot(Refused):
-    """`wrong_token`: because of the token."""
+    """`wrong_account`: because of what it was reached with."""
 
     code = "no_bot"
 
-    def __init__(self, why: str, *, wrong_token: bool) -> None:
+    def __init__(self, why: str, *, wrong_account: bool) -> None:
         super().__init__(why)
-        self.wrong_token = wrong_token
+        self.wrong_account = wrong_account
 
 
-class TelegramBot:
-    """A bot that was found by its token."""
+class Bot:
+    """An account that answered."""
 
-    def __init__(self, token: str, base_url: str) -> None:
+    def __init__(self, platform: str, account: Mapping[str, str]) -> None:
         """Raises `NoBot`, `BadConfig`."""
         try:
-            from holdfast.platforms.telegram import trial
+            self._trial = _trial(platform)
         except ImportError as error:
-            raise BadConfig(INSTALL) from error
-        self._trial, self._token, self._base_url = trial, token, base_url
+            raise BadConfig(chats.install(platform)) from error
+        self._account = account
         try:
-            self.found = trial.check(token, base_url)
+            chats.check_shapes(platform, account)
+        except BadConfig as error:
+            raise NoBot(str(error), wrong_account=True) from error
+        try:
+            self.found = self._trial.check(account)
         except Refused as error:
-            raise NoBot(str(error), wrong_token=True) from error
+            raise NoBot(str(error), wrong_account=True) from error
         except Unavailable as error:
-            raise NoBot(f"{error} Check the network, the proxy and base_url.", wrong_token=False) from error
+            raise NoBot(f"{error} Check the network, the proxy and base_url.", wrong_account=False) from error
 
-    def first_person(self, *, within_s: float) -> tuple[str, str, str] | None:
-        """The id, the name and the words of somebody who wrote to it; None if nobody did. Raises `NoBot`."""
+    def first_person(self, *, within_s: float) -> Person | None:
+        """Somebody who wrote to it; None if nobody did. Raises `NoBot`."""
         try:
-            found = self._trial.first_person(self._token, self._base_url, within_s=within_s)
-        except Unavailable as error:
-            raise NoBot(str(error), wrong_token=False) from error
-        return None if found is None else (found.id, found.name, found.text)
+            return self._trial.first_person(self._account, within_s=within_s)
+        except (Refused, Unavailable) as error:
+            raise NoBot(str(error), wrong_account=False) from error
+
+
+def _trial(platform: str) -> Trial:
+    match platform:
+        case "telegram":
+            from holdfast.platforms.telegram import trial as telegram
+
+            return telegram
+        case _:
+            raise NotImplementedError(platform)

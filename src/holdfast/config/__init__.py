@@ -20,7 +20,9 @@ from holdfast.config import schedules as schedules_
 from holdfast.config import tools as tools_
 from holdfast.config.agent import Agent, ModelPrice
 from holdfast.config.agents import NamedAgent
-from holdfast.config.chats import Chats, Telegram
+from holdfast.config.chats import Chats
+from holdfast.config.chats.doors import Doors
+from holdfast.config.chats.telegram import Telegram
 from holdfast.config.errors import BadConfig, invalid
 from holdfast.config.journal import Journal
 from holdfast.config.limits import Limits
@@ -219,6 +221,11 @@ def trusted_networks(config: Config) -> tuple[forwarding.Network, ...]:
     return forwarding.networks(config.trusted_proxies)
 
 
+def chat_accounts(config: Config) -> dict[str, Doors]:
+    """The tables of chat platforms, by name."""
+    return {name: value(config, name) for name in chats_.PLATFORMS}
+
+
 def tools_folder(config: Config) -> Path:
     """Where the folders of sessions are, or the one that they share."""
     return tools_.folder(config.tools, config.home)
@@ -341,7 +348,7 @@ def _checked(config: Config, sources: dict[str, str]) -> Config:
     agents_.check(config.agents, config.agent)
     tools_.check(config.tools, config.home)
     mcp_.check(config.mcp, config.home)
-    chats_.check(config.telegram, public_url=config.public_url)
+    chats_.check(chat_accounts(config), public_url=config.public_url)
     return config
 
 

@@ -5,7 +5,7 @@ servers of tools are given.
 import re
 from collections.abc import Mapping
 
-from holdfast.config import Config, agent, agents, chats, mcp
+from holdfast.config import Config, agent, agents, chat_accounts, chats, mcp
 from holdfast.config.errors import BadConfig
 
 _SAYS_SO = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)S?$")
@@ -22,4 +22,4 @@ def known(config: Config, environment: Mapping[str, str]) -> dict[str, str]:
                 found[named.api_key_file] = key
         except BadConfig:
             continue  # Said where the agent is made.
-    return found | mcp.known(config.mcp, config.home, environment) | chats.known(config.telegram, config.home)
+    return found | mcp.known(config.mcp, config.home, environment) | chats.known(chat_accounts(config), config.home)

@@ -1,32 +1,40 @@
 """The platforms that a configuration asks for. The SDK of one that it does not ask for is not loaded."""
 
-from holdfast.config import Config, public_origin
-from holdfast.config.chats import telegram_token
+from collections.abc import Callable, Mapping
+
+from holdfast.config import Config, chat_accounts, chats, public_origin
 from holdfast.config.errors import BadConfig
 from holdfast.core.rights import Policy
 from holdfast.ports.platforms import Platform
 
 HOOKS = "/hooks"
+# What an account is reached with, by the names of its settings.
+Account = Mapping[str, str]
 
 
 def make(config: Config) -> dict[str, Platform]:
     """By name. Raises `BadConfig`."""
     made: dict[str, Platform] = {}
-    if config.telegram.configured:
-        made["telegram"] = _telegram(config)
+    for name, table in chat_accounts(config).items():
+        if chats.configured(name, table):
+            account = chats.account(name, table, config.home)
+            try:
+                made[name] = _MAKERS[name](account, config)
+            except ImportError as error:
+                raise BadConfig(chats.install(name)) from error
     return made
 
 
 def policies(config: Config) -> dict[str, Policy]:
     """Who may talk, by platform."""
-    return {"telegram": config.telegram.policy}
+    return {name: table.policy for name, table in chat_accounts(config).items()}
 
 
-def _telegram(config: Config) -> Platform:
-    token = telegram_token(config.telegram, config.home)
-    try:
-        from holdfast.platforms.telegram.platform import Telegram
-    except ImportError as error:
-        raise BadConfig('Telegram needs its SDK. Install it with `pip install "holdfast[telegram]"`.') from error
+def _telegram(account: Account, config: Config) -> Platform:
+    from holdfast.platforms.telegram.platform import Telegram
+
     webhook = f"{public_origin(config)}{HOOKS}/telegram" if config.telegram.webhook else ""
-    return Telegram(token, base_url=config.telegram.base_url, webhook=webhook)
+    return Telegram(account["token"], base_url=account["base_url"], webhook=webhook)
+
+
+_MAKERS: dict[str, Callable[[Account, Config], Platform]] = {"telegram": _telegram}

@@ -21,21 +21,15 @@ def command(as_json: bool) -> None:
     gateway may have been started with other settings; changes take effect at its next start.
     """
     from holdfast import config
+    from holdfast.config.chats import is_secret
 
     settings, sources = config.explain(os.environ, home=chosen_home())
-    values = {name: HIDDEN if _is_secret(name) and config.value(settings, name) else config.value(settings, name) for name in sources}
+    values = {name: HIDDEN if is_secret(name) and config.value(settings, name) else config.value(settings, name) for name in sources}
     if as_json:
         print_json({name: {"value": value, "source": sources[name]} for name, value in values.items()})
         return
     rows = [(name, _shown(value), sources[name]) for name, value in values.items()]
     click.echo("\n".join(table(("SETTING", "VALUE", "FROM"), rows, flexible=1)))
-
-
-def _is_secret(name: str) -> bool:
-    from holdfast.config.chats import SECRETS
-
-    table, _, field = name.partition(".")
-    return field in SECRETS.get(table, ())
 
 
 def _shown(value: object) -> str:

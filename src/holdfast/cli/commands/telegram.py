@@ -1,18 +1,10 @@
 """`holdfast telegram`: a bot on Telegram."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from holdfast.cli.options import home_option
-from holdfast.core.errors import Refused
-
-LIMIT = 64 * 1024
-
-
-class NoToken(Refused):
-    code = "no_token"
 
 
 @click.group("telegram")
@@ -34,18 +26,12 @@ def setup(token_file: Path | None, token_stdin: bool, base_url: str | None, user
     written to a file of its own that only you can read, and its name to config.toml, both in the home folder. Everything else in
     config.toml stays as it is. There is no option for the token itself, because other users of the machine can read command lines.
     """
-    if token_file and token_stdin:
-        raise click.UsageError("Give --token-file or --token-stdin, not both.")
-    from holdfast.cli import telegram
+    from holdfast.cli import chat_setup, tokens
 
-    token = _read(token_file) if token_file else sys.stdin.read(LIMIT).strip() if token_stdin else None
-    if token == "":
-        raise NoToken("There is no token: it is empty.")
-    telegram.run(telegram.Wanted(token=token, base_url=base_url, users=users, asks=sys.stdin.isatty()))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise NoToken(f"The token file {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    form = chat_setup.Form(
+        platform="telegram",
+        intro=("A bot is made by @BotFather, in Telegram itself: send it /newbot, choose a name, and copy the token that it gives.",),
+        questions=(chat_setup.Question("token", "Token (not shown)", "Give the token with --token-file PATH or --token-stdin."),),
+        trying="Asking Telegram whose token it is ...",
+    )
+    chat_setup.run(form, {"token": tokens.given(token_file, stdin=token_stdin), "base_url": base_url}, users)

@@ -1,45 +1,31 @@
-"""Tries a bot before a gateway does: whose token it is, what it may see, and who writes to it first. Confirms nothing, so that what people
-write meanwhile is answered by the gateway.
-"""
+"""Tries a bot before a gateway does (`ports.trials.Trial`): whose token it is, what it may see, and who writes to it first."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
-
-import msgspec
 
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.platforms.telegram.errors import Answer, Unanswered, meaning
 from holdfast.platforms.telegram.wire import Wire
+from holdfast.ports.trials import Found, Person
 
 T = TypeVar("T")
 POLL_S = 20
 
 
-class Bot(msgspec.Struct, frozen=True, kw_only=True):
-    """`reads_groups`: it sees all messages of its groups, not only those that mention it. `topics`: its private chats may have topics."""
-
-    id: str
-    username: str
-    name: str
-    reads_groups: bool = False
-    topics: bool = False
+PRIVACY = (
+    "In groups Telegram shows it only messages that mention it, reply to it, or are commands. That is usually what you want; @BotFather"
+    " changes it with /setprivacy."
+)
 
 
-class Person(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    name: str
-    text: str
+def check(account: Mapping[str, str]) -> Found:
+    return asyncio.run(_with(account, _check))
 
 
-def check(token: str, base_url: str) -> Bot:
-    """Raises `LoggedOut` or `Unavailable`."""
-    return asyncio.run(_with(token, base_url, _check))
-
-
-def first_person(token: str, base_url: str, *, within_s: float) -> Person | None:
-    """Who wrote to the bot, in a private chat, since the last poll; waits for somebody. Raises `Unavailable`."""
+def first_person(account: Mapping[str, str], *, within_s: float) -> Person | None:
+    """Also who wrote since the last poll."""
 
     async def wait(wire: Wire) -> Person | None:
         await _ask(wire, "deleteWebhook", drop_pending_updates=False)
@@ -57,22 +43,17 @@ def first_person(token: str, base_url: str, *, within_s: float) -> Person | None
                 await asyncio.sleep(1.0)
         return None
 
-    return asyncio.run(_with(token, base_url, wait))
+    return asyncio.run(_with(account, wait))
 
 
-async def _check(wire: Wire) -> Bot:
+async def _check(wire: Wire) -> Found:
     found = await _ask(wire, "getMe")
-    return Bot(
-        id=str(found["id"]),
-        username=found.get("username", ""),
-        name=found.get("first_name", ""),
-        reads_groups=bool(found.get("can_read_all_group_messages")),
-        topics=bool(found.get("has_topics_enabled")),
-    )
+    advice = () if found.get("can_read_all_group_messages") else (PRIVACY,)
+    return Found(name=f"@{found.get('username', '')}", about=found.get("first_name", ""), advice=advice)
 
 
-async def _with(token: str, base_url: str, work: Callable[[Wire], Awaitable[T]]) -> T:
-    wire = Wire(token, base_url=base_url)
+async def _with(account: Mapping[str, str], work: Callable[[Wire], Awaitable[T]]) -> T:
+    wire = Wire(account["token"], base_url=account["base_url"])
     try:
         return await work(wire)
     finally:

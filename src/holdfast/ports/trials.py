@@ -1,0 +1,35 @@
+"""The seam between the command line and a chat platform: an account is tried before a gateway uses it. A trial confirms nothing, so that
+what people write meanwhile is answered by the gateway.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """An account that answered. `name`: as people write it. `about`: what else it is called. `advice`: what whoever sets it up should know,
+    in sentences.
+    """
+
+    name: str
+    about: str = ""
+    advice: tuple[str, ...] = ()
+
+
+class Person(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who wrote to the account, and what."""
+
+    id: str
+    name: str
+    text: str
+
+
+class Trial(Protocol):
+    """`account`: what it is reached with, by the names of its settings. Both raise `LoggedOut` and `Unavailable`."""
+
+    def check(self, account: Mapping[str, str]) -> Found: ...
+
+    def first_person(self, account: Mapping[str, str], *, within_s: float) -> Person | None:
+        """Who wrote to it in a private chat; waits for somebody."""
