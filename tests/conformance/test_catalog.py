@@ -41,7 +41,7 @@ NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
     " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
     " step step compact steer process edit edit approve approve elicit unrule ship ship schedule schedule due due unschedule"
-    " show show plan plan"
+    " show show plan plan settle"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
@@ -53,7 +53,7 @@ EVERYTHING = (
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
     " leave say start background hear step compact steer process edit ask answer answer take end say edit"
-    " session say start show end plan deliver deliver say"
+    " session settle say start show end plan deliver deliver say"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -404,6 +404,12 @@ class History:
                 retry_at=self._now + how,
                 receipt="r",
             )
+            await self.store.record_delivery(one.session_id, change, expect=one.state, at=self._now)
+
+    async def settle(self, which: int, how: int) -> None:
+        """Nothing is owed to anybody any more."""
+        for one in await self.store.deliveries(states=list(DeliveryState), now=2**60, limit=1000):
+            change = e.DeliveryChanged(delivery_id=one.delivery_id, part=one.part, state=DeliveryState.SENT, tries=1, receipt="r")
             await self.store.record_delivery(one.session_id, change, expect=one.state, at=self._now)
 
     async def show(self, which: int, how: int) -> None:

@@ -5,10 +5,11 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.delivery import DUE, IN_FLIGHT, DeliveryState
 from holdfast.core.errors import NotFound
+from holdfast.core.plans.start import StartedTurn
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
-from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, running
+from tests.conformance.steps import CHAT, ENDED, NOW, append, bodies, new_owner, running, text
 
 pytestmark = pytest.mark.anyio
 
@@ -107,15 +108,79 @@ async def test_who_sends_a_reply_is_known_for_as_long_as_it_is_being_sent(backen
     assert [owed.owner for owed in await store.deliveries(states=DUE, now=NOW, limit=9)] == [None]
 
 
-async def test_replies_of_one_session_keep_their_order_when_the_clock_is_set_back(store: Store) -> None:
-    """A17: between sessions the older goes first; within one, no clock changes the order."""
-    for number, times in ((1, (NOW + 50, NOW - 50, NOW + 70)), (2, (NOW + 60,))):
-        turn = await running(store, f"s{number}", f"t{number}", owner=await new_owner(store))
-        for at in times:
-            name = f"{number}.{at - NOW}"
-            written = e.MessageWritten(message_id=name, role="assistant", content="x", delivery_id=name)
-            turn = await append(store, turn, written, at=at)
-    assert await due(store) == ["1.50", "1.-50", "2.60", "1.70"]
+async def in_one_chat(store: Store) -> list[StartedTurn]:
+    """Two conversations of one chat, each with a turn that runs."""
+    owner = await new_owner(store)
+    return [await running(store, f"s{number}", f"t{number}", key=CHAT, owner=owner) for number in (1, 2)]
+
+
+async def write(store: Store, turn: StartedTurn, name: str, at: int = NOW) -> StartedTurn:
+    return await append(store, turn, e.MessageWritten(message_id=name, role="assistant", content="x", delivery_id=name), at=at)
+
+
+async def show(store: Store, turn: StartedTurn, name: str, at: int = NOW) -> bool:
+    """Opens a message that shows the answer of a turn, and it arrives."""
+    session_id = turn.lease.session_id
+    if not await store.open_delivery(session_id, e.DeliveryOpened(delivery_id=name, turn_id=turn.turn_id, owner=1), at=at):
+        return False
+    arrived = e.DeliveryChanged(delivery_id=name, state=DeliveryState.LIVE, tries=1, receipt=name)
+    return await store.record_delivery(session_id, arrived, expect=DeliveryState.SENDING, at=at)
+
+
+async def test_a_chat_is_answered_in_the_order_of_the_log_whatever_the_clock_says(store: Store) -> None:
+    """P4: two of its conversations write in turn, and the clock is set back and forth in between."""
+    one, two = await in_one_chat(store)
+    for number, by_ms in enumerate((50, -50, 70, -90, 0, 0)):
+        if number % 2:
+            two = await write(store, two, f"d{number}", NOW + by_ms)
+        else:
+            one = await write(store, one, f"d{number}", NOW + by_ms)
+    assert await due(store) == ["d0", "d1", "d2", "d3", "d4", "d5"]
+    assert await due(store, limit=2) == ["d0", "d1"]
+
+
+async def test_a_reply_whose_record_was_lost_keeps_its_place_in_its_conversation(backend: Backend, store: Store) -> None:
+    """P4"""
+    one, two = await in_one_chat(store)
+    for name in ("d1", "d2"):
+        one = await write(store, one, name)
+    two = await write(store, two, "d3")
+    await write(store, one, "d4")
+    backend.lose("s1", (await store.delivery("d2"))[0].seq)
+    assert await due(store) == ["d1", "d2", "d3", "d4"]
+
+
+async def test_an_answer_is_not_shown_before_what_another_conversation_of_its_chat_still_owes(store: Store) -> None:
+    """P4, B11"""
+    one, two = await in_one_chat(store)
+    await write(store, one, "d1")
+    assert not await show(store, two, "live")
+    for state in (DeliveryState.SENDING, DeliveryState.SENT):
+        expect = DeliveryState.PENDING if state is DeliveryState.SENDING else DeliveryState.SENDING
+        await store.record_delivery("s1", e.DeliveryChanged(delivery_id="d1", state=state, tries=1), expect=expect, at=NOW)
+    assert await show(store, two, "live")
+
+
+async def test_what_a_deleted_conversation_owes_holds_up_no_other_of_its_chat(store: Store) -> None:
+    """B11: nobody is sent that any more."""
+    one, two = await in_one_chat(store)
+    await append(store, await write(store, one, "d1"), ENDED)
+    await store.delete_session("s1", by="owner", until=NOW + 1000, at=NOW)
+    assert await show(store, two, "live")
+
+
+async def test_what_another_conversation_of_the_chat_wrote_since_stands_below_an_answer_that_is_shown(store: Store) -> None:
+    """B11: nobody has to look for the answer above; but what is written after the answer does not count."""
+    one, two = await in_one_chat(store)
+    assert await show(store, one, "live", NOW + 90)
+    one = await append(store, one, text("so far"))
+    before = (await store.session("s1")).seq
+    two = await write(store, two, "notice", NOW + 50)
+    assert [live.followed for live in await store.live_messages("s1", "t1", before=before)] == [False]
+    assert [live.followed for live in await store.live_messages("s1", "t1")] == [True]
+    await write(store, one, "answer", NOW)
+    answer = (await store.delivery("answer"))[0].seq
+    assert [live.followed for live in await store.live_messages("s1", "t1", before=answer)] == [True]
 
 
 async def test_an_answer_that_was_damaged_on_disk_is_still_owed_and_says_so(backend: Backend, store: Store) -> None:

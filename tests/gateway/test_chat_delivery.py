@@ -83,6 +83,22 @@ def test_order_is_kept_within_a_chat_and_nothing_waits_across_chats(home: Home) 
     assert home.told() == ["one", "two"]
 
 
+def test_a_chat_that_began_a_new_conversation_is_answered_in_order_though_the_clock_was_set_back(home: Home) -> None:
+    """P4: what the conversation before still owes comes first."""
+    home.server.moods = lambda: "refused"
+    life = home.start(jumps=[(2.0, -3600_000)])
+    life.write("say:one")
+    life.until(lambda: home.logged("send failed"))
+    life.pass_s(3)
+    life.write("/new")
+    life.write("say:two")
+    life.until(lambda: len(life.do(life.store.unsettled(limit=10))) == 3)
+    home.server.moods = lambda: ""
+    life.rest()
+    assert [home.told()[0], home.told()[-1]] == ["one", "two"]
+    assert len(home.told()) == 3
+
+
 def test_a_flood_is_sent_within_the_budget_and_in_order(home: Home) -> None:
     """One message a second in a chat, after a few at once."""
     can(home, rates=Rates(every_s=(1.0, 3.0), burst=2, account_per_s=100.0, account_burst=100, kept=0))

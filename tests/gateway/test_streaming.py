@@ -196,6 +196,33 @@ def test_a_question_comes_below_what_was_said_and_the_answer_below_the_question(
     assert shown(home) == ["which one?", "let me asktold this"]
 
 
+def test_an_answer_grows_only_once_what_another_conversation_of_its_chat_owes_has_arrived(home: Home) -> None:
+    """P4, B11: the chat went back to an earlier conversation while a reply of the newer one had to wait."""
+    life = start(home)
+    first = life.say("say:hello").session_id
+    life.say("/new")
+    moods = iter(["refused"] * 3)
+    home.server.moods = lambda: next(moods, "")
+    life.write("say:one")
+    life.until(lambda: home.logged("send failed"))
+    life.do(life.gateway.resume_session(first, by="ann", client_id=None))
+    life.write("say:two|sleep:20|say: three")
+    life.until(lambda: shown(home)[-1] == "two")
+    life.rest()
+    assert shown(home)[-2:] == ["one", "two three"]
+
+
+def test_an_answer_stands_below_what_a_newer_conversation_of_its_chat_said(home: Home) -> None:
+    """B11: in the order of the log, also where two conversations of a chat speak at once."""
+    life = start(home)
+    life.write("say:one|hang")
+    life.until(lambda: shown(home) == ["one"])
+    life.do(life.gateway.reset(life.session().session_id, by="ann", client_id=None))
+    life.rest()
+    life.until(lambda: len(shown(home)) == 2)
+    assert shown(home)[-1] == "one"
+
+
 def test_while_a_turn_waits_for_its_user_nothing_says_that_it_works(home: Home) -> None:
     """E1, R5: also after a restart."""
     life = start(home)

@@ -57,8 +57,8 @@ class Outbox(Protocol):
     """Deliveries. Every method keeps to the contract of `ports.store`."""
 
     async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
-        """Messages in these states whose time to be tried has come, oldest first; those of one session in the order of its log, and the
-        pieces of one reply in theirs. Without those that show an answer while it is being written.
+        """Messages in these states whose time to be tried has come, in the order in which they were recorded, over all conversations and
+        whatever the clock said; the pieces of one reply in theirs. Without those that show an answer while it is being written.
         """
 
     async def record_delivery(self, session_id: str, change: DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
@@ -71,15 +71,15 @@ class Outbox(Protocol):
 
     async def open_delivery(self, session_id: str, opened: DeliveryOpened, *, at: int) -> bool:
         """A message that shows an answer is about to be sent. False, and nothing changed, if that turn does not run any more, or if
-        anything else is still owed to the conversation: that comes first.
+        anything else is still owed to a conversation of the same session key: that comes first.
         """
 
     async def live_deliveries(self) -> list[Delivery]:
         """All that show, or are about to show, an answer that is being written, or was."""
 
     async def live_messages(self, session_id: str, turn_id: str, *, before: int = 2**62) -> list[Live]:
-        """The messages that show the answer of a turn, in the order in which they were opened. What is owed to the conversation and written
-        at or behind `before` does not count as following them.
+        """The messages that show the answer of a turn, in the order in which they were opened. What was written later to a conversation of
+        the same session key follows them, unless that was at or behind `before`.
         """
 
     async def reply_anchor(self, session_id: str) -> str | None:

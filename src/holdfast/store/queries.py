@@ -345,7 +345,10 @@ STANDING = "SELECT interrupted_restarts, on_trial, deaths FROM session WHERE id 
 DELIVERY_STATE = "SELECT state FROM outbox WHERE delivery_id = ? AND part = ? AND session = ?"
 UNPLANNED = "SELECT state FROM outbox WHERE delivery_id = ? AND part = 0 AND session = ? AND planned IS NULL"
 STILL_LIVE = "SELECT state FROM outbox WHERE delivery_id = ? AND session = ? AND live = 1"
-OWES = "SELECT 1 FROM outbox WHERE session = ? AND live = 0 AND state NOT IN ('sent', 'dead') LIMIT 1"
+OWES = (
+    "SELECT 1 FROM outbox o JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session"
+    f" WHERE s.session_key = ? AND o.live = 0 AND o.state NOT IN ('sent', 'dead') AND {OWED} LIMIT 1"
+)
 
 # what is owed to chats
 
@@ -353,8 +356,16 @@ _DELIVERY = (
     "SELECT o.delivery_id, o.part, s.session_id, s.session_key, o.state, o.tries, o.retry_at, o.owner, o.session, o.seq, o.at, o.tried_at,"
     " o.turn, o.live, o.planned, o.target, o.receipt, o.error FROM outbox o JOIN session s ON s.id = o.session"
 )
-# By time, which may have been set back; but those of one session never change places.
-_DELIVERY_ORDER = " ORDER BY max(o.at) OVER (PARTITION BY o.session ORDER BY o.seq), o.session, o.seq, o.part"
+
+
+def _written(row: str) -> str:
+    """Where a row of the outbox was written, in the order of commits: the order of whatever is said in a chat, whichever of its
+    conversations says it. No clock has a say in it. Of a record that was lost, what stands before it.
+    """
+    return f"(SELECT e.id FROM event e WHERE e.session = {row}.session AND e.seq <= {row}.seq ORDER BY e.seq DESC LIMIT 1)"
+
+
+_DELIVERY_ORDER = f" ORDER BY {_written('o')}, o.session, o.seq, o.part"
 
 
 def deliveries(states: int) -> str:
@@ -365,9 +376,15 @@ def deliveries(states: int) -> str:
 
 
 LIVE = f"{_DELIVERY} WHERE o.state NOT IN ('sent', 'dead') AND o.live = 1{_DELIVERY_ORDER}"
+# Something stands below a message if it was written later: in the same conversation, or in another one of the same chat.
 LIVE_OF_TURN = (
     "SELECT o.delivery_id, o.state, o.seq, o.receipt, o.owner,"
     " EXISTS (SELECT 1 FROM outbox n WHERE n.session = o.session AND n.live = 0 AND n.seq > o.seq AND n.seq < ?)"
+    " OR EXISTS (SELECT 1 FROM session t JOIN head h ON h.session = t.id JOIN outbox n ON n.session = t.id"
+    " WHERE t.session_key = s.session_key AND t.id <> s.id AND n.live = 0"
+    f" AND (SELECT e.id FROM event e WHERE e.session = h.session AND e.seq = h.seq) > {_written('o')}"
+    f" AND {_written('n')} > {_written('o')} AND {_written('n')} <"
+    f" coalesce((SELECT e.id FROM event e WHERE e.session = o.session AND e.seq >= ? ORDER BY e.seq LIMIT 1), {2**62}))"
     " FROM outbox o JOIN session s ON s.id = o.session"
     " WHERE s.session_id = ? AND o.turn = ? AND o.live = 1 AND o.state NOT IN ('sent', 'dead') ORDER BY o.seq"
 )

@@ -18,7 +18,7 @@ ANSWER = "assistant"
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
     """A message that shows an answer while it is being written. `receipt`: the platform's name of it, None while it is not known to be
-    there. `seq`: where in the log it was opened. `followed`: something else was written to the conversation below it.
+    there. `seq`: where in the log it was opened. `followed`: something else was written to the chat below it.
     """
 
     delivery_id: str

@@ -101,6 +101,6 @@ def pieces(session_id: str, planned: DeliveryPlanned, found: Planning) -> Plan[b
 
 
 def opening(session: Session, opened: DeliveryOpened, *, owes: bool) -> Plan[bool]:
-    """`owes`: something else is still owed to the conversation, and comes first."""
+    """`owes`: something else is still owed to the chat, by this conversation or by another one, and comes first."""
     runs = session.turn_id == opened.turn_id and session.turn_state is TurnState.RUNNING and not session.deleted
     return Plan((Write(session.session_id, opened),), True) if runs and not owes else Plan((), False)

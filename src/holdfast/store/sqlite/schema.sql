@@ -136,6 +136,7 @@ CREATE TABLE outbox (
 ) WITHOUT ROWID;
 CREATE INDEX outbox_due ON outbox (state, retry_at) WHERE state NOT IN ('sent', 'dead');
 CREATE INDEX outbox_session ON outbox (session, seq);
+CREATE INDEX outbox_owed ON outbox (session, seq) WHERE state NOT IN ('sent', 'dead');
 
 CREATE TABLE question (
     question_id TEXT PRIMARY KEY,

@@ -147,6 +147,7 @@ CREATE TABLE outbox (
 ) WITHOUT ROWID;
 CREATE INDEX outbox_due ON outbox (state, retry_at) WHERE state NOT IN ('sent', 'dead');
 CREATE INDEX outbox_session ON outbox (session, seq);
+CREATE INDEX outbox_owed ON outbox (session, seq) WHERE state NOT IN ('sent', 'dead');
 INSERT INTO outbox (delivery_id, session, seq, at, state, tries, retry_at, owner, receipt, error, turn, tried_at)
     SELECT o.delivery_id, o.session, o.seq, o.at, o.state, o.tries, o.retry_at, o.owner, o.receipt, o.error,
         (SELECT e.turn FROM event e WHERE e.session = o.session AND e.seq = o.seq),

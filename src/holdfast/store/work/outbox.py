@@ -36,9 +36,10 @@ def unsettled(tx: Tx, limit: int, everything: bool) -> list[Delivery]:
 
 
 def live_messages(tx: Tx, session_id: str, turn_id: str, before: int) -> list[Live]:
+    until = reads.bounded(before)
     return [
         Live(delivery_id=name, state=reads.member(DeliveryState, state), seq=seq, receipt=receipt, owner=owner, followed=bool(followed))
-        for name, state, seq, receipt, owner, followed in tx.query(q.LIVE_OF_TURN, reads.bounded(before), session_id, turn_id)
+        for name, state, seq, receipt, owner, followed in tx.query(q.LIVE_OF_TURN, until, until, session_id, turn_id)
     ]
 
 
@@ -89,7 +90,7 @@ def plan_delivery(tx: Tx, session_id: str, planned: e.DeliveryPlanned, at: int) 
 
 def open_delivery(tx: Tx, session_id: str, opened: e.DeliveryOpened, at: int) -> bool:
     session = tx.session(session_id)
-    owes = bool(tx.query(q.OWES, number(tx, session_id)))
+    owes = bool(tx.query(q.OWES, session.session_key))
     return run(tx, owe.opening(session, opened, owes=owes), at)
 
 
