@@ -16,6 +16,7 @@ BUSY = Reply(status=503, error={"error": {"message": "The engine is overloaded",
 WORKS = Reply(
     say=(*thought("They want ", "a greeting."), *text("I will look."), call("terminal", {"command": "echo hi"})), usage=(1200, 20, 400)
 )
+HELLO = Reply(say=text("Hello to you."), usage=(100, 0, 0))
 DONE = Reply(say=text("It said hi."), usage=(1300, 10, 1200))
 
 
@@ -31,22 +32,26 @@ def talking(browser: Browser, folder: Path, script: Script, **settings: str) -> 
 
 
 def test_an_answer_says_which_model_gave_it_and_what_it_cost_and_its_thoughts_are_folded(browser: Browser, tmp_path: Path) -> None:
-    """Cost: of the answer and of the conversation, the same live and after loading."""
-    with talking(browser, tmp_path, Script(by="steps", replies=(WORKS, DONE))) as page:
+    """Cost: of the answer and of the conversation, the same live and after loading. Thoughts are for those who follow the conversation, as
+    this page does since its first message.
+    """
+    with talking(browser, tmp_path, Script(by="steps", replies=(HELLO, WORKS, DONE))) as page:
+        send(page, "Hello")
+        expect(answers(page).first).to_contain_text("Hello to you.", timeout=WAIT_MS)
         send(page, "Say hello")
-        answer = answers(page).first
+        answer = answers(page).nth(1)
         expect(answer).to_contain_text("It said hi.", timeout=WAIT_MS)
         cost = "2,500 in (1,600 cached) · 30 out · $0.0029"
-        expect(page.get_by_test_id("answer-cost")).to_have_text(f"chat:test · {cost}", timeout=WAIT_MS)
-        expect(page.get_by_test_id("conversation-cost")).to_have_text(cost)
+        expect(answer.get_by_test_id("answer-cost")).to_have_text(f"chat:test · {cost}", timeout=WAIT_MS)
+        expect(page.get_by_test_id("conversation-cost")).to_have_text("2,600 in (1,600 cached) · 30 out · $0.0031", timeout=WAIT_MS)
         thoughts = page.get_by_test_id("thoughts")
         expect(thoughts.get_by_text("They want a greeting.")).to_be_hidden()
         thoughts.locator("summary").focus()
         page.keyboard.press("Enter")
         expect(thoughts.get_by_text("They want a greeting.")).to_be_visible()
         page.reload()
-        expect(page.get_by_test_id("answer-cost")).to_have_text(f"chat:test · {cost}", timeout=WAIT_MS)
-        expect(page.get_by_test_id("conversation-cost")).to_have_text(cost)
+        expect(answer.get_by_test_id("answer-cost")).to_have_text(f"chat:test · {cost}", timeout=WAIT_MS)
+        expect(page.get_by_test_id("conversation-cost")).to_have_text("2,600 in (1,600 cached) · 30 out · $0.0031", timeout=WAIT_MS)
 
 
 def test_a_model_that_fails_is_told_of_while_it_is_asked_again_and_behind_the_answer(browser: Browser, tmp_path: Path) -> None:
