@@ -397,7 +397,8 @@ def find_proxy() -> None:
 
 def find_homeserver(words: Sequence[str] = ()) -> None:
     """A real Matrix server, where tests need one."""
-    if any((ROOT / "tests" / "platforms").glob("test_*matrix*.py")) and (not words or any("platforms" in word for word in words)):
+    wanted = not words or any(name in word for word in words for name in ("platforms", "matrix"))
+    if wanted and any((ROOT / "tests" / "platforms").glob("test_*matrix*.py")):
         prepare(HOMESERVER, HOMESERVER.locks[0])
 
 

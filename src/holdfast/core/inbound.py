@@ -94,13 +94,29 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-Inbound = Message | Edit | Removal | Click | Echo | Move | Presence
+class Invitation(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody asks us into a chat, which we are not in before we accept it. The type of the chat is what they say it is."""
+
+    source: Source
+
+
+class Sealed(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody wrote what we cannot read, because the chat is encrypted. `key`: the same for everything in that chat."""
+
+    key: str
+    source: Source
+    anchor: Anchor = Anchor()
+
+
+Inbound = Message | Edit | Removal | Click | Echo | Move | Presence | Invitation | Sealed
 
 
 def chat_of(inbound: Inbound) -> str:
     """Things of one chat happen in the order in which they were delivered."""
     match inbound:
         case Message(source=source) | Edit(source=source) | Removal(source=source) | Click(source=source):
+            return source.chat
+        case Invitation(source=source) | Sealed(source=source):
             return source.chat
         case Echo(chat=chat) | Presence(chat=chat) | Move(was=chat):
             return chat

@@ -339,6 +339,19 @@ def not_allowed(platform: str, code: str | None, *, again: bool) -> str:
     )
 
 
+def sealed() -> str:
+    """In a chat that is encrypted, once."""
+    return (
+        "This chat is encrypted, and I cannot read encrypted messages. Make a chat without encryption and invite me there: "
+        "encryption is chosen when a chat is made, and cannot be turned off later."
+    )
+
+
+def sealed_words() -> str:
+    """In the place of words that cannot be read."""
+    return "[An encrypted message]"
+
+
 def no_agent() -> str:
     return "No agent is set up here yet. The person who runs Holdfast can choose a model with `holdfast setup`."
 

@@ -9,8 +9,8 @@ import structlog
 
 from holdfast.core import notices, rights
 from holdfast.core.commands import COMMANDS
-from holdfast.core.errors import BadInput, BlobMissing, CannotEdit, Deleted, DuplicateOtherContent, LaneFull, NotFound, Refused
-from holdfast.core.inbound import Click, Echo, Edit, Inbound, Message, Move, Presence, Removal, Source
+from holdfast.core.errors import BadInput, BlobMissing, Bug, CannotEdit, Deleted, DuplicateOtherContent, LaneFull, NotFound, Refused
+from holdfast.core.inbound import Click, Echo, Edit, Inbound, Invitation, Message, Move, Presence, Removal, Sealed, Source
 from holdfast.core.places import Spot
 from holdfast.core.plans.command import Say
 from holdfast.core.rights import Verdict
@@ -23,6 +23,7 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.links import Link
 from holdfast.gateway.people import People
 from holdfast.gateway.strangers import Strangers
+from holdfast.ports.platforms import Guest
 from holdfast.ports.store import Store
 
 log = structlog.get_logger()
@@ -72,6 +73,10 @@ class Meaning:
                     await link.move(self._store, was=one.was, now=one.now)
                 case Presence(there=True):
                     await link.reopen(self._store, link.kept(one.chat))
+                case Invitation():
+                    await self._invited(link, one)
+                case Sealed():
+                    await self._sealed(link, one)
                 case Presence():
                     await link.close(self._store, Spot(link.name, link.kept(one.chat)), one.why)
 
@@ -85,6 +90,45 @@ class Meaning:
             case Verdict.ALLOWED:
                 session_key = rights.session_key(self._profile, link.name, source, link.policy)
                 await self._accept(session_key, await self._said(link, messages))
+
+    async def _invited(self, link: Link, invitation: Invitation) -> None:
+        """Who may talk to the agent may invite it. A stranger who opens a private chat gets a pairing code there, if there is one to be
+        had; every other invitation is declined, and says why.
+        """
+        platform, source = link.platform, invitation.source
+        if not isinstance(platform, Guest):
+            raise Bug(f"{link.name} cannot accept an invitation.")
+        try:
+            if await self._people.verdict(link.name, source, addressed=True) is Verdict.ALLOWED:
+                await platform.join(source.chat)
+                log.info("joined a chat", platform=link.name, chat=source.chat, invited_by=source.user)
+            elif await self._strangers.has_a_code_for(link, source):
+                await platform.join(source.chat)
+                await self._strangers.refuse(link, Message(key=f"{source.chat}|invitation", source=source))
+            else:
+                log.warning("a stranger's invitation is declined", platform=link.name, user=source.user, chat=source.chat)
+                await platform.decline(source.chat, notices.not_allowed(link.name, None, again=False))
+        except Refused as error:
+            log.info("an invitation is gone", platform=link.name, chat=source.chat, error=str(error))
+
+    async def _sealed(self, link: Link, sealed: Sealed) -> None:
+        """Told once in each chat: the key is the chat's."""
+        source = self._kept(link, sealed.source)
+        match await self._people.verdict(link.name, source, addressed=True):
+            case Verdict.STRANGER:
+                await self._strangers.refuse(link, Message(key=sealed.key, source=source, anchor=sealed.anchor))
+            case Verdict.ALLOWED:
+                session = await self._session(rights.session_key(self._profile, link.name, source, link.policy))
+                said = Said(
+                    text=notices.sealed_words(),
+                    sender=rights.sender(link.name, source.user),
+                    dedup_key=_key(link, sealed.key),
+                    anchor=str(sealed.anchor) or None,
+                )
+                try:
+                    await self._acceptance.answer(session, said, Say(notices.sealed()))
+                except (Deleted, DuplicateOtherContent):
+                    log.debug("an encrypted chat was told already", platform=link.name, chat=source.chat)
 
     def _kept(self, link: Link, source: Source) -> Source:
         chat = link.kept(source.chat)

@@ -7,7 +7,7 @@ import structlog
 
 from holdfast.core import markdown, notices, pairing, rights
 from holdfast.core.errors import BadInput
-from holdfast.core.inbound import Message
+from holdfast.core.inbound import Message, Source
 from holdfast.core.pairing import Ask, Pending
 from holdfast.core.places import place
 from holdfast.gateway.host import Host
@@ -25,16 +25,25 @@ class Strangers:
         self._store, self._host, self._links, self._profile = store, host, links, profile
         self._sender = Sender(store)
 
+    async def has_a_code_for(self, link: Link, source: Source) -> bool:
+        """Whether a stranger in a private chat would get a pairing code now."""
+        if not link.policy.pairing or source.shared or source.user in link.policy.blocked:
+            return False
+        return (await self._asked(link, source.user))[0] is Ask.CODE
+
+    async def _asked(self, link: Link, user: str) -> tuple[Ask, Pending | None]:
+        known, now = await self._store.pairings(platform=link.name), self._host.clock.now()
+        mine = next((one for one in known if one.user == user), None)
+        others = sum(one.alive(now) and one.user != user for one in known)
+        return pairing.ask(mine, others=others, now=now), mine
+
     async def refuse(self, link: Link, message: Message) -> None:
         """A code is kept before it is sent, and as sent after: killed in between, the stranger gets another one, which says that it
         replaces the first.
         """
         source, now = message.source, self._host.clock.now()
         log.warning("a stranger wrote", platform=link.name, user=source.user, name=source.name, chat=source.chat)
-        known = await self._store.pairings(platform=link.name)
-        mine = next((one for one in known if one.user == source.user), None)
-        others = sum(one.alive(now) and one.user != source.user for one in known)
-        asked = pairing.ask(mine, others=others, now=now)
+        asked, mine = await self._asked(link, source.user)
         if asked is Ask.SILENCE:
             return
         code = pairing.make(os.urandom(2 * pairing.LENGTH)) if link.policy.pairing and not source.shared and asked is Ask.CODE else None
@@ -45,7 +54,8 @@ class Strangers:
         words = notices.not_allowed(link.name, code, again=mine is not None and mine.alive(now))
         key = rights.session_key(self._profile, link.name, source, link.policy)
         where = place(key, str(message.anchor))
-        outcome = await self._sender.send(link, Outgoing(place=where, key=message.key, text=markdown.read(words)))
+        # A platform that knows its key would show the earlier message, with the earlier code.
+        outcome = await self._sender.send(link, Outgoing(place=where, key=os.urandom(12).hex(), text=markdown.read(words)))
         if outcome.happened in ("receipt", "lost", "give up"):
             await self._store.put_pairing(msgspec.structs.replace(made, told=True))
 

@@ -5,7 +5,7 @@ and what follows from that is decided in the core from what it raises (`core.cha
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -126,6 +126,19 @@ class Courtesies(Protocol):
 
     async def offer(self, commands: Mapping[str, Usage]) -> None:
         """Shows the commands in the platform's menu, if it has one."""
+
+
+@runtime_checkable
+class Guest(Protocol):
+    """Where people invite an account into their chats. Both may be repeated. They raise `Unavailable`, and `Refused` where the invitation
+    is gone.
+    """
+
+    async def join(self, chat: str) -> None:
+        """Accepts an invitation."""
+
+    async def decline(self, chat: str, why: str) -> None:
+        """Refuses an invitation. `why`: to whoever sent it, where the platform can say so."""
 
 
 class Platform(Incoming, Outgoings, Courtesies, Protocol):

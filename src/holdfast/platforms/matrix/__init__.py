@@ -1,0 +1,1 @@
+"""Matrix: an account on a homeserver, by its client-server API. Rooms without encryption only."""

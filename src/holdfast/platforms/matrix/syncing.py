@@ -1,0 +1,227 @@
+"""What is new on a homeserver, as updates that need nobody to be understood: gaps in what a sync shows are filled, and an event is given
+the one that it replies or reacts to. It reads no event further than it has to; one of an unknown form is passed on as it came.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.platforms.matrix.errors import Answer
+from holdfast.platforms.matrix.reading import KINDS, Me, Update, relation, replied_to
+from holdfast.platforms.matrix.wire import REQUEST_S, Wire
+
+# The most that servers give at once.
+PAGE = 100
+# So far back it is looked for the invitation to a room that was joined.
+MOST_PAGES_BEFORE_JOIN = 10
+_MEMBERS = {"lazy_load_members": True, "include_redundant_members": True}
+_NOTHING: dict[str, list[str]] = {"types": []}
+# For an account that was never read: only where it stands, and who invites it.
+START_FILTER = json.dumps({"room": {"timeline": {"limit": 1, **_NOTHING}, "state": _NOTHING, "ephemeral": _NOTHING}, "presence": _NOTHING})
+
+
+class News(msgspec.Struct, frozen=True):
+    """`token`: from where the next sync reads."""
+
+    updates: tuple[bytes, ...]
+    token: str
+
+
+class Sync:
+    """`direct`: the rooms that are private chats. The server keeps that list for all clients of the account."""
+
+    def __init__(self, wire: Wire, page: int = PAGE) -> None:
+        self._wire, self._page = wire, page
+        timeline = {"limit": page, "types": list(KINDS), **_MEMBERS}
+        room = {"timeline": timeline, "state": {"types": ["m.room.member"], **_MEMBERS}, "ephemeral": _NOTHING, "account_data": _NOTHING}
+        self._filter = json.dumps({"room": room, "presence": _NOTHING, "account_data": {"types": ["m.direct"]}})
+        self._gap_filter = json.dumps(timeline)
+        self._me = Me(user="")
+        self._direct: dict[str, list[str]] = {}
+        self._known: dict[str, frozenset[str]] = {}  # Who else is in a room, until somebody comes or goes.
+        self._writing = asyncio.Lock()
+
+    async def begin(self, me: Me) -> None:
+        self._me = me
+        try:
+            self._direct = _direct(await self._wire.call("GET", "user", me.user, "account_data", "m.direct"))
+        except Answer as error:
+            if error.status != 404:
+                raise
+            self._direct = {}
+
+    async def start(self) -> News:
+        """For an account that was never read: what is older than this means nothing to us, except that somebody invites it."""
+        found = await self._wire.call("GET", "sync", query={"filter": START_FILTER, "timeout": "0"}, timeout_s=4 * REQUEST_S)
+        return News(tuple(_invitations(found)), found["next_batch"])
+
+    async def next(self, since: str | None, *, wait_s: float, newer_than: int = 0) -> News:
+        """`since` None gives the last of each room. `newer_than`: in milliseconds of the server's clock; what is older is left out."""
+        query = {"filter": self._filter, "timeout": str(int(1000 * wait_s))} | ({"since": since} if since is not None else {})
+        found = await self._wire.call("GET", "sync", query=query, timeout_s=wait_s + 2 * REQUEST_S)
+        for event in _events(found.get("account_data")):
+            if _dict(event).get("type") == "m.direct":
+                self._direct = _direct(event.get("content"))
+        rooms, updates = _dict(found.get("rooms")), _invitations(found)
+        for room, shown in _dict(rooms.get("join")).items():
+            updates += await self._room(room, _dict(shown), since, newer_than)
+        for room, shown in _dict(rooms.get("leave")).items():
+            updates += await self._room(room, _dict(shown), None, newer_than)
+        return News(tuple(updates), found["next_batch"])
+
+    async def _room(self, room: str, shown: dict[str, Any], since: str | None, newer_than: int) -> list[bytes]:
+        timeline = _dict(shown.get("timeline"))
+        events: list[Any] = list(timeline.get("events") or ())
+        members = [*_events(shown.get("state")), *events]
+        before = timeline.get("prev_batch") if timeline.get("limited") else None
+        joined = any(self._joins(event) for event in events)
+        if before is not None and (since is not None or joined):
+            older, older_members = await self._gap(room, before, None if joined else since, {_id(event) for event in events})
+            events, members = [*older, *events], [*older_members, *members]
+        if any(_dict(event).get("type") == "m.room.member" for event in events):
+            self._known.pop(room, None)
+        if joined:
+            events = self._since_invited(events)
+            await self._settle_direct(room, events)
+        names = _names(members)
+        kept = [event for event in events if not isinstance(event, dict) or event.get("origin_server_ts", newer_than) >= newer_than]
+        return [await self._update(room, event, names) for event in kept]
+
+    # what a sync leaves out
+
+    async def _gap(self, room: str, before: str, until: str | None, known: set[str]) -> tuple[list[Any], list[Any]]:
+        """What stands between two syncs, in order, and who wrote it. Without `until`: up to the invitation to the room."""
+        pages: list[Any] = []
+        members: list[Any] = []
+        for number in range(10**6):
+            query = {"dir": "b", "from": before, "limit": str(self._page), "filter": self._gap_filter}
+            page = await self._wire.call("GET", "rooms", room, "messages", query=query | ({"to": until} if until is not None else {}))
+            found = page.get("chunk") or []
+            members += page.get("state") or ()
+            pages += [event for event in found if _id(event) not in known]
+            known |= {_id(event) for event in found}
+            before = page.get("end")
+            invited = until is None and any(self._invites(event) for event in found)
+            if before is None or invited or (until is None and number + 1 >= MOST_PAGES_BEFORE_JOIN):
+                break
+        return pages[::-1], members
+
+    def _since_invited(self, events: list[Any]) -> list[Any]:
+        """Of a room that was joined: what was said since we were invited. Older words were not meant for us."""
+        joined = max(place for place, event in enumerate(events) if self._joins(event))
+        invited = [place for place, event in enumerate(events[:joined]) if self._invites(event)]
+        return events[invited[-1] + 1 if invited else joined :]
+
+    def _invites(self, event: Any) -> bool:
+        return self._becomes(event, "invite")
+
+    def _joins(self, event: Any) -> bool:
+        """Whether we enter a room; a new name of ours looks much like it."""
+        return self._becomes(event, "join") and _before(event).get("membership") != "join"
+
+    def _becomes(self, event: Any, membership: str) -> bool:
+        if not isinstance(event, dict) or event.get("type") != "m.room.member" or event.get("state_key") != self._me.user:
+            return False
+        return _dict(event.get("content")).get("membership") == membership
+
+    # which rooms are private chats
+
+    async def _settle_direct(self, room: str, events: Iterable[Any]) -> None:
+        """A room is a private chat if we were invited to one, and nobody else is there. That is decided once, when we enter it, and kept by
+        the server for every process.
+        """
+        if self._is_direct(room) or not any(_before(event).get("is_direct") for event in events if self._joins(event)):
+            return
+        others = await self._others(room)
+        if len(others) == 1:
+            async with self._writing:
+                self._direct.setdefault(min(others), []).append(room)
+                await self._wire.call("PUT", "user", self._me.user, "account_data", "m.direct", body=self._direct)
+
+    def _is_direct(self, room: str) -> bool:
+        return any(room in rooms for rooms in self._direct.values())
+
+    async def _others(self, room: str) -> frozenset[str]:
+        """Who else is in a room now."""
+        if room not in self._known:
+            try:
+                found = await self._wire.call("GET", "rooms", room, "joined_members")
+            except Answer as error:
+                if error.status not in (403, 404):  # We are not there any more.
+                    raise
+                found = {}
+            self._known[room] = frozenset(_dict(_dict(found).get("joined"))) - {self._me.user}
+        return self._known[room]
+
+    # one event
+
+    async def _update(self, room: str, event: Any, names: dict[str, str]) -> bytes:
+        if not isinstance(event, dict):
+            return msgspec.json.encode(Update(room=room, event=event))
+        sender, direct = event.get("sender"), self._is_direct(room)
+        return msgspec.json.encode(
+            Update(
+                room=room,
+                event=event,
+                direct=direct,
+                alone=direct or (event.get("type") == "m.room.message" and sender != self._me.user and len(await self._others(room)) == 1),
+                name=names.get(sender, "") if isinstance(sender, str) else "",
+                related=await self._related(room, event),
+            )
+        )
+
+    async def _related(self, room: str, event: dict[str, Any]) -> dict[str, Any] | None:
+        """The event that somebody else replies or reacts to; None if there is none, or it is gone."""
+        if event.get("sender") == self._me.user or not isinstance(event.get("content"), dict):
+            return None
+        try:
+            kind = relation(event) if event.get("type") == "m.reaction" else None
+            wanted = kind[1] if kind is not None else replied_to(event)
+        except (AttributeError, KeyError, TypeError):  # Of an unknown form: said where it is read.
+            return None
+        if wanted is None:
+            return None
+        try:
+            return _dict(await self._wire.call("GET", "rooms", room, "event", wanted))
+        except Answer as error:
+            if error.status in (403, 404):
+                return None
+            raise
+
+
+def _invitations(found: dict[str, Any]) -> list[bytes]:
+    invites = _dict(_dict(found.get("rooms")).get("invite"))
+    return [msgspec.json.encode(Update(room=room, invited=_events(_dict(shown).get("invite_state")))) for room, shown in invites.items()]
+
+
+def _direct(content: Any) -> dict[str, list[str]]:
+    return {user: [str(room) for room in rooms] for user, rooms in _dict(content).items() if isinstance(rooms, list)}
+
+
+def _names(events: Iterable[Any]) -> dict[str, str]:
+    found = {}
+    for event in events:
+        if isinstance(event, dict) and event.get("type") == "m.room.member" and isinstance(event.get("state_key"), str):
+            found[event["state_key"]] = str(_dict(event.get("content")).get("displayname") or "")
+    return found
+
+
+def _before(event: dict[str, Any]) -> dict[str, Any]:
+    """What a state event replaced."""
+    return _dict(_dict(event.get("unsigned")).get("prev_content"))
+
+
+def _events(part: Any) -> list[Any]:
+    found = _dict(part).get("events")
+    return found if isinstance(found, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _id(event: Any) -> str:
+    return str(_dict(event).get("event_id", ""))

@@ -1,0 +1,288 @@
+"""Matrix in front of a real Synapse: what every platform has to hold, and what only Matrix has."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from holdfast.core.chat_errors import Limited, MessageGone
+from holdfast.core.errors import Refused
+from holdfast.core.inbound import Echo, Message, RemoteFile
+from holdfast.core.markdown import read as markdown
+from holdfast.core.places import Place as Where
+from holdfast.core.rights import Policy
+from holdfast.platforms.matrix.platform import Matrix
+from holdfast.ports.platforms import OutFile, Outgoing
+from tests.fakes.matrix import Homeserver, Proxy
+from tests.platforms.conformance import QUIET, Conformance, shows, texts
+from tests.platforms.matrix_rig import MatrixRig, World
+from tests.platforms.rigs import ANN, Life, Place, until
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with Homeserver(tmp_path_factory.mktemp("synapse")) as server:
+        yield World(server)
+
+
+@pytest.fixture
+async def rig(world: World) -> AsyncIterator[MatrixRig]:
+    since = world.bot.token_now()
+    async with Proxy(world.server.url) as proxy:
+        yield MatrixRig(world, proxy, since)
+
+
+async def settled(life: Life, rig: MatrixRig) -> None:
+    """Everything that came is part of conversations."""
+    await until(lambda: life.gateway.links[rig.name].complete_ms > 0)
+
+
+class TestMatrix(Conformance):
+    """A real homeserver, with faults at the wire before it."""
+
+
+# what only Matrix has
+
+
+async def test_a_gap_in_what_a_sync_shows_is_filled_before_the_cursor_moves(rig: MatrixRig, place: Place) -> None:
+    """P1: more was written than a sync gives at once."""
+    words = [f"say:{number}" for number in range(12)]
+    async with place.life(manners=QUIET):
+        await rig.say("say:first")
+        await shows(rig, "first")
+    await asyncio.to_thread(lambda: [rig.world.ann.say(rig.world.rooms[ANN], word) for word in words])
+    platform = Matrix(rig.proxy.url, rig.world.bot.token, page=5)
+    await platform.connect()
+    try:
+        batch = await anext(aiter(platform.receive(rig.since)))
+    finally:
+        await platform.aclose()
+    read = [one for update in batch.updates for one in platform.read(update)]
+    assert [one.text for one in read if isinstance(one, Message)] == ["say:first", *words]
+
+
+async def test_a_server_that_forgot_the_cursor_gives_the_last_day_again(rig: MatrixRig) -> None:
+    """P1, P6: what of it is known is recognized by its key."""
+    said = await rig.say("hello")
+    platform = rig.platform()
+    await platform.connect()
+    try:
+        batches = aiter(platform.receive("s999999_nonsense"))
+        batch = await anext(batches)
+        found = [one for update in batch.updates for one in platform.read(update)]
+        assert f"{rig.world.rooms[ANN]}|{said}" in [one.key for one in found if isinstance(one, Message)]
+        assert batch.cursor is not None and (await anext(aiter(platform.receive(batch.cursor)))).updates == ()
+    finally:
+        await platform.aclose()
+
+
+async def test_an_account_that_was_never_read_begins_now(rig: MatrixRig, place: Place) -> None:
+    """What is older than the account's first start is history, except who invites it."""
+    await rig.say("say:old")
+    rig.since = ""
+    async with place.life(manners=QUIET) as life:
+        await settled(life, rig)
+        await rig.say("say:new")
+        await shows(rig, "new")
+    assert place.texts == ["say:new"]
+
+
+async def test_a_send_is_one_message_however_often_it_is_sent(rig: MatrixRig) -> None:
+    """P4: the key is the id of the transaction."""
+    platform = rig.platform()
+    await platform.connect()
+    try:
+        message = Outgoing(place=Where(platform="matrix", chat=rig.world.rooms[ANN]), key="k-one", text=markdown("**once**"))
+        assert await platform.send(message) == await platform.send(message)
+        assert await texts(rig) == ["once"]
+        found = await anext(aiter(platform.receive(rig.since)))
+        assert Echo(message=(await rig.shown())[0].name, chat=rig.world.rooms[ANN], key="k-one") in [
+            one for update in found.updates for one in platform.read(update)
+        ]
+    finally:
+        await platform.aclose()
+
+
+async def test_an_edit_that_says_what_stands_there_leaves_no_trace_and_one_of_what_is_gone_says_so(rig: MatrixRig) -> None:
+    platform = rig.platform()
+    await platform.connect()
+    try:
+        here = Where(platform="matrix", chat=rig.world.rooms[ANN])
+        name = (await platform.send(Outgoing(place=here, key="k-two", text=markdown("one")))).message
+        for words in ("one", "**two**", "**two**", "one"):
+            await platform.edit(name, Outgoing(place=here, key="k-other", text=markdown(words)))
+        await rig.shown()
+        [shown] = rig.messages()
+        assert (shown.text, shown.edits) == ("one", 2)
+        await platform.remove(here, name)
+        await platform.remove(here, name)
+        with pytest.raises(MessageGone):
+            await platform.edit(name, Outgoing(place=here, key="k-other", text=markdown("three")))
+    finally:
+        await platform.aclose()
+
+
+async def test_the_rate_of_a_server_that_nobody_configured(rig: MatrixRig) -> None:
+    """Ten at once, then one in five seconds, edits included."""
+    slow = rig.world.slow
+    platform = Matrix(rig.proxy.url, slow.token)
+    await platform.connect()
+    rates = platform.capabilities.rates
+    assert (rates.account_per_s, rates.account_burst, rates.edit_every_s) == (0.2, 10, (5.0, 5.0))
+    room = await asyncio.to_thread(slow.make_room)
+    here, sent = Where(platform="matrix", chat=room), 0
+    try:
+        with pytest.raises(Limited) as refused:
+            for sent in range(30):
+                await platform.send(Outgoing(place=here, key=f"slow-{sent}", text=markdown("x")))
+        assert refused.value.account and 0 < refused.value.retry_after_s <= 6
+        assert sent >= 8
+    finally:
+        await platform.aclose()
+
+
+async def test_files_go_both_ways(rig: MatrixRig, place: Place) -> None:
+    platform = rig.platform()
+    await platform.connect()
+    try:
+        file = OutFile(name="a.txt", media_type="text/plain", data=b"bytes")
+        here = Where(platform="matrix", chat=rig.world.rooms[ANN])
+        await platform.send(Outgoing(place=here, key="k-file", file=file))
+        await rig.shown()
+        [shown] = rig.messages()
+        assert shown.content["msgtype"] == "m.file" and rig.world.ann.download(shown.content["url"]) == b"bytes"
+        remote = RemoteFile(id=shown.content["url"], name="a.txt")
+        assert b"".join([chunk async for chunk in platform.fetch(remote)]) == b"bytes"
+        with pytest.raises(Refused):
+            _ = [chunk async for chunk in platform.fetch(RemoteFile(id="mxc://localhost/nothing", name="x"))]
+        assert platform.capabilities.bytes_out == 50 * 2**20
+    finally:
+        await platform.aclose()
+
+
+async def test_a_message_that_waits_is_taken_back_by_deleting_it(rig: MatrixRig, place: Place) -> None:
+    """DESIGN 5.7"""
+    async with place.life(manners=QUIET) as life:
+        await rig.say("until:gone|say:first")
+        await until(lambda: place.texts)
+        second = await rig.say("say:second")
+
+        async def waits() -> int:
+            session = await life.store.current_session(rig.key(ANN))
+            return session.queued if session else 0
+
+        await until(waits)
+        await asyncio.to_thread(rig.world.ann.redact, rig.world.rooms[ANN], second)
+
+        async def withdrawn() -> bool:
+            return not await waits()
+
+        await until(withdrawn)
+        place.edge.gate("gone").set()
+        await rig.say("say:third")
+        await shows(rig, "first", "third")
+
+
+async def test_typing_is_shown(rig: MatrixRig, place: Place) -> None:
+    async with place.life(manners=QUIET):
+        await rig.say("sleep:1|say:done")
+        await shows(rig, "done")
+    assert any(method == "PUT" and "/typing/" in path for method, path in rig.proxy.asked)
+
+
+# invitations
+
+
+async def test_who_may_talk_may_invite_and_is_answered_for_what_they_wrote_meanwhile(rig: MatrixRig, place: Place) -> None:
+    """P1: people write as soon as they have sent the invitation."""
+    ann, bot = rig.world.ann, rig.world.bot
+    room = await asyncio.to_thread(ann.make_room, direct=True)
+    await asyncio.to_thread(ann.say, room, "say:before you came")
+    await asyncio.to_thread(ann.call, "POST", f"/_matrix/client/v3/rooms/{room}/invite", {"user_id": bot.user})
+    await asyncio.to_thread(ann.say, room, "say:hello")
+    team = await asyncio.to_thread(ann.make_room, bot)
+    async with place.life(manners=QUIET):
+
+        async def answered() -> bool:
+            await asyncio.to_thread(ann.look, 0.1)
+            return [one.text for one in ann.shown(room, bot.user)] == ["hello"]
+
+        await until(answered)
+        await asyncio.to_thread(ann.say, team, "say:two of us")
+
+        async def in_the_team() -> bool:
+            await asyncio.to_thread(ann.look, 0.1)
+            return [one.text for one in ann.shown(team, bot.user)] == ["two of us"]
+
+        await until(in_the_team)
+    assert sorted(place.texts) == ["say:hello", "say:two of us"]
+
+
+async def test_a_stranger_who_opens_a_private_chat_gets_a_code_there_and_is_declined_elsewhere(rig: MatrixRig, place: Place) -> None:
+    """DESIGN 11: every refusal is said once."""
+    eve, bot = rig.world.eve, rig.world.bot
+    async with place.life(policies={rig.name: Policy(users=frozenset({rig.user(ANN)}))}):
+        private = await asyncio.to_thread(eve.make_room, bot, direct=True)
+
+        async def told() -> bool:
+            await asyncio.to_thread(eve.look, 0.1)
+            return ["pairing code" in one.text for one in eve.shown(private, bot.user)] == [True]
+
+        await until(told)
+        team = await asyncio.to_thread(eve.make_room, bot)
+
+        async def declined() -> bool:
+            await asyncio.to_thread(eve.look, 0.1)
+            ours = [event for event in eve.seen[team] if event.get("state_key") == bot.user]
+            return ours[-1]["content"].get("membership") == "leave" and "not allowed" in ours[-1]["content"]["reason"]
+
+        await until(declined)
+        await asyncio.to_thread(eve.say, private, "hello?")
+        await rig.say("hello")
+        await shows(rig, "re: hello")
+        assert place.texts == ["hello"] and await told()
+
+
+async def test_an_encrypted_room_is_told_once_that_it_cannot_be_read(rig: MatrixRig, place: Place) -> None:
+    """P1: a visible refusal, also over a restart."""
+    ann, bot = rig.world.ann, rig.world.bot
+    room = await asyncio.to_thread(ann.make_room, bot, direct=True, encrypted=True)
+    sealed = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "AwgAEn", "session_id": "s", "device_id": "D", "sender_key": "k"}
+
+    async def told() -> bool:
+        await asyncio.to_thread(ann.look, 0.1)
+        return ["cannot read encrypted" in one.text for one in ann.shown(room, bot.user)] == [True]
+
+    for _ in range(2):
+        async with place.life(manners=QUIET) as life:
+            for _ in range(2):
+                await asyncio.to_thread(ann.send, room, "m.room.encrypted", sealed)
+            await until(told)
+            await settled(life, rig)
+    assert await told() and place.texts == []
+
+
+async def test_a_room_that_the_account_was_removed_from_is_gone_until_it_is_invited_again(rig: MatrixRig, place: Place) -> None:
+    ann, bot = rig.world.ann, rig.world.bot
+    room = await asyncio.to_thread(ann.make_room, bot, direct=True)
+    async with place.life(manners=QUIET) as life:
+        link = life.gateway.links[rig.name]
+
+        async def shown(*expected: str) -> None:
+            async def holds() -> bool:
+                await asyncio.to_thread(ann.look, 0.1)
+                return [one.text for one in ann.shown(room, bot.user)] == list(expected)
+
+            await until(holds)
+
+        await asyncio.to_thread(ann.say, room, "say:one")
+        await shown("one")
+        await asyncio.to_thread(ann.call, "POST", f"/_matrix/client/v3/rooms/{room}/kick", {"user_id": bot.user, "reason": "bye"})
+        await until(lambda: link.closed)
+        assert next(iter(link.closed.values())) == f"{ann.user} removed the account from the room: bye"
+        await asyncio.to_thread(ann.call, "POST", f"/_matrix/client/v3/rooms/{room}/invite", {"user_id": bot.user})
+        await until(lambda: not link.closed)
+        await asyncio.to_thread(ann.say, room, "say:two")
+        await shown("one", "two")
