@@ -1,0 +1,1 @@
+"""Discord: its REST API and its gateway, a WebSocket over which events come."""

@@ -1,0 +1,247 @@
+"""Discord's gateway: sessions are resumed from what is stored, and where Discord has forgotten one, the history makes it good."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.core.chat_errors import LoggedOut
+from holdfast.core.errors import Unavailable
+from holdfast.platforms.discord import cursor as cursors
+from holdfast.platforms.discord.cursor import MOST_DIRECT, Cursor
+from holdfast.platforms.discord.platform import Discord
+from holdfast.ports.platforms import Batch
+from tests.fakes.discord import DiscordServer
+from tests.fakes.discord.server import TOKEN, Refusal
+from tests.platforms.discord_rig import QUICKLY
+from tests.platforms.rigs import PATIENCE_S, until
+
+pytestmark = pytest.mark.anyio
+ANN = "100"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as made:
+        made.channel("500")
+        made.private(ANN)
+        yield made
+
+
+class Reader:
+    """Reads an account as intake does. `cursor`: what is stored."""
+
+    def __init__(self, bot: Discord, cursor: str | None) -> None:
+        self.bot, self.cursor = bot, cursor
+        self.heard: list[str] = []
+        self.batches = bot.receive(cursor)
+
+    async def next(self) -> Batch:
+        async with asyncio.timeout(PATIENCE_S):
+            batch = await anext(self.batches)
+        self.cursor = batch.cursor or self.cursor
+        self.heard += [one.text for update in batch.updates for one in self.bot.read(update) if hasattr(one, "text")]
+        return batch
+
+    async def until_heard(self, *texts: str) -> None:
+        while self.heard[-len(texts) :] != list(texts):
+            await self.next()
+
+    @property
+    def at(self) -> Cursor:
+        return cursors.read(self.cursor)
+
+
+@asynccontextmanager
+async def reading(server: DiscordServer, cursor: str | None = None, **settings: Any) -> AsyncIterator[Reader]:
+    bot = Discord(TOKEN, base_url=server.base_url, pace=QUICKLY, **settings)
+    try:
+        await bot.connect()
+        reader = Reader(bot, cursor)
+        async with aclosing(reader.batches):
+            yield reader
+    finally:
+        await bot.aclose()
+
+
+async def test_a_session_is_resumed_by_the_next_process_and_tells_what_it_missed(server: DiscordServer) -> None:
+    """P1: the cursor is the store's; what was received and not stored is told again."""
+    async with reading(server) as first:
+        await first.next()
+        server.say(server.private(ANN), "one", user=ANN)
+        await first.until_heard("one")
+        kept = first.cursor
+        server.say(server.private(ANN), "two", user=ANN)
+        await first.until_heard("two")
+    server.say(server.private(ANN), "three", user=ANN)
+    async with reading(server, kept) as second:
+        await second.until_heard("two", "three")
+    assert server.gateway.entered == ["identify", "resume"]
+    assert set(server.gateway.closes) == {4000}
+
+
+async def test_what_a_forgotten_session_would_have_told_is_read_from_the_history(server: DiscordServer) -> None:
+    """P1: of private chats, channels, threads, and threads that have gone to rest; in the order of each."""
+    async with reading(server) as first:
+        await first.next()
+        server.say(server.private(ANN), "before", user=ANN)
+        await first.until_heard("before")
+    server.gateway.forget()
+    server.channel("77000", parent="500")
+    server.channel("78000", parent="500")
+    for number in range(130):
+        server.say(server.private(ANN), f"private {number}", user=ANN)
+    for channel in ("500", "77000", "78000"):
+        server.say(channel, f"in {channel}", user=ANN)
+    server.channels["78000"]["archived"] = True
+    async with reading(server, first.cursor) as second:
+        await second.next()
+        assert second.at.gap
+        while second.at.gap:
+            await second.next()
+        server.say(server.private(ANN), "live", user=ANN)
+        await second.until_heard("live")
+        heard = [text for text in second.heard if text != "before"]
+        assert [text for text in heard if text.startswith("private")] == [f"private {number}" for number in range(130)]
+        assert sorted(text for text in heard if text.startswith("in ")) == ["in 500", "in 77000", "in 78000"]
+    assert server.gateway.entered == ["identify", "refused", "identify"]
+
+
+async def test_a_kill_while_the_history_is_read_loses_nothing_and_costs_no_login(server: DiscordServer) -> None:
+    """P1"""
+    async with reading(server) as first:
+        await first.next()
+        server.say(server.private(ANN), "before", user=ANN)
+        await first.until_heard("before")
+    server.gateway.forget()
+    server.say(server.private(ANN), "missed", user=ANN)
+    async with reading(server, first.cursor) as killed:
+        await killed.next()
+    server.say(server.private(ANN), "later", user=ANN)
+    async with reading(server, killed.cursor) as second:
+        await second.until_heard("later")
+        assert "missed" in second.heard
+    assert server.gateway.entered == ["identify", "refused", "identify", "resume"]
+
+
+async def test_somebody_who_is_allowed_by_name_may_write_for_the_first_time_while_nobody_listens(server: DiscordServer) -> None:
+    """P1: private chats are listed nowhere."""
+    async with reading(server, people=("300",)) as first:
+        await first.next()
+    server.gateway.forget()
+    server.say(server.private("300"), "hello?", user="300")
+    async with reading(server, first.cursor, people=("300",)) as second:
+        await second.until_heard("hello?")
+
+
+@pytest.mark.parametrize("trouble", ["hang up", "reconnect", "silence"])
+async def test_a_connection_that_ends_is_resumed_at_once(server: DiscordServer, trouble: str) -> None:
+    if trouble == "silence":
+        server.gateway.heartbeat_ms, server.gateway.silent = 100, True
+    async with reading(server) as reader:
+        await reader.next()
+        match trouble:
+            case "hang up":
+                server.gateway.hang_up()
+            case "reconnect":
+                server.gateway.ask_to_reconnect()
+        server.say("500", "still there?", user=ANN)
+        await reader.until_heard("still there?")
+        while "resume" not in server.gateway.entered:
+            await reader.next()
+    assert server.gateway.entered[:2] == ["identify", "resume"]
+
+
+async def test_heartbeats_are_sent_while_nothing_happens(server: DiscordServer) -> None:
+    server.gateway.heartbeat_ms = 50
+    async with reading(server) as reader:
+        await reader.next()
+        waiting = asyncio.ensure_future(reader.next())
+        await until(lambda: server.gateway.beats >= 3)
+        server.say("500", "hello", user=ANN)
+        await waiting
+    assert server.gateway.entered == ["identify"]
+
+
+async def test_a_connection_that_ends_again_and_again_is_tried_more_and_more_slowly(server: DiscordServer) -> None:
+    waits = []
+    async with reading(server) as reader:
+        await reader.next()
+        cursor = reader.cursor
+    bot = Discord(TOKEN, base_url=server.base_url, pace=QUICKLY)
+    for _ in range(4):
+        server.gateway.url = "ws://127.0.0.1:9"
+        broken = str(msgspec.structs.replace(cursors.read(cursor), url="ws://127.0.0.1:9"))
+        with pytest.raises(Unavailable) as caught:
+            await anext(bot.receive(broken))
+        waits.append(caught.value.retry_after_s)
+    await bot.aclose()
+    assert waits[0] < 3 and all(later > 1.01 * earlier for earlier, later in zip(waits, waits[2:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(4004, "does not accept the bot's token"), (4014, "Message Content Intent"), (4011, "more servers")]
+)
+async def test_what_an_operator_has_to_change_is_said(server: DiscordServer, code: int, words: str) -> None:
+    async with reading(server) as reader:
+        await reader.next()
+        server.gateway.hang_up(code)
+        with pytest.raises(LoggedOut, match=words):
+            await reader.next()
+
+
+async def test_the_words_of_all_messages_are_asked_for_only_where_that_is_switched_on(server: DiscordServer) -> None:
+    """A session tells what it was begun for, so another one is begun once it is switched on; nothing is lost in between."""
+    server.gateway.content = False
+    async with reading(server) as first:
+        await first.next()
+    server.gateway.content = True
+    server.say("500", "in between", user=ANN)
+    async with reading(server, first.cursor) as second:
+        await second.until_heard("in between")
+    assert server.gateway.entered == ["identify", "identify"]
+
+
+async def test_the_last_logins_of_a_day_are_not_spent(server: DiscordServer) -> None:
+    """Beyond the last one Discord takes the token away."""
+    server.gateway.remaining = 20
+    async with reading(server) as reader:
+        with pytest.raises(Unavailable, match="20 more logins"):
+            await reader.next()
+    assert server.gateway.entered == []
+
+
+async def test_a_channel_that_cannot_be_looked_up_now_is_asked_for_again_and_nothing_is_lost(server: DiscordServer) -> None:
+    """P1: nobody may take a thread for a channel."""
+    server.channel("77000", parent="500")
+    async with reading(server) as reader:
+        await reader.next()
+        server.faults["GET 77000"].append(503)
+        server.say("77000", "in a thread", user=ANN)
+        with pytest.raises(Unavailable):
+            await reader.next()
+    async with reading(server, reader.cursor) as second:
+        await second.until_heard("in a thread")
+
+
+async def test_a_channel_that_may_not_be_looked_at_is_a_place_like_any_other(server: DiscordServer) -> None:
+    async with reading(server) as reader:
+        await reader.next()
+        server.faults["GET 500"].append(Refusal(403, 50001, "Missing Access"))
+        server.say("500", "hello", user=ANN)
+        await reader.until_heard("hello")
+
+
+def test_private_chats_are_remembered_in_the_order_in_which_they_spoke() -> None:
+    at = Cursor(seen=5)
+    for channel in ("a", "b", "a"):
+        at = at.saw(7, channel)
+    assert (at.direct, at.seen) == (("b", "a"), 7)
+    for number in range(MOST_DIRECT):
+        at = at.saw(8, str(number))
+    assert len(at.direct) == MOST_DIRECT and "a" not in at.direct
+    assert cursors.read(str(at)) == at
+    assert msgspec.structs.replace(at, gap=True).saw(99).seen == 8  # What comes after a gap must not hide it.
