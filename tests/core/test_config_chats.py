@@ -1,4 +1,4 @@
-"""`[telegram]` and `[chats]`: who may talk, and where a token comes from."""
+"""The tables of chat platforms and `[chats]`: who may talk, and where a token comes from."""
 
 from pathlib import Path
 
@@ -67,6 +67,9 @@ def test_other_settings_may_stand_where_others_can_read_them(tmp_path: Path) -> 
         ("public_url = 'http://x.example'\n[telegram]\nwebhook = true\n", "needs public_url"),
         ("[telegram]\nusers = [1]\n", "Unknown setting telegram.users"),
         ("[telegram]\nallowed_users = 1\n", "It must be a list of texts"),
+        ("[slack]\nbot_token = 'xoxb-1'\n", "needs an app_token as well"),
+        ("[slack]\nbot_token = 'xoxb-1'\nsigning_secret = 'a'\n", "needs public_url"),
+        ("[slack]\napp_token = 'xapp-1'\nsigning_secret = 'a'\n", "Keep one"),
         ("[chats]\nstill_working_s = -1\n", "at least 0"),
     ],
 )
@@ -81,6 +84,19 @@ def test_what_is_no_token_is_told_before_anybody_is_asked(tmp_path: Path, token:
     (tmp_path / "t").chmod(0o600)
     with pytest.raises(BadConfig, match="The Telegram token is not one"):
         chats.account("telegram", written(tmp_path, "[telegram]\ntoken_file = 't'\n").telegram, tmp_path)
+
+
+def test_tokens_of_slack_are_told_apart_before_anybody_is_asked(tmp_path: Path) -> None:
+    swapped = written(tmp_path, "[slack]\nbot_token = 'xapp-1'\napp_token = 'xoxb-1'\n")
+    with pytest.raises(BadConfig, match="begins with xoxb-"):
+        chats.account("slack", swapped.slack, tmp_path)
+    whole = written(tmp_path, "[slack]\nbot_token = 'xoxb-1'\napp_token = 'xapp-1'\n")
+    assert chats.account("slack", whole.slack, tmp_path) == {
+        "bot_token": "xoxb-1",
+        "app_token": "xapp-1",
+        "signing_secret": "",
+        "base_url": "",
+    }
 
 
 def test_a_token_is_known_as_a_secret_wherever_it_comes_from(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ COMMANDS = {
     "approve": "Let a tool call run that waits for your approval.",
     "deny": "Refuse a tool call that waits for your approval.",
     "telegram": "Connect a Telegram bot.",
+    "slack": "Connect a Slack app.",
     "pair": "Show who may talk in chats, let somebody in, or shut them out.",
     "outbox": "List messages to chats that have not arrived.",
     "schedules": "List what is planned for later, plan more, or remove it.",

@@ -31,7 +31,7 @@ class Bot:
             raise BadConfig(chats.install(platform)) from error
         self._account = account
         try:
-            chats.check_shapes(platform, account)
+            chats.check_shapes(platform, {name: value for name, value in account.items() if value})
         except BadConfig as error:
             raise NoBot(str(error), wrong_account=True) from error
         try:
@@ -55,5 +55,9 @@ def _trial(platform: str) -> Trial:
             from holdfast.platforms.telegram import trial as telegram
 
             return telegram
+        case "slack":
+            from holdfast.platforms.slack import trial as slack
+
+            return slack
         case _:
             raise NotImplementedError(platform)

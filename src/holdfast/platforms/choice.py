@@ -37,4 +37,12 @@ def _telegram(account: Account, config: Config) -> Platform:
     return Telegram(account["token"], base_url=account["base_url"], webhook=webhook)
 
 
-_MAKERS: dict[str, Callable[[Account, Config], Platform]] = {"telegram": _telegram}
+def _slack(account: Account, config: Config) -> Platform:
+    from holdfast.platforms.slack.platform import Slack
+
+    return Slack(
+        account["bot_token"], app_token=account["app_token"], signing_secret=account["signing_secret"], base_url=account["base_url"]
+    )
+
+
+_MAKERS: dict[str, Callable[[Account, Config], Platform]] = {"telegram": _telegram, "slack": _slack}

@@ -1,0 +1,1 @@
+"""Slack: an app with a bot, by Socket Mode or over HTTP."""
