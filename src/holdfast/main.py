@@ -84,12 +84,14 @@ from holdfast.web.app import build_app
 from holdfast.web.frames import encode
 
 if TYPE_CHECKING:
+    from holdfast.agents.acp import KeptAgents
     from holdfast.ports.models import Transcriber
     from holdfast.tools.mcp.servers import Servers
 
 T = TypeVar("T")
 OWNERS_S = 1.0
 CREDENTIALS_S = 0.5
+AGENTS = "agents"
 QUIET = "warning"
 
 log = structlog.get_logger()
@@ -273,7 +275,8 @@ def _make_gateway(
         most_bytes=int(config.tools.process_output_mb * 1024 * 1024),
     )
     tools: dict[str, Tool] = {terminal.name: terminal, processes.name: processes}
-    making = _making(config, this, blobs, workspaces)
+    kept = _kept_agents(config, this)
+    making = _making(config, this, blobs, workspaces, kept)
     if has_agent(config):
         tools |= {tool.name: tool for tool in _more_tools(config, store, this, blobs, workspaces, making.transcriber)}
     agent = making.default()
@@ -295,6 +298,7 @@ def _make_gateway(
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
         spool=FolderSpool(config.home),
         keepers=keepers,
+        agent_processes=kept,
         on_step=deadline.at_step,
         secrets=this.secrets,
     )
@@ -320,7 +324,17 @@ def _make_servers(config: Config, this: ThisProcess, blobs: Blobs, confinement: 
     return Servers(config.mcp, ground)
 
 
-def _making(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspaces) -> Making:
+def _kept_agents(config: Config, this: ThisProcess) -> "KeptAgents | None":
+    """The processes of agents that are other programs, if any are configured."""
+    if not config.agent.acp and not any(named.acp for named in config.agents.values()):
+        return None
+    from holdfast.agents.acp import KeptAgents
+
+    keepers = KeeperProcesses(config.home, Launcher(os.environ), folder=AGENTS)
+    return KeptAgents(keepers, clock=this.clock, idle_s=config.agent.acp_idle_s)
+
+
+def _making(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspaces, kept: "KeptAgents | None") -> Making:
     ground = Ground(
         home=config.home,
         environment=os.environ,
@@ -329,6 +343,8 @@ def _making(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspa
         read=blobs.read,
         clock=this.clock,
         secrets=this.secrets,
+        ids=system.RandomIds(),
+        kept=kept,
     )
     return Making(config, ground)
 

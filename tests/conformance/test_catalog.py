@@ -52,7 +52,7 @@ EVERYTHING = (
     " say start command end say suspend say resume reset mark change deliver index crash expire repeat delete purge session delete"
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
-    " leave say start background hear step compact steer process edit ask answer answer take end say edit"
+    " leave say start background hear link step compact steer process edit ask answer answer take end say edit"
     " session settle say start show end plan deliver deliver say"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
@@ -178,6 +178,10 @@ class History:
         usage = e.Usage(input=how, output=1)
         responded = e.ModelResponded(step=how, text="x", usage=usage, cost=how or None, day=f"2023-11-{10 + how}", sender=str(how % 2))
         await self._append(which, failed, e.Text(offset=0, text="x", step=how), responded)
+
+    async def link(self, which: int, how: int) -> None:
+        read = e.AgentRead(agent="acp:x", process="p", session="theirs", how="new", offset=how, request=f"r{how}" if how else None)
+        await self._append(which, e.AgentStarted(agent="acp:x", process="p"), read)
 
     async def compact(self, which: int, how: int) -> None:
         await self._append(which, e.ContextCompacted(through=how, summary="s", usage=e.Usage(input=how), model="m" if how else ""))

@@ -18,7 +18,7 @@ WORDS: dict[type[StrEnum], str] = {
     Staleness: "off unknown old",
     End: "planned death harmless",
     DeliveryState: "pending sending sent unknown repeating dead live",
-    Effect: "pure idempotent unsafe",
+    Effect: "pure idempotent unsafe reported",
     ToolOutcome: "done failed unknown",
     GatewayState: "starting running paused handing_over giving_way retiring draining stopping stopped startup_failed",
     Input: "ready failed pause unpause hand_over give_way taken_over not_taken stop empty deadline closed",

@@ -22,6 +22,7 @@ LATER = {
     "holdfast.cli.doctor": "holdfast doctor",
     "holdfast.install": "holdfast service",
     "holdfast.store.sqlite.restoring": "holdfast restore",
+    "holdfast.agents.acp": "an agent that is another program",
     "holdfast.tools.mcp": "an MCP server",
 }
 # Each takes a tenth of a millisecond of every start and every hand-over, whatever is in it.

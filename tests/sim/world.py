@@ -405,7 +405,7 @@ class Life:
         span = self.world.begin(Span(self.number, name, owner, after_id, self.elapsed(), boot_id))
         if self.world.bans is not None and self.world.bans[1] <= self.number:
             self.world.server.banned.add(self.world.bans[0])
-        made = [(effect, False) for effect in Effect] + [(Effect.UNSAFE, True)]
+        made = [(effect, False) for effect in Effect if effect is not Effect.REPORTED] + [(Effect.UNSAFE, True)]
         counters = [
             CounterTool(
                 effect,

@@ -12,19 +12,21 @@ from holdfast.agents.lazy import LazyAgent
 from holdfast.config import Agent as AgentSettings
 from holdfast.config import Config, model_key
 from holdfast.config import agents as named_agents
+from holdfast.config.agent import words
 from holdfast.config.agents import NamedAgent
 from holdfast.core.redaction import Secrets
 from holdfast.ports.agents import Agent
-from holdfast.ports.process import Clock
+from holdfast.ports.process import Clock, Ids
 
 if TYPE_CHECKING:
+    from holdfast.agents.acp import KeptAgents
     from holdfast.agents.choice import Choice
     from holdfast.ports.models import Transcriber
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
     """What agents stand on. `modules`: the folder where modules are looked for, `folder`: where a session works, `read`: the bytes of a
-    blob.
+    blob, `kept`: the processes of agents that are other programs.
     """
 
     home: Path
@@ -34,6 +36,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[str], Awaitable[bytes]]
     clock: Clock
     secrets: Secrets
+    ids: Ids
+    kept: "KeptAgents | None" = None
 
 
 class Making:
@@ -56,12 +60,14 @@ class Making:
             return self._with_models(settings, self._choice)
         if settings.module:
             return self._own(settings.module)
+        if settings.program is not None:
+            return self._program(settings.program, settings.acp)
         return self._named(named, self._config.agents[named]) if named is not None else DemoAgent()
 
     def named(self, default: Agent) -> dict[str, Agent]:
         """Those of `[agents]`, by name. The `default` may be the first of them."""
         made: dict[str, Agent] = {name: self._later(name, named) for name, named in self._config.agents.items()}
-        if made and self._choice is None and not self._config.agent.module:
+        if made and self._choice is None and not self._config.agent.module and not self._config.agent.acp:
             made[next(iter(made))] = default
         return made
 
@@ -74,6 +80,8 @@ class Making:
             return DemoAgent()
         if named.module:
             return self._own(named.module)
+        if named.acp:
+            return self._program(name, named.acp)
         settings = named_agents.as_agent(named, self._config.agent)
         key = named_agents.key(named, self._config.agent, self._config.home, self._ground.environment)
         if named.api_key_file and key:  # It may have been written since the start.
@@ -84,6 +92,16 @@ class Making:
         from holdfast.agents import own
 
         return own.load(module, self._ground.modules)
+
+    def _program(self, name: str, command: str) -> Agent:
+        from holdfast.agents import acp
+
+        ground, kept = self._ground, self._ground.kept
+        assert kept is not None
+        return acp.AcpAgent(
+            acp.Program(name=name, words=words(command), environment=acp.variables(ground.environment)),
+            acp.Ground(kept=kept, ids=ground.ids, folder=ground.folder, read=ground.read, secrets=ground.secrets),
+        )
 
     def _of_models(self, settings: AgentSettings, key: str | None) -> "Choice":
         from holdfast.agents.choice import Choice

@@ -8,7 +8,7 @@ import io
 import subprocess
 import sys
 import wave
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +29,7 @@ __all__ = [
     "check",
     "check_transcriber",
     "hears",
+    "introduces_itself",
     "key_variable",
     "loads",
     "offered",
@@ -86,6 +87,15 @@ def loads(module: str, folder: Path) -> None:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise BadConfig(said[-1] if said else f"The agent {module!r} cannot be loaded: its process ended with {done.returncode}.")
+
+
+def introduces_itself(words: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Starts an agent that is another program, and returns what it says about itself, for people. Raises `Refused`."""
+    from holdfast.agents.acp import trial, variables
+
+    can = trial.introduces_itself(words, variables(environment))
+    after = "resumes" if can.resumes else "loads" if can.loads else "cannot continue"
+    return f"{can.name} answers; after its own end it {after} its sessions"
 
 
 def check_transcriber(agent: Agent, *, key: str | None, environment: Mapping[str, str]) -> None:

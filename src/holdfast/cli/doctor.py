@@ -56,7 +56,7 @@ RESTORE = "Stop the gateway and restore the newest backup: `holdfast restore PAT
 
 def run_all(*, deep: bool = False) -> Iterator[Finding]:
     """`deep` reads every attachment whole, which may take minutes, asks every model something, loads every module of an agent, and starts
-    every MCP server.
+    every MCP server and every agent that is another program.
     """
     folder = home()
     found = running.find(folder)

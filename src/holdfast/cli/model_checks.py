@@ -1,8 +1,9 @@
 """The checks of `holdfast doctor` about agents: whether each model's provider is known, has a key, answers, and has a known price and
-window; and whether agents of one's own can be loaded.
+window; whether agents of one's own can be loaded; and whether agents that are other programs are installed and answer.
 """
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from holdfast import config
 from holdfast.cli.findings import Finding
 from holdfast.config import agents as named_agents
+from holdfast.config.agent import words
 from holdfast.core.errors import Refused
 
 SET_UP = "`holdfast setup` asks for a key and tries it."
@@ -34,15 +36,19 @@ class Asked(NamedTuple):
 
 
 def run_all(settings: config.Config, *, gateway_alive: bool, deep: bool, folder: Path) -> Iterator[Finding]:
-    """`deep` asks every model and loads every module, from `folder`, where Holdfast is started. `gateway_alive`: it may have variables that
-    are not set here.
+    """`deep` asks every model, loads every module from `folder`, where Holdfast is started, and starts every program. `gateway_alive`: it
+    may have variables that are not set here.
     """
     if not config.choices(settings):
         yield Finding("model", "ok", "none, so the demo agent answers; `holdfast setup` chooses one")
     if settings.agent.module:
         yield _module(settings.agent.module, deep, folder)
+    if settings.agent.acp:
+        yield _program(settings.agent.acp, deep)
     for name, named in settings.agents.items():
-        if named.module:
+        if named.acp:
+            yield _program(named.acp, deep, name)
+        elif named.module:
             yield _module(named.module, deep, folder, name)
         elif named.demo:
             yield Finding("agent", "ok", f"{name} is the demo agent")
@@ -63,6 +69,23 @@ def _asked(settings: config.Config) -> Iterator[Asked]:
         if named.model:
             key = partial(named_agents.key, named, agent, home, os.environ)
             yield Asked(name, named_agents.as_agent(named, agent), key)
+
+
+def _program(command: str, deep: bool, name: str = "") -> Finding:
+    """An agent that is another program (ACP)."""
+    line = words(command)
+    told = f"{name} is {command}" if name else command
+    if shutil.which(line[0]) is None:
+        return Finding("agent", "fail", f"{told}: there is no program {line[0]}", "Install it, or write its whole path in acp.")
+    if not deep:
+        return Finding("agent", "ok", f"{told}; --deep starts it")
+    from holdfast.cli import models
+
+    try:
+        introduced = models.introduces_itself(line, os.environ)
+    except Refused as error:
+        return Finding("agent", "fail", f"{told}: {error}.", "Run it in a terminal, and see that it is the command of an ACP agent.")
+    return Finding("agent", "ok", f"{told}: {introduced}")
 
 
 def _module(module: str, deep: bool, folder: Path, name: str = "") -> Finding:

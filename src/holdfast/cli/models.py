@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from holdfast.agents import trial
-from holdfast.agents.trial import PROVIDERS, check, check_transcriber, key_variable, loads, price_known, provider_of, window
+from holdfast.agents.trial import (
+    PROVIDERS,
+    check,
+    check_transcriber,
+    introduces_itself,
+    key_variable,
+    loads,
+    price_known,
+    provider_of,
+    window,
+)
 from holdfast.config import Agent
 from holdfast.core.errors import Refused
 from holdfast.ports.models import Busy, ModelError, NotAllowed, Rejected, TooLong
@@ -19,6 +29,7 @@ __all__ = [
     "check",
     "check_transcriber",
     "hears",
+    "introduces_itself",
     "key_variable",
     "loads",
     "offered",

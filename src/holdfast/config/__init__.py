@@ -196,12 +196,12 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 
 def choices(config: Config) -> tuple[str, ...]:
     """What a conversation may choose to answer it, the default first: models and agents by their names. Nothing: the demo agent answers."""
-    return (*config.agent.choices, *filter(None, [config.agent.module]), *config.agents)
+    return (*config.agent.choices, *filter(None, [config.agent.module, config.agent.program]), *config.agents)
 
 
 def has_agent(config: Config) -> bool:
     """Whether there is one besides the demo agent."""
-    return bool(config.agent.model or config.agent.module) or any(not named.demo for named in config.agents.values())
+    return bool(config.agent.model or config.agent.module or config.agent.acp) or any(not named.demo for named in config.agents.values())
 
 
 def stop_deadline_s(config: Config) -> float:

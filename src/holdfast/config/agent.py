@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import shlex
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,8 +51,8 @@ class ModelPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`model`: PROVIDER:NAME; without one, and without a `module`, the demo agent answers. `models`: what a conversation may choose besides
-    it. `docs/operations.md` says what each one does.
+    """`model`: PROVIDER:NAME; without one, and without a `module` or `acp`, the demo agent answers. `models`: what a conversation may
+    choose besides it. `docs/operations.md` says what each one does.
     """
 
     model: str = ""
@@ -62,6 +63,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     instructions: str = ""
     instructions_file: str = ""
     module: str = ""
+    acp: str = ""
+    acp_idle_s: float = 900.0
     max_tokens: int | None = None
     temperature: float | None = None
     effort: str = ""
@@ -74,9 +77,35 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     prices: dict[str, ModelPrice] = {}
 
     @property
+    def program(self) -> str | None:
+        """The name by which conversations choose the agent of `acp`. The colon keeps it apart from names in `[agents]`."""
+        return f"acp:{_called(words(self.acp))}" if self.acp else None
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The models that a conversation may choose, the configured one first."""
         return tuple(dict.fromkeys(name for name in (self.model, *self.models) if name))
+
+
+def words(command: str) -> list[str]:
+    """A command line, as a shell would split it. Raises `BadConfig`."""
+    try:
+        found = shlex.split(command)
+    except ValueError as error:
+        raise BadConfig(f"Invalid acp {command!r}: {error}. Write the program and its arguments, as at a terminal.") from None
+    if not found:
+        raise BadConfig("acp is empty. Write the program and its arguments, for example opencode acp.")
+    return found
+
+
+# Programs that only run another one, which is named after them.
+_RUNNERS = frozenset({"env", "npx", "bunx", "pnpx", "uvx", "nice", "nohup"})
+
+
+def _called(command: list[str]) -> str:
+    """The name of a program for people."""
+    telling = (Path(word).name for word in command if "=" not in word and not word.startswith("-"))
+    return next((name for name in telling if name not in _RUNNERS), Path(command[0]).name)
 
 
 # Those that are written most have a shorter variable.
@@ -89,10 +118,14 @@ def check(agent: Agent, where: str = "agent") -> None:
     for name in (*agent.choices, *agent.fallbacks, *filter(None, [agent.transcriber])):
         if not _MODEL.fullmatch(name):
             raise BadConfig(f"Invalid model {name!r} in {table}. It must be PROVIDER:NAME, for example anthropic:claude-sonnet-4-5.")
-    if agent.model and agent.module:
+    if agent.acp:
+        words(agent.acp)
+    kinds = [kind for kind in ("model", "module", "acp") if getattr(agent, kind)]
+    if len(kinds) > 1:
+        second = f"{'an' if kinds[1] == 'acp' else 'a'} {kinds[1]}"
         raise BadConfig(
-            "[agent] has both a model and a module. Keep the one that answers by default, and write the other one in a table [agents.NAME],"
-            " so that a conversation can choose it."
+            f"[agent] has both a {kinds[0]} and {second}. Keep the one that answers by default, and write the other one in a table"
+            " [agents.NAME], so that a conversation can choose it."
         )
     if agent.module and not re.fullmatch(r"[\w.]+:\w+", agent.module):
         raise BadConfig(f"Invalid {where}.module {agent.module!r}. It must be MODULE:OBJECT, for example my_agent:agent.")

@@ -17,12 +17,12 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 _LONGEST_NAME = 40
 # By these names something else is chosen: the default, and by OpenAI-compatible clients whatever a conversation has chosen.
 _TAKEN = ("default", "holdfast")
-KINDS = ("model", "module", "demo")
+KINDS = ("model", "module", "acp", "demo")
 _OF_MODELS = ("fallbacks", "base_url", "api_key_file", "instructions", "instructions_file")
 
 
 class NamedAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of `model`, `module` and `demo` says what kind it is. `docs/models.md` says what each setting does."""
+    """One of `model`, `module`, `acp` and `demo` says what kind it is. `docs/models.md` says what each setting does."""
 
     model: str = ""
     fallbacks: tuple[str, ...] = ()
@@ -31,6 +31,7 @@ class NamedAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     instructions: str = ""
     instructions_file: str = ""
     module: str = ""
+    acp: str = ""
     demo: bool = False
 
     @property
@@ -85,6 +86,7 @@ def as_agent(named: NamedAgent, agent: Agent) -> Agent:
         instructions=named.instructions,
         instructions_file=named.instructions_file,
         module=named.module,
+        acp=named.acp,
         takes=agent.takes if shares else None,
         extra=agent.extra if shares else {},
         transcriber="",

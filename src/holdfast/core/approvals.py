@@ -25,7 +25,7 @@ DAMAGED = "Its approval was answered, but the record is damaged and cannot be re
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """An answer that no call has used yet. `verdict`: approve, deny, or unreadable, where its record is damaged. `fingerprint`: of the call
-    that was shown. `reason`: of a denial.
+    that was shown. `reason`: of a denial; `scope`: of an approval.
     """
 
     question_id: str
@@ -33,6 +33,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None
     by: str | None = None
     reason: str | None = None
+    scope: str | None = None
 
 
 class Clearance(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +75,7 @@ def given(answered: QuestionAnswered, fingerprint: str | None) -> Approval:
         fingerprint=fingerprint,
         by=answered.by,
         reason=answered.reason,
+        scope=answered.scope,
     )
 
 

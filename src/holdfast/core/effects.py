@@ -6,11 +6,12 @@ SHOWN_OUTPUT = 4000
 
 
 class Effect(StrEnum):
-    """Declared by every tool."""
+    """Declared by every tool. REPORTED: a call that another program made and told us about; we never run, repeat or judge it."""
 
     PURE = "pure"
     IDEMPOTENT = "idempotent"
     UNSAFE = "unsafe"
+    REPORTED = "reported"
 
 
 class ToolOutcome(StrEnum):

@@ -21,7 +21,7 @@ from holdfast.core.usage import DaySpent
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
 HIDDEN = frozenset(
     {"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since", "elicited", "recital"}
-    | {"buttons", "pieces"}
+    | {"buttons", "pieces", "fold"}
 )
 
 
@@ -428,6 +428,37 @@ class ModelResponded(Event, frozen=True):
     sender: str | None = None
 
 
+class AgentStarted(Event, frozen=True):
+    """The turn is about to start a process of an agent that is another program. `agent`: its name in the configuration. `process`: the name
+    by which its keeper is found.
+    """
+
+    kind = "agent.started"
+    agent: str
+    process: str
+
+
+class AgentRead(Event, frozen=True):
+    """How far that process was read: all output before `offset` is on record, `written` characters of it in the answer. `session`: the
+    agent's id of the conversation. `how`: new, resumed, loaded, or told (given our transcript). `label`: what it calls itself. `takes`:
+    what it accepts in addition to text. `request`: the prompt that it is answering, if any; `answered`: the one that it has answered.
+    `fold`: the state of `core.acp` in the middle of a prompt.
+    """
+
+    kind = "agent.read"
+    agent: str
+    process: str
+    session: str = msgspec.field(name="agent_session")
+    how: str
+    offset: int
+    label: str = ""
+    takes: tuple[str, ...] = ()
+    request: str | None = None
+    answered: str | None = None
+    written: int = 0
+    fold: str | None = None
+
+
 class ModelFailed(Event, frozen=True):
     """A request for a step failed. `error` is its class, `why` its words. `retry_at`: when it is tried again, None when it is not.
     `summary`: it was for a summary that the step needs.
@@ -507,9 +538,9 @@ class ToolFinished(Event, frozen=True):
 
 class QuestionAsked(Says, frozen=True):
     """`form`: question, approval or elicitation. `call`: the very call an approval is for, `fingerprint` what it is known by, and `pattern`
-    what "always for this conversation" would allow, None where that is not offered. `for_operators`: only an operator may approve it, not
-    also the one who asked for the work. `elicited`: what the call itself asks for, once it has started. `ends_attempt`: as version 0.1
-    wrote it, where asking ended the attempt; since then `TurnWaiting` does.
+    what "always for this conversation" would allow, None where that is not offered; `theirs`: the agent itself asks, and keeps that for
+    itself. `for_operators`: only an operator may approve it, not also the one who asked for the work. `elicited`: what the call itself
+    asks for, once it has started. `ends_attempt`: as version 0.1 wrote it, where asking ended the attempt; since then `TurnWaiting` does.
     """
 
     kind = "question.asked"
@@ -522,6 +553,7 @@ class QuestionAsked(Says, frozen=True):
     fingerprint: str | None = None
     pattern: str | None = None
     for_operators: bool = False
+    theirs: bool = False
     elicited: Elicited | None = None
     ends_attempt: bool = True
 
@@ -769,7 +801,7 @@ KINDS: dict[str, type[Event]] = {
         *(TurnStarted, TurnTaken, TurnInterrupted, TurnResumed, TurnLeft, TurnEnded, StopRequested, TrialAwaited, TrialPassed),
         *(Text, Reasoning, ModelResponded, ModelFailed, ContextCompacted, ToolStarted, ToolOutput, ToolFinished),
         *(QuestionAsked, QuestionAnswered, QuestionClosed, RuleAdded, RuleRemoved, TurnWaiting),
-        *(ScheduleAdded, ScheduleDue, ScheduleRemoved),
+        *(ScheduleAdded, ScheduleDue, ScheduleRemoved, AgentStarted, AgentRead),
         *(TurnAlive, DeliveryOpened, DeliveryPlanned, DeliveryChanged, JournalPruned, JournalChanged, Damaged),
     )
 }

@@ -8,7 +8,7 @@ from holdfast.core import content
 from holdfast.core.content import BytesPart, Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.elicitation import Resting
-from holdfast.core.events import ContextCompacted, DueTime, ModelFailed, ProposedCall
+from holdfast.core.events import AgentRead, ContextCompacted, DueTime, ModelFailed, ProposedCall
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.core.usage import NOTHING, Spent
 
@@ -222,6 +222,18 @@ class Turn(msgspec.Struct, kw_only=True):
     spent: Spent = NOTHING
     model: str | None = None
     chosen: str | None = None
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a conversation is with an agent that is another program. `process`: the one started last, in the turn `started_in`, which
+    has started `starts` of them. `read`: how far the last usable process was read, in the turn `turn_id`; None if none was usable.
+    """
+
+    process: str
+    started_in: str | None = None
+    starts: int = 0
+    read: AgentRead | None = None
+    turn_id: str | None = None
 
 
 class Question(msgspec.Struct, kw_only=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.core.effects import ToolOutcome, may_repeat, unknown_result
+from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
 from holdfast.core.events import QuestionClosed, ToolFinished
 from holdfast.core.transcript import Question, ToolCall
 
@@ -12,9 +12,13 @@ LOST = "the call that asked was interrupted"
 
 def close_open_calls(calls: list[ToolCall]) -> list[ToolFinished]:
     """Calls without a result that must not run again get an honest one. Those that may be repeated stay open (P5), and so do those that
-    rest until a person has answered: nothing of them was under way.
+    rest until a person has answered, because nothing of them was under way, and reported ones, which may still run in their agent.
     """
-    return close_every_call([call for call in calls if not may_repeat(call.effect) and not call.rests])
+    return close_every_call([call for call in calls if not _stays_open(call)])
+
+
+def _stays_open(call: ToolCall) -> bool:
+    return may_repeat(call.effect) or call.rests or call.effect is Effect.REPORTED
 
 
 def close_live_questions(questions: Sequence[Question]) -> list[QuestionClosed]:

@@ -10,7 +10,7 @@ from holdfast.core import events as e
 from holdfast.core.approvals import Approval
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.journals import State
-from holdfast.core.messages import Answered, Awaited, Compacted, Failure, Message, Question, ToolCall, Turn, answer_id
+from holdfast.core.messages import Answered, Awaited, Compacted, Failure, Link, Message, Question, ToolCall, Turn, answer_id
 from holdfast.core.processes import Process
 from holdfast.core.rows import Rows
 from holdfast.core.signs import Signs
@@ -66,6 +66,7 @@ class Transcript:
         self._works: dict[str, _Work] = {}
         self._unjoined: set[_Work] = set()  # Turns that have said or put out something since their answer was read.
         self.compacted: Compacted | None = None  # What agents are given instead of the earliest turns.
+        self.links: dict[str, Link] = {}  # To agents that are other programs, by their names.
         self.trimmed: set[str] = set()  # Calls whose results they are given shortened.
         self._epoch = -1
         self._holes = False  # Something of the newest turn, or of what came after it, could not be read.
@@ -328,6 +329,15 @@ class Transcript:
         row = Message(id=f"{work.turn.id}.compacted.{what}", role="notice", content=told, turn_id=work.turn.id, created_at=item.at)
         self._rows.insert_above(work.answer, row)
 
+    def _start_agent(self, work: _Work, item: e.Logged, event: e.AgentStarted) -> None:
+        before = self.links.get(event.agent) or Link(process=event.process)
+        again = before.starts if before.started_in == work.turn.id else 0
+        self.links[event.agent] = msgspec.structs.replace(before, process=event.process, started_in=work.turn.id, starts=again + 1)
+
+    def _read_agent(self, work: _Work, item: e.Logged, event: e.AgentRead) -> None:
+        before = self.links.get(event.agent) or Link(process=event.process)
+        self.links[event.agent] = msgspec.structs.replace(before, read=event, turn_id=work.turn.id)
+
     def _call(self, work: _Work, item: e.Logged, event: e.ToolStarted) -> None:
         work.steps.start(work.at, item, event)
         work.approvals.pop(event.call_id, None)
@@ -536,6 +546,8 @@ _IN_TURN: dict[type[e.Event], Callable[[Transcript, _Work, e.Logged, Any], None]
     e.ModelResponded: Transcript._respond,
     e.ModelFailed: Transcript._fail,
     e.ContextCompacted: Transcript._compact,
+    e.AgentStarted: Transcript._start_agent,
+    e.AgentRead: Transcript._read_agent,
     e.ToolStarted: Transcript._call,
     e.ToolOutput: Transcript._put_out,
     e.ToolFinished: Transcript._finish,

@@ -56,6 +56,21 @@ class Asker:
             expires_at=expires_at,
         )
 
+    def permission(self, call: Call, offer: str | None, *, at: int) -> Asked:
+        """For a call that the agent makes itself. `offer`: what it would allow from now on, if it offers that."""
+        events = ask.approval(
+            self._ids.new("q"),
+            call.call_id,
+            e.ProposedCall(name=call.name, arguments=call.arguments),
+            place="",
+            offer=offer,
+            session_key=self._session_key,
+            anchor=self._anchor,
+            at=at,
+            theirs=True,
+        )
+        return Asked(call, events, approvals.fingerprint(call.name, call.arguments, ""))
+
     def approval(self, call: Call, clearance: Clearance, *, at: int) -> Asked:
         events = ask.approval(
             self._ids.new("q"),

@@ -65,6 +65,7 @@ def request_for(session: Session, transcript: Transcript, resumed: str | None) -
         calls=transcript.calls,
         kept=_kept(transcript),
         model=turn.chosen,
+        links=transcript.links,
         failures=tuple(failure.event for failure in turn.failures if failure.event.step == turn.steps),
         note=notes.choose(
             resumed=resumed,

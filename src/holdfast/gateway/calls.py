@@ -5,12 +5,13 @@ have to ask a person first, or in their middle, waiting for the answer.
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from holdfast.core import approvals, elicitation, output, redaction
 from holdfast.core import events as e
-from holdfast.core.approvals import Clearance
+from holdfast.core.approvals import Approval, Clearance
 from holdfast.core.content import Content
 from holdfast.core.effects import SHOWN_OUTPUT, Effect, ToolOutcome
 from holdfast.core.elicitation import Ask, Elicited
@@ -18,7 +19,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.history import Call
 from holdfast.core.messages import ToolCall
 from holdfast.core.plans import ask
-from holdfast.core.texts import storable
+from holdfast.core.texts import storable, storable_value
 from holdfast.gateway.asking import Asked, Asker
 from holdfast.gateway.host import Host
 from holdfast.gateway.journal import TurnLog
@@ -258,12 +259,12 @@ class Calls:
         self._hear_answers()
         return list(self._calls.values())
 
-    async def _use(self, tool: Tool, call: ToolCall, answers: Answers | None) -> ToolResult | Asks:
-        async def put_out(text: str) -> None:
-            text = self._log.without_secrets(call.call_id, text)
-            call.output = (call.output + text)[-SHOWN_OUTPUT:]
-            await self._log.output(call.call_id, text)
+    async def _put_out(self, call: ToolCall, text: str) -> None:
+        text = self._log.without_secrets(call.call_id, text)
+        call.output = (call.output + text)[-SHOWN_OUTPUT:]
+        await self._log.output(call.call_id, text)
 
+    async def _use(self, tool: Tool, call: ToolCall, answers: Answers | None) -> ToolResult | Asks:
         context = ToolContext(
             session_id=self._log.lease.session_id,
             session_key=self._request.session_key,
@@ -272,7 +273,7 @@ class Calls:
             call_id=call.call_id,
             key=call.call_id,
             sender=self._request.sender,
-            output=put_out,
+            output=partial(self._put_out, call),
             secrets=self._host.secrets,
             answers=answers,
             ask=partial(self._rests.ask_live, call, tool.version),
@@ -281,6 +282,45 @@ class Calls:
             return await tool.run(call.arguments, context)
         except HoldfastError as error:
             return ToolResult(ToolOutcome.FAILED, str(error))
+
+    # calls that the agent makes itself
+
+    async def report(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+        """As `TurnFace.report`."""
+        if call_id in self._calls:
+            return
+        step = self._log.step
+        call = self._calls[call_id] = ToolCall(
+            call_id=call_id,
+            name=storable(name),
+            arguments=storable_value(arguments),
+            effect=Effect.REPORTED,
+            attempt=self._log.attempt,
+            step=step,
+        )
+        await self._log.record(self._start_of(call, NO_TOOL))
+
+    async def report_output(self, call_id: str, text: str) -> None:
+        call = self._calls[call_id]
+        if call.outcome is None and call.attempt == self._log.attempt:  # An earlier attempt has shown it already.
+            await self._put_out(call, storable(text))
+
+    async def report_result(self, call_id: str, outcome: ToolOutcome, text: str) -> None:
+        call = self._calls[call_id]
+        if call.outcome is None:
+            await self._conclude(call, ToolResult(outcome, text))
+
+    async def permit(self, wanted: Sequence[tuple[Call, str | None]]) -> dict[str, Approval]:
+        """As `TurnFace.permit`."""
+        now = self._host.clock.now()
+        new = [(call, offer) for call, offer in wanted if call.call_id not in self._questions and call.call_id not in self._questions.given]
+        if asking := [self._asker.permission(_stored(call), offer, at=now + place) for place, (call, offer) in enumerate(new)]:
+            self._note(asking)
+            await self._log.record(*(event for asked in asking for event in asked.events))
+        while not (given := {call.call_id: found for call, _ in wanted if (found := self._questions.given.get(call.call_id))}):
+            if not self._hear_answers():
+                await self._wait()
+        return given
 
     # people
 
@@ -335,3 +375,8 @@ class Calls:
         for call_id in answered:
             if call_id in self._questions and self._questions.close_unreadable(call_id):
                 await self._finish(self._calls[call_id], ToolResult(ToolOutcome.FAILED, UNREADABLE))
+
+
+def _stored(call: Call) -> Call:
+    """The call as it is recorded and shown."""
+    return msgspec.structs.replace(call, name=storable(call.name), arguments=storable_value(call.arguments))

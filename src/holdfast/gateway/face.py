@@ -8,6 +8,8 @@ import msgspec
 
 from holdfast.core import events as e
 from holdfast.core import keys, limits, usage
+from holdfast.core.approvals import Approval
+from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import Unavailable
 from holdfast.core.history import Call, Step, User, about_cause, calls_of
 from holdfast.core.limits import LimitReached
@@ -150,6 +152,28 @@ class Face:
 
     async def ask(self, call_id: str, question: str) -> ToolResult:
         return await self.call(call_id, ASK, {"question": question})
+
+    # an agent that is another program
+
+    async def linked(self, event: e.AgentStarted | e.AgentRead) -> bool:
+        if isinstance(event, e.AgentRead):
+            if event.fold is not None and self._log.holds_back:
+                return False
+            event = msgspec.structs.replace(event, written=self._log.offset)
+        await self._log.record(event)
+        return True
+
+    async def report(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+        await self._calls.report(call_id, name, arguments)
+
+    async def report_output(self, call_id: str, text: str) -> None:
+        await self._calls.report_output(call_id, text)
+
+    async def report_result(self, call_id: str, outcome: ToolOutcome, text: str) -> None:
+        await self._calls.report_result(call_id, outcome, text)
+
+    async def permit(self, wanted: Sequence[tuple[Call, str | None]]) -> dict[str, Approval]:
+        return await self._calls.permit(wanted)
 
     async def taken(self) -> tuple[User, ...]:
         if not self._news.queued:

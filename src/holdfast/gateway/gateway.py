@@ -31,7 +31,7 @@ from holdfast.gateway.parts import Edges, Parts
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.gateway.toolbox import Toolbox
-from holdfast.ports.agents import Agent
+from holdfast.ports.agents import Agent, AgentProcesses
 from holdfast.ports.blobs import Files
 from holdfast.ports.keepers import Keepers
 from holdfast.ports.platforms import Platform
@@ -69,6 +69,7 @@ class Gateway:
         restarts: Restarts | None = None,
         spool: Spool,
         keepers: Keepers | None = None,
+        agent_processes: AgentProcesses | None = None,
         on_step: Callable[[str], None] = lambda step: None,
         secrets: Secrets = NO_SECRETS,
     ) -> None:
@@ -83,11 +84,12 @@ class Gateway:
             restarts=restarts,
             spool=spool,
             keepers=keepers,
+            agent_processes=agent_processes,
             encode=encode,
             on_step=on_step,
         )
         parts = self._parts = Parts(store, host, edges, self.settings)
-        self._clock, self._ids, self._tools = clock, ids, edges.tools
+        self._clock, self._ids, self._tools, self._agent_processes = clock, ids, edges.tools, agent_processes
         self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
         self.links, self.strangers, self.intake = parts.links, parts.strangers, parts.intake
         self.announcements, self._acceptance, self._wishes = parts.announcements, parts.acceptance, parts.wishes
@@ -156,6 +158,8 @@ class Gateway:
         deletion = await self.store.delete_session(session_id, by=by, until=now + int(1000 * self.settings.undo_delete_s), at=now)
         self.lanes.look(session_id)
         await self._tools.end_session(session_id)
+        if self._agent_processes is not None:
+            await self._agent_processes.end_session(session_id)
         return deletion
 
     async def undelete_session(self, session_id: str, *, by: str) -> Session:

@@ -6,7 +6,7 @@ import asyncio
 import structlog
 
 from holdfast.core import retention
-from holdfast.core.errors import Unavailable
+from holdfast.core.errors import NotFound, Unavailable
 from holdfast.core.retention import Removal
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
@@ -14,6 +14,7 @@ from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.shipping import Shipping
 from holdfast.gateway.toolbox import Toolbox
+from holdfast.ports.agents import AgentProcesses
 from holdfast.ports.store import Store
 
 EVERY_S = 60.0
@@ -35,11 +36,13 @@ class Housekeeping:
         host: Host,
         lanes: Lanes,
         tools: Toolbox,
+        agent_processes: AgentProcesses | None,
         settings: Settings,
         recollections: Recollections,
         shipping: Shipping,
     ) -> None:
         self._store, self._clock, self._host, self._lanes, self._tools = store, host.clock, host, lanes, tools
+        self._agent_processes = agent_processes
         self._keep_streams_s, self._undo_delete_s = settings.keep_streams_s, settings.undo_delete_s
         self._retention, self._recollections, self._shipping = settings.retention, recollections, shipping
 
@@ -79,9 +82,17 @@ class Housekeeping:
         await self._store.prune_streams(before=now - int(self._keep_streams_s * 1000), at=now, limit=PRUNED_AT_ONCE)
         await self._retain(now)
         await self._tools.forget_purged(self._store.purged)
+        if self._agent_processes is not None:
+            await self._agent_processes.tidy(self._is_open)
         for owner in await self._store.owners():
             if owner.id != self._host.owner and not self._host.liveness.alive(owner.name):
                 await self._store.forget_owner(owner.id)
+
+    async def _is_open(self, session_id: str) -> bool:
+        try:
+            return (await self._store.session(session_id)).open_turn
+        except NotFound:
+            return False
 
     async def _retain(self, now: int) -> None:
         """What is kept too long, or takes too much room, is deleted as if somebody had: it can be brought back for a while."""

@@ -92,6 +92,11 @@ class TurnLog:
         return self._text.read() + self._held_text.waiting or self._earlier
 
     @property
+    def holds_back(self) -> bool:
+        """Whether some text is held back because it may be the beginning of a secret."""
+        return bool(self._held_text.waiting)
+
+    @property
     def offset(self) -> int:
         """How long the step's text is."""
         return self._text.length

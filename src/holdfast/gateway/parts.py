@@ -49,6 +49,7 @@ from holdfast.gateway.sweep import Sweep
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.gateway.toolbox import Toolbox
+from holdfast.ports.agents import AgentProcesses
 from holdfast.ports.blobs import Files
 from holdfast.ports.keepers import Keepers
 from holdfast.ports.platforms import Platform
@@ -67,6 +68,7 @@ class Edges(msgspec.Struct, frozen=True, kw_only=True):
     restarts: Restarts | None
     spool: Spool
     keepers: Keepers | None
+    agent_processes: AgentProcesses | None
     encode: Callable[[Logged], bytes]
     on_step: Callable[[str], None]
 
@@ -235,6 +237,7 @@ class Parts:
             feed=self.feed,
             tools=edges.tools,
             background=self.background,
+            agent_processes=edges.agent_processes,
             drain_timeout_s=settings.drain_timeout_s,
             on_step=edges.on_step,
         )
@@ -266,6 +269,7 @@ class Parts:
             host=host,
             lanes=self.lanes,
             tools=edges.tools,
+            agent_processes=edges.agent_processes,
             settings=settings,
             recollections=self.recollections,
             shipping=self.shipping,

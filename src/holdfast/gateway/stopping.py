@@ -22,6 +22,7 @@ from holdfast.gateway.runner import Runner
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.streaming import Streams
 from holdfast.gateway.toolbox import Toolbox
+from holdfast.ports.agents import AgentProcesses
 from holdfast.ports.owners import Owners
 
 AGENTS_END_S = 5.0
@@ -48,12 +49,13 @@ class Stopping:
         feed: Feed,
         tools: Toolbox,
         background: Background | None,
+        agent_processes: AgentProcesses | None,
         drain_timeout_s: float,
         on_step: Callable[[str], None],
     ) -> None:
         self._store, self._host, self._stage, self._lanes, self._runner = store, host, stage, lanes, runner
         self._connections, self._deliveries, self._streams, self._announcements = connections, deliveries, streams, announcements
-        self._feed, self._tools, self._background = feed, tools, background
+        self._feed, self._tools, self._background, self._agent_processes = feed, tools, background, agent_processes
         self._drain_timeout_s, self._on_step = drain_timeout_s, on_step
         self._hurried = asyncio.Event()
         self.stopped = asyncio.Event()
@@ -90,6 +92,9 @@ class Stopping:
         if for_good and self._background is not None:
             async with self._named("end background processes"):
                 told = await self._background.stop_all() or told
+        if for_good and self._agent_processes is not None:
+            async with self._named("end the processes of agents"):
+                await self._agent_processes.stop_all()
         async with self._named("end agents"):
             await self._end_agents(told=told)
         async with self._named("disconnect"):

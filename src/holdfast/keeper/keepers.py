@@ -27,10 +27,12 @@ R = TypeVar("R")
 
 
 class KeeperProcesses:
-    """Those of one home. Their commands find `HOLDFAST_PROCESS` in their environment, by which they are found when a keeper was killed."""
+    """Those of one home, with their files in its `folder`. Their commands find `HOLDFAST_PROCESS` in their environment, by which they
+    are found when a keeper was killed.
+    """
 
-    def __init__(self, home: Path, launcher: Launcher) -> None:
-        self._home, self._folder, self._launcher = home, home / FOLDER, launcher
+    def __init__(self, home: Path, launcher: Launcher, *, folder: str = FOLDER) -> None:
+        self._home, self._folder, self._launcher = home, home / folder, launcher
         self._preparing = threading.Lock()
 
     async def start(self, name: Name, command: Command) -> End | None:

@@ -1,13 +1,16 @@
 """The seam between a turn and the agent that answers it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from holdfast.core import content
-from holdfast.core.events import ContextCompacted, ModelFailed, ProposedCall, Usage
+from holdfast.core.approvals import Approval
+from holdfast.core.effects import ToolOutcome
+from holdfast.core.events import AgentRead, AgentStarted, ContextCompacted, ModelFailed, ProposedCall, Usage
 from holdfast.core.history import Call, Item, Step, User
+from holdfast.core.messages import Link
 from holdfast.core.transcript import ToolCall
 from holdfast.ports.tools import ToolResult, ToolSpec
 
@@ -18,7 +21,8 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     recorded step that have no result yet; an agent that works in steps runs them first. `calls` are this turn's calls of earlier
     attempts, `kept` the text they had written and no step has on record. `failures`: the failed requests for the step that is due.
     `model`: the model or agent chosen for this conversation when the turn began, None for the default. `tools`: those it can call, by
-    name, the same for the whole attempt. `note` is ours to the agent, never inside the user's words.
+    name, the same for the whole attempt. `links`: how far the conversation is with agents that are other programs, by their names.
+    `note` is ours to the agent, never inside the user's words.
     """
 
     session_id: str
@@ -34,6 +38,7 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[ModelFailed, ...] = ()
     model: str | None = None
     tools: tuple[ToolSpec, ...] = ()
+    links: Mapping[str, Link] = {}
     note: str | None
 
     @property
@@ -118,10 +123,43 @@ class TurnFace(Protocol):
         `run`.
         """
 
+    async def linked(self, event: AgentStarted | AgentRead) -> bool:
+        """Records how far an agent that is another program was read, after everything said and reported so far; `written` is filled in.
+        In the middle of a prompt, returns False and records nothing while some text is held back and not on record yet.
+        """
+
+    async def report(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+        """Records a call that the agent makes itself. Repeating it changes nothing."""
+
+    async def report_output(self, call_id: str, text: str) -> None:
+        """Records more output of such a call."""
+
+    async def report_result(self, call_id: str, outcome: ToolOutcome, text: str) -> None:
+        """Records how such a call ended. Repeating it changes nothing."""
+
+    async def permit(self, wanted: Sequence[tuple[Call, str | None]]) -> dict[str, Approval]:
+        """Asks people for permissions, each once: a call, and what the agent would allow itself from now on, if it offers that. Returns
+        the answers by call id, at least one: if there is none yet, the attempt ends here and the turn waits, as with `run`. Asking again
+        returns the same answers.
+        """
+
     async def taken(self) -> tuple[User, ...]:
         """Steering messages that came since the last call. Each is recorded as taken before it is given, and starts no turn of its own;
         one that is not taken before the turn ends does. Call it between steps, where there is nothing half done.
         """
+
+
+class AgentProcesses(Protocol):
+    """The processes of agents that are other programs, which outlive this one."""
+
+    async def tidy(self, is_open: Callable[[str], Awaitable[bool]]) -> None:
+        """Ends those that have not been used for a while. `is_open`: whether a session has a turn that may still need its process."""
+
+    async def end_session(self, session_id: str) -> None:
+        """Ends those of a session."""
+
+    async def stop_all(self) -> None:
+        """Ends all of them."""
 
 
 class Agent(Protocol):

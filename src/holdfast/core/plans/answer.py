@@ -37,8 +37,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A question. `state`: open, answered, used (an approval, by the call that it was for), expired, cancelled (by a stop) or ended (with
     its turn). `others`: how many other questions of its turn are open. `choices`: what can be chosen. Of an approval:
-    `pattern`, what may be allowed from now on, `asked_by`, whose message the work is for, `for_operators`: they may not approve it
-    themselves, and `seen`: its people can have read it.
+    `pattern`, what may be allowed from now on, `theirs`: by the agent itself, so that no rule of ours does; `asked_by`, whose message the
+    work is for, `for_operators`: they may not approve it themselves, and `seen`: its people can have read it.
     """
 
     session: Session
@@ -50,6 +50,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     form: str = "question"
     choices: tuple[str, ...] = ()
     pattern: str | None = None
+    theirs: bool = False
     asked_by: str | None = None
     for_operators: bool = False
     seen: bool = True
@@ -85,7 +86,7 @@ def answering(found: Snapshot, answer: Answer, *, at: int) -> list[Write]:
         dedup_key=answer.dedup_key,
     )
     writes = [Write(session.session_id, answered, in_turn=session.owner is None)]
-    if rule is not None:
+    if rule is not None and not found.theirs:
         writes.insert(0, Write(session.session_id, RuleAdded(rule_id=f"{found.question_id}.rule", pattern=rule, by=answer.by)))
     return writes
 

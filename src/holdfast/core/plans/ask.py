@@ -117,14 +117,16 @@ def approval(
     call: ProposedCall,
     *,
     place: str,
-    offer: Pattern | None,
+    offer: Pattern | str | None,
     for_operators: bool = False,
     session_key: str,
     anchor: str | None,
     at: int,
+    theirs: bool = False,
 ) -> list[Event]:
     """A question about a call that has not started: it starts once somebody approved it, as `core.plans.approve` checks. `place`: where it
-    would work. `offer`: what may be allowed from now on instead. `for_operators`: nobody else may approve it.
+    would work. `offer`: what may be allowed from now on instead. `for_operators`: nobody else may approve it. `theirs`: the agent itself
+    wants the permission, and makes the call.
     """
     words = approvals.question(call.name, call.arguments, place, for_operators=for_operators)
     pattern = None if offer is None else str(offer)
@@ -145,6 +147,7 @@ def approval(
             fingerprint=approvals.fingerprint(call.name, call.arguments, place),
             pattern=pattern,
             for_operators=for_operators,
+            theirs=theirs,
             ends_attempt=False,
         )
     )

@@ -158,6 +158,7 @@ def question(tx: Tx, question_id: str) -> answer.Snapshot:
         choices=asked_for.choices if isinstance(asked_for, e.QuestionAsked) else (),
         pattern=asked_for.pattern if isinstance(asked_for, e.QuestionAsked) else None,
         for_operators=isinstance(asked_for, e.QuestionAsked) and asked_for.for_operators,
+        theirs=isinstance(asked_for, e.QuestionAsked) and asked_for.theirs,
         asked_by=cause.sender if isinstance(cause, e.MessageAccepted | e.CauseRecorded) else None,
     )
 
