@@ -2,7 +2,7 @@
 
 import type { Answer, Post } from "./outbox";
 import type { TurnRecord } from "./spans";
-import type { Attached, Draft, Found, MessagePage, Rule, Session, SessionPage, Status, Summary, UsageReport } from "./types";
+import type { Attached, Draft, Found, MessagePage, Session, SessionPage, Status, Summary } from "./types";
 
 /** Nobody answered, or the one who did cannot serve now: try again. */
 export class Unavailable extends Error {
@@ -155,17 +155,9 @@ export class Api {
     return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/seen`, { cursor });
   }
 
-  /** One of the operator's views. */
-  async operations<T>(name: string, hours?: number): Promise<T> {
-    return (await this.#request("GET", `/api/ops/${name}${hours === undefined ? "" : `?hours=${hours}`}`)) as T;
-  }
-
-  async usage(days: number): Promise<UsageReport> {
-    return (await this.#request("GET", `/api/usage?days=${days}`)) as UsageReport;
-  }
-
-  async rules(): Promise<{ rules: Rule[] }> {
-    return (await this.#request("GET", "/api/rules")) as { rules: Rule[] };
+  /** For the operator's view, which names what it asks for itself. */
+  order(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<unknown> {
+    return this.#request(method, path, body);
   }
 
   removeRule(id: string): Promise<unknown> {

@@ -91,7 +91,7 @@ export class App {
     this.conversation = new Conversation(this.api, fetch, this.connection, { rev: () => this.list.rev, received: (event) => this.#told(event) }, this.#shelf);
     this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text), (status) => (this.models.value = status.models ?? []));
     this.notifier = new Notifier(this.preferences, this.list, (session_id) => this.go(session_id));
-    this.operations = new OperationsView(this.api, this.connection, () => this.safeMode.check());
+    this.operations = new OperationsView(this.api, this.connection, () => this.safeMode.check(), (text) => this.say(text));
     this.sending = new Sending(storage, this.api, this.connection, {
       created: (name, session_id) => this.#created(name, session_id),
       accepted: (asked, session_id) => {
@@ -419,38 +419,6 @@ export class App {
     if (pid === undefined) return;
     const command = `kill -9 ${pid}`;
     this.say(command, canCopy() ? { label: t().common.copy, run: () => void navigator.clipboard.writeText(command) } : null, 60_000);
-  }
-
-  // What an operator does
-
-  async administer(what: "pause" | "unpause" | "restart" | "stop"): Promise<void> {
-    await this.#tried(this.api.admin(what, what === "pause" ? { for_s: 3600 } : {}), t().ops.ask.done[what]);
-    await this.operations.refresh();
-  }
-
-  async stopTurn(session_id: string, turn_id: string): Promise<void> {
-    await this.#tried(this.api.stop(session_id, turn_id, randomId()), null);
-    await this.operations.refresh();
-  }
-
-  async resumeSession(session_id: string): Promise<void> {
-    await this.#tried(this.api.resume(session_id, randomId()), null);
-    await this.operations.refresh();
-  }
-
-  async removeRule(rule_id: string): Promise<void> {
-    await this.#tried(this.api.removeRule(rule_id), null);
-    await this.operations.refresh();
-  }
-
-  async #tried(request: Promise<unknown>, done: string | null): Promise<void> {
-    try {
-      await request;
-      if (done !== null) this.say(done);
-    } catch (error) {
-      if (error instanceof SignedOut) this.connection.signedOut();
-      else this.say(error instanceof Refused ? error.message : t().common.away);
-    }
   }
 
   async setNotifying(on: boolean): Promise<void> {

@@ -288,6 +288,9 @@ export interface UsageReport {
   since: string;
   days: { day: string; turns: number; usage: Usage }[];
   senders: { sender: string | null; turns: number; usage: Usage }[];
+  models: { model: string | null; turns: number; usage: Usage }[];
+  rows: { day: string; model: string | null; turns: number; usage: Usage }[];
+  conversations: { session_id: string; title: string | null; turns: number; usage: Usage }[];
   total: Usage;
 }
 
@@ -309,7 +312,7 @@ export interface WorkingTurn {
 export interface AttentionItem {
   kind: string;
   id: string;
-  session_id: string;
+  session_id: string | null;
   title: string | null;
   text: string;
   since: string;
@@ -328,6 +331,55 @@ export interface Inbox {
 export interface OutboxState {
   deliveries: { delivery_id: string; session_id: string; title: string | null; platform: string; state: string; tries: number; at: string; retry_at: string | null; error: string | null }[];
   counts: Record<string, Record<string, number>>;
+  dead: DeadPlace[];
+}
+
+/** Where nothing arrives any more. */
+export interface DeadPlace {
+  platform: string;
+  chat: string;
+  thread: string | null;
+  since: string;
+  why: string;
+}
+
+export interface Platforms {
+  platforms: {
+    name: string; account: string | null; state: "connecting" | "connected" | "away" | "refused" | "off"; since: string | null; last_update_at: string | null; retry_at: string | null;
+    error: string | null; last_error: string | null; last_error_at: string | null; waiting: number; refused: number; outbox: Record<string, number>; dead: DeadPlace[];
+  }[];
+  readers: number;
+}
+
+export interface Person {
+  platform: string;
+  user: string;
+  name: string;
+  at: string;
+}
+
+export interface People {
+  paired: Person[];
+  asking: Person[];
+}
+
+export interface Schedule {
+  schedule_id: string;
+  session_id: string;
+  session_key: string;
+  text: string;
+  when: string;
+  by: string;
+  due_at: string;
+  last_at: string | null;
+  skipped: string | null;
+}
+
+/** What the serving process measured, a number for each step, null where nothing was. */
+export interface Series {
+  since: string;
+  step_s: number;
+  series: Record<string, (number | null)[]>;
 }
 
 export interface Timeline {

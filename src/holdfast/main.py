@@ -44,6 +44,7 @@ from holdfast.core.redaction import Secrets
 from holdfast.core.retention import Limits
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.series import Series
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.keeper import KeeperProcesses
@@ -406,9 +407,12 @@ def _make_app(
     stops: StopRequests,
     restart_requests: RestartRequests,
 ) -> ASGIApp:
+    series = Series(gateway, clock=this.clock, memory=system.memory_bytes)
+    this.tasks.spawn(series.run(), name="series")
     return build_app(
         gateway,
         blobs=blobs,
+        series=series,
         max_upload_bytes=_most_upload(config),
         access=access,
         status=status.status,

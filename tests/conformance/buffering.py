@@ -13,6 +13,7 @@ import apsw
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import PAGE_BYTES
 from holdfast.ports.store import Store
+from holdfast.ports.upkeep import Commits
 from holdfast.store import heads
 from holdfast.store import queries as q
 from holdfast.store.heads import Head
@@ -156,6 +157,10 @@ class BufferingLines:
                 self._heard.remove(heard)
 
         return unsubscribe
+
+    @property
+    def commits(self) -> Commits:
+        return Commits(len(self.sizes))
 
     async def writable(self) -> None: ...
 

@@ -14,9 +14,9 @@ TODAY, TOMORROW = "2023-11-14", "2023-11-15"
 UNTIL = NOW + 600_000
 
 
-def used(tokens: int, cost: int | None, *, step: int = 0, day: str = TODAY, sender: str = "ann") -> e.ModelResponded:
+def used(tokens: int, cost: int | None, *, step: int = 0, day: str = TODAY, sender: str = "ann", model: str = "small") -> e.ModelResponded:
     usage = e.Usage(input=tokens, output=1, cached=tokens // 2, stored=1, thought=1)
-    return e.ModelResponded(step=step, usage=usage, cost=cost, day=day, sender=sender)
+    return e.ModelResponded(step=step, usage=usage, cost=cost, day=day, sender=sender, model=model)
 
 
 def spent(tokens: int, cost: int, *, requests: int = 1, cached: int = 0, unpriced: int = 0) -> Spent:
@@ -62,6 +62,22 @@ async def test_days_are_listed_oldest_first_for_each_person(store: Store) -> Non
         tomorrow,
     ]
     assert await store.spent_by_day(since=TOMORROW) == [tomorrow]
+
+
+async def test_models_and_conversations_have_sums_of_their_own_and_a_turn_counts_once_for_each(store: Store) -> None:
+    await live(store)
+    await say(store, "s2")
+    owner = await new_owner(store)
+    await append(store, await start(store, "s2", "t4", owner=owner), used(5, 1), used(7, 2, step=1, model="large"), ENDED)
+    models = [(each.day, each.model, each.turns, each.spent.input) for each in await store.spent_by_model(since=TODAY)]
+    assert models == [(TODAY, "large", 1, 7), (TODAY, "small", 4, 1135), (TOMORROW, "small", 1, 4)]
+    conversations = [(each.session_id, each.turns, each.spent.input) for each in await store.spent_by_session(since=TODAY, limit=9)]
+    assert conversations == [("s2", 2, 1012), ("s1", 2, 134)]
+    assert [each.session_id for each in await store.spent_by_session(since=TODAY, limit=1)] == ["s2"]
+    assert [each.turns for each in await store.spent_by_day(since=TODAY) if each.sender == "ann"] == [3, 1]
+    assert (await store.account("s2", turn_id="t3", day=TODAY, sender="ann")).sender_turns == 2
+    await store.delete_session("s2", by="owner", until=UNTIL, at=NOW)
+    assert [each.session_id for each in await store.spent_by_session(since=TODAY, limit=9)] == ["s1"]
 
 
 async def test_a_summary_counts_if_a_model_was_asked_for_it(store: Store) -> None:

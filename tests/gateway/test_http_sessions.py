@@ -342,6 +342,7 @@ async def test_the_figures_for_prometheus_count_what_is_there(world: World) -> N
         "holdfast_readers 0.0",
         "holdfast_degraded 0.0",
         "holdfast_blobs 0.0",
+        "# TYPE holdfast_commit_seconds_total counter",
         "holdfast_blob_bytes 0.0",
         'holdfast_http_answers_total{status="201"} 1.0',
         'holdfast_http_answers_total{status="202"} 2.0',

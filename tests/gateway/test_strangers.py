@@ -145,3 +145,21 @@ def test_who_was_let_in_can_be_shut_out_again(home: Home) -> None:
     assert life.do(life.store.unpair(NAME, EVE)) and not life.do(life.store.unpair(NAME, EVE))
     hears(home, life, "still here?")
     assert home.told(EVE)[0] == "re: hi" and "not allowed" in home.told(EVE)[1]
+
+
+def test_a_stranger_who_was_denied_has_no_code_and_hears_nothing_for_a_day(home: Home) -> None:
+    life = start(home)
+    hears(home, life)
+    assert life.do(life.gateway.strangers.turn_away(NAME, EVE)) and not life.do(life.gateway.strangers.turn_away(NAME, EVE))
+    with pytest.raises(WrongCode):
+        life.do(life.gateway.strangers.approve(code(home)))
+    life.pass_s(4 * 3600)
+    home.write("hello", chat="other", sender="other")
+    life.until(lambda: home.told("other"))  # Which forgets old codes, and not who was denied.
+    hears(home, life)
+    assert len(home.told(EVE)) == 1
+    life.pass_s(24 * 3600)
+    hears(home, life)
+    assert len(home.told(EVE)) == 2
+    life.do(life.gateway.strangers.approve(code(home)))
+    assert life.do(life.gateway.strangers.turn_away(NAME, EVE)), "and so is somebody who was let in"

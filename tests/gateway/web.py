@@ -16,8 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.api.status import JournalStatus, Status
 from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.series import Series
 from holdfast.gateway.settings import Settings
 from holdfast.ports.owners import Owner
+from holdfast.ports.upkeep import Commits
 from holdfast.process.server import Server, listen
 from holdfast.process.system import RandomIds
 from holdfast.spool import FolderSpool
@@ -93,6 +95,10 @@ class Weather:
     def degraded(self) -> str | None:
         return str(self.fault) if self.fault is not None else self._lines.degraded
 
+    @property
+    def commits(self) -> Commits:
+        return self._lines.commits
+
     async def writable(self) -> None:
         await self._lines.writable()
 
@@ -157,6 +163,7 @@ class World:
 
     gateway: Gateway
     blobs: Blobs
+    series: Series
     app: Checked
     access: Access
     client: httpx.AsyncClient
@@ -284,12 +291,14 @@ async def world(
             tools={"printer": made.printer}, platforms={NAME: Chat(chats, faults=Wire())} if chats else {}, files=blobs,
             encode=encode, settings=settings, spool=FolderSpool(home),
         )  # fmt: skip
+        made.series = Series(made.gateway, clock=made.clock, memory=lambda: 50_000_000)
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
         made.access.end_sign_ins(await store.signed_out(now=made.clock.now()))
         made.app = Checked(
             build_app(
                 made.gateway,
                 blobs=made.blobs,
+                series=made.series,
                 max_upload_bytes=MAX_UPLOAD,
                 access=made.access,
                 status=made.status,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.core.errors import StoreAway, StoreClosed
+from holdfast.ports.upkeep import Commits
 from holdfast.store.lines import Operation, Result
 from holdfast.store.sqlite.batch import commit
 from holdfast.store.sqlite.tx import SqliteTx
@@ -70,6 +71,10 @@ class SimLines:
         await asyncio.sleep(min(away_s, patience_s))
         if away_s > patience_s:
             raise StoreAway
+
+    @property
+    def commits(self) -> Commits:
+        return Commits()
 
     async def writable(self) -> None:
         while (away_s := self._away()) > 0:  # noqa: ASYNC110 - how long it stays is known.

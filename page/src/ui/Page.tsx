@@ -13,6 +13,7 @@ import { Header } from "./Header";
 import { CloseIcon } from "./icons";
 import { Keys } from "./Keys";
 import { Operations } from "./Operations";
+import { OperationsSide } from "./ops/Side";
 import { Palette } from "./Palette";
 import { AppContext, IconButton, useMedia } from "./shared";
 import { Sidebar } from "./Sidebar";
@@ -43,7 +44,7 @@ function Rooms(props: { app: App }): VNode {
       data-room={operations ? "operations" : "conversation"}
     >
       {!operations && <a class="skip" href="#composer" onClick={(event) => { event.preventDefault(); document.getElementById("composer")?.focus(); }}>{t().bars.skip}</a>}
-      <div class="side" inert={phone && !drawer}><Sidebar /></div>
+      <div class="side" inert={phone && !drawer}>{operations ? <OperationsSide /> : <Sidebar />}</div>
       {phone && drawer && <div class="shade" onClick={() => (app.drawer.value = false)} />}
       <main class="main" inert={(phone && drawer) || (sheet && details)}>
         {operations ? <Operations /> : (
@@ -151,7 +152,7 @@ function useDrawerFocus(open: boolean): void {
   useEffect(() => {
     if (!open) return;
     const before = document.activeElement;
-    document.querySelector<HTMLElement>("[data-testid=new-conversation]")?.focus();
+    document.querySelector<HTMLElement>("#sidebar .new")?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import keys
-from holdfast.core.pairing import Pending
+from holdfast.core.pairing import LIFE_MS, Pending
 from holdfast.core.places import place
 from holdfast.core.sessions import Session
 from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
@@ -45,11 +45,11 @@ class WorkingList(msgspec.Struct):
 
 
 class AttentionItem(msgspec.Struct, kw_only=True):
-    """`kind`: approval, question, elicitation, suspended, pending or delivery_unknown. `actions`: what can be done about it."""
+    """`kind`: approval, question, elicitation, suspended, pending, delivery_unknown or pairing. `actions`: what can be done about it."""
 
     kind: str
     id: str
-    session_id: str
+    session_id: str | None
     title: str | None
     text: str
     since: str
@@ -113,6 +113,42 @@ class OutboxView(msgspec.Struct, kw_only=True):
     deliveries: list[OwedView]
     counts: dict[str, dict[str, int]]
     dead: list[DeadView]
+
+
+class PlatformView(msgspec.Struct, kw_only=True):
+    """An account on a chat platform. `state`: connecting, connected, away, refused (it does not accept the credentials), or off: it is not
+    set up any more, and messages are still owed. `error`: what is wrong now; `last_error`: what was wrong last. `waiting`: updates that are
+    stored and not yet part of a conversation; `refused`: those that could not be read. `outbox`: how many messages, by their state.
+    """
+
+    name: str
+    account: str | None = None
+    state: str = "off"
+    since: str | None = None
+    last_update_at: str | None = None
+    retry_at: str | None = None
+    error: str | None = None
+    last_error: str | None = None
+    last_error_at: str | None = None
+    waiting: int = 0
+    refused: int = 0
+    outbox: dict[str, int]
+    dead: list[DeadView]
+
+
+class PlatformsView(msgspec.Struct, kw_only=True):
+    """`readers`: open tabs of the page."""
+
+    platforms: list[PlatformView]
+    readers: int
+
+
+class SeriesView(msgspec.Struct, kw_only=True):
+    """`series`: by name, the highest number of each step of `step_s` seconds since `since`, null where nothing was measured."""
+
+    since: str
+    step_s: int
+    series: dict[str, list[float | None]]
 
 
 class PersonView(msgspec.Struct, kw_only=True):
@@ -203,11 +239,20 @@ def working(found: Iterable[Working], pids: Mapping[int, int], serving: int) -> 
     )
 
 
-def attention(asks: Iterable[Ask], suspended: Iterable[Session], pending: Iterable[Session], unsure: Iterable[Owed]) -> Attention:
+def attention(
+    asks: Iterable[Ask],
+    suspended: Iterable[Session],
+    pending: Iterable[Session],
+    unsure: Iterable[Owed],
+    strangers: Iterable[Pending] = (),
+    *,
+    now: int = 0,
+) -> Attention:
     items = [_asked(ask) for ask in asks]
     items += [_held(session, "suspended") for session in suspended]
     items += [_held(session, "pending") for session in pending if session.left and not session.suspended]
     items += [_unsure(owed) for owed in unsure if owed.state in ("unknown", "repeating")]
+    items += [_asking(who) for who in strangers if who.alive(now)]
     return Attention(sorted(items, key=lambda item: item.since))
 
 
@@ -254,6 +299,21 @@ def _unsure(owed: Owed) -> AttentionItem:
         rule=None,
         why=None,
         actions=["open"],
+    )
+
+
+def _asking(who: Pending) -> AttentionItem:
+    return AttentionItem(
+        kind="pairing",
+        id=f"{who.platform}/{who.user}",
+        session_id=None,
+        title=None,
+        text=who.name[:TEXT_CHARS],
+        since=rfc3339(who.made_at),
+        expires_at=rfc3339(who.made_at + LIFE_MS),
+        rule=None,
+        why=None,
+        actions=["approve", "deny"],
     )
 
 
@@ -320,11 +380,12 @@ def outbox(owed: Sequence[Owed], dead: Sequence[DeadPlace]) -> OutboxView:
             for each in owed
         ],
         counts=counts,
-        dead=[
-            DeadView(platform=gone.spot.platform, chat=gone.spot.chat, thread=gone.spot.thread, since=rfc3339(gone.since), why=gone.why)
-            for gone in dead
-        ],
+        dead=[dead_place(gone) for gone in dead],
     )
+
+
+def dead_place(gone: DeadPlace) -> DeadView:
+    return DeadView(platform=gone.spot.platform, chat=gone.spot.chat, thread=gone.spot.thread, since=rfc3339(gone.since), why=gone.why)
 
 
 def timeline(lives: Sequence[Life], marks: Sequence[Mark], *, since: int, now: int, partial: bool) -> Timeline:

@@ -110,6 +110,12 @@ class LogQuery(Query, frozen=True):
     hours: Annotated[int, Meta(ge=1, le=168)] = 24
 
 
+class SeriesQuery(Query, frozen=True):
+    """`hours`: so far back."""
+
+    hours: Annotated[int, Meta(ge=1, le=24)] = 1
+
+
 class UsageQuery(Query, frozen=True):
     """`days`: so many, up to today."""
 

@@ -1,12 +1,12 @@
 """What models used, as `GET /api/usage` and `holdfast usage` show it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from holdfast.api import views
 from holdfast.core import usage
-from holdfast.core.usage import DaySpent, Spent
+from holdfast.core.usage import DaySpent, ModelSpent, SessionSpent
 
 
 class DayUsageView(msgspec.Struct, kw_only=True):
@@ -25,17 +25,48 @@ class SenderUsageView(msgspec.Struct, kw_only=True):
     usage: views.UsageView
 
 
+class ModelUsageView(msgspec.Struct, kw_only=True):
+    """`model`: null for conversations that were removed."""
+
+    model: str | None
+    turns: int
+    usage: views.UsageView
+
+
+class RowView(msgspec.Struct, kw_only=True):
+    """What one model used on one day."""
+
+    day: str
+    model: str | None
+    turns: int
+    usage: views.UsageView
+
+
+class ConversationUsageView(msgspec.Struct, kw_only=True):
+    session_id: str
+    title: str | None
+    turns: int
+    usage: views.UsageView
+
+
 class UsageReport(msgspec.Struct, kw_only=True):
-    """Since `since`: day by day, oldest first, days without any left out; for each person, who used most first; and in all."""
+    """Since `since`: day by day, oldest first, days without any left out; for each person, each model and the conversations that used most,
+    who used most first; by day and model (`rows`); and in all.
+    """
 
     since: str
     days: list[DayUsageView]
     senders: list[SenderUsageView]
+    models: list[ModelUsageView]
+    rows: list[RowView]
+    conversations: list[ConversationUsageView]
     total: views.UsageView
 
 
-def report(since: str, by_sender: Iterable[DaySpent]) -> UsageReport:
-    """From what each person used on each day."""
+def report(
+    since: str, by_sender: Iterable[DaySpent], by_model: Sequence[ModelSpent] = (), by_session: Iterable[SessionSpent] = ()
+) -> UsageReport:
+    """From what each person and each model used on each day."""
     days: dict[str, DaySpent] = {}
     senders: dict[str, DaySpent] = {}
     total = usage.NOTHING
@@ -43,11 +74,21 @@ def report(since: str, by_sender: Iterable[DaySpent]) -> UsageReport:
         _add(days, each.day, each)
         _add(senders, each.sender or "", each)
         total += each.spent
-    most_first = sorted(senders.items(), key=lambda pair: (-_weight(pair[1].spent), pair[0]))
+    models: dict[str, DaySpent] = {}
+    for row in by_model:
+        _add(models, row.model or "", DaySpent(day=row.day, spent=row.spent, turns=row.turns))
     return UsageReport(
         since=since,
         days=[DayUsageView(day=day, turns=sums.turns, usage=views.usage(sums.spent)) for day, sums in sorted(days.items())],
-        senders=[SenderUsageView(sender=name or None, turns=sums.turns, usage=views.usage(sums.spent)) for name, sums in most_first],
+        senders=[
+            SenderUsageView(sender=name or None, turns=sums.turns, usage=views.usage(sums.spent)) for name, sums in _most_first(senders)
+        ],
+        models=[ModelUsageView(model=name or None, turns=sums.turns, usage=views.usage(sums.spent)) for name, sums in _most_first(models)],
+        rows=[RowView(day=row.day, model=row.model, turns=row.turns, usage=views.usage(row.spent)) for row in by_model],
+        conversations=[
+            ConversationUsageView(session_id=each.session_id, title=each.title, turns=each.turns, usage=views.usage(each.spent))
+            for each in by_session
+        ],
         total=views.usage(total),
     )
 
@@ -58,5 +99,5 @@ def _add(sums: dict[str, DaySpent], name: str, each: DaySpent) -> None:
     sums[name] = DaySpent(day=each.day, spent=spent, turns=turns)
 
 
-def _weight(spent: Spent) -> int:
-    return spent.tokens
+def _most_first(sums: dict[str, DaySpent]) -> list[tuple[str, DaySpent]]:
+    return sorted(sums.items(), key=lambda pair: (-pair[1].spent.tokens, pair[0]))

@@ -14,6 +14,8 @@ LENGTH = 8
 LIFE_MS = 3600 * 1000
 # Whoever writes again within this time gets no second code.
 AGAIN_MS = 600 * 1000
+# Whoever was denied hears nothing for so long.
+DENIED_MS = 24 * 3600 * 1000
 # So many strangers of a platform can have a code at once.
 MOST = 20
 # So many wrong codes may be tried within the time.
@@ -39,7 +41,7 @@ class TooManyWrongCodes(Unavailable):
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A stranger who has a code. `told`: the code was sent."""
+    """A stranger who has a code. `told`: the code was sent. `denied`: an operator does not want them; their code is void."""
 
     platform: str
     user: str
@@ -48,9 +50,10 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     digest: bytes
     made_at: int
     told: bool = False
+    denied: bool = False
 
     def alive(self, now: int) -> bool:
-        return self.made_at - LIFE_MS <= now < self.made_at + LIFE_MS
+        return not self.denied and self.made_at - LIFE_MS <= now < self.made_at + LIFE_MS
 
 
 class Ask(Enum):
@@ -63,6 +66,8 @@ class Ask(Enum):
 
 def ask(known: Pending | None, *, others: int, now: int) -> Ask:
     """`known`: what this stranger has already; `others`: how many other codes are alive."""
+    if known is not None and known.denied and abs(now - known.made_at) < DENIED_MS:
+        return Ask.SILENCE
     if known is not None and known.alive(now) and known.told and abs(now - known.made_at) < AGAIN_MS:
         return Ask.SILENCE
     return Ask.FULL if others >= MOST else Ask.CODE

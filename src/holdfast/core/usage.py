@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from holdfast.core.events import ContextCompacted, ModelResponded
 
 
+# So many conversations are listed, those that used most.
+MOST_SPENDERS = 20
+
+
 class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`cached` and `stored` are parts of `input`, `thought` of `output`. `unpriced`: how many of the requests have no known price; `cost`
     is that of the others.
@@ -43,6 +47,22 @@ class DaySpent(msgspec.Struct, frozen=True, kw_only=True):
     spent: Spent
     turns: int = 0
     sender: str | None = None
+
+
+class ModelSpent(msgspec.Struct, frozen=True, kw_only=True):
+    """`model`: which one was asked on that day, None if that is not known."""
+
+    day: str
+    model: str | None
+    spent: Spent
+    turns: int = 0
+
+
+class SessionSpent(msgspec.Struct, frozen=True, kw_only=True):
+    session_id: str
+    title: str | None
+    spent: Spent
+    turns: int = 0
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,6 +129,11 @@ class Feed:
     def readers(self) -> int:
         return sum(len(watchers) for watchers in self._watchers.values())
 
+    @property
+    def tabs(self) -> int:
+        """Pages that are open: each reads the list."""
+        return len(self._lists)
+
     async def watch(self, session_id: str, *, after: int) -> Watcher:
         """Gives every event of the session that is stored after this returns, and some from before, but none up to `after`. Leave it with
         `leave`.

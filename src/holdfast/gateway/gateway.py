@@ -23,7 +23,7 @@ from holdfast.core.restarts import By
 from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
-from holdfast.core.usage import DaySpent
+from holdfast.core.usage import DaySpent, ModelSpent, SessionSpent
 from holdfast.gateway.acceptance import Said, check_text
 from holdfast.gateway.agents import Agents
 from holdfast.gateway.host import Host
@@ -332,6 +332,10 @@ class Gateway:
         now = self._clock.now()
         since = usage.days_before(usage.day(now, self._clock.offset_s(now)), days)
         return since, await self.store.spent_by_day(since=since)
+
+    async def spent_on(self, since: str) -> tuple[list[ModelSpent], list[SessionSpent]]:
+        """What each model used on each day since this one, and the conversations that used most."""
+        return await self.store.spent_by_model(since=since), await self.store.spent_by_session(since=since, limit=usage.MOST_SPENDERS)
 
     async def counts(self) -> Counts:
         return await self.store.counts()

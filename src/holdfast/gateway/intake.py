@@ -81,10 +81,10 @@ class Intake:
                 link.log_out(str(error))
                 await asyncio.sleep(LOG_IN_AGAIN_S)
             except Unavailable as error:
-                link.fails(str(error))
+                link.fails(str(error), retry_after_s=error.retry_after_s)
                 await asyncio.sleep(error.retry_after_s)
             except Exception as error:  # The platform's boundary: one that fails must not take the others with it.
-                link.fails(f"{type(error).__name__}: {error}")
+                link.fails(f"{type(error).__name__}: {error}", retry_after_s=FAILED_S)
                 log.error("platform failed", platform=link.name, exc_info=error)
                 await asyncio.sleep(FAILED_S)
 

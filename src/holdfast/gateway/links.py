@@ -25,7 +25,8 @@ log = structlog.get_logger()
 
 class Link:
     """One platform. `ready` once the account is known. `problem`: what keeps it from working now, in words. `waiting`: how many updates are
-    stored and not yet part of a conversation.
+    stored and not yet part of a conversation. `state`: `connecting`, `connected`, `away` or `refused` (it does not accept our credentials),
+    `since` a time. `updated_at`: when people's words last came; `retry_at`: when it is tried again; `failed`: when and why it last failed.
     """
 
     def __init__(self, platform: Platform, policy: Policy, clock: Clock) -> None:
@@ -33,6 +34,10 @@ class Link:
         self.account: Account | None = None
         self.ready = asyncio.Event()
         self.problem: str | None = None
+        self.state, self.since = "connecting", clock.now()
+        self.updated_at: int | None = None
+        self.retry_at: int | None = None
+        self.failed: tuple[int, str] | None = None
         self.logged_out_until = 0.0
         self.waiting = 0
         self.refused = 0
@@ -61,17 +66,28 @@ class Link:
         if self.problem is not None:
             log.info("platform works again", platform=self.name)
         self.problem, self.logged_out_until = None, 0.0
+        self._became("connected")
 
-    def fails(self, why: str) -> None:
+    def fails(self, why: str, *, retry_after_s: float) -> None:
         if why != self.problem:
             log.warning("platform is out of reach", platform=self.name, error=why)
         self.problem, self._heard_at = why, None
+        self._became("away", why, retry_after_s)
 
     def log_out(self, why: str) -> None:
         """The platform does not accept our credentials: nothing is sent until it has been asked again."""
         if self.logged_out_until == 0.0:
             log.error("the platform refuses the credentials: replace them and restart", platform=self.name, error=why)
         self.problem, self.logged_out_until = why, self._clock.monotonic() + LOG_IN_AGAIN_S
+        self._became("refused", why, LOG_IN_AGAIN_S)
+
+    def _became(self, state: str, why: str | None = None, retry_after_s: float = 0.0) -> None:
+        now = self._clock.now()
+        if state != self.state:
+            self.state, self.since = state, now
+        self.retry_at = None if why is None else now + int(1000 * retry_after_s)
+        if why is not None:
+            self.failed = (now, why)
 
     @property
     def sends(self) -> bool:
@@ -82,6 +98,8 @@ class Link:
     def heard(self, *, all_done: bool) -> None:
         """A batch is stored. `all_done`: everything before it is part of conversations."""
         self._heard_at = self._heard_at or self._clock.monotonic()
+        if not all_done:
+            self.updated_at = self._clock.now()
 
     @property
     def complete_ms(self) -> int:

@@ -73,6 +73,20 @@ class Strangers:
         await self._store.pair(found.platform, found.user, name=found.name, at=now)
         return Paired(platform=found.platform, user=found.user, name=found.name, at=now)
 
+    async def turn_away(self, platform: str, user: str) -> bool:
+        """Shuts somebody out who was let in, or denies somebody who asks to be: their code is void, and they get no other one for a day.
+        False if they are neither.
+        """
+        if await self._store.unpair(platform, user):
+            return True
+        now = self._host.clock.now()
+        known = await self._store.pairings(platform=platform)
+        asking = next((one for one in known if one.user == user and one.alive(now)), None)
+        if asking is None:
+            return False
+        await self._store.put_pairing(msgspec.structs.replace(asking, made_at=now, told=True, denied=True))
+        return True
+
     async def let_in(self, platform: str, user: str, *, name: str) -> Paired:
         """Without a code, by their id."""
         if not platform or not user:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from holdfast.core.usage import Account, DaySpent
+from holdfast.core.usage import Account, DaySpent, ModelSpent, SessionSpent
 
 
 class Spending(Protocol):
@@ -13,3 +13,9 @@ class Spending(Protocol):
 
     async def spent_by_day(self, *, since: str) -> list[DaySpent]:
         """What was spent on each day since this one, oldest first, for each person. Nobody is known of what a purged session spent."""
+
+    async def spent_by_model(self, *, since: str) -> list[ModelSpent]:
+        """The same for each model. Of what a purged session spent the model is not known."""
+
+    async def spent_by_session(self, *, since: str, limit: int) -> list[SessionSpent]:
+        """Who used most since that day, first, without sessions that are deleted."""

@@ -24,6 +24,13 @@ class Counts(msgspec.Struct, frozen=True):
     pending: int
 
 
+class Commits(msgspec.Struct, frozen=True):
+    """How many commits this process has made, and how many seconds they took together."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
 class Upkeep(Protocol):
     """The whole. Every method keeps to the contract of `ports.store`."""
 
@@ -66,6 +73,9 @@ class Upkeep(Protocol):
     @property
     def degraded(self) -> str | None:
         """None, or why nothing can be stored at the moment."""
+
+    @property
+    def commits(self) -> Commits: ...
 
     async def aclose(self) -> None:
         """What was accepted is written; everything later raises `StoreClosed`."""

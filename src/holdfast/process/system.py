@@ -1,8 +1,9 @@
-"""The real clock, the real randomness, and what this process may use."""
+"""The real clock, the real randomness, what this process may use, and what it takes."""
 
 import resource
 import secrets
 import time
+from pathlib import Path
 
 MANY_FILES = 65536
 ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -23,6 +24,16 @@ class RandomIds:
     def new(self, prefix: str) -> str:
         number = secrets.randbits(80)
         return f"{prefix}_" + "".join(ALPHABET[(number >> shift) & 31] for shift in range(0, 80, 5))
+
+
+def memory_bytes() -> int | None:
+    """How much memory this process takes; None where that cannot be known."""
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
+    except OSError:
+        import psutil  # Where there is no /proc.
+
+        return int(psutil.Process().memory_info().rss)
 
 
 def raise_file_limit() -> int:

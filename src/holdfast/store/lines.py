@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.core.errors import StoreClosed
+from holdfast.ports.upkeep import Commits
 
 T = TypeVar("T")
 Read = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
@@ -43,6 +44,9 @@ class Lines(Protocol):
     @property
     def degraded(self) -> str | None: ...
 
+    @property
+    def commits(self) -> Commits: ...
+
     async def writable(self) -> None: ...
 
     async def aclose(self) -> None: ...
@@ -61,6 +65,7 @@ class Queues:
         self._sleeping = False
         self._closing = False
         self._broken: str | None = None
+        self.commits = Commits()
         self._back = asyncio.Event()  # The database can be written, as far as anybody knows.
         self._back.set()
         self._heard: list[Callable[[], None]] = []

@@ -34,7 +34,8 @@ OWED = f"{_OWED} AND o.state NOT IN ('sent', 'dead') ORDER BY o.at, o.session, o
 # Of what is over, the newest.
 GIVEN_UP = f"{_OWED} AND o.state = 'dead' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
 ARRIVED = f"{_OWED} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
-LIVES = "SELECT o.pid, s.at, s.ended FROM start s JOIN owner o ON o.id = s.owner ORDER BY s.owner"
+# The row of an owner that is gone is removed before long; an earlier version did not note its pid here.
+LIVES = "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended FROM start s LEFT JOIN owner o ON o.id = s.owner ORDER BY s.owner"
 # Word for word the condition of the index `event_mark`.
 MARKS = f"SELECT {q.EVENT} FROM event WHERE kind IN {MARKED} AND at >= ? ORDER BY at DESC LIMIT ?"
 

@@ -1,23 +1,21 @@
 """Strangers with a pairing code, and those whom an operator let in."""
 
-from holdfast.core.pairing import LIFE_MS, MOST_WRONG, Pending
+from holdfast.core.pairing import DENIED_MS, LIFE_MS, MOST_WRONG, Pending
 from holdfast.ports.pairings import Paired
 from holdfast.store import queries as q
 from holdfast.store.tx import Tx
 
 
 def put_pairing(tx: Tx, pending: Pending) -> None:
-    tx.write(q.PAIRINGS_FORGET, pending.made_at - 2 * LIFE_MS)
-    tx.write(
-        q.PAIRING_PUT,
-        *(pending.platform, pending.user, pending.name, pending.salt, pending.digest, pending.made_at, int(pending.told)),
-    )
+    tx.write(q.PAIRINGS_FORGET, DENIED_MS, pending.made_at - 2 * LIFE_MS)
+    row = (pending.platform, pending.user, pending.name, pending.salt, pending.digest, pending.made_at)
+    tx.write(q.PAIRING_PUT, *row, int(pending.told), int(pending.denied))
 
 
 def pairings(tx: Tx, platform: str | None) -> list[Pending]:
     return [
-        Pending(platform=found, user=user, name=name, salt=salt, digest=digest, made_at=made_at, told=bool(told))
-        for found, user, name, salt, digest, made_at, told in tx.query(q.PAIRINGS)
+        Pending(platform=found, user=user, name=name, salt=salt, digest=digest, made_at=made_at, told=bool(told), denied=bool(denied))
+        for found, user, name, salt, digest, made_at, told, denied in tx.query(q.PAIRINGS)
         if platform in (None, found)
     ]
 

@@ -33,7 +33,7 @@ from holdfast.core.sessions import Lease, Session
 from holdfast.core.shutdowns import Shutdown
 from holdfast.core.spools import Spooled
 from holdfast.core.transcript import Transcript
-from holdfast.core.usage import Account, DaySpent
+from holdfast.core.usage import Account, DaySpent, ModelSpent, SessionSpent
 from holdfast.ports.blobs import Blob, BlobUsage, Upload
 from holdfast.ports.desk import Draft, Glance, Hit
 from holdfast.ports.journals import Journal, Shipped
@@ -46,7 +46,7 @@ from holdfast.ports.schedules import DueSchedules
 from holdfast.ports.sessions import SessionPage
 from holdfast.ports.turns import StreamItem
 from holdfast.ports.updates import DeadPlace, StoredUpdate
-from holdfast.ports.upkeep import Counts, Usage
+from holdfast.ports.upkeep import Commits, Counts, Usage
 from holdfast.store import arrivals, blobs, deletion, desk, overview, pairings, reads, recitals, rules, spending, upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.log import Finding, quarantine
@@ -289,6 +289,12 @@ class TxStore:
 
     async def spent_by_day(self, *, since: str) -> list[DaySpent]:
         return await self._lines.read(spending.by_day, since)
+
+    async def spent_by_model(self, *, since: str) -> list[ModelSpent]:
+        return await self._lines.read(spending.by_model, since)
+
+    async def spent_by_session(self, *, since: str, limit: int) -> list[SessionSpent]:
+        return await self._lines.read(spending.by_session, since, limit)
 
     async def glances(self, session_ids: Sequence[str]) -> dict[str, Glance]:
         return await self._lines.read(desk.glances, session_ids)
@@ -648,6 +654,10 @@ class TxStore:
     @property
     def degraded(self) -> str | None:
         return self._lines.degraded
+
+    @property
+    def commits(self) -> Commits:
+        return self._lines.commits
 
     async def aclose(self) -> None:
         await self._lines.aclose()

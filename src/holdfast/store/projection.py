@@ -142,7 +142,7 @@ SCHEDULE_GONE = Delete("schedule", where="schedule_id = ?")
 SCHEDULES_GONE = Delete("schedule", where="session = ?")
 SUMS = ("requests", "input", "output", "cached", "stored", "thought", "cost", "unpriced")
 _ADDED = ", ".join(f"{name} = spent.{name} + excluded.{name}" for name in SUMS)
-SPENT = Insert("spent", "session", "turn", "day", "sender", *SUMS, conflict=f"(session, turn, day) DO UPDATE SET {_ADDED}")
+SPENT = Insert("spent", "session", "turn", "day", "model", "sender", *SUMS, conflict=f"(session, turn, day, model) DO UPDATE SET {_ADDED}")
 NONE_SPENT = msgspec.structs.astuple(usage.NOTHING)
 SPENT_GONE = Delete("spent", where="session = ?")
 RECITED = Insert("recital", "digest", "session", "seq", "message", "instructions")
@@ -191,7 +191,7 @@ def _turn_started(head: Head, event: e.TurnStarted, at: int, in_turn: bool) -> l
         *([(TRIED, (at, head.session))] if event.trial else []),
         (LANE_GENERATION, (event.generation, head.session)),
         *((BEGUN, (head.session, cause_id)) for cause_id in event.causes),
-        *([(SPENT, (head.session, head.turn or "", event.day, event.sender or "", *NONE_SPENT))] if event.day else []),
+        *([(SPENT, (head.session, head.turn or "", event.day, "", event.sender or "", *NONE_SPENT))] if event.day else []),
     ]
 
 
@@ -275,7 +275,8 @@ def _spent(head: Head, event: e.ModelResponded | e.ContextCompacted, at: int, in
     spent = usage.of(event)
     if not spent.requests:
         return []
-    return [(SPENT, (head.session, head.turn or "", event.day or usage.day(at), event.sender or "", *msgspec.structs.astuple(spent)))]
+    row = (head.session, head.turn or "", event.day or usage.day(at), event.model, event.sender or "")
+    return [(SPENT, (*row, *msgspec.structs.astuple(spent)))]
 
 
 def _rule_added(head: Head, event: e.RuleAdded, at: int, in_turn: bool) -> list[Change]:
@@ -416,7 +417,7 @@ def _session_purged(head: Head, event: e.SessionPurged, at: int, in_turn: bool) 
         (SCHEDULES_GONE, (head.session,)),
         (SPENT_GONE, (head.session,)),
         (JOURNALS_GONE, (head.session,)),
-        *((SPENT, (head.session, "", each.day, "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
+        *((SPENT, (head.session, "", each.day, "", "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
         (SESSION_GONE, (head.session,)),
         (SESSION_BURIED, known),
         (LANE_BURIED_CURRENT if event.current else LANE_BURIED, (event.session_key, head.session, event.generation)),

@@ -159,7 +159,7 @@ OWNER_REGISTER = (
     " ON CONFLICT (name) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, boot_id = excluded.boot_id,"
     " socket = excluded.socket RETURNING id"
 )
-START_ADD = "INSERT INTO start (owner, at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+START_ADD = "INSERT INTO start (owner, at, pid) VALUES (?, ?, (SELECT pid FROM owner WHERE id = ?)) ON CONFLICT DO NOTHING"
 STARTS_KEEP = "DELETE FROM start WHERE owner NOT IN (SELECT owner FROM start ORDER BY owner DESC LIMIT ?)"
 START_SOUND = "UPDATE start SET sound = 1 WHERE owner = ?"
 OWNER_DRAINS = "UPDATE owner SET draining = ? WHERE id = ?"
@@ -304,11 +304,18 @@ ACCOUNT = (
     f"SELECT 'turn', count(*), {_SUMS} FROM spent WHERE {_SESSION_OF} AND turn = ?"
     f" UNION ALL SELECT 'session', count(*), {_SUMS} FROM spent WHERE {_SESSION_OF}"
     f" UNION ALL SELECT 'day', count(*), {_SUMS} FROM spent WHERE day = ?"
-    f" UNION ALL SELECT 'sender', sum(CASE WHEN turn = ? THEN 0 ELSE 1 END), {_SUMS} FROM spent WHERE day = ? AND sender = ?"
+    f" UNION ALL SELECT 'sender', count(DISTINCT CASE WHEN turn <> ? THEN turn END), {_SUMS} FROM spent WHERE day = ? AND sender = ?"
 )
 # A purged session's turns are not known any more, only what they used. One that asked no model only counts for its sender's limit.
-_TURNS = "sum(CASE WHEN turn = '' THEN 0 ELSE 1 END)"
+_TURNS = "count(DISTINCT CASE WHEN turn <> '' THEN turn END)"
 SPENT_BY_DAY = f"SELECT day, sender, {_TURNS}, {_SUMS} FROM spent WHERE day >= ? AND requests > 0 GROUP BY day, sender ORDER BY day, sender"
+SPENT_BY_MODEL = f"SELECT day, model, {_TURNS}, {_SUMS} FROM spent WHERE day >= ? AND requests > 0 GROUP BY day, model ORDER BY day, model"
+# Most first.
+SPENT_BY_SESSION = (
+    f"SELECT s.session_id, s.title, {_TURNS}, {_SUMS} FROM spent JOIN session s ON s.id = spent.session"
+    " WHERE spent.day >= ? AND spent.requests > 0 AND s.deleted_at IS NULL"
+    " GROUP BY spent.session ORDER BY sum(spent.input) + sum(spent.output) DESC, s.session_id LIMIT ?"
+)
 SPENT_OF_SESSION = f"SELECT day, {_SUMS} FROM spent WHERE session = ? AND requests > 0 GROUP BY day ORDER BY day"
 QUESTIONS_OPEN = (
     "SELECT question_id, call_id, expires_at, form FROM question WHERE session = ? AND state = 'open' ORDER BY expires_at, question_id"
@@ -423,12 +430,13 @@ CHAT_NAMES = "SELECT chat, now FROM moved_chat WHERE account = ?"
 # who may talk
 
 PAIRING_PUT = (
-    "INSERT INTO pairing (platform, person, name, salt, digest, made_at, told) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (platform, person)"
-    " DO UPDATE SET name = excluded.name, salt = excluded.salt, digest = excluded.digest, made_at = excluded.made_at, told = excluded.told"
+    "INSERT INTO pairing (platform, person, name, salt, digest, made_at, told, denied) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (platform, person) DO UPDATE SET name = excluded.name, salt = excluded.salt, digest = excluded.digest,"
+    " made_at = excluded.made_at, told = excluded.told, denied = excluded.denied"
 )
-PAIRINGS = "SELECT platform, person, name, salt, digest, made_at, told FROM pairing ORDER BY made_at"
+PAIRINGS = "SELECT platform, person, name, salt, digest, made_at, told, denied FROM pairing ORDER BY made_at"
 PAIRING_GONE = "DELETE FROM pairing WHERE platform = ? AND person = ?"
-PAIRINGS_FORGET = "DELETE FROM pairing WHERE made_at < ?"
+PAIRINGS_FORGET = "DELETE FROM pairing WHERE made_at + denied * ? < ?"
 PAIR = (
     "INSERT INTO paired (platform, person, name, at) VALUES (?, ?, ?, ?) ON CONFLICT (platform, person) DO UPDATE SET name = excluded.name"
 )

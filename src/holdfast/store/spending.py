@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.core.usage import Account, DaySpent, Spent
+from holdfast.core.usage import Account, DaySpent, ModelSpent, SessionSpent, Spent
 from holdfast.store import queries as q
 from holdfast.store.projection import SUMS
 from holdfast.store.tx import Tx
@@ -17,6 +17,16 @@ def account(tx: Tx, session_id: str, turn_id: str, day: str, sender: str) -> Acc
 def by_day(tx: Tx, since: str) -> list[DaySpent]:
     rows = tx.query(q.SPENT_BY_DAY, since)
     return [DaySpent(day=day, spent=_spent(sums), turns=turns, sender=sender or None) for day, sender, turns, *sums in rows]
+
+
+def by_model(tx: Tx, since: str) -> list[ModelSpent]:
+    rows = tx.query(q.SPENT_BY_MODEL, since)
+    return [ModelSpent(day=day, model=model or None, spent=_spent(sums), turns=turns) for day, model, turns, *sums in rows]
+
+
+def by_session(tx: Tx, since: str, limit: int) -> list[SessionSpent]:
+    rows = tx.query(q.SPENT_BY_SESSION, since, limit)
+    return [SessionSpent(session_id=session_id, title=title, spent=_spent(sums), turns=turns) for session_id, title, turns, *sums in rows]
 
 
 def of_session(tx: Tx, session: int) -> tuple[DaySpent, ...]:

@@ -28,7 +28,7 @@ def register_owner(tx: Tx, owner: Owner) -> int:
 
 
 def record_start(tx: Tx, owner: int, at: int) -> int:
-    tx.execute(q.START_ADD, owner, at)
+    tx.execute(q.START_ADD, owner, at, owner)
     tx.execute(q.STARTS_KEEP, STARTS_KEPT)
     return reads.unclean_starts(tx, owner)
 

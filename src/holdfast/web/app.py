@@ -13,6 +13,7 @@ from holdfast.blobs import Blobs
 from holdfast.core.forwarding import Network
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.series import Series
 from holdfast.gateway.tasks import Tasks
 from holdfast.web.access import Access
 from holdfast.web.admin import Admin
@@ -49,6 +50,7 @@ def build_app(
     gateway: Gateway,
     *,
     blobs: Blobs,
+    series: Series,
     access: Access,
     status: Callable[[], Awaitable[Status]],
     request_stop: Callable[[], None],
@@ -61,9 +63,9 @@ def build_app(
 ) -> ASGIApp:
     """The ASGI application for one gateway, which must have been built with `encode=holdfast.web.frames.encode`.
 
-    `status` returns the status. `request_stop` is called once the response to `POST /api/admin/stop` is sent; it must return at once.
-    `request_restart` returns the response to `POST /api/admin/restart`, once the successor serves. `static` is the folder of the built
-    page; without it a plain text says so.
+    `series` is what the process measures of itself. `status` returns the status. `request_stop` is called once the response to
+    `POST /api/admin/stop` is sent; it must return at once. `request_restart` returns the response to `POST /api/admin/restart`, once the
+    successor serves. `static` is the folder of the built page; without it a plain text says so.
     """
     router = Router(redirect_slashes=False)
     envelope = Envelope(Guard(router, access), secrets)
@@ -77,7 +79,7 @@ def build_app(
         *Tabs(gateway, access, status, Tasks(), timing).endpoints(),
         *Sessions(gateway).endpoints(),
         *Desk(gateway).endpoints(),
-        *Operations(gateway, status, access.now).endpoints(),
+        *Operations(gateway, series, status, access.now).endpoints(),
         *Usage(gateway).endpoints(),
         *Questions(gateway).endpoints(),
         *Approvals(gateway).endpoints(),

@@ -52,6 +52,9 @@ class Metrics:
             for value, count in sorted(counted.items()):
                 family.add_metric([str(value)], count)
             figures.append(family)
+        commits = gateway.store.commits
+        figures.append(CounterMetricFamily("holdfast_commits", "Commits of this process.", value=commits.count))
+        figures.append(CounterMetricFamily("holdfast_commit_seconds", "How long they took together.", value=commits.seconds))
         family = CounterMetricFamily("holdfast_door_messages", "Messages of OpenAI-compatible clients.", labels=["door", "conversation"])
         for labels, count in sorted(self._doors.items()):
             family.add_metric(labels, count)

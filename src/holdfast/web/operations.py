@@ -6,12 +6,15 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from holdfast.api import operations
-from holdfast.api.requests import LogQuery, NewPerson, OutboxChange, OutboxQuery
+from holdfast.api.requests import LogQuery, NewPerson, OutboxChange, OutboxQuery, SeriesQuery
 from holdfast.api.status import Status
+from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core.delivery import NotOver
 from holdfast.core.errors import NotFound
 from holdfast.core.pairing import TooManyWrongCodes, WrongCode
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.links import Link
+from holdfast.gateway.series import Series
 from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.responses import Response, json_response
 
@@ -21,11 +24,12 @@ LOG_LINES = 200
 HOUR_MS = 3600 * 1000
 TIMELINE: dict[int, Any] = {200: operations.Timeline}
 LOG: dict[int, Any] = {200: operations.LogView}
+SERIES: dict[int, Any] = {200: operations.SeriesView}
 
 
 class Operations:
-    def __init__(self, gateway: Gateway, status: Callable[[], Awaitable[Status]], now: Callable[[], int]) -> None:
-        self._gateway, self._store, self._status, self._now = gateway, gateway.store, status, now
+    def __init__(self, gateway: Gateway, series: Series, status: Callable[[], Awaitable[Status]], now: Callable[[], int]) -> None:
+        self._gateway, self._store, self._series, self._status, self._now = gateway, gateway.store, series, status, now
 
     def endpoints(self) -> Iterable[Endpoint]:
         for name, handle, summary, response in (
@@ -33,6 +37,7 @@ class Operations:
             ("attention", self.attention, "What waits for a person, the oldest first", operations.Attention),
             ("inbox", self.inbox, "Messages that no turn has taken yet", operations.InboxView),
             ("people", self.people, "Who was let in, and who asks to be", operations.PeopleView),
+            ("platforms", self.platforms, "Chat platforms: whether they are connected, and what is owed there", operations.PlatformsView),
         ):
             found: dict[int, Any] = {200: response}
             yield Endpoint(method="GET", path=f"/api/ops/{name}", handle=handle, summary=summary, responses=found)
@@ -41,7 +46,15 @@ class Operations:
             ("log", self.log, "What was decided about turns, the newest first", LOG),
         ):
             yield Endpoint(method="GET", path=f"/api/ops/{name}", handle=handle, summary=summary, query=LogQuery, responses=found)
-
+        yield Endpoint(
+            method="GET",
+            path="/api/ops/series",
+            handle=self.figures,
+            summary="What the serving process measured in the last hours",
+            query=SeriesQuery,
+            responses=SERIES,
+            inside=False,
+        )
         yield from self._chats()
 
     def _chats(self) -> Iterable[Endpoint]:
@@ -74,7 +87,7 @@ class Operations:
             method="DELETE",
             path="/api/ops/people/{platform}/{user}",
             handle=self.shut_out,
-            summary="Shut somebody out again who was let in",
+            summary="Shut somebody out who was let in, or deny somebody who asks to be",
             responses={204: None},
             refusals=(NotFound,),
         )
@@ -85,7 +98,8 @@ class Operations:
 
     async def attention(self, request: Request) -> ASGIApp:
         asks, owed = await self._store.asks(limit=MOST), await self._store.owed(limit=MOST)
-        return json_response(200, operations.attention(asks, await self._in("suspended"), await self._in("pending"), owed))
+        suspended, pending, strangers = await self._in("suspended"), await self._in("pending"), await self._store.pairings()
+        return json_response(200, operations.attention(asks, suspended, pending, owed, strangers, now=self._now()))
 
     async def _in(self, state: str) -> list[Any]:
         return (await self._store.sessions(limit=MOST, state=state)).sessions
@@ -107,6 +121,14 @@ class Operations:
         await self._gateway.decide_delivery(request.params["id"], wanted.action)
         return json_response(200, await self._outbox(OutboxQuery(given_up=True)))
 
+    async def platforms(self, request: Request) -> ASGIApp:
+        found = await self._outbox(OutboxQuery(given_up=True))
+        links = self._gateway.links
+        shown = [_platform(link, found) for link in links.values()]
+        owing = sorted({owed.platform for owed in found.deliveries if owed.state != "dead"} - set(links))
+        shown += [operations.PlatformView(name=name, outbox=found.counts[name], dead=[]) for name in owing]
+        return json_response(200, operations.PlatformsView(platforms=shown, readers=self._gateway.feed.tabs))
+
     async def people(self, request: Request) -> ASGIApp:
         paired, pending = await self._store.paired(), await self._store.pairings()
         return json_response(200, operations.people(paired, pending, now=self._now()))
@@ -122,9 +144,14 @@ class Operations:
 
     async def shut_out(self, request: Request) -> ASGIApp:
         platform, user = request.params["platform"], request.params["user"]
-        if not await self._store.unpair(platform, user):
+        if not await self._gateway.strangers.turn_away(platform, user):
             raise NotFound("paired person", f"{platform} {user}")
         return Response(204)
+
+    async def figures(self, request: Request) -> ASGIApp:
+        asked: SeriesQuery = request.query
+        found = self._series.window(asked.hours)
+        return json_response(200, operations.SeriesView(since=rfc3339(found.since), step_s=found.step_s, series=found.series))
 
     async def timeline(self, request: Request) -> ASGIApp:
         asked: LogQuery = request.query
@@ -141,3 +168,22 @@ class Operations:
         for session_id in {mark.session_id for mark in marks}:
             titles[session_id] = (await self._store.session(session_id)).title
         return json_response(200, operations.log(marks, titles))
+
+
+def _platform(link: Link, found: operations.OutboxView) -> operations.PlatformView:
+    failed_at, why = link.failed or (None, None)
+    return operations.PlatformView(
+        name=link.name,
+        account=link.account.name if link.account else None,
+        state=link.state,
+        since=rfc3339(link.since),
+        last_update_at=rfc3339_or_none(link.updated_at),
+        retry_at=rfc3339_or_none(link.retry_at),
+        error=link.problem,
+        last_error=why,
+        last_error_at=rfc3339_or_none(failed_at),
+        waiting=link.waiting,
+        refused=link.refused,
+        outbox=found.counts.get(link.name, {}),
+        dead=[gone for gone in found.dead if gone.platform == link.name],
+    )

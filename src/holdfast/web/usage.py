@@ -28,4 +28,4 @@ class Usage:
     async def read(self, request: Request) -> ASGIApp:
         wanted: UsageQuery = request.query
         since, spent = await self._gateway.spent(days=wanted.days)
-        return json_response(200, usage.report(since, spent))
+        return json_response(200, usage.report(since, spent, *await self._gateway.spent_on(since)))

@@ -166,7 +166,8 @@ async def schedules(store: SqliteStore, key_or_id: str | None) -> dict[str, Any]
 
 async def usage(store: SqliteStore, days: int) -> dict[str, Any]:
     since = spending.days_before(f"{datetime.now():%Y-%m-%d}", days)
-    told: dict[str, Any] = to_builtins(reports.report(since, await store.spent_by_day(since=since)))
+    models, sessions = await store.spent_by_model(since=since), await store.spent_by_session(since=since, limit=spending.MOST_SPENDERS)
+    told: dict[str, Any] = to_builtins(reports.report(since, await store.spent_by_day(since=since), models, sessions))
     return told
 
 

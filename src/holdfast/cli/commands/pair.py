@@ -59,7 +59,7 @@ def add(platform: str, user: str, name: str, as_json: bool) -> None:
 @click.argument("platform")
 @click.argument("user")
 def remove(platform: str, user: str) -> None:
-    """Shut somebody out again who was let in."""
+    """Shut somebody out again who was let in, or deny somebody who asks to be."""
     from holdfast.cli.access.client import connect
 
     connect(home()).remove_person(platform, user)

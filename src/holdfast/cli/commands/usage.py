@@ -16,7 +16,7 @@ REMOVED = "(removed conversations)"
 @click.option("--days", type=click.IntRange(min=1, max=366), default=7, show_default=True, metavar="N", help="Up to today.")
 @json_option
 def command(days: int, as_json: bool) -> None:
-    """Show what models used and cost: day by day, and for each person if there are several.
+    """Show what models used and cost: day by day, and for each model and each person if there are several.
 
     Tokens of the input include those that the provider had kept (CACHED). The cost is known only for models whose price is known;
     docs/models.md says how to set a price. Works with and without a running gateway.
@@ -38,6 +38,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
         rows.append(("total", str(sum(day["turns"] for day in found["days"])), *_sums(found["total"])))
     sums = ("TURNS", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST")
     lines = table(("DAY", *sums), rows, flexible=0)
+    if len(found["models"]) > 1:
+        models = [(one_line(each["model"] or REMOVED), str(each["turns"]), *_sums(each["usage"])) for each in found["models"]]
+        lines += ["", *table(("MODEL", *sums), models, flexible=0)]
     if len(found["senders"]) > 1:
         people = [(one_line(each["sender"] or REMOVED), str(each["turns"]), *_sums(each["usage"])) for each in found["senders"]]
         lines += ["", *table(("PERSON", *sums), people, flexible=0)]

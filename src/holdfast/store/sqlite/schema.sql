@@ -197,11 +197,12 @@ CREATE INDEX schedule_due ON schedule (due);
 CREATE INDEX schedule_noted ON schedule (noted);
 CREATE INDEX schedule_session ON schedule (session);
 
--- What models used and cost: of a turn, on a day, for whom. Of a purged session the sums of its days are left, under no turn.
+-- What models used and cost: of a turn, on a day, which one, for whom. Of a purged session the sums of its days are left, under no turn.
 CREATE TABLE spent (
     session  INTEGER NOT NULL,
     turn     TEXT NOT NULL,
     day      TEXT NOT NULL,
+    model    TEXT NOT NULL, -- Empty in the row of a turn as such, and in those of a purged session.
     sender   TEXT NOT NULL,
     requests INTEGER NOT NULL,
     input    INTEGER NOT NULL,
@@ -211,7 +212,7 @@ CREATE TABLE spent (
     thought  INTEGER NOT NULL,
     cost     INTEGER NOT NULL, -- In millionths of a US dollar.
     unpriced INTEGER NOT NULL, -- How many of the requests have no known price.
-    PRIMARY KEY (session, turn, day)
+    PRIMARY KEY (session, turn, day, model)
 ) WITHOUT ROWID;
 CREATE INDEX spent_day ON spent (day, sender);
 
@@ -273,7 +274,8 @@ CREATE TABLE start (
     at    INTEGER NOT NULL,
     ended INTEGER NOT NULL DEFAULT 0,
     sound INTEGER NOT NULL DEFAULT 0,
-    explained INTEGER NOT NULL DEFAULT 0
+    explained INTEGER NOT NULL DEFAULT 0,
+    pid INTEGER
 );
 
 -- At most one: who holds up the work of this home, and until when.
@@ -391,7 +393,7 @@ CREATE TABLE moved_chat (
     PRIMARY KEY (account, chat)
 ) WITHOUT ROWID;
 
--- Strangers with a pairing code, of which only the digest is kept. `told`: the code was sent.
+-- Strangers with a pairing code, of which only the digest is kept. `told`: the code was sent. `denied`: an operator does not want them.
 CREATE TABLE pairing (
     platform TEXT NOT NULL,
     person   TEXT NOT NULL,
@@ -400,6 +402,7 @@ CREATE TABLE pairing (
     digest   BLOB NOT NULL,
     made_at  INTEGER NOT NULL,
     told     INTEGER NOT NULL,
+    denied   INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (platform, person)
 ) WITHOUT ROWID;
 

@@ -8,6 +8,7 @@ import apsw
 
 from holdfast.core.errors import HoldfastError, StoreAway, StoreFull, StoreGone
 from holdfast.core.redaction import NO_SECRETS, Secrets
+from holdfast.ports.upkeep import Commits
 from holdfast.store.lines import Operation, Queues, Result
 from holdfast.store.sqlite.batch import CommitLost, answerable, commit, read_back
 from holdfast.store.sqlite.connection import PAGE_BYTES, wait_a_while
@@ -142,7 +143,9 @@ class Threads(Queues):
         seen in its place after the commit.
         """
         if self._gone is None:
+            began, before = time.monotonic(), self.commits
             db, results = self._commit(db, batch)
+            self.commits = Commits(before.count + 1, before.seconds + time.monotonic() - began)
             self._look(db)
             if self._gone is None:
                 return db, results

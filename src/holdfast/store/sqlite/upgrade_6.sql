@@ -30,12 +30,13 @@ INSERT INTO upload_use SELECT attachment_id, session FROM upload WHERE session I
 -- The model that was chosen for a conversation.
 ALTER TABLE session ADD COLUMN model TEXT;
 
--- What models used and cost: of a turn, on a day, for whom. Of a purged session the sums of its days are left, under no turn.
+-- What models used and cost: of a turn, on a day, which one, for whom. Of a purged session the sums of its days are left, under no turn.
 -- No earlier version asked a model, so there is nothing to add up.
 CREATE TABLE spent (
     session  INTEGER NOT NULL,
     turn     TEXT NOT NULL,
     day      TEXT NOT NULL,
+    model    TEXT NOT NULL, -- Empty in the row of a turn as such, and in those of a purged session.
     sender   TEXT NOT NULL,
     requests INTEGER NOT NULL,
     input    INTEGER NOT NULL,
@@ -45,7 +46,7 @@ CREATE TABLE spent (
     thought  INTEGER NOT NULL,
     cost     INTEGER NOT NULL, -- In millionths of a US dollar.
     unpriced INTEGER NOT NULL, -- How many of the requests have no known price.
-    PRIMARY KEY (session, turn, day)
+    PRIMARY KEY (session, turn, day, model)
 ) WITHOUT ROWID;
 CREATE INDEX spent_day ON spent (day, sender);
 
@@ -196,7 +197,7 @@ CREATE TABLE moved_chat (
     PRIMARY KEY (account, chat)
 ) WITHOUT ROWID;
 
--- Strangers with a pairing code, of which only the digest is kept. `told`: the code was sent.
+-- Strangers with a pairing code, of which only the digest is kept. `told`: the code was sent. `denied`: an operator does not want them.
 CREATE TABLE pairing (
     platform TEXT NOT NULL,
     person   TEXT NOT NULL,
@@ -205,6 +206,7 @@ CREATE TABLE pairing (
     digest   BLOB NOT NULL,
     made_at  INTEGER NOT NULL,
     told     INTEGER NOT NULL,
+    denied   INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (platform, person)
 ) WITHOUT ROWID;
 
@@ -222,3 +224,7 @@ CREATE TABLE wrong_code (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL
 );
+
+-- Which process it was, also once its owner is gone.
+ALTER TABLE start ADD COLUMN pid INTEGER;
+UPDATE start SET pid = (SELECT o.pid FROM owner o WHERE o.id = start.owner);

@@ -1,0 +1,44 @@
+/** What starts by itself. */
+
+import type { VNode } from "preact";
+import { t } from "../../i18n";
+import type { Schedule } from "../../types";
+import { clock, duration, moment, platformOf, visible, when } from "../../words";
+import { PlatformIcon } from "../icons";
+import { useApp, useNow } from "../shared";
+import { Card, Empty, Open, Table } from "./shared";
+
+export function Schedules(): VNode {
+  const words = t().ops.schedules;
+  const found = useApp().operations.schedules.value;
+  return (
+    <Card id="schedules" title={words.title} testid="schedules">
+      {found === null ? <Empty>{t().details.loading}</Empty> : found.length === 0 ? <Empty>{words.empty}</Empty> : (
+        <Table label={words.title}>
+          <thead><tr><th /><th>{words.what}</th><th>{words.when}</th><th class="r">{words.next}</th><th><span class="sr-only">{t().ops.action}</span></th></tr></thead>
+          <tbody>{found.map((each) => <Row key={each.schedule_id} schedule={each} />)}</tbody>
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+function Row(props: { schedule: Schedule }): VNode {
+  const { operations } = useApp();
+  const words = t().ops.schedules;
+  const { schedule } = props;
+  const now = useNow(true, 5000);
+  const due = Date.parse(schedule.due_at) - now;
+  const remove = (): void => {
+    operations.asking.value = { title: words.removeAsk, says: words.removeSays(visible(schedule.text)), yes: words.remove, danger: true, run: () => operations.removeSchedule(schedule.schedule_id) };
+  };
+  return (
+    <tr data-testid="schedule">
+      <td><PlatformIcon platform={platformOf(schedule.session_key)} small /></td>
+      <td class="t" title={visible(schedule.text)}><Open session={schedule.session_id}>{visible(schedule.text)}</Open></td>
+      <td class="wrap">{schedule.when}</td>
+      <td class="r" title={moment(schedule.due_at)}>{due > 86_400_000 ? when(schedule.due_at, new Date(now)) || clock(schedule.due_at) : due > 0 ? words.in(duration(due)) : words.now}{schedule.skipped && <span class="dim"> {words.skipped(schedule.skipped)}</span>}</td>
+      <td><button type="button" class="b small" data-testid="remove-schedule" onClick={remove}>{words.remove}</button></td>
+    </tr>
+  );
+}

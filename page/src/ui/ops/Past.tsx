@@ -1,0 +1,51 @@
+/** What people have allowed for good, and what was decided about turns. */
+
+import type { VNode } from "preact";
+import { t } from "../../i18n";
+import { clock, moment, titleOf, visible, when } from "../../words";
+import { ShapeIcon } from "../icons";
+import { useApp } from "../shared";
+import { Card, Empty, Open } from "./shared";
+
+export function Rules(): VNode {
+  const app = useApp();
+  const words = t().ops;
+  const rules = app.operations.rules.value;
+  return (
+    <Card id="rules" title={words.rules} testid="rules">
+      {rules === null ? <Empty>{t().details.loading}</Empty> : rules.length === 0 ? <Empty>{words.rulesEmpty}</Empty> : (
+        <ul class="people">
+          {rules.map((rule) => (
+            <li key={rule.rule_id}>
+              <span class="k"><ShapeIcon shape="accepted" /></span>
+              <p><code>{visible(rule.pattern)}</code></p>
+              <p class="sub"><Open session={rule.session_id}>{t().common.open}</Open> · {rule.by} · {when(rule.created_at, new Date())}</p>
+              <button type="button" class="b small" onClick={() => void app.operations.removeRule(rule.rule_id)}>{words.remove}</button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+export function Log(): VNode {
+  const app = useApp();
+  const words = t().ops;
+  const lines = app.operations.log.value;
+  const tone = (what: string, outcome: string | null): string => (what === "interrupted" || what === "left" ? "amber" : outcome === "failed" ? "red" : what === "resumed" ? "kelp" : "");
+  return (
+    <Card id="log" title={words.log} sub={words.logSub} testid="log">
+      {lines === null ? <Empty>{t().details.loading}</Empty> : lines.length === 0 ? <Empty>{words.logEmpty}</Empty> : (
+        <ol class="log" tabIndex={0} aria-label={words.log}>
+          {lines.map((line, index) => (
+            <li key={index}>
+              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at, true)}</time> <b class={tone(line.what, line.outcome)}>{words.what[line.what] ?? line.what}{line.outcome && ` ${line.outcome}`}</b>{" "}
+              <Open session={line.session_id}>{titleOf(line)}</Open>{line.attempt > 1 && ` attempt=${line.attempt}`}{line.rule && ` rule=${line.rule}`}{line.why && ` · ${line.why}`}
+            </li>
+          ))}
+        </ol>
+      )}
+    </Card>
+  );
+}
