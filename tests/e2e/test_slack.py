@@ -117,6 +117,8 @@ def test_the_manifest_is_one_that_slack_can_read(tmp_path: Path) -> None:
     over_http = holdfast(tmp_path, "slack", "manifest", "--http", "https://bot.example.org/").json
     assert by_socket["settings"]["socket_mode_enabled"] and not over_http["settings"]["socket_mode_enabled"]
     assert over_http["settings"]["interactivity"]["request_url"] == "https://bot.example.org/hooks/slack"
+    refused = holdfast(tmp_path, "slack", "setup", "--http")
+    assert refused.code == 2 and "First set public_url" in refused.err
     assert "app_mention" not in by_socket["settings"]["event_subscriptions"]["bot_events"]
 
 

@@ -453,6 +453,34 @@ async def test_what_came_during_a_long_absence_is_asked_for_in_chats_and_threads
     await received.aclose()  # type: ignore[attr-defined]
 
 
+async def test_what_came_meanwhile_is_asked_for_again_when_slack_wants_a_rest_and_the_cursor_waits_for_it(
+    server: SlackServer, bot: Slack
+) -> None:
+    """P1"""
+    server.say("D1", "while away", user="U7")
+    server.pending.clear()
+    server.faults["conversations.history"].append(Refusal("ratelimited", status=429, retry_after=0))
+    received = bot.receive('{"at": 1, "left": {"D1": ["5.0", "im"]}}')
+    assert (batch := await anext(received)).updates == () and msgspec.json.decode(str(batch.cursor))["at"] == 1
+    assert len((batch := await anext(received)).updates) == 1 and msgspec.json.decode(str(batch.cursor))["at"] == 1
+    assert msgspec.json.decode(str((await anext(received)).cursor))["at"] > 1
+    await received.aclose()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "nonsense", "{}", '{"at": 1, "left": 7}', '{"at": 1, "left": {"C1": ["1.0", "channel"], "|": ["2", ""]}}']
+)
+async def test_no_cursor_and_no_event_keeps_the_next_process_from_receiving(server: SlackServer, bot: Slack, cursor: str) -> None:
+    """P8"""
+    received = bot.receive(cursor)
+    server.deliver("events_api", {"type": "event_callback", "event": {"channel": "C1", "ts": "what?", "type": "message"}})
+    batch = await anext(received)
+    while not batch.ticket:
+        batch = await anext(received)
+    await received.aclose()  # type: ignore[attr-defined]
+    await anext(bot.receive(batch.cursor))
+
+
 def signed(body: bytes, *, secret: str = SECRET, at: int | None = None) -> dict[str, str]:
     import time
 

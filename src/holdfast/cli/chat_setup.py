@@ -106,7 +106,7 @@ def _ask(platform: str, question: Question, before: Mapping[str, str], wanted: W
 
 
 def _first_person(form: Form, wanted: Wanted, bot: Bot, before: Doors, home: Path) -> tuple[str, ...]:
-    """Asks whoever sets it up to write to the bot, which says their id. Nobody is let in unseen."""
+    """Asks the operator to write to the bot, which tells their id. Nobody is let in unseen."""
     if wanted.users or before.allowed_users or not wanted.asks:
         return ()
     if running.find(home).alive:
@@ -122,7 +122,7 @@ def _first_person(form: Form, wanted: Wanted, bot: Bot, before: Doors, home: Pat
         complain(str(error))
         found = None
     if found is None:
-        note("Nobody wrote. Once it runs, the bot gives a pairing code to whoever writes; `holdfast pair approve CODE` lets them in.")
+        note("Nobody wrote. Once it runs, the bot gives people who write to it a pairing code; `holdfast pair approve CODE` lets them in.")
         return ()
     click.echo(f"  {found.name} (id {found.id}) wrote: {' '.join(found.text.split())[:60]}")
     return (found.id,) if click.confirm("Is that you? This person may then talk to the agent", default=True) else ()

@@ -9,8 +9,8 @@ import msgspec
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """An account that answered. `name`: as people write it. `about`: what else it is called. `advice`: what whoever sets it up should know,
-    in sentences.
+    """An account that answered. `name`: as people write it. `about`: what else it is called. `advice`: what the operator should know, in
+    sentences.
     """
 
     name: str

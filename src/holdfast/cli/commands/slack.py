@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.options import home_option
+from holdfast.cli.options import chosen_home, home_option
 
 SCOPES = (
     *("chat:write", "commands", "im:history", "mpim:history", "channels:history", "groups:history"),
@@ -71,7 +71,7 @@ def setup(
     option = f"--{second.replace('_', '-')}-file"
     form = chat_setup.Form(
         platform="slack",
-        intro=_intro(http),
+        intro=_intro(_public_url() if http else None),
         questions=(
             chat_setup.Question(
                 "bot_token", "Bot token (xoxb-..., OAuth & Permissions; not shown)", "Give the bot token with --bot-token-file PATH."
@@ -83,24 +83,26 @@ def setup(
     chat_setup.run(form, {"bot_token": tokens.given(bot_token_file), second: given, "base_url": base_url}, users)
 
 
-def _intro(http: bool) -> tuple[str, ...]:
+def _public_url() -> str:
+    import os
+
     from holdfast import config
-    from holdfast.cli.options import chosen_home
 
-    url = None
-    if http:
-        import os
+    url = config.load(os.environ, home=chosen_home()).public_url
+    if not url.startswith("https://"):
+        raise click.UsageError("Over HTTP Slack must reach this Holdfast. First set public_url, an address that begins with https://.")
+    return url
 
-        url = config.load(os.environ, home=chosen_home()).public_url
-    steps = (
+
+def _intro(url: str | None) -> tuple[str, ...]:
+    return (
         "An app is made at https://api.slack.com/apps: choose Create New App, From a manifest, your workspace, and paste this as JSON:",
         "",
         _manifest(url),
         "",
         "Then Install App gives the bot token."
-        + ("" if http else " Below Basic Information, App-Level Tokens, generate one with the scope connections:write."),
+        + ("" if url else " Below Basic Information, App-Level Tokens, generate one with the scope connections:write."),
     )
-    return steps
 
 
 def _manifest(url: str | None) -> str:

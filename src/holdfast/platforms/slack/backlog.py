@@ -3,6 +3,7 @@ is the cursor of the account, and the store keeps it.
 """
 
 import contextlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ NEWEST = 10
 ABSENCE_S = 60.0
 # Messages may come in another order than they were written; one that is asked for again is known by its key.
 OVERLAP_S = 60.0
+_TS = re.compile(r"\d+(\.\d+)?")
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -72,7 +74,7 @@ class Backlog:
             event = (found["payload"] if found.get("type") == "events_api" else found)["event"]
             channel, ts, thread = str(event["channel"]), str(event["ts"]), event.get("thread_ts")
             name = channel if thread in (None, ts) else f"{channel}|{thread}"
-            if name == channel or name in self._left or reading.is_ours(event, me):
+            if _TS.fullmatch(ts) and (name == channel or name in self._left or reading.is_ours(event, me)):
                 self._see(name, ts, str(event.get("channel_type") or ""))
 
     def _see(self, name: str, ts: str, kind: str) -> None:

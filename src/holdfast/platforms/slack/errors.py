@@ -30,8 +30,8 @@ class BadBlocks(Refused):
 _IN_DOUBT = ("internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org")
 _TOO_FAST = ("ratelimited", "rate_limited")
 _SHUT_OUT = (
-    *("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "no_permission", "org_login_required"),
-    *("not_allowed_token_type", "app_missing_action_url", "enterprise_is_restricted", "access_denied"),
+    *("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type"),
+    *("org_login_required", "team_access_not_granted"),
 )
 _MEANINGS: dict[str, type[Refused]] = {
     **dict.fromkeys(("channel_not_found", "not_in_channel", "is_archived", "cannot_dm_bot", "messages_tab_disabled"), PlaceGone),

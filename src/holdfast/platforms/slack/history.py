@@ -27,7 +27,7 @@ class History:
         return list(found["channels"])
 
     async def since(self, gap: Gap) -> Sequence[bytes]:
-        """As events that would have told them, in their order. Of a chat that is gone there is nothing."""
+        """As events that would have told them, in their order. Of a chat that is gone there is nothing. Raises `Unavailable`."""
         try:
             found, _ = await self._pages(gap.channel, gap.thread, oldest=gap.oldest)
         except Refused:

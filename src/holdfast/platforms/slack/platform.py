@@ -10,7 +10,7 @@ import msgspec
 from slack_sdk.signature import SignatureVerifier
 
 from holdfast.core.capabilities import MB, Capabilities, Rates
-from holdfast.core.chat_errors import MessageGone, Unsigned
+from holdfast.core.chat_errors import Limited, MessageGone, Unsigned
 from holdfast.core.commands import Usage
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.inbound import Click, Inbound, RemoteFile
@@ -29,7 +29,7 @@ NAME = "slack"
 # How often a receiver that hears nothing says that it is still there, and that nothing is missing.
 BEAT_S = 20.0
 # So many conversations are asked at once for what came meanwhile; the rest as often as Slack allows.
-AT_ONCE, PAUSE_S = 20, 1.2
+AT_ONCE, PAUSE_S = 20, 2.0
 # What was posted a moment ago is not yet in the history.
 LAG_S = 1.5
 CAPABILITIES = Capabilities(
@@ -74,16 +74,16 @@ class Slack:
         try:
             if self._signatures is None:
                 await self._open()
-            gaps = await self._gaps()
-            for _ in range(min(AT_ONCE, len(gaps))):
-                yield self._batch(await self._history.since(gaps.popleft()))
-            asked_at = time.monotonic()
+            gaps, asked, ask_at = await self._gaps(), 0, time.monotonic()
             while True:
                 self._backlog.complete = not gaps
-                if gaps and time.monotonic() - asked_at > PAUSE_S:
-                    yield self._batch(await self._history.since(gaps.popleft()))
-                    asked_at = time.monotonic()
-                frame = await self._next(PAUSE_S if gaps else BEAT_S)
+                if gaps and time.monotonic() >= ask_at:
+                    updates, wait_s = await self._fill(gaps)
+                    asked += 1
+                    ask_at = time.monotonic() + max(wait_s, PAUSE_S if asked >= AT_ONCE else 0.0)
+                    yield self._batch(updates)
+                    continue
+                frame = await self._next(max(0.0, ask_at - time.monotonic()) if gaps else BEAT_S)
                 yield self._batch(()) if frame is None else self._batch((frame.body,), frame.ticket)
         finally:
             await self._sockets.aclose()
@@ -93,6 +93,15 @@ class Slack:
         if self._backlog.was_away:
             gaps += self._backlog.unknown(await self._history.chats())
         return deque(gaps)
+
+    async def _fill(self, gaps: deque[Gap]) -> tuple[Sequence[bytes], float]:
+        """What came in the first of the gaps, and how long Slack wants to be left alone."""
+        try:
+            updates = await self._history.since(gaps[0])
+        except Limited as error:
+            return (), error.retry_after_s
+        gaps.popleft()
+        return updates, 0.0
 
     async def _open(self) -> None:
         try:

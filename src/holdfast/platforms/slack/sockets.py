@@ -51,6 +51,8 @@ class Sockets:
 
     async def next(self, within_s: float) -> Frame | None:
         """The next thing that was sent to us; None if nothing was. Raises `Unavailable` when no connection is left."""
+        if not self._receiving:
+            raise Unavailable("There is no connection to Slack.", retry_after_s=AGAIN_S)
         done, _ = await asyncio.wait(self._receiving.values(), timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         for socket, receiving in list(self._receiving.items()):
             if receiving in done:

@@ -33,7 +33,7 @@ def first_person(account: Mapping[str, str], *, within_s: float) -> Person | Non
 async def _check(wire: Wire) -> Found:
     found = await _made(wire.tell("auth.test"))
     if wire.has_app:
-        await (await _made(wire.socket())).close()
+        await _made(wire.socket_address())
     name = f"@{found.get('user', '')}"
     missing = [scope for scope in NEEDED if wire.scopes and scope not in wire.scopes]
     advice = [f"The app lacks {', '.join(missing)}. Add that in its settings below OAuth & Permissions, and install it again."]

@@ -44,9 +44,13 @@ class Wire:
         """A method that only reads: those take no JSON."""
         return await self._call(self._bot, method, http_verb="GET", params=_given(fields))
 
+    async def socket_address(self) -> str:
+        """Where a connection of Socket Mode can be opened, which proves the app token."""
+        return str((await self._call(self._app, "apps.connections.open", json={}))["url"])
+
     async def socket(self) -> aiohttp.ClientWebSocketResponse:
-        """A new connection of Socket Mode."""
-        url = (await self._call(self._app, "apps.connections.open", json={}))["url"]
+        """A new connection of Socket Mode: Slack tells some of what happens over it from now on."""
+        url = await self.socket_address()
         try:
             return await self._session().ws_connect(url, heartbeat=PING_S, proxy=self._app.proxy, max_msg_size=16 * 1024 * 1024)
         except _IN_DOUBT as error:
