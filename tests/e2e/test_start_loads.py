@@ -19,6 +19,7 @@ LATER = {
     "prometheus_client": "the metrics",
     "psutil": "a search for processes",
     "tomllib": "a config file",
+    "holdfast.cli.acp": "holdfast acp",
     "holdfast.cli.doctor": "holdfast doctor",
     "holdfast.install": "holdfast service",
     "holdfast.store.sqlite.restoring": "holdfast restore",

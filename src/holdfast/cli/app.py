@@ -44,6 +44,7 @@ COMMANDS = {
     "resume": "Go back to a conversation, or leave safe mode.",
     "suspend": "Suspend a conversation until it is resumed.",
     "delete": "Delete a conversation, or undo that.",
+    "acp": "Let an editor use Holdfast as its agent.",
     "approve": "Let a tool call run that waits for your approval.",
     "deny": "Refuse a tool call that waits for your approval.",
     "telegram": "Connect a Telegram bot.",

@@ -101,6 +101,18 @@ class Client:
     def decide_delivery(self, delivery_id: str, action: str) -> Response:
         return self.post(f"/api/ops/outbox/{quote(delivery_id, safe='')}", {"action": action})
 
+    def change(self, session_id: str, **fields: Any) -> Response:
+        """Title, pinned, archived or model of a session."""
+        return self._ask("PATCH", f"/api/sessions/{quote(session_id, safe='')}", json.dumps(fields).encode())
+
+    def take_back(self, session_id: str, message_id: str) -> Response:
+        """A message that no turn has taken yet."""
+        return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}/messages/{quote(message_id, safe='')}")
+
+    def export(self, session_id: str) -> dict[str, Any]:
+        """A session with its whole conversation, nothing left out."""
+        return version_0_1.session(self.get(f"/api/sessions/{quote(session_id, safe='')}/export", **{"as": "json"}))
+
     def delete(self, session_id: str) -> Response:
         return self._ask("DELETE", f"/api/sessions/{quote(session_id, safe='')}")
 

@@ -136,7 +136,7 @@ class Following:
         if message["turn_id"] is None:
             return self._see_without_turn(message, view)
         self.turn_id = message["turn_id"]
-        reply = self.reply
+        reply, step = self.reply, self._step
         for each in view["messages"]:
             if each["turn_id"] == self.turn_id and each["role"] == "assistant" and each.get("status") != "superseded":
                 if "text_omitted" in each and each["whole_after"] not in self._read_from:
@@ -144,11 +144,17 @@ class Following:
                     self._read_from.add(self.read_again)
                     return []
                 reply = each["text"]
+                step = max((part["step"] for part in each.get("parts", ()) if part["type"] == "text"), default=step)
         self.questions = {asked["question_id"]: asked for asked in view["questions"] if asked["turn_id"] == self.turn_id}
         for turn in view["turns"]:
             if turn["id"] == self.turn_id:
                 self.outcome, self.error = turn["outcome"], turn["error"]
-        return self._becomes(reply, final=self.over)
+                self._attempt = max(self._attempt, turn.get("attempt", 0))
+        gap: list[Piece] = []
+        if step != self._step:
+            gap = [Text("\n\n")] if self.reply else []
+            self._step, self._reply, self._shown = step, Growing(), None
+        return [*gap, *self._becomes(reply, final=self.over)]
 
     def _see_without_turn(self, message: dict[str, Any], view: dict[str, Any]) -> list[Piece]:
         if message["status"] == "refused":

@@ -5,21 +5,17 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from holdfast.cli.access import conversations
-from holdfast.cli.access.client import ApiError, Client, Response, Unreachable, connect
-from holdfast.cli.access.running import NotRunning
+from holdfast.cli.access.client import Client, Response, connect
+from holdfast.cli.access.insisting import Insisting
 from holdfast.cli.messages.following import Following, Note, Piece
 from holdfast.cli.terminal.layout import count, moment, short
 from holdfast.core import commands
 from holdfast.core.busy import Mode
 from holdfast.core.errors import HoldfastError, Unavailable
 
-T = TypeVar("T")
-# How long we wait for a gateway that went away to come back.
-COME_BACK_S = 120.0
-RETRY_S = 0.2
 NEW = "new"
 BEGINNING = "0"
 
@@ -28,6 +24,7 @@ class NotSent(Unavailable):
     code = "not_sent"
 
     def __init__(self, why: str, client_id: str) -> None:
+        self.why = why
         super().__init__(
             f"{why} The message may have arrived; to be sure, send it again with --client-id {client_id}: it will not be sent twice."
         )
@@ -37,6 +34,7 @@ class NoAnswer(Unavailable):
     code = "no_answer"
 
     def __init__(self, why: str, session_id: str) -> None:
+        self.why = why
         super().__init__(f"{why} The message is saved, and its turn continues while a gateway runs. `holdfast show {session_id}` shows it.")
 
 
@@ -58,13 +56,14 @@ class Sent(NamedTuple):
 
 
 class Sending:
-    """Repeats each step until the gateway has done it; the name of the message makes that safe. `put` prints what comes."""
+    """Repeats each step until the gateway has done it; the name of the message makes that safe. `put` prints what comes. `met`: as of
+    `Insisting`.
+    """
 
-    def __init__(self, home: Path, *, timeout_s: float | None, put: Callable[[Piece], None]) -> None:
+    def __init__(self, home: Path, *, timeout_s: float | None = None, put: Callable[[Piece], None], met: bool = False) -> None:
         self._home, self._put, self._timeout_s = home, put, timeout_s
         self._until = time.monotonic() + timeout_s if timeout_s is not None else None
-        self._met = False
-        self._gone_at: float | None = None
+        self._insist = Insisting(home, tell=lambda sentence: put(Note(sentence)), until=self._until, met=met)
 
     def send(self, key_or_id: str, text: str, client_id: str, attach: Sequence[Path] = (), mode: str | None = None) -> Sent:
         try:
@@ -72,7 +71,7 @@ class Sending:
         except TimeoutError:
             raise NotSent(f"The gateway did not answer within {self._timeout_s:g} s.", client_id) from None
         except Unavailable as error:
-            if not self._met:
+            if not self._insist.met:
                 raise
             raise NotSent(str(error), client_id) from error
 
@@ -132,7 +131,7 @@ class Sending:
             """True when there is nothing more to wait for."""
             nonlocal cursor
             for event in client.events(sent.session_id, after=cursor, until=self._until):
-                self._gone_at = None
+                self._insist.answered()
                 for piece in following.apply(event.event, event.data):
                     self._put(piece)
                 cursor = event.id or cursor
@@ -145,44 +144,12 @@ class Sending:
 
         try:
             while not self._insist(read):
-                self._pause()  # The server closed on purpose: it is stopping, or we were too slow.
+                self._insist.pause()  # The server closed on purpose: it is stopping, or we were too slow.
         except TimeoutError:
             raise NoAnswer(f"No answer within {self._timeout_s:g} s.", sent.session_id) from None
         except Unavailable as error:
             raise NoAnswer(str(error), sent.session_id) from error
         return following
-
-    def _insist(self, ask: Callable[[Client], T]) -> T:
-        """Asks, and repeats that while the gateway is away. A gateway that was never there is an error at once."""
-        while True:
-            try:
-                client = connect(self._home)
-                self._met = True
-                result = ask(client)
-                self._gone_at = None
-                return result
-            except (NotRunning, Unreachable) as error:
-                if isinstance(error, NotRunning) and not self._met:
-                    raise
-                self._wait_for_it(error, "The gateway does not answer; waiting for it to come back.")
-            except ApiError as error:
-                if error.status not in (502, 503):
-                    raise
-                self._wait_for_it(error, f"{error} Trying again.")
-            self._pause()
-
-    def _wait_for_it(self, error: Exception, sentence: str) -> None:
-        now = time.monotonic()
-        if self._gone_at is None:
-            self._gone_at = now
-            self._put(Note(sentence))
-        if now - self._gone_at > COME_BACK_S:
-            raise error
-
-    def _pause(self) -> None:
-        if self._until is not None and time.monotonic() >= self._until:
-            raise TimeoutError
-        time.sleep(RETRY_S)
 
 
 def _still_waits(client: Client, session_id: str, following: Following) -> bool:

@@ -1,0 +1,225 @@
+"""Holdfast as an agent: what it answers to the requests of an editor. Every request has a thread, so that none holds up another."""
+
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast import __version__
+from holdfast.api.status import Status
+from holdfast.cli.access.client import ApiError, Client
+from holdfast.cli.access.conversations import WHOLE_ID
+from holdfast.cli.access.insisting import Insisting
+from holdfast.cli.acp import prompts, updates
+from holdfast.cli.acp.editor import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, BadRequest, Editor, Message
+from holdfast.cli.acp.turns import Turn
+from holdfast.core.commands import COMMANDS
+from holdfast.core.errors import HoldfastError
+
+T = TypeVar("T")
+VERSION = 1
+PAGE = 50
+MODEL = "model"
+# Those that leave the editor in the conversation that it shows.
+OFFERED = ("status", "model", "remind", "help")
+# How long a stop may take that the editor asked for before it went away.
+STOPS_S = 3.0
+
+
+class Agent:
+    """`moved`: sessions whose conversation continues in another one, because they were suspended or reset. `met`: whether the gateway was
+    there once; from then on requests wait for it to come back. `typed`: our sentences with commands as people type them here.
+    """
+
+    def __init__(self, home: Path, editor: Editor, typed: Callable[[str], str]) -> None:
+        self._home, self._editor, self._typed = home, editor, typed
+        self._met = False
+        self._moved: dict[str, str] = {}
+        self._turns: dict[str, set[Turn]] = {}
+        self._answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "initialize": self._initialize,
+            "authenticate": lambda params: {},
+            "session/new": self._new,
+            "session/resume": self._resume,
+            "session/list": self._list,
+            "session/set_config_option": self._choose,
+        }
+
+    def serve(self) -> None:
+        """Until the editor closes its side. Turns continue without it."""
+        stops: list[threading.Thread] = []
+        for message in self._editor.messages():
+            if message.method == "session/cancel":
+                for turn in tuple(self._turns.get(str(message.params.get("sessionId")), ())):
+                    stops.append(_thread(turn.cancel))
+            elif message.id is None:
+                continue  # A notification that we do not know.
+            elif message.method in ("session/prompt", "session/load"):
+                self._begin(message)
+            elif message.method in self._answers:
+                _thread(self._guarded, message, self._answer)
+            else:
+                self._editor.refuse(message.id, METHOD_NOT_FOUND, f"Holdfast does not offer {message.method}.")
+        for stop in stops:
+            stop.join(STOPS_S)
+
+    def _guarded(self, message: Message, work: Callable[[Message], None]) -> None:
+        """The boundary of a request: here an error becomes an answer."""
+        assert message.id is not None
+        try:
+            work(message)
+        except BadRequest as error:
+            self._editor.refuse(message.id, error.rpc, str(error))
+        except HoldfastError as error:
+            gone = isinstance(error, ApiError) and error.status in (404, 410)
+            self._editor.refuse(message.id, NOT_FOUND if gone else INTERNAL_ERROR, self._typed(str(error)))
+        except BrokenPipeError:
+            pass  # The editor is gone.
+        except Exception as error:
+            traceback.print_exc(file=sys.stderr)
+            self._editor.refuse(message.id, INTERNAL_ERROR, f"Something unexpected went wrong ({type(error).__name__}: {error}).")
+
+    def _answer(self, message: Message) -> None:
+        assert message.id is not None
+        self._editor.reply(message.id, self._answers[message.method](message.params))
+        if message.method in ("session/new", "session/resume"):
+            self._offer_commands(message)
+
+    def _ask(self, ask: Callable[[Client], T]) -> T:
+        insist = Insisting(self._home, tell=lambda sentence: None, met=self._met)
+        try:
+            return insist(ask)
+        finally:
+            self._met = self._met or insist.met
+
+    # sessions
+
+    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "protocolVersion": VERSION,
+            "agentCapabilities": {
+                "loadSession": True,
+                "promptCapabilities": prompts.TAKES,
+                "mcpCapabilities": {"http": False, "sse": False},
+                "sessionCapabilities": {"list": {}, "resume": {}},
+            },
+            "agentInfo": {"name": "holdfast", "title": "Holdfast", "version": __version__},
+            "authMethods": [],
+        }
+
+    def _new(self, params: dict[str, Any]) -> dict[str, Any]:
+        session_id = self._ask(lambda client: client.post("/api/sessions")).body["session_id"]
+        params["sessionId"] = session_id
+        return {"sessionId": session_id, **self._options(None)}
+
+    def _resume(self, params: dict[str, Any]) -> dict[str, Any]:
+        session_id = _session_id(params)
+        return self._options(self._ask(lambda client: client.session(session_id))["model"])
+
+    def _list(self, params: dict[str, Any]) -> dict[str, Any]:
+        """All conversations: they belong to no folder, so each is said to be in the one that the editor asks for."""
+        cursor, folder = params.get("cursor"), params.get("cwd") or str(self._home)
+        if not isinstance(cursor, str | None):
+            raise BadRequest(INVALID_PARAMS, "`cursor` must be the `nextCursor` of an earlier list.")
+        found = self._ask(lambda client: client.get("/api/sessions", limit=PAGE, before=cursor))
+        sessions = [
+            {
+                "sessionId": each["session_id"],
+                "cwd": folder,
+                "title": each["title"] or each.get("excerpt") or None,
+                "updatedAt": each["updated_at"],
+            }
+            for each in found["sessions"]
+        ]
+        return {"sessions": sessions} | ({"nextCursor": found["next"]} if found["next"] else {})
+
+    def _offer_commands(self, message: Message) -> None:
+        known = [
+            {"name": name, "description": COMMANDS[name].sentence, **({"input": {"hint": form}} if form else {})}
+            for name in OFFERED
+            for form in [COMMANDS[name].form.partition(" ")[2]]
+        ]
+        self._editor.update(_session_id(message.params), {"sessionUpdate": "available_commands_update", "availableCommands": known})
+
+    # models
+
+    def _options(self, chosen: str | None) -> dict[str, Any]:
+        status: Status = self._ask(lambda client: client.status())
+        if not status.models:
+            return {}
+        current = chosen if chosen in status.models else status.models[0]
+        option = {
+            "id": MODEL,
+            "name": "Model",
+            "category": "model",
+            "type": "select",
+            "currentValue": current,
+            "options": [{"value": name, "name": name} for name in status.models],
+        }
+        return {"configOptions": [option]}
+
+    def _choose(self, params: dict[str, Any]) -> dict[str, Any]:
+        session_id, value = self._current(_session_id(params)), params.get("value")
+        if params.get("configId") != MODEL or not isinstance(value, str):
+            raise BadRequest(INVALID_PARAMS, "Only the option 'model' can be set, to one of its values.")
+        changed = self._ask(lambda client: client.change(session_id, model=value)).body
+        return {"configOptions": [], **self._options(changed["model"])}
+
+    # turns
+
+    def _current(self, session_id: str) -> str:
+        return self._moved.get(session_id, session_id)
+
+    def _begin(self, message: Message) -> None:
+        """The turn is known before the next message is read, because that may cancel it."""
+        known_as = str(message.params.get("sessionId"))
+        turn = Turn(self._home, self._editor, known_as)
+        turns = self._turns.setdefault(known_as, set())
+        turns.add(turn)
+
+        def work(message: Message) -> None:
+            try:
+                (self._prompt if message.method == "session/prompt" else self._load)(message, turn)
+            finally:
+                turns.discard(turn)
+
+        _thread(self._guarded, message, work)
+
+    def _prompt(self, message: Message, turn: Turn) -> None:
+        assert message.id is not None
+        known_as = _session_id(message.params)
+        given = prompts.message(message.params.get("prompt"))
+        self._ask(lambda client: client.status())  # Says at once how to start a gateway that was never there.
+        try:
+            reason = turn.prompt(self._current(known_as), given)
+        finally:
+            if turn.session_id != known_as:
+                self._moved[known_as] = turn.session_id
+        self._editor.reply(message.id, {"stopReason": reason})
+
+    def _load(self, message: Message, turn: Turn) -> None:
+        assert message.id is not None
+        session_id = _session_id(message.params)
+        view = self._ask(lambda client: client.export(session_id))
+        for update in updates.replay(view):
+            self._editor.update(session_id, update)
+        self._editor.reply(message.id, self._options(view["model"]))
+        self._offer_commands(message)
+        turn.take_up(view)
+
+
+def _session_id(params: dict[str, Any]) -> str:
+    found = params.get("sessionId")
+    if not isinstance(found, str):
+        raise BadRequest(INVALID_PARAMS, "`sessionId` must be text.")
+    if not WHOLE_ID.fullmatch(found):
+        raise BadRequest(NOT_FOUND, f"There is no conversation {found!r}.")
+    return found
+
+
+def _thread(work: Callable[..., None], *given: Any) -> threading.Thread:
+    thread = threading.Thread(target=work, args=given, daemon=True)
+    thread.start()
+    return thread
