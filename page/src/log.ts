@@ -8,7 +8,7 @@
 
 import { answerText, isMark, stepText, withAttached, withMark, withText, write, type Writing, writing } from "./answers";
 import { countPoints } from "./codepoints";
-import { compacted, failing, lastFailure, responding, summarising, using } from "./models";
+import { compacted, endThinking, failing, lastFailure, responding, summarising, thinking, using } from "./models";
 import { cutText, journalText, leftOut } from "./words";
 import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
@@ -22,15 +22,8 @@ export interface View {
   stopping: string | null;
   /** The `client_id` of messages that came over the stream, by their ids. */
   named: ReadonlyMap<string, string>;
-  /** What the agent thought aloud, by turn, since this page follows it. It is not part of the record. */
-  thoughts: ReadonlyMap<string, Thoughts>;
   /** The request to a model that failed last, until the open turn shows anything else. */
   failing: ModelFailure | null;
-}
-
-export interface Thoughts {
-  step: number;
-  text: string;
 }
 
 export interface LogEvent {
@@ -52,7 +45,7 @@ export function parseCursor(id: string): Cursor | null {
 export function viewOf(session: Session): View {
   const open = openTurn(session);
   const silent = open !== null && session.answer_below ? { turn_id: open.id, behind: session.answer_below } : null;
-  return { session, writing: null, silent, stopping: null, named: new Map(), thoughts: new Map(), failing: lastFailure(open) };
+  return { session, writing: null, silent, stopping: null, named: new Map(), failing: lastFailure(open) };
 }
 
 /** The view with a page of earlier messages above those it has. One that does not lead up to them changes nothing. */
@@ -122,7 +115,7 @@ export function liveTurn(session: Session): Turn | null {
 export function apply(view: View, event: LogEvent): View {
   if (event.name === "snapshot") {
     const session = event.data as unknown as Session;
-    return { ...viewOf(event.id ? { ...session, cursor: event.id } : session), named: view.named, thoughts: view.thoughts };
+    return { ...viewOf(event.id ? { ...session, cursor: event.id } : session), named: view.named };
   }
   if (event.name === "end" || isKnown(view, event.id)) return view;
   const step = STEPS[event.name];
@@ -260,9 +253,8 @@ const STEPS: Record<string, Step> = {
   reasoning: (view, data) => {
     const id = turnId(data);
     const step = number(data.step) ?? 0;
-    const before = view.thoughts.get(id);
-    const gap = before === undefined ? "" : before.step === step ? before.text : `${before.text}\n\n`;
-    return { ...view, thoughts: new Map(view.thoughts).set(id, { step, text: gap + (text(data.text) ?? "") }) };
+    const turn = view.session.turns.find((each) => each.id === id);
+    return turn === undefined ? view : updateTurn(view, id, thinking(turn, step, text(data.text) ?? ""));
   },
 
   "tool.started": (view, data) => {
@@ -378,7 +370,7 @@ const STEPS: Record<string, Step> = {
     if (text(data.rule) !== null) next = decide(next, data, DECIDED[outcome]);
     next = change(next, { questions: view.session.questions.filter((question) => question.turn_id !== id), left: false, ...(data.still_pending !== true && UNMARKED) });
     if (outcome === "completed") next = change(next, { interrupted_restarts: 0 });
-    next = updateTurn(next, id, { state: "ended", outcome, error: text(data.error), ended_at: text(data.at) });
+    next = updateTurn(next, id, { ...endThinking(next.session.turns.find((turn) => turn.id === id)), state: "ended", outcome, error: text(data.error), ended_at: text(data.at) });
     return settled({ ...next, writing: null, stopping: null });
   },
 

@@ -1,6 +1,6 @@
 /** What is known of the models of a turn: their responses, what these used, and the requests that failed. Pure; counts as the server does. */
 
-import type { ModelFailure, ModelResponse, Turn, Usage } from "./types";
+import type { ModelFailure, ModelResponse, Thought, Turn, Usage } from "./types";
 
 /** The newest ones, as many as the server shows. */
 const MOST_RESPONSES = 50;
@@ -25,6 +25,24 @@ export function using(usage: Usage, data: Data): Usage {
   };
 }
 
+/** A step of a turn thinks aloud. What comes after its response is known already. */
+export function thinking(turn: Turn, step: number, text: string): Partial<Turn> {
+  if (turn.state === "ended" || turn.responses?.some((response) => response.step === step)) return {};
+  return withThought(turn, step, (turn.thoughts?.find((thought) => thought.step === step)?.text ?? "") + text);
+}
+
+/** Without its response, what a step thought is not kept. */
+export function endThinking(turn: Turn | undefined): Partial<Turn> {
+  return among(turn?.thoughts?.filter((thought) => turn.responses?.some((response) => response.step === thought.step)));
+}
+
+function withThought(turn: Turn | undefined, step: number, text: string): Partial<Turn> {
+  const others = (turn?.thoughts ?? []).filter((thought) => thought.step !== step);
+  return among(text === "" ? others : [...others, { step, text }].sort((a, b) => a.step - b.step).slice(-MOST_RESPONSES));
+}
+
+const among = (thoughts: Thought[] | undefined): Partial<Turn> => ({ thoughts: thoughts?.length ? thoughts : undefined });
+
 /** What a response adds to its turn. */
 export function responding(turn: Turn | undefined, data: Data): Partial<Turn> {
   const tokens = (data.usage ?? {}) as Data;
@@ -36,6 +54,7 @@ export function responding(turn: Turn | undefined, data: Data): Partial<Turn> {
   const others = (turn?.responses ?? []).filter((other) => other.step !== response.step);
   const model = named || turn?.model;
   return {
+    ...withThought(turn, response.step, words(data.thoughts)),
     steps: Math.max(turn?.steps ?? 0, response.step + 1), responses: [...others, response].slice(-MOST_RESPONSES),
     usage: using(turn?.usage ?? NOTHING_USED, data), ...(model !== undefined && { model }),
   };

@@ -147,7 +147,14 @@ export interface Turn {
   /** Why it was stopped, if nobody said stop. */
   stopped_because?: string;
   responses?: ModelResponse[];
+  /** What was thought aloud, by step. */
+  thoughts?: Thought[] | undefined;
   failures?: ModelFailure[];
+}
+
+export interface Thought {
+  step: number;
+  text: string;
 }
 
 /** Tokens: `cached` and `stored` are parts of `input`, `thought` of `output`. */

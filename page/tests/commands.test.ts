@@ -13,7 +13,7 @@ describe("commands", () => {
   });
 
   test("a chosen one that needs an argument waits for it", () => {
-    expect(COMMANDS.map(written)).toEqual(["/stop", "/new", "/resume", "/sessions", "/status", "/model", "/queue ", "/steer ", "/interrupt ", "/approve", "/deny", "/restart", "/help"]);
+    expect(COMMANDS.map(written)).toEqual(["/stop", "/new", "/resume", "/sessions", "/status", "/model", "/queue ", "/steer ", "/interrupt ", "/remind", "/approve", "/deny", "/restart", "/help"]);
   });
 
   test("what the gateway takes for a command is one here too", () => {

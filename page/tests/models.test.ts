@@ -32,11 +32,15 @@ describe("the models of a turn", () => {
     }
   });
 
-  test("thoughts are kept by turn and step, also over a snapshot", () => {
+  test("thoughts grow with their step, its response settles them, and without one they go with the turn", () => {
     const think = (step: number, text: string): [string, Record<string, unknown>] => ["reasoning", { step, text }];
-    const view = log(start, think(0, "one "), think(0, "two"), think(1, "three"), ["turn.ended", { outcome: "completed" }]).reduce(apply, viewOf(session));
-    expect(view.thoughts.get("t1")?.text).toBe("one two\n\nthree");
-    expect(apply(view, { id: "L.99", name: "snapshot", data: { ...session } as never }).thoughts.get("t1")?.text).toBe("one two\n\nthree");
+    const thoughts = (...events: [string, Record<string, unknown>][]) => log(start, ...events).reduce(apply, viewOf(session)).session.turns[0]!.thoughts;
+    const responded: [string, Record<string, unknown>] = ["model.responded", { step: 0, text: "x", thoughts: "one two!" }];
+    const ended: [string, Record<string, unknown>] = ["turn.ended", { outcome: "completed" }];
+    expect(thoughts(think(0, "one "), think(0, "two"), think(1, "three"))).toEqual([{ step: 0, text: "one two" }, { step: 1, text: "three" }]);
+    expect(thoughts(think(0, "one "), responded, think(0, "late"))).toEqual([{ step: 0, text: "one two!" }]);
+    expect(thoughts(think(0, "one "), responded, think(1, "three"), ended)).toEqual([{ step: 0, text: "one two!" }]);
+    expect(thoughts(think(0, "one "), ended)).toBeUndefined();
   });
 });
 

@@ -32,9 +32,7 @@ def talking(browser: Browser, folder: Path, script: Script, **settings: str) -> 
 
 
 def test_an_answer_says_which_model_gave_it_and_what_it_cost_and_its_thoughts_are_folded(browser: Browser, tmp_path: Path) -> None:
-    """Cost: of the answer and of the conversation, the same live and after loading. Thoughts are for those who follow the conversation, as
-    this page does since its first message.
-    """
+    """Cost: of the answer and of the conversation, the same live and after loading. So are thoughts."""
     with talking(browser, tmp_path, Script(by="steps", replies=(HELLO, WORKS, DONE))) as page:
         send(page, "Hello")
         expect(answers(page).first).to_contain_text("Hello to you.", timeout=WAIT_MS)
@@ -50,6 +48,7 @@ def test_an_answer_says_which_model_gave_it_and_what_it_cost_and_its_thoughts_ar
         page.keyboard.press("Enter")
         expect(thoughts.get_by_text("They want a greeting.")).to_be_visible()
         page.reload()
+        expect(thoughts).to_contain_text("They want a greeting.", timeout=WAIT_MS)
         expect(answer.get_by_test_id("answer-cost")).to_have_text(f"chat:test · {cost}", timeout=WAIT_MS)
         expect(page.get_by_test_id("conversation-cost")).to_have_text("2,600 in (1,600 cached) · 30 out · $0.0031", timeout=WAIT_MS)
 

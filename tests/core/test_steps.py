@@ -75,6 +75,17 @@ def test_a_response_fixes_its_steps_text_whatever_pieces_came() -> None:
     assert fold(log).answer_text == fold(log.records()).answer_text == "Hello."
 
 
+def test_thoughts_are_those_of_responses_and_of_the_step_that_is_under_way() -> None:
+    """P7: they look the same while they grow, once they are loaded, and after their pieces were pruned."""
+    log = begun().in_turn(e.Reasoning(text="They want "), e.Reasoning(text="a greeting."))
+    assert fold(log).thoughts_of("t1") == [(0, "They want a greeting.")]
+    log.in_turn(e.ModelResponded(step=0, thoughts="They want a greeting.", text="Hi."), e.Reasoning(text="late"))
+    log.in_turn(e.Reasoning(text="And now?", step=1))
+    assert fold(log).thoughts_of("t1") == [(0, "They want a greeting."), (1, "And now?")]
+    log.ended("Hi.")
+    assert fold(log).thoughts_of("t1") == fold(log.records()).thoughts_of("t1") == [(0, "They want a greeting.")]
+
+
 def test_an_agent_without_a_model_has_one_step_with_its_calls_where_they_were_made() -> None:
     log = begun().in_turn(call("a"), done("a"), text("First. ", 0), call("b", offset=7), call("c", offset=7), text("Then.", 7))
     log.in_turn(done("b"), done("c")).ended("First. Then.")

@@ -41,7 +41,7 @@ export function ConversationPane(): VNode {
 }
 
 function Rows(props: { view: View }): VNode {
-  const { session, thoughts, failing } = props.view;
+  const { session, failing } = props.view;
   const { settled, waiting } = reading(session.messages);
   const app = useApp();
   const words = t().conversation;
@@ -67,7 +67,7 @@ function Rows(props: { view: View }): VNode {
       <MessageRow
         key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
         asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING}
-        {...(message.role === "assistant" && { cuts: cuts.get(message.turn_id!) ?? NOTHING, turn: turns.get(message.turn_id!) ?? null, thoughts: thoughts.get(message.turn_id!)?.text ?? null })}
+        {...(message.role === "assistant" && { cuts: cuts.get(message.turn_id!) ?? NOTHING, turn: turns.get(message.turn_id!) ?? null })}
       />
     );
   };
@@ -77,7 +77,7 @@ function Rows(props: { view: View }): VNode {
       {grouped(rows(settled.filter((message) => !inside.has(message.id)), session.turns)).map((group) => (
         group.plain ? group.rows.map(draw) : <div class="group" key={group.key}>{group.rows.map(draw)}</div>
       ))}
-      {works && open && <Working word={away ? words.unknownAway : open.state === "interrupted" ? words.recovering : words.working} thoughts={answers_now ? null : (thoughts.get(open.id)?.text ?? null)} />}
+      {works && open && <Working word={away ? words.unknownAway : open.state === "interrupted" ? words.recovering : words.working} turn={answers_now ? null : open} />}
       {failing && open && !away && <Failing failure={failing} />}
       <Approvals questions={session.questions.filter((question) => question.kind === "approval")} />
       {session.questions.filter((question) => question.kind !== "approval").map((question) => <QuestionCard key={question.question_id} question={question} />)}

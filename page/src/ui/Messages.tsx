@@ -15,10 +15,10 @@ import { Copy, IconButton, memo, Time, useApp, useNow } from "./shared";
 
 /**
  * `asks` are the calls whose questions are open, a line each; `taken` the messages that the answer took, `cuts` the rows that tell of its interruptions;
- * `turn` and `thoughts` those of an answer.
+ * `turn` that of an answer.
  */
 export const MessageRow = memo<{
-  message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; cuts?: Message[]; turn?: Turn | null; thoughts?: string | null;
+  message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; cuts?: Message[]; turn?: Turn | null;
 }>((props) => {
   const { message, running, waiting, asks, taken } = props;
   const words = t().conversation;
@@ -33,7 +33,7 @@ export const MessageRow = memo<{
           action={<SaidActions message={message} waiting={waiting} />}
         />
       );
-    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} cuts={props.cuts ?? NONE} turn={props.turn ?? null} thoughts={props.thoughts ?? null} />;
+    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} cuts={props.cuts ?? NONE} turn={props.turn ?? null} />;
     case "interruption": return <Cut row={message} />;
     default: return (
       <div class="notice" id={`m-${message.id}`} data-testid="message" data-role={message.role} data-status={message.status} dir="auto">
@@ -138,7 +138,7 @@ function gathered(parts: Shown[], calls: Map<string, ToolCall>, asks: Set<string
   return drawn;
 }
 
-function Answer(props: { message: Message; running: boolean; asks: string; taken: Message[]; cuts: Message[]; turn: Turn | null; thoughts: string | null }): VNode | null {
+function Answer(props: { message: Message; running: boolean; asks: string; taken: Message[]; cuts: Message[]; turn: Turn | null }): VNode | null {
   const { message, running, taken, turn } = props;
   const partial = message.status === "partial";
   const calls = new Map(message.tool_calls?.map((call) => [call.call_id, call]));
@@ -165,7 +165,7 @@ function Answer(props: { message: Message; running: boolean; asks: string; taken
     <article class={partial && running ? "answer lives" : "answer"} id={`m-${message.id}`} data-testid="message" data-role="assistant" data-status={message.status} aria-label={t().conversation.answer} aria-busy={partial && running}>
       <Mark size={20} />
       <div class="answer-body" {...(partial && { "aria-live": "off" })}>
-        {props.thoughts && <Thoughts text={props.thoughts} />}
+        <Thoughts turn={turn} />
         {drawn}
         {!partial && <AnswerFoot message={message} turn={turn} />}
         {turn?.failures && turn.state === "ended" && <Failures failures={turn.failures} />}
@@ -237,8 +237,9 @@ export const TurnEnd = memo<{ turn: Turn; request: string | null }>(({ turn, req
   );
 });
 
-function Thoughts(props: { text: string }): VNode {
-  return <details class="folded" data-testid="thoughts"><summary>{t().conversation.thoughts}</summary><p tabIndex={0} dir="auto">{props.text}</p></details>;
+function Thoughts(props: { turn: Turn | null }): VNode | null {
+  const text = props.turn?.thoughts?.map((thought) => thought.text).join("\n\n");
+  return text ? <details class="folded" data-testid="thoughts"><summary>{t().conversation.thoughts}</summary><p tabIndex={0} dir="auto">{text}</p></details> : null;
 }
 
 /** Behind an answer: how often its models had to be asked again, and why. */
@@ -257,12 +258,12 @@ export function Failing(props: { failure: ModelFailure }): VNode {
   return <p class="failing" role="status" data-testid="asking-again">{askingAgain(props.failure, now)}</p>;
 }
 
-export function Working(props: { thoughts: string | null; word: string }): VNode {
+export function Working(props: { turn: Turn | null; word: string }): VNode {
   return (
     <div class="answer bare">
       <Mark size={20} />
       <p class="working-word"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{props.word}</p>
-      {props.thoughts && <Thoughts text={props.thoughts} />}
+      <Thoughts turn={props.turn} />
     </div>
   );
 }

@@ -247,10 +247,15 @@ class UsageView(msgspec.Struct, kw_only=True):
     unpriced: int
 
 
+class ThoughtView(msgspec.Struct, kw_only=True):
+    step: int
+    text: str
+
+
 class TurnView(msgspec.Struct, kw_only=True):
     """`steps`: how many model responses it has, `responses` the newest of them; `model`: the last one that responded; `agent`: the agent
     that was chosen to answer; `usage`: what responses and summaries used. `failures`: the newest requests for a response that failed.
-    Each only if there is any.
+    `thoughts`: what was thought aloud in the newest steps. Each only if there is any.
     `stopped_because`: why it was stopped, if not by a stop.
     """
 
@@ -267,6 +272,7 @@ class TurnView(msgspec.Struct, kw_only=True):
     error: str | None
     failures: list[FailureView] | UnsetType = UNSET
     responses: list[ResponseView] | UnsetType = UNSET
+    thoughts: list[ThoughtView] | UnsetType = UNSET
     model: str | UnsetType = UNSET
     agent: str | UnsetType = UNSET
     usage: UsageView | UnsetType = UNSET

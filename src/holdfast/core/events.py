@@ -407,14 +407,16 @@ class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 class ModelResponded(Event, frozen=True):
     """A step: one whole response of a model, as its provider sent it (`blocks`). It stands before everything its calls do. `cost`: in
-    millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people; `calls`: what of them is
-    to be run, in order, so that a step can be continued from the log alone. `day` and `sender`: for which day, where the process runs, and
+    millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people; `thoughts`: what was
+    thought aloud before it, as it was shown; `calls`: what of them is to be run, in order, so that a step can be continued from the log
+    alone. `day` and `sender`: for which day, where the process runs, and
     for whom it is counted.
     """
 
     kind = "model.responded"
     step: int
     text: str = ""
+    thoughts: str = ""
     calls: tuple[ProposedCall, ...] = ()
     blocks: tuple[dict[str, Any], ...] = ()
     finish: str = "end"

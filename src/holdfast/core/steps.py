@@ -133,7 +133,7 @@ class Steps:
     stays one list; `join` puts into it what calls have put out.
     """
 
-    __slots__ = ("_content", "_runs", "_steps", "_unjoined", "calls", "turn_id")
+    __slots__ = ("_content", "_runs", "_steps", "_thinking", "_unjoined", "calls", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
@@ -142,6 +142,7 @@ class Steps:
         self._runs: dict[str, _Run] = {}
         self._unjoined: list[_Run] = []
         self._content: Content | None = None
+        self._thinking: dict[int, list[str]] = {}  # What was thought aloud in steps whose responses are still to come.
 
     @property
     def steps(self) -> list[Step]:
@@ -181,13 +182,27 @@ class Steps:
             step = self._steps[number] = Step(number)
         return step
 
+    def thoughts(self) -> list[tuple[int, str]]:
+        """What was thought aloud, by step. Until a step has a response its thoughts are pieces, and without one they are not kept."""
+        kept = {step.number: step.response.thoughts for step in self.steps if step.response is not None and step.response.thoughts}
+        return sorted((kept | {number: "".join(pieces) for number, pieces in self._thinking.items()}).items())
+
+    def think(self, event: e.Reasoning) -> None:
+        step = self._steps.get(event.step)
+        if step is None or step.response is None:
+            self._thinking.setdefault(event.step, []).append(event.text)
+
     def say(self, at: Key, event: e.Text) -> None:
         self._step(event.step).text.write(at, event.offset, event.text)
 
     def respond(self, event: e.ModelResponded) -> None:
         step = self._step(event.step)
         step.response = event
+        self._thinking.pop(event.step, None)
         step.text.fix(event.text)
+
+    def end(self) -> None:
+        self._thinking.clear()
 
     def write(self, written: Content) -> None:
         """The answer is on record. What no response fixed is the text of the step that was open: the one after the last response."""

@@ -109,6 +109,10 @@ class Transcript:
     def steps_of(self, turn_id: str) -> list[Step]:
         return self._works[turn_id].steps.steps
 
+    def thoughts_of(self, turn_id: str) -> list[tuple[int, str]]:
+        """By step."""
+        return self._works[turn_id].steps.thoughts()
+
     @property
     def request(self) -> Message | None:
         """The message that began the newest turn."""
@@ -306,6 +310,10 @@ class Transcript:
         self._unjoined.add(work)
         self._open(work, item)
 
+    def _think(self, work: _Work, item: e.Logged, event: e.Reasoning) -> None:
+        if work.turn.state is not TurnState.ENDED:
+            work.steps.think(event)
+
     def _respond(self, work: _Work, item: e.Logged, event: e.ModelResponded) -> None:
         work.steps.respond(event)
         work.turn.steps = max(work.turn.steps, event.step + 1)
@@ -486,6 +494,7 @@ class Transcript:
         if event.rule:
             self._decide(work, event.rule, event.why, _DECIDED.get(event.outcome, "ended"))
         work.row, work.answer.status = None, "complete"
+        work.steps.end()
 
     def _decide(self, work: _Work, rule: str, why: str | None, decision: str, attempt: int | None = None) -> None:
         """On the turn, and on the row that tells of its interruption. A turn that was left is decided again."""
@@ -543,6 +552,7 @@ _IN_TURN: dict[type[e.Event], Callable[[Transcript, _Work, e.Logged, Any], None]
     e.CauseTaken: Transcript._take,
     e.MessageWritten: Transcript._write_in_turn,
     e.Text: Transcript._say,
+    e.Reasoning: Transcript._think,
     e.ModelResponded: Transcript._respond,
     e.ModelFailed: Transcript._fail,
     e.ContextCompacted: Transcript._compact,

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from holdfast.core import spools
+from holdfast.core import output, spools
 from holdfast.core.blame import Interruption
 from holdfast.core.errors import Bug, HoldfastError, Refused, StaleEpoch, StoreAway
 from holdfast.core.events import (
@@ -71,6 +71,7 @@ class TurnLog:
         self._said: list[str] = []
         self._said_from = 0
         self._starts_over = False
+        self._thoughts: list[str] = []  # Those of the step.
         self._outputs: dict[str, Course] = {}
         # What may be the beginning of a secret waits for what follows it.
         self._held_text, self._held_thought = journal.secrets.stream(), journal.secrets.stream()
@@ -108,7 +109,7 @@ class TurnLog:
 
     def start_over(self) -> None:
         """What is said next stands in the place of the step's text. Until then, and if nothing more is said, that text stays (P7)."""
-        self._starts_over, self._held_thought = True, self._journal.secrets.stream()
+        self._starts_over, self._held_thought, self._thoughts = True, self._journal.secrets.stream(), []
 
     async def say(self, text: str) -> None:
         self.spoke, self.unread_results = True, False
@@ -128,6 +129,7 @@ class TurnLog:
     async def think(self, text: str) -> None:
         self.spoke, self.unread_results = True, False
         text = self._held_thought.add(storable(text))
+        self._thoughts.append(text)
         for start in range(0, len(text), PIECE):
             await self._add(Reasoning(text=text[start : start + PIECE], step=self.step), min(PIECE, len(text) - start))
 
@@ -174,6 +176,7 @@ class TurnLog:
         """Its text is over, with a step or the attempt: what was held back of it is no secret."""
         if thought := self._held_thought.end():
             self._gather()
+            self._thoughts.append(thought)
             self._pending.append(Reasoning(text=thought, step=self.step))
         if text := self._held_text.end():
             if not self._said:
@@ -328,9 +331,11 @@ class TurnLog:
     async def _respond(self, responded: ModelResponded, events: tuple[Event, ...]) -> None:
         if self._starts_over:
             self.keep("")
-        await self._record((responded, *events))
+        self._release()
+        thoughts = output.shown("".join(self._thoughts)).text
+        await self._record((msgspec.structs.replace(responded, thoughts=thoughts), *events))
         self._earlier = responded.text or self._earlier
-        self.step, self._text = self.step + 1, Growing()
+        self.step, self._text, self._thoughts = self.step + 1, Growing(), []
 
     async def wait(self, asking: tuple[str, ...]) -> Waiting:
         """Ends the attempt if the questions of these calls are still open, all of them: nothing is written after that."""
