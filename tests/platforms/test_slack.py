@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from slack_sdk.signature import SignatureVerifier
 
+from holdfast.core import pacing
 from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, PlaceGone, ThreadGone, Unreadable, Unsigned
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Button
@@ -17,7 +18,7 @@ from holdfast.core.places import Anchor, Place
 from holdfast.core.rich import Rich
 from holdfast.platforms.slack import reading, rendering
 from holdfast.platforms.slack.errors import Answer, Unanswered
-from holdfast.platforms.slack.platform import Slack
+from holdfast.platforms.slack.platform import CAPABILITIES, Slack
 from holdfast.platforms.slack.reading import Me
 from holdfast.ports.platforms import OutFile, Outgoing
 from tests.fakes.slack import SlackServer
@@ -231,6 +232,12 @@ def test_formatting_is_blocks_whose_words_nobody_reads_for_marks() -> None:
     assert not any(piece["type"] == "link" and "javascript" in piece["url"] for piece in pieces)
 
 
+@pytest.mark.parametrize("writing", [1, 2, 5, 20, 100])
+def test_edits_of_all_answers_together_stay_below_what_slack_takes(writing: int) -> None:
+    """Fifty a minute, for the whole workspace; final texts need some of them."""
+    assert 60 * writing / pacing.edit_every_s(CAPABILITIES.rates, shared=True, writing=writing) <= 25
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[SlackServer]:
     async with SlackServer() as made:
@@ -303,6 +310,16 @@ async def test_a_file_of_theirs_is_fetched_with_the_token_and_one_that_is_gone_i
     assert b"".join([data async for data in bot.fetch(RemoteFile(id="F9", name="a"))]) == b"bytes"
     with pytest.raises(Refused):
         [_ async for _ in bot.fetch(RemoteFile(id="F8", name="a"))]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://docs.example/a", "https://slack.com.example/a", "http://files.slack.com/a", "https://notslack.com/a"]
+)
+async def test_the_token_is_shown_to_nobody_but_slack(server: SlackServer, bot: Slack, url: str) -> None:
+    """DESIGN 11: a file of another service is only named in Slack."""
+    server.files["F9"] = {"id": "F9", "url_private": url}
+    with pytest.raises(Refused, match="file_is_elsewhere"):
+        [_ async for _ in bot.fetch(RemoteFile(id="F9", name="a"))]
 
 
 async def test_an_edit_of_what_is_gone_says_so_and_removing_it_again_is_a_success(server: SlackServer, bot: Slack) -> None:
@@ -436,7 +453,7 @@ async def test_what_came_during_a_long_absence_is_asked_for_in_chats_and_threads
     while heard < 3:
         batch = await anext(received)
         await bot.acknowledge(batch)
-        cursor, heard = batch.cursor, heard + len(batch.updates)
+        cursor, heard = batch.cursor or cursor, heard + len(batch.updates)
     await received.aclose()  # type: ignore[attr-defined]
     assert cursor is not None
     server.say("D1", "while away", user="U7")
@@ -462,8 +479,21 @@ async def test_what_came_meanwhile_is_asked_for_again_when_slack_wants_a_rest_an
     server.faults["conversations.history"].append(Refusal("ratelimited", status=429, retry_after=0))
     received = bot.receive('{"at": 1, "left": {"D1": ["5.0", "im"]}}')
     assert (batch := await anext(received)).updates == () and msgspec.json.decode(str(batch.cursor))["at"] == 1
-    assert len((batch := await anext(received)).updates) == 1 and msgspec.json.decode(str(batch.cursor))["at"] == 1
+    assert len((batch := await anext(received)).updates) == 1 and batch.cursor is None
     assert msgspec.json.decode(str((await anext(received)).cursor))["at"] > 1
+    await received.aclose()  # type: ignore[attr-defined]
+
+
+async def test_the_cursor_is_written_when_a_conversation_is_new_and_not_with_every_message(server: SlackServer, bot: Slack) -> None:
+    received = bot.receive(None)
+    await anext(received)
+    written = []
+    for channel in ("D1", "D1", "D2", "D1"):
+        server.say(channel, "hello", user="U7")
+        while not (batch := await anext(received)).updates:
+            pass
+        written.append(batch.cursor is not None)
+    assert written == [True, False, True, False]
     await received.aclose()  # type: ignore[attr-defined]
 
 
@@ -474,11 +504,11 @@ async def test_no_cursor_and_no_event_keeps_the_next_process_from_receiving(serv
     """P8"""
     received = bot.receive(cursor)
     server.deliver("events_api", {"type": "event_callback", "event": {"channel": "C1", "ts": "what?", "type": "message"}})
-    batch = await anext(received)
-    while not batch.ticket:
-        batch = await anext(received)
+    stored: str | None = cursor
+    while not (batch := await anext(received)).ticket:
+        stored = batch.cursor or stored
     await received.aclose()  # type: ignore[attr-defined]
-    await anext(bot.receive(batch.cursor))
+    await anext(bot.receive(batch.cursor or stored))
 
 
 def signed(body: bytes, *, secret: str = SECRET, at: int | None = None) -> dict[str, str]:

@@ -302,7 +302,8 @@ class SlackServer:
         if fields["file"] not in self.files:
             raise Refusal("file_not_found")
         file = self.files[fields["file"]]
-        return {"file": {"id": file["id"], "url_private": f"{self.url}/files/{file['id']}", "permalink": file.get("permalink")}}
+        url = file.get("url_private") or f"{self.url}/files/{file['id']}"
+        return {"file": {"id": file["id"], "url_private": url, "permalink": file.get("permalink")}}
 
     def _assistant_threads_setStatus(self, fields: Said) -> Said:
         self.statuses.append(fields)

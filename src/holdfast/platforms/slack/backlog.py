@@ -19,6 +19,8 @@ NEWEST = 10
 ABSENCE_S = 60.0
 # Messages may come in another order than they were written; one that is asked for again is known by its key.
 OVERLAP_S = 60.0
+# So old may the cursor be that is stored: far less than what is asked for again.
+OLD_S = 10.0
 _TS = re.compile(r"\d+(\.\d+)?")
 
 
@@ -51,6 +53,7 @@ class Backlog:
         with contextlib.suppress(msgspec.DecodeError):  # Of a version that wrote it in another way.
             found = msgspec.json.decode(cursor or "{}", type=_Cursor)
         self._at, self._left = found.at, dict(found.left)
+        self._stored_at, self._changed = 0.0, True
         self.was_away = cursor is not None and not 0 <= now - found.at < ABSENCE_S
         self.complete = cursor is None
 
@@ -78,13 +81,23 @@ class Backlog:
                 self._see(name, ts, str(event.get("channel_type") or ""))
 
     def _see(self, name: str, ts: str, kind: str) -> None:
+        self._changed = self._changed or name not in self._left
         before = self._left.get(name, _Left("", ""))
         self._left[name] = _Left(max(ts, before.ts), kind or before.kind)
         if len(self._left) > MOST:
             newest = sorted(self._left.items(), key=lambda item: item[1].ts)[-MOST * 2 // 3 :]
             self._left = dict(newest)
 
-    def cursor(self, now: float) -> str:
+    def finish(self) -> None:
+        """Everything has been asked for."""
+        self._changed = self._changed or not self.complete
+        self.complete = True
+
+    def cursor(self, now: float) -> str | None:
+        """None while the one that is stored will do: it is written with messages, and may be long."""
+        if not self._changed and 0 <= now - self._stored_at < OLD_S:
+            return None
+        self._stored_at, self._changed = now, False
         return msgspec.json.encode(_Cursor(at=now if self.complete else self._at, left=self._left)).decode()
 
 

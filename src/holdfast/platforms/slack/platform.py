@@ -76,7 +76,8 @@ class Slack:
                 await self._open()
             gaps, asked, ask_at = await self._gaps(), 0, time.monotonic()
             while True:
-                self._backlog.complete = not gaps
+                if not gaps:
+                    self._backlog.finish()
                 if gaps and time.monotonic() >= ask_at:
                     updates, wait_s = await self._fill(gaps)
                     asked += 1
