@@ -46,7 +46,7 @@ class TurnRecord:
         self.calls: dict[str, e.ToolStarted] = {}
         self.results: dict[str, tuple[ToolOutcome, str]] = {}
         self.responses: list[e.ModelResponded] = []
-        self.steered: list[str] = []  # The messages it took while it ran.
+        self.steered: list[str] = []  # What it took while it ran, in the words of that moment.
         self.stopped_at: int | None = None
 
 
@@ -115,8 +115,10 @@ class Evidence:
 def _read_turns(session: SessionRecord) -> None:
     recorded: dict[str, str] = {}
     for item, event in session.log:
-        if isinstance(event, e.CauseRecorded):
-            recorded[event.cause_id] = event.text
+        if isinstance(event, e.MessageAccepted | e.CauseRecorded):
+            recorded[cause_of(event)] = event.text
+        elif isinstance(event, e.MessageEdited):
+            recorded[event.message_id] = event.text
         if isinstance(event, e.TurnStarted):
             session.turns.append(TurnRecord(session, item, event))
             session.turns[-1].text = recorded.get(event.causes[0], "")  # Of a message it is what the user wrote.
@@ -147,6 +149,6 @@ def _read_turns(session: SessionRecord) -> None:
             case e.ModelResponded():
                 turn.responses.append(event)
             case e.CauseTaken():
-                turn.steered.append(event.cause_id)
+                turn.steered.append(recorded[event.cause_id])
             case e.TurnEnded():
                 turn.end = event

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.busy import Mode
-from holdfast.core.errors import BadInput, NotFound, NotNow, Refused, Unavailable
+from holdfast.core.errors import BadInput, CannotEdit, ConversationBusy, NotFound, NotNow, Refused, Unavailable
 from holdfast.core.events import DeliveryChanged, Logged, QuestionAsked, decode
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer as Given
@@ -41,6 +41,16 @@ class Say(NamedTuple):
     again: int = 0
     mode: str = "queue"
     attach: str | None = None
+
+
+class Edit(NamedTuple):
+    """Edits the last message that this person sent and that was acknowledged, and `again` times more. Its words stay: they are what the
+    agents of a world follow, also in an attempt that begins after the edit.
+    """
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+    again: int = 0
 
 
 class Happens(NamedTuple):
@@ -153,7 +163,7 @@ class Wait(NamedTuple):
     once: tuple[str, int] | None = None
 
 
-Deed = Say | Happens | Plan | Unplan | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
+Deed = Say | Edit | Happens | Plan | Unplan | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
 
 
 class Posted(NamedTuple):
@@ -242,6 +252,7 @@ class Person:
         self.session_id: str | None = None
         self.posted: dict[int, Posted] = {}
         self.written: list[Update] = []
+        self.refused: set[int] = set()  # Because the conversation was busy.
         self.stopped: list[Stopped] = []
         self.moved: dict[int, Moved] = {}
         self.happened: dict[str, str] = {}  # In which session.
@@ -312,6 +323,8 @@ class Person:
                     self.written.append(self.server.write(self.name, self.name, deed.text))
                 else:
                     await self._post(deed, life)
+            case Edit():
+                await self._edit(deed, life.gateway)
             case Happens() if self.session_id is not None:
                 name = f"{self.name}-{self.next}"
                 self.happened.setdefault(name, self.session_id)
@@ -384,15 +397,29 @@ class Person:
         self.posted.setdefault(self.next, Posted(deed.text, client_id, None, deed.attach))
         for _ in range(1 + deed.again):
             attachments = [await self._upload(deed.attach, life)] if deed.attach is not None else []
-            accepted = await life.gateway.post(
-                self.session_id, deed.text, client_id=client_id, attachments=attachments, mode=Mode(deed.mode)
-            )
             before = self.posted[self.next].accepted
+            try:
+                accepted = await life.gateway.post(
+                    self.session_id, deed.text, client_id=client_id, attachments=attachments, mode=Mode(deed.mode)
+                )
+            except ConversationBusy:
+                assert before is None, f"P1: the same client_id was answered with {before} and refused"
+                self.refused.add(self.next)
+                continue
+            assert self.next not in self.refused, f"P1: the same client_id was refused and answered with {accepted}"
             assert before is None or (before.message_id, before.session_id) == (accepted.message_id, accepted.session_id), (
                 f"P1: the same client_id was answered with {before} and with {accepted}"
             )
             self.posted[self.next] = Posted(deed.text, client_id, accepted, deed.attach)
             self._go(accepted.session_id, life)
+
+    async def _edit(self, deed: Edit, gateway: Gateway) -> None:
+        sent = [(posted.text, posted.accepted) for posted in self.posted.values() if not posted.text.startswith("/")]
+        text, accepted = sent[-1] if sent else ("", None)
+        for _ in range(1 + deed.again if accepted is not None else 0):
+            assert accepted is not None
+            with contextlib.suppress(CannotEdit):  # It was no message after all.
+                await gateway.edit_message(accepted.session_id, accepted.message_id, text, client_id=f"{self.name}-{self.next}")
 
     async def _plan(self, deed: Plan, life: "Life") -> None:
         """One that has come and gone when it is asked for again was made all the same."""

@@ -15,6 +15,7 @@ from holdfast.core.delivery import MAX_TRIES, REPEAT_LABEL, DeliveryState
 from holdfast.core.delivery import key as key_of_delivery
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.plans import deliver
+from holdfast.core.plans.accept import BUSY
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.store.projection import DERIVED
@@ -35,6 +36,8 @@ from tests.sim.world import World
 EFFECTS = tuple(str(effect) for effect in Effect)
 LATE = re.compile(r"^\(delayed by [^)]*\) ")
 FOR_OPERATORS = ("safe mode", "session suspended", "a journal is late", "part of a journal is late")
+# Why a message is refused alone.
+BY_ITSELF = (BUSY, "its sender has reached limits.")
 # Where nobody can be reached, or may be told.
 UNTOLD = ("R8",)
 # The last life of a world starts nothing more while it stops.
@@ -52,6 +55,7 @@ BY_PEOPLE = (
     e.SessionUndeleted,
     e.SessionCreated,
     e.MessageAccepted,
+    e.MessageEdited,
     e.MessageRefused,
     e.CauseRecorded,
     e.CauseDropped,
@@ -158,11 +162,19 @@ def _commands(found: Evidence) -> dict[str, e.MessageWritten]:
 
 
 def _check_refusals(session: SessionRecord, accepted: dict[str, e.MessageAccepted]) -> None:
-    """What was refused together is told together, in the next breath, with every one of the texts."""
+    """What was refused together is told together, in the next breath, with every one of the texts as it read then; what was refused by
+    itself, because the conversation was busy or its sender had reached a limit, is told by itself.
+    """
     refused: list[str] = []
-    for _, event in session.log:
-        if isinstance(event, e.MessageRefused):
-            refused.append(accepted[event.message_id].text)
+    words = {message_id: message.text for message_id, message in accepted.items()}
+    for place, (_, event) in enumerate(session.log):
+        if isinstance(event, e.MessageEdited):
+            words[event.message_id] = event.text
+        if isinstance(event, e.MessageRefused) and event.reason.startswith(BY_ITSELF):
+            told = session.log[place + 1].event
+            assert isinstance(told, e.MessageWritten) and told.message_id == f"{event.message_id}.refused", f"P1: {event} without a word"
+        elif isinstance(event, e.MessageRefused):
+            refused.append(words[event.message_id])
         elif refused and not isinstance(event, e.CauseDropped):  # What nobody said may be turned away with them.
             assert isinstance(event, e.MessageWritten) and event.role == "notice", f"A20: {refused} were refused without a word"
             for text in refused:
@@ -174,14 +186,15 @@ def _check_refusals(session: SessionRecord, accepted: dict[str, e.MessageAccepte
 
 
 def _check_page_posts(found: Evidence, accepted: dict[str, e.MessageAccepted], said: dict[str, e.MessageWritten]) -> None:
-    for posted in (posted for person in found.world.people for posted in person.posted.values()):
+    for posted in (posted for person in found.world.people for number, posted in person.posted.items() if number not in person.refused):
         if posted.accepted is None:
             assert posted.client_id is None, f"P1: {posted} was never acknowledged"
             continue
         message_id = posted.accepted.message_id
         stored = accepted.get(message_id) or said.get(message_id)
         assert stored is not None, f"P1: {posted} was acknowledged and is gone"
-        assert stored.text == posted.text.removeprefix("/queue "), f"P1: {posted} was stored as {stored.text!r}"
+        said_as = re.sub(r"^/(queue|steer|interrupt) ", "", posted.text)
+        assert stored.text == said_as, f"P1: {posted} was stored as {stored.text!r}"
         names = [part.name for part in e.attached(stored)]
         assert names == ([] if posted.attach is None else [posted.attach]), f"P1: {posted} was stored with {names}"
 
@@ -240,14 +253,22 @@ def p3_every_turn_ends_visibly(found: Evidence) -> None:
         left = isinstance(last, e.TurnLeft) and last.rule in lasting
         waits = isinstance(last, e.TurnWaiting) or (isinstance(last, e.QuestionAnswered) and not last.last)
         assert left or waits, f"P3: {turn.id} neither ended nor waits: {turn.log[-1]}"
-        if isinstance(last, e.TurnLeft) and last.rule == "R1":
-            assert turn.session.suspended, f"P3: {turn.id} was left for a suspension that is over"
+        if isinstance(last, e.TurnLeft) and last.rule == "R1":  # One that waits for its user waits on once the session is resumed.
+            still_waits = _state(turn) is TurnState.WAITING
+            assert turn.session.suspended or still_waits, f"P3: {turn.id} was left for a suspension that is over"
     waiting = {turn.session.session_id for turn in found.turns if turn.end is None}
     for session in found.sessions.values():
         flag = fetch(found.db, "SELECT resume_pending FROM session WHERE session_id = ?", (session.session_id,))[0][0]
         last_end = session.turns[-1].end if session.turns else None
         known = session.session_id in waiting or (last_end is not None and last_end.still_pending)
         assert not flag or known, f"P3: {session.session_id} is still to be resumed, and nothing is there to resume"
+
+
+def _state(turn: TurnRecord) -> TurnState:
+    state = TurnState.NONE
+    for _, event in turn.log:
+        state = turns.after(state, event)
+    return state
 
 
 def one_request_is_one_change(found: Evidence) -> None:
@@ -365,7 +386,9 @@ def _bare(text: str) -> str:
 
 
 def _check_order_of_chats(found: Evidence, owed: dict[str, _Piece]) -> None:
-    """Where an answer was put into a message that stood there already, it stands there."""
+    """In the order of the log, over all conversations of a chat. Where an answer was put into a message that stood there already, it stands
+    there.
+    """
     into = {piece.target: name for name, piece in owed.items() if piece.target is not None}
     for chat in {sent.session_key for sent in found.world.server.sent}:
         here = [sent for sent in found.world.server.shown if sent.session_key == chat]
@@ -601,11 +624,9 @@ def a_page_that_loads_late_shows_the_same(found: Evidence) -> None:
 
 def answers_are_whole(found: Evidence) -> None:
     """A completed turn's answer is the one an uninterrupted run would have given, with the results that are on record."""
-    written = {event.message_id: event.text for _, event in found.log.of(e.MessageAccepted)}
-    written |= {event.cause_id: event.text for _, event in found.log.of(e.CauseRecorded)}
     for turn in found.turns:
         if turn.end is not None and turn.end.outcome is Outcome.COMPLETED:
-            whole = whole_answer(turn.id, turn.text, turn.results, [written[message_id] for message_id in turn.steered])
+            whole = whole_answer(turn.id, turn.text, turn.results, turn.steered)
             said = turn.answer.text if turn.answer else ""
             assert said == whole, f"P7: {turn.id} answered {said!r}; the whole answer is {whole!r}"
 

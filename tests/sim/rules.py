@@ -333,12 +333,10 @@ def each_attempt_has_its_note(found: Evidence) -> None:
     """B1-B7: a resumed attempt is told what cut it, a message after a cut too, any other nothing; never two notes, and none in the text."""
     known_at = {session.session_id: known for session, known in histories(found)}
     started = {turn.id: turn for turn in found.turns}
-    steering = {event.message_id: event.text for _, event in found.log.of(e.MessageAccepted)}
-    steering |= {event.cause_id: event.text for _, event in found.log.of(e.CauseRecorded)}
     for given in found.world.given:
         turn = started.get(given.turn_id)
         assert turn is not None, f"P6: an agent was given {given}, of which there is no record"
-        words = "\n\n".join([turn.text, *(steering[message_id] for message_id in turn.steered)])
+        words = "\n\n".join([turn.text, *turn.steered])
         assert given.text == turn.text or (turn.steered and words.startswith(given.text)), f"B7: {given} where the user wrote {words!r}"
         assert (given.note or "").count(OPENING) <= 1, f"B4: two notes in {given}"
         begun = [

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from holdfast.core.limits import SpendingLimits
 from holdfast.core.resets import Policy
 from holdfast.gateway.settings import Settings
 from tests.fakes.agents_sim import IN_STEPS
 from tests.fakes.power import MODES
 from tests.fakes.tools import GUARDED
-from tests.sim.people import Answer, Deed, Happens, Pause, Plan, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend, Unplan
+from tests.sim.people import Answer, Deed, Edit, Happens, Pause, Plan, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend, Unplan
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked", "model.responded", "turn.waiting")
@@ -22,6 +23,8 @@ COMMANDS = (
     "/resume",
     "/resume 1",
     "/queue say:queued",
+    "/steer say:steered",
+    "/interrupt say:instead",
     "/status",
     "/sessions",
     "/help",
@@ -99,6 +102,7 @@ def _settings(chance: random.Random) -> Settings:
         "crash_policy": chance.choice(("suspend", "resume")),
         "resets": {"default": Policy(idle_min=1, daily_hour=chance.choice((None, 4)))},
         "resumes_at_once": 1,
+        "limits": SpendingLimits(sender_turns=chance.choice((1, 2, 4))),
     }
     name = chance.choice((*unusual, *("" for _ in range(3 * len(unusual)))))
     return msgspec.structs.replace(SETTINGS, **{name: unusual[name]}) if name else SETTINGS
@@ -135,10 +139,12 @@ def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
         if kind < 0.57:
             client_id = chance.random() < 0.9
             again = chance.choice((0, 0, 0, 2)) if client_id else 0
-            mode = "steer" if not chats and chance.random() < 0.15 else "queue"
+            mode = chance.choice(("steer", "interrupt", "reject")) if not chats and chance.random() < 0.3 else "queue"
             attach = chance.choice((None, None, None, "x", "y")) if not chats else None
             script = _script(chance, chats)
             yield Say(script, after_s=after_s, once=once, client_id=client_id, again=again, mode=mode, attach=attach)
+            if not chats and chance.random() < 0.15:
+                yield Edit(after_s=chance.choice((0.0, 0.1, 1.0)), again=chance.choice((0, 0, 1)))
         elif kind < 0.60:
             yield Happens(_script(chance, chats), after_s=after_s, once=once, again=chance.choice((0, 1)))
         elif kind < 0.68:

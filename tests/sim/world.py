@@ -232,7 +232,8 @@ class World:
             if earlier.until_id is None and earlier.name not in self.alive:
                 earlier.until_id = span.after_id
         self.spans.append(span)
-        self.times = [each for each in self.times if each[0] <= span.after_id]  # The others the disk has forgotten.
+        # The disk has forgotten the others. One that died before it had begun may have left earlier ones behind later ones.
+        self.times = [(event_id, when) for event_id, when in self.times if event_id <= span.after_id]
         return span
 
     def logged_errors(self) -> list[MutableMapping[str, Any]]:
