@@ -1,11 +1,14 @@
 """Where a message goes, over every state of its session and every way a question may stand in it."""
 
 from itertools import product
+from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.core import events as e
 from holdfast.core import notices
+from holdfast.core.content import TextPart, bytes_part
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.errors import Deleted, DuplicateOtherContent, LaneFull
 from holdfast.core.plans import Plan, accept, repeats
@@ -216,7 +219,7 @@ def test_a_message_answers_the_question_it_replies_to_else_the_oldest(reply_to: 
         Question(question_id=f"q{n}", call_id=f"c{n}", expires_at=AT + n, deliveries=(SENT,), receipts=(f"r{n}",)) for n in (1, 2)
     )
     found = Snapshot(session=session(TurnState.WAITING), questions=asked)
-    made = accept.plan(found, message(), reason=None, answers=True, on_page=False, max_waiting=3, at=AT, reply_to=reply_to)
+    made = accept.plan(found, message(), reason=None, answers=True, on_page=False, max_waiting=3, at=AT, reply_to=reply_to, operator=True)
     assert made.reply.answered == expected
 
 
@@ -228,6 +231,7 @@ def test_a_message_while_only_approvals_are_open_waits_and_says_so(other: Delive
     assert made.reply.answered == ("q2" if other is SENT else None)
     told = events(made, e.MessageWritten)
     assert [(event.role, event.message_id, event.anchor) for event in told] == ([("notice", "m9.waits", "a9")] if other is None else [])
+    assert [event.text for event in told] == ([notices.waits_for_approval()] if other is None else [])
 
 
 def test_a_message_that_was_said_for_later_is_not_told_that_an_approval_is_open() -> None:
@@ -353,3 +357,40 @@ def test_a_limit_that_concerns_others_is_not_lifted_by_whoever_writes(operator: 
     assert made.reply.answered == expected
     told = [event.text for event in events(made, e.MessageWritten)]
     assert told == ([] if expected else [notices.waits_for_operator()])
+
+
+PICTURE = bytes_part(blob="a" * 64, size=5, media_type="image/png", name="cat.png")
+
+
+@pytest.mark.parametrize(
+    ("choices", "said", "expected"),
+    [
+        (("Red", "Blue", "7"), "1", "Red"),
+        (("Red", "Blue", "7"), " 2\n", "Blue"),
+        (("Red", "Blue", "7"), "3", "7"),
+        (("Red", "Blue", "7"), "7", "7"),
+        (("Red", "Blue", "7"), "0", "0"),
+        (("Red", "Blue", "7"), "4", "4"),
+        (("Red", "Blue", "7"), "-1", "-1"),
+        (("Red", "Blue", "7"), " bLUE ", "Blue"),
+        (("Red", "Blue", "7"), "green", "green"),
+        (("Red", "Blue", "7"), ("1", PICTURE), ("1", PICTURE)),
+        ((), "1", "1"),
+        ((), " hm ", " hm "),
+    ],
+)
+def test_an_answer_names_a_choice_by_its_number_or_its_words(choices: tuple[str, ...], said: Any, expected: Any) -> None:
+    """A27: counted from 1. Other words are an answer, too, and so is what comes with a file."""
+    said, expected = (
+        each if isinstance(each, str) else tuple(TextPart(text=part) if isinstance(part, str) else part for part in each)
+        for each in (said, expected)
+    )
+    asked = msgspec.structs.replace(question("q1", SENT), choices=choices)
+    (answered,) = events(plan(session(TurnState.WAITING), asked, said=msgspec.structs.replace(message(), content=said)), e.QuestionAnswered)
+    assert answered.content == expected
+
+
+@pytest.mark.parametrize(("form", "verdict"), [("question", None), ("elicitation", "given")])
+def test_what_a_tool_asked_for_in_the_middle_of_a_call_is_given_by_a_message(form: str, verdict: str | None) -> None:
+    (answered,) = events(plan(session(TurnState.WAITING), question("q1", SENT, form=form)), e.QuestionAnswered)
+    assert answered.verdict == verdict

@@ -6,16 +6,20 @@ import msgspec
 import pytest
 
 from holdfast.core import events as e
-from holdfast.core import model_choice, notices
+from holdfast.core import model_choice, notices, reminders
 from holdfast.core.errors import NotYours
 from holdfast.core.plans import Plan, command, resume
 from holdfast.core.plans.answer import Answer, Snapshot
-from holdfast.core.plans.command import ALL, Aside, Choose, Judge, Resume, Say
+from holdfast.core.plans.command import ALL, Aside, Choose, Forget, Judge, Remind, Resume, Say
 from holdfast.core.plans.leave import Underway
+from holdfast.core.recitals import Recital
+from holdfast.core.schedules import Schedule, Timing, TooManySchedules
 from holdfast.core.turns import OPEN, TurnState
-from tests.core.plans.values import AT, STATES, events, kinds, session, unattended
+from tests.core.plans.values import AT, CHAT, STATES, events, kinds, session, unattended
 
-ASIDE = Aside(message_id="m9", content="/resume 1", sender="ann", dedup_key="k9", anchor="a9")
+ASIDE = Aside(
+    message_id="m9", content="/resume 1", sender="ann", dedup_key="k9", anchor="a9", recital=Recital(digest="d", instructions="i")
+)
 
 
 def test_a_command_is_recorded_as_said_and_answered_by_a_notice() -> None:
@@ -23,6 +27,7 @@ def test_a_command_is_recorded_as_said_and_answered_by_a_notice() -> None:
     plan = command.say(session(), ASIDE, Say("Fine."))
     said, told = events(plan, e.MessageWritten)
     assert (said.role, said.text, said.message_id, said.dedup_key) == ("user", "/resume 1", "m9", "k9")
+    assert said.recital == ASIDE.recital
     assert (told.role, told.text, told.message_id, told.anchor) == ("notice", "Fine.", "m9.reply", "a9")
     assert (plan.reply.message_id, plan.reply.session_id) == ("m9", "s1")
 
@@ -134,3 +139,63 @@ def test_what_is_refused_for_one_call_is_done_for_none() -> None:
 
 def test_a_judgement_that_names_nothing_means_the_only_one() -> None:
     assert Judge(answer=Answer(by="ann", verdict="deny")).which == ""
+
+
+# what is planned
+
+ADDED = e.ScheduleAdded(schedule_id="c1", content="water the plants", due_at=AT + 5, sender="ann")
+
+
+@pytest.mark.parametrize(("here", "limit"), [(0, 1), (2, 2), (3, 2)])
+def test_a_reminder_is_added_and_confirmed_or_refused_with_the_reason(here: int, limit: int) -> None:
+    """P1: the words are on record either way."""
+    plan = command.remind(session(), ASIDE, Remind(ADDED, limit, "I will."), here=here)
+    added = [ADDED] if here < limit else []
+    assert events(plan, e.ScheduleAdded) == added
+    assert reply(plan) == ("I will." if added else str(TooManySchedules(limit)))
+    assert (plan.reply.message_id, plan.reply.session_id) == ("m9", "s1")
+
+
+def planned(name: str, sender: str = "ann") -> Schedule:
+    return Schedule(
+        schedule_id=name,
+        session_id="s0",
+        session_key=CHAT,
+        text=f"text of {name}",
+        timing=Timing(once_at=9),
+        missed="run",
+        sender=sender,
+        call_id=None,
+        created_at=1,
+        due_at=9,
+        noted_at=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("which", "by", "operator", "removed", "told"),
+    [
+        ("c1", "ann", False, "c1", "Removed: text of c1"),
+        ("c1", "bob", False, None, reminders.not_yours("c1")),
+        ("c1", "bob", True, "c1", "Removed: text of c1"),
+        ("c1", "ann", True, "c1", "Removed: text of c1"),
+        ("c2", "ann", False, None, reminders.no_such("c2", 2)),
+        ("c9", "ann", True, None, reminders.no_such("c9", 0)),
+        ("", "ann", True, None, reminders.no_such("", 0)),
+    ],
+)
+def test_a_reminder_is_removed_by_whoever_made_it_or_an_administrator(
+    which: str, by: str, operator: bool, removed: str | None, told: str
+) -> None:
+    """By as much of its id as tells it from the others, where it was made."""
+    found = [planned("c1"), planned("c21"), planned("c22")]
+    plan = command.forget(session(), found, ASIDE, Forget(which, by, operator))
+    gone = [(write.session_id, write.event) for write in plan.writes if isinstance(write.event, e.ScheduleRemoved)]
+    assert gone == ([("s0", e.ScheduleRemoved(schedule_id=removed, by=by))] if removed else [])
+    assert reply(plan) == told
+
+
+def test_a_reminder_is_removed_only_by_words_that_name_it() -> None:
+    """The only one that there is, is not meant by saying nothing."""
+    plan = command.forget(session(), [planned("c1")], ASIDE, Forget("", "ann", True))
+    assert events(plan, e.ScheduleRemoved) == [] and reply(plan) == reminders.no_such("", 0)

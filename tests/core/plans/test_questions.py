@@ -149,6 +149,28 @@ def test_what_is_chosen_must_be_a_choice_and_what_is_said_need_not(choices: tupl
             answer.plan(found, Answer(content="a", by="ann", chosen=True), at=NOW)
 
 
+@pytest.mark.parametrize(("number", "words"), [(0, "a"), (1, "b"), (2, None), (None, None)])
+def test_an_answer_by_number_has_the_words_of_that_choice(number: int | None, words: str | None) -> None:
+    """R5: as buttons of chats give it. A number that is none of them is refused, and one that is not given changes nothing."""
+    found = Snapshot(session=session(), question_id="q1", call_id="c1", state="open", expires_at=NOW + 1, others=0, choices=("a", "b"))
+    given = Answer(by="ann", number=number)
+    expected = given if words is None else msgspec.structs.replace(given, content=words, chosen=True)
+    assert answer.chosen(found, given) == expected
+    if number == 2:
+        with pytest.raises(UnknownChoice):
+            answer.plan(found, answer.chosen(found, given), at=NOW)
+    else:
+        assert answer.plan(found, answer.chosen(found, given), at=NOW).writes
+
+
+@pytest.mark.parametrize(("form", "verdict"), [("question", None), ("elicitation", "given")])
+def test_what_a_call_itself_asked_is_known_by_its_verdict(form: str, verdict: str | None) -> None:
+    found = Snapshot(session=session(), question_id="q1", call_id="c1", state="open", expires_at=NOW + 1, others=0, form=form)
+    [written] = answer.plan(found, Answer(content="x", by="ann"), at=NOW).writes
+    assert isinstance(written.event, e.QuestionAnswered) and written.event.verdict == verdict
+    assert found.seen, "a question counts as read unless something says that it is still on its way"
+
+
 @pytest.mark.parametrize("stop_requested", [False, True])
 def test_a_running_turn_takes_what_is_meant_to_steer_and_leaves_the_rest(stop_requested: bool) -> None:
     """P6, P1, A21: one that is being stopped takes nothing."""

@@ -169,7 +169,8 @@ def test_whoever_may_have_no_more_turns_is_told_and_nothing_starts(what: str, ki
     assert kinds(plan) == [kind, "message.written"] and written(plan) == [("s1", kind, False), ("s1", "message.written", False)]
     refused, told = (write.event for write in plan.writes)
     assert isinstance(refused, e.MessageRefused | e.CauseDropped) and refused.reason == "its sender has reached limits.sender_turns"
-    assert isinstance(told, e.MessageWritten) and told.anchor == "a1" and told.delivery_id == told.message_id == "w1.refused"
+    assert isinstance(told, e.MessageWritten) and (told.role, told.anchor) == ("notice", "a1")
+    assert told.delivery_id == told.message_id == "w1.refused"
     assert told.text == "You have used today 3 turns; the limit is 3 turns (limits.sender_turns). Try again tomorrow."
 
 

@@ -74,7 +74,7 @@ def plan(
     max_waiting: int,
     at: int,
     reply_to: str | None = None,
-    operator: bool = True,
+    operator: bool,
 ) -> Plan[Accepted]:
     """`reason`: what `leaves` says. `answers`: its sender did not say what else it is for. `on_page`: written where everything that is
     stored can be seen. `reply_to`: the platform's message that it replies to, where it replies to one. `operator`: its sender may decide
@@ -150,7 +150,7 @@ def _waits_for(questions: tuple[Question, ...], barred: tuple[Question, ...]) ->
 def chosen(choices: tuple[str, ...], said: Content) -> Content:
     """The choice that an answer names by its number, counted from 1, or by its words; else the answer as it is."""
     text = content.text(said).strip()
-    if content.attached(said) or not choices:
+    if content.attached(said):
         return said
     if text.isdecimal() and 1 <= int(text) <= len(choices):
         return choices[int(text) - 1]
