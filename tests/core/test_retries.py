@@ -19,7 +19,8 @@ def history(*problems: Problem, models: tuple[str, ...] = ("a",), chance: float 
     for problem in problems:
         tried = due(failures, models)
         assert tried is not None
-        failures.append(failed(problem, tried, failures, models, step=0, now=max(NOW, tried.at), chance=chance))
+        at = NOW if tried.after is None else tried.after.retry_at or NOW
+        failures.append(failed(problem, tried, failures, models, step=0, now=at, chance=chance))
     return failures
 
 
@@ -70,7 +71,8 @@ def test_one_that_others_can_stand_in_for_is_asked_less_often() -> None:
 
 
 def test_thoughts_are_left_out_once_and_then_the_model_is() -> None:
-    assert due(history(THOUGHTS), ("a", "b")) == Try(model="a", at=NOW, thoughts=False)
+    once = history(THOUGHTS)
+    assert due(once, ("a", "b")) == Try(model="a", after=once[0], thoughts=False)
     assert due(history(THOUGHTS, THOUGHTS, models=("a", "b")), ("a", "b")) == Try(model="b")
     after = due(history(THOUGHTS, BUSY, models=("a", "b")), ("a", "b"))
     assert after is not None and (after.model, after.thoughts) == ("a", False)
@@ -78,6 +80,20 @@ def test_thoughts_are_left_out_once_and_then_the_model_is() -> None:
 
 def test_a_model_that_was_chosen_since_is_asked_whatever_became_of_the_others() -> None:
     assert due(history(*[BUSY] * TRIES), ("b", "a")) == Try(model="b")
+
+
+@pytest.mark.parametrize(
+    ("passed_ms", "wait"),
+    [(0, 6.0), (2000, 4.0), (6000, 0.0), (3600_000, 0.0), (-1, 6.0), (-27 * 3600_000, 6.0)],
+)
+def test_a_clock_that_was_set_back_makes_nobody_wait_longer_than_was_decided(passed_ms: int, wait: float) -> None:
+    """P3"""
+    [failure] = history(msgspec.structs.replace(BUSY, after_s=5.0))
+    assert retries.wait_s(failure, NOW + passed_ms) == wait
+
+
+def test_a_request_that_is_not_made_again_or_did_not_fail_waits_for_nothing() -> None:
+    assert retries.wait_s(None, NOW) == retries.wait_s(history(REFUSED)[0], NOW) == 0.0
 
 
 def test_people_are_told_what_became_of_each_model_once() -> None:

@@ -247,6 +247,20 @@ def test_a_busy_model_is_asked_again_later_and_every_try_is_on_record(home: Home
     assert all(each.retry_at is not None for each in turn.failures)
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_clock_that_is_set_back_makes_nobody_wait_longer_for_a_busy_model(home: Home, models: ScriptedModels, dies: bool) -> None:
+    """P3, B10: by 27 hours, while the process waits or before the next one does."""
+    life = home.start(jumps=[] if dies else [(3.0, -27 * 3600_000)])
+    models.wrong[FIRST] = [Busy("slow down", retry_after_s=5.0)]
+    page = life.open_page()
+    life.post(page, "hello")
+    life.until(lambda: failures(life, page))
+    if dies:
+        life.die()
+        life = home.start(jump_ms=-27 * 3600_000, resume_window_s=-1.0)
+    life.until(lambda: life.answers(page) == ["hello"], within_s=10)
+
+
 def test_a_connection_that_was_just_closed_is_tried_again_at_once_but_only_once(home: Home, models: ScriptedModels) -> None:
     life = home.start()
     models.wrong[FIRST] = [Busy("closed", at_once=True), Busy("closed", at_once=True)]

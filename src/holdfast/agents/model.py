@@ -112,8 +112,7 @@ class ModelAgent:
     ) -> Response:
         """From whichever model gives one. Each failed request is on record before the next is made. A summary is not said to people."""
         while due := retries.due(failures, models):
-            # The clock may have been set back since: nobody waits longer than a provider may ask for.
-            await asyncio.sleep(min(retries.PATIENCE_S, max(0, due.at - self._clock.now()) / 1000))
+            await asyncio.sleep(retries.wait_s(due.after, self._clock.now()))
             await turn.afford()
             try:
                 return await self._ask(due, asking.request(), None if summary else turn)

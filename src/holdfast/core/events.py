@@ -462,8 +462,8 @@ class AgentRead(Event, frozen=True):
 
 
 class ModelFailed(Event, frozen=True):
-    """A request for a step failed. `error` is its class, `why` its words. `retry_at`: when it is tried again, None when it is not.
-    `summary`: it was for a summary that the step needs.
+    """A request for a step failed. `error` is its class, `why` its words. `retry_at`: when it is tried again, None when it is not;
+    `wait_ms`: how long that was then, which no clock that is set back makes longer. `summary`: it was for a summary that the step needs.
     """
 
     kind = "model.failed"
@@ -473,6 +473,7 @@ class ModelFailed(Event, frozen=True):
     why: str
     model: str = ""
     retry_at: int | None = None
+    wait_ms: int = 0
     summary: bool = False
 
 

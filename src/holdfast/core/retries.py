@@ -31,10 +31,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Try(msgspec.Struct, frozen=True, kw_only=True):
-    """The next request. `at`: not before that. `thoughts`: earlier thoughts are sent with it."""
+    """The next request. `after`: the failure of the same model before it. `thoughts`: earlier thoughts are sent with it."""
 
     model: str
-    at: int = 0
+    after: ModelFailed | None = None
     thoughts: bool = True
 
 
@@ -44,8 +44,17 @@ def due(failures: Sequence[ModelFailed], models: Sequence[str]) -> Try | None:
         its = [failure for failure in failures if failure.model == model]
         if all(failure.retry_at is not None for failure in its):
             thoughts = not any(failure.error == "model_rejected" for failure in its)
-            return Try(model=model, at=(its[-1].retry_at or 0) if its else 0, thoughts=thoughts)
+            return Try(model=model, after=its[-1] if its else None, thoughts=thoughts)
     return None
+
+
+def wait_s(failure: ModelFailed | None, now: int) -> float:
+    """How long it still is until the request that failed is made again. The clock may have been set since: it is never longer than was
+    decided.
+    """
+    if failure is None or failure.retry_at is None:
+        return 0.0
+    return max(0, min(failure.wait_ms, failure.retry_at - now)) / 1000
 
 
 def failed(
@@ -63,14 +72,15 @@ def failed(
     tries = 1 + sum(failure.model == tried.model for failure in failures)
     failure = ModelFailed(step=step, tries=tries, error=problem.error, why=problem.why, model=tried.model, summary=summary)
     others = due([*failures, failure], models) is not None
-    wait_s = _wait_s(problem, tried, tries, chance)
+    pause_s = _pause_s(problem, tried, tries, chance)
     patience_s = PATIENCE_OF_SEVERAL_S if others else PATIENCE_S
-    if wait_s is None or wait_s > patience_s or tries >= (TRIES_OF_SEVERAL if others else TRIES):
+    if pause_s is None or pause_s > patience_s or tries >= (TRIES_OF_SEVERAL if others else TRIES):
         return failure
-    return msgspec.structs.replace(failure, retry_at=now + int(1000 * wait_s))
+    wait_ms = int(1000 * pause_s)
+    return msgspec.structs.replace(failure, retry_at=now + wait_ms, wait_ms=wait_ms)
 
 
-def _wait_s(problem: Problem, tried: Try, tries: int, chance: float) -> float | None:
+def _pause_s(problem: Problem, tried: Try, tries: int, chance: float) -> float | None:
     """None: the same model is not asked again."""
     if problem.shortened or (problem.thoughts and tried.thoughts):
         return 0.0

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import structlog
 
-from holdfast.core import blame, history, notes
+from holdfast.core import blame, history, notes, retries
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Conflict, HoldfastError, Unavailable
@@ -129,7 +129,7 @@ class Attempt:
         )
         written.unread_results = turn.unread_results
         if self._request.failures:
-            written.silent_until(self._request.failures[-1].retry_at)
+            written.silent_for(retries.wait_s(self._request.failures[-1], self._clock.now()))
 
     @property
     def number(self) -> int:

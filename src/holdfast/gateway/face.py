@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import events as e
-from holdfast.core import keys, limits, usage
+from holdfast.core import keys, limits, retries, usage
 from holdfast.core.approvals import Approval
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import Unavailable
@@ -97,7 +97,7 @@ class Face:
     async def failed(self, failure: e.ModelFailed) -> None:
         await self._log.record(failure)
         self._log.start_over()
-        self._log.silent_until(failure.retry_at)
+        self._log.silent_for(retries.wait_s(failure, self._host.clock.now()))
 
     async def afford(self) -> None:
         turn_id, session_id = self._request.turn_id, self._log.lease.session_id

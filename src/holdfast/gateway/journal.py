@@ -184,11 +184,9 @@ class TurnLog:
             self._said.append(text)
             self._text.add(text)
 
-    def silent_until(self, at: int | None) -> None:
-        """The turn waits until then on purpose: its silence is no idleness."""
-        if at is not None:
-            wait_s = max(0, at - self._journal.clock.now()) / 1000
-            self.last_sign = max(self.last_sign, self._journal.clock.monotonic() + wait_s)
+    def silent_for(self, seconds: float) -> None:
+        """The turn waits for so long on purpose: its silence is no idleness."""
+        self.last_sign = max(self.last_sign, self._journal.clock.monotonic() + seconds)
 
     def beat(self) -> None:
         """Puts on record that the turn is still run, though it has nothing to show."""

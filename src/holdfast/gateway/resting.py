@@ -48,7 +48,7 @@ class Rests:
         while self._rounds[call.call_id] < elicitation.MOST_ROUNDS:
             self._rounds[call.call_id] += 1
             question_id = await self.ask(call, elicited, problem)
-            self._log.silent_until(self._host.clock.now() + LIVE_MS)
+            self._log.silent_for(LIVE_MS / 1000)
             try:
                 answered = await self._answered(call)
             except asyncio.CancelledError:  # The call is over, or its turn is.
