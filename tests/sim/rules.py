@@ -369,7 +369,9 @@ def _waited_ms(turn: TurnRecord) -> int:
 
 
 def a_running_turn_shows_signs_of_life(found: Evidence) -> None:
-    """R6: while a process runs a turn, the record is never older than thirty seconds."""
+    """R6: while a process runs a turn, the record is never older than thirty seconds. What is in a spool is on record: recovery reads it
+    before it decides.
+    """
     weather = found.world.weather
     if weather.flaky or weather.full[1]:
         return
@@ -378,7 +380,7 @@ def a_running_turn_shows_signs_of_life(found: Evidence) -> None:
             state = isinstance(event, e.TurnWaiting | e.TurnInterrupted | e.TurnLeft | e.QuestionAnswered)
             if state or found.span(item.id) is not found.span(following.id) or isinstance(event, e.TurnTaken):
                 continue
-            silent_s = found.world.when(following.id) - found.world.when(item.id)
+            silent_s = found.world.kept(following, following.id) - found.world.kept(item, item.id)
             assert 1000 * silent_s <= BEAT_MS, f"R6: {turn.id} was run for {silent_s} s without a sign, after {item}"
 
 

@@ -6,16 +6,17 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, cast
 
+import msgspec
 import pytest
 
-from holdfast.core.events import ToolFinished
+from holdfast.core.events import ToolFinished, TurnResumed
 from holdfast.ports.journals import Shipped
 from holdfast.ports.store import Store
 from tests.sim.evidence import Evidence
 from tests.sim.people import Answer, Deed, Say
 from tests.sim.promises import check
 from tests.sim.test_controls import Lying
-from tests.sim.world import Death, Life, Weather, World
+from tests.sim.world import SETTINGS, Death, Life, Weather, World
 
 SIMPLE = (Say("say:one|call:unsafe 1|say:two|call:pure|say:three"),)
 STEPS = (Say("steps: look > pure a > pure b > unsafe c | act > idempotent d > unsafe e | done"),)
@@ -67,6 +68,18 @@ def test_a_death_while_the_store_is_away_loses_nothing_that_was_spooled(story: t
             results += any(item.kind == ToolFinished.kind for _, _, item in world.spooled)
             assert not found.late
     assert shipped > 1 and results > 1
+
+
+@pytest.mark.parametrize("dies", (False, True), ids=("lives", "dies"))
+def test_a_silent_tool_shows_signs_of_life_while_the_store_is_away(dies: bool) -> None:
+    """R6, R9: they are in the spool, so that a turn whose process dies then is not taken for stale."""
+    settings = msgspec.structs.replace(SETTINGS, turn_idle_timeout_s=1000.0, resume_window_s=28.0)
+    world = World(1, deaths=[Death(at_s=31.0)] * dies, weather=Weather(away=((19.5, 31.5),), downtimes=(0.0,)), settings=settings)
+    world.person("ann", Say("say:one|call:idempotent 100|say:two"))
+    world.run()
+    [turn] = check(world).turns
+    assert turn.end is not None and turn.end.outcome == "completed"
+    assert [event.rule for _, event in turn.log.of(TurnResumed)] == ["R9"] * dies
 
 
 def test_spools_that_cannot_be_read_in_time_are_filled_in_later_and_change_nothing_that_was_told() -> None:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core import blame
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.events import DeliveryChanged, ProcessEnded, ToolFinished
+from holdfast.core.events import DeliveryChanged, ProcessEnded, SessionChanged, ToolFinished
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.schedules import Fired
@@ -112,6 +112,16 @@ class HushesEnds(Lying):
         return await self._store.end_process(ended, **named)
 
 
+class WritesAtTheEnd(Lying):
+    """Changes a conversation in the last moment of a process, when no stream tells of it any more."""
+
+    async def record_end(self, owner: int) -> None:
+        for session in (await self._store.sessions(limit=1)).sessions:
+            for title in ("one", "two", "three", "four"):
+                await self._store.change_session(session.session_id, SessionChanged(title=title), at=1)
+        await self._store.record_end(owner)
+
+
 def _first_breach(tell: Callable[[World], object], **world_is: Any) -> str:
     """What the invariants say of the first death that shows the fault."""
     for point in itertools.count(1):
@@ -148,6 +158,14 @@ def test_a_fault_that_was_put_in_is_found(fault: dict[str, Any], breach: str) ->
     )
     with pytest.raises(AssertionError, match=breach):
         raise AssertionError(found)
+
+
+def test_what_is_recorded_in_the_last_moment_is_still_read() -> None:
+    """P7: readers come back with their cursors, and are shown it from the store."""
+    world = World(1, wrap=lambda store: cast(Store, WritesAtTheEnd(store)))
+    world.person("ann", Say("say:one"))
+    world.run()
+    assert check(world).log[-1].event == SessionChanged(title="four")
 
 
 def test_planned_work_that_comes_too_early_is_found() -> None:

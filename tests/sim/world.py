@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 from holdfast.core.capabilities import Capabilities
 from holdfast.core.effects import Effect
 from holdfast.core.errors import StoreFull, Unavailable
+from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.live import Manners
 from holdfast.core.policy import parse_all
@@ -148,6 +149,7 @@ class World:
         self.settings, self.reachable, self.bans, self.boot = settings, reachable, bans, boot
         self.readable, self.unreadable = readable, unreadable
         self.spooled: list[tuple[str, int, Spooled]] = []
+        self._spooled_at: dict[tuple[str | None, int | None, int], float] = {}
         moods = self.random("moods")
         self.server = ChatServer(
             reconciles=reconciles,
@@ -182,6 +184,8 @@ class World:
 
     def note_spooled(self, header: Header, items: Sequence[Spooled]) -> None:
         self.spooled += [(header.turn_id, header.epoch, item) for item in items]
+        now = self.lives[-1].elapsed()
+        self._spooled_at |= {(header.turn_id, header.epoch, item.position): now for item in items}
 
     def last_id(self) -> int:
         return self.lives[-1].last_id()
@@ -190,6 +194,10 @@ class World:
         """The time of the world at which an event was committed, as the first commit that has it tells."""
         place = bisect.bisect_left(self.times, (event_id, -1.0))
         return self.times[place][1] if place < len(self.times) else self.elapsed
+
+    def kept(self, item: Logged, event_id: int) -> float:
+        """The time of the world at which an event was on disk: in the log, or in a spool while another program had the database."""
+        return self._spooled_at.get((item.turn_id, item.epoch, item.position), self.when(event_id))
 
     def wall_ms(self, elapsed: float) -> int:
         """What the gateway's clock shows at a time of the world."""
@@ -390,6 +398,8 @@ class Life:
         await self._until_quiet()
         self.span.stopping = True
         await self.gateway.stop(reason=self.left_for or "shutdown_timeout")
+        if self.left_for is None:  # What the last life records at its end nobody else will show.
+            await self.until(lambda: not self._behind(), patience_s=SOON_S)
         await self._send_away()
         await self.gateway.store.aclose()
         self.span.until_id, self.span.orderly = self.last_id(), True
@@ -545,7 +555,6 @@ class Life:
             (self.span.after_id,),
         )[0]
         late = fetch(self.db, "SELECT count(*) FROM journal WHERE state = 'recovering'")[0][0]
-        heads = dict(fetch(self.db, "SELECT s.session_id, h.seq FROM head h JOIN session s ON s.id = h.session"))
         server = self.world.server
         overdue = fetch(
             self.db,
@@ -553,7 +562,7 @@ class Life:
             (self.world.wall_ms(self.elapsed()),),
         )
         found = {
-            "readers": [p.name for p in self.world.people for reader in p.readers if reader.cursor < heads.get(reader.session_id, 0)],
+            "readers": self._behind(),
             "people": [person.name for person in self.world.people if not person.done],
             "processes": fetch(self.db, "SELECT process_id FROM process WHERE state = 'running'"),
             "schedules": overdue,
@@ -566,6 +575,11 @@ class Life:
         else:
             del found["outbox"], found["schedules"]
         return {name: what for name, what in found.items() if what}
+
+    def _behind(self) -> list[str]:
+        """Who has not yet been shown everything that is stored."""
+        heads = dict(fetch(self.db, "SELECT s.session_id, h.seq FROM head h JOIN session s ON s.id = h.session"))
+        return [person.name for person in self.world.people for reader in person.readers if reader.cursor < heads.get(reader.session_id, 0)]
 
     def _says_that_it_works(self) -> list[str]:
         """Chats in which a turn that waits still seems to work: soon they will say what was said, and nothing more."""

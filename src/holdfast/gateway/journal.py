@@ -378,7 +378,7 @@ class TurnLog:
                 before=before,
             )
             if found[0]:
-                self._sign()
+                self.last_sign = self.last_written = journal.clock.monotonic()
             return found
 
         return await self._decided(take)
@@ -454,7 +454,7 @@ class TurnLog:
                 self.spoke, self.unread_results = True, False
             elif isinstance(event, ToolStarted):
                 self.unread_results = False
-        self._sign()
+        self._sign(events)
 
     def _gather(self) -> None:
         if self._said:
@@ -488,11 +488,7 @@ class TurnLog:
         self._lock.release()
         if isinstance(result, int):
             self.position = result
-            if any(not isinstance(event, TurnAlive) for event in item.events):
-                self._sign()
-            else:
-                self.last_written = self._journal.clock.monotonic()
-                self.signed.set()  # A heartbeat is a sign of life, but nothing that counts against the idle limit.
+            self._sign(item.events)
         elif isinstance(result, StoreAway):
             self._journal.spooling.store_is_away()
             self._keep(item.events)
@@ -519,16 +515,20 @@ class TurnLog:
         self._lock.release()
         if failure is None:
             self._is_behind(backlog)
-            if any(item.kind != TurnAlive.kind for item in items):
-                self._sign()
-            else:
-                self.last_written = self._journal.clock.monotonic()
+            self._sign([item.event for item in items])
         else:
             self._give_back([item.event for item in items])
             self.lose(failure)
 
-    def _sign(self) -> None:
-        self.last_sign = self.last_written = self._journal.clock.monotonic()
+    def _sign(self, events: Sequence[Event | Interruption]) -> None:
+        """They are on record, or in the spool, from now on. A heartbeat is a sign of life, but nothing that counts against the idle limit;
+        what was spooled was a sign when that was done, and is none when it is shipped.
+        """
+        if not events:
+            return
+        self.last_written = self._journal.clock.monotonic()
+        if any(not isinstance(event, TurnAlive) for event in events):
+            self.last_sign = self.last_written
         self.signed.set()
 
     def lose(self, error: Exception) -> None:
