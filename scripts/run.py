@@ -73,6 +73,7 @@ AT_ONCE = 2
 # The files that take longest, in that order: one of them left for the end would run alone.
 LONGEST = (
     "tests/sim/test_every_write.py",
+    "tests/sim/test_every_write_in_chats.py",
     "tests/sim/test_seeds.py",
     *(
         f"tests/e2e/test_{name}.py"

@@ -48,7 +48,7 @@ class Disk:
         lost: Callable[[], BaseException] = PowerLost,
     ) -> None:
         self.now = {name: bytearray(data) for name, data in (files or {}).items()}
-        self.durable = dict(files or {})
+        self._synced = {name: bytearray(data) for name, data in (files or {}).items()}
         self.operations = 0
         self.cut_at = cut_at
         self.dead = False
@@ -59,6 +59,11 @@ class Disk:
         self._buried = False
         self._kept: list[apsw.Connection] = []
 
+    @property
+    def durable(self) -> dict[str, bytes]:
+        """The files as they were at their last sync."""
+        return {name: bytes(data) for name, data in self._synced.items()}
+
     def cut(self) -> None:
         """The power goes now."""
         self.dead = True
@@ -68,11 +73,11 @@ class Disk:
     def survivors(self, mode: Mode) -> "Disk":
         """What the next start finds: a new disk, on which everything is durable."""
         files: dict[str, bytes] = {}
-        for name in sorted(self.durable.keys() | self._pending.keys()):
-            left = bytearray(self.durable.get(name, b""))
+        for name in sorted(self._synced.keys() | self._pending.keys()):
+            left = bytearray(self._synced.get(name, b""))
             for offset, data in self._pending.get(name, ()):
                 self._outlive(left, offset, data, mode)
-            if name in self.durable or left:
+            if name in self._synced or left:
                 files[name] = bytes(left)
         return Disk(files, seed=self._random.randrange(2**32), lost=self._lost)
 
@@ -103,10 +108,9 @@ class Disk:
 
     def sync(self, name: str) -> None:
         if self._step():
-            left = bytearray(self.durable.get(name, b""))
+            left = self._synced.setdefault(name, bytearray())
             for offset, data in self._pending.pop(name, ()):
                 _put(left, offset, data)
-            self.durable[name] = bytes(left)
 
     def forget(self, name: str) -> None:
         """What a failed sync leaves behind: it can be read until the power goes, and no later sync writes it."""
@@ -114,7 +118,7 @@ class Disk:
 
     def delete(self, name: str) -> None:
         if self._step():
-            for files in (self.now, self.durable, self._pending):
+            for files in (self.now, self._synced, self._pending):
                 files.pop(name, None)
 
     def _check(self) -> None:
