@@ -1,0 +1,112 @@
+"""What may go wrong around the page: no room to keep anything, files that an upgrade took away, no network, a conversation of megabytes."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, StorageState, expect
+
+from tests.browser.acting import WAIT_MS, answers, send
+from tests.browser.conftest import tab
+from tests.e2e.serving import Serving
+
+VECTORS = Path(__file__).parents[2] / "page" / "tests" / "vectors.json"
+# Until not one more message fits.
+FILL = """() => {
+  let size = 1 << 20;
+  for (let number = 0; size >= 1; number++) {
+    try { localStorage.setItem('full.' + number, 'x'.repeat(size)); } catch { size >>= 1; }
+  }
+  try { localStorage.setItem('more', 'x'.repeat(64)); return false; } catch { return true; }
+}"""
+
+
+@pytest.fixture
+def plain(browser: Browser, lasting: Serving, signed_in: StorageState) -> Iterator[Page]:
+    """Without a service worker, which would answer from what it has kept."""
+    with tab(browser, signed_in, service_workers="block") as page:
+        page.goto(lasting.url)
+        page.get_by_test_id("composer").wait_for()
+        yield page
+
+
+def test_with_a_full_storage_and_no_network_a_message_is_still_sent_once(plain: Page) -> None:
+    """P1: what cannot be kept in the browser is kept by the page itself, and goes out when the network is back."""
+    send(plain, "before")
+    expect(answers(plain)).to_have_count(1, timeout=WAIT_MS)
+    assert plain.evaluate(FILL), "it is not full"
+    plain.context.set_offline(True)
+    send(plain, "while nobody answers")
+    plain.get_by_test_id("composer").fill("half a thought")
+    expect(plain.locator('[data-testid="message"][data-status="sending"]')).to_have_count(1)
+    plain.context.set_offline(False)
+    expect(answers(plain)).to_have_count(2, timeout=WAIT_MS)
+    expect(answers(plain).nth(1)).to_contain_text("You said: while nobody answers")
+    expect(plain.locator('[data-testid="message"][data-role="user"]')).to_have_count(2)
+    expect(plain.get_by_test_id("composer")).to_have_value("half a thought")
+
+
+def test_a_page_from_before_an_upgrade_works_without_the_files_that_are_gone(plain: Page, lasting: Serving) -> None:
+    """After a hand-over to a version whose chunks have other names, the old page asks for files that nobody has: code stays plain, a
+    formula stays its source, the language stays, and nothing else suffers.
+    """
+    asked: list[str] = []
+
+    def gone(route: Route) -> None:
+        asked.append(route.request.url)
+        with lasting.client() as client:  # What the server says of a file that it does not have.
+            answer = client.get("/assets/gone-aaaaaaaa.js")
+        assert answer.status_code == 404
+        route.fulfill(status=404, content_type="application/json", body=answer.text)
+
+    plain.route(re.compile(r"/assets/(?!index-|style-).*\.js"), gone)
+    send(plain, "Look:\n\n```python\nx = 1  # one\n```\n\n$$\\frac{a}{b}$$")
+    answer = answers(plain).first
+    expect(answer).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    expect(answer.locator("pre").first).to_contain_text("x = 1  # one")
+    expect(answer).to_contain_text("frac")
+    plain.get_by_test_id("settings").click()
+    plain.get_by_test_id("language-de").click()
+    send(plain, "still here")
+    expect(answers(plain).nth(1)).to_contain_text("You said: still here", timeout=WAIT_MS)
+    expect(plain.locator("html")).to_have_attribute("lang", "en")
+    assert len({url.rsplit("/", 1)[1].partition("-")[0] for url in asked}) >= 3, asked
+
+
+def test_a_snapshot_of_eight_megabytes_is_drawn_and_the_page_stays_usable(plain: Page, lasting: Serving) -> None:
+    """P8: a page of a conversation whose messages are as long as they may be."""
+    session = lasting.new_session()
+    lasting.post(session, "hello")
+    shown = lasting.wait_for(session)
+    long = "word " * 16_000
+    template = next(message for message in shown["messages"] if message["role"] == "user")
+    shown["messages"] = [template | {"id": f"m{number}", "text": f"{number} {long}", "parts": []} for number in range(100)]
+    body = json.dumps(shown)
+    assert len(body) > 8_000_000
+    asked = re.compile(rf"/api/sessions/{session}\?messages=")
+    plain.route(asked, lambda route: route.fulfill(status=200, content_type="application/json", body=body))
+    plain.goto(f"{lasting.url}/s/{session}")
+    expect(plain.locator('[data-testid="message"]').last).to_contain_text("99 word", timeout=WAIT_MS)
+    send(plain, "and one more")
+    expect(answers(plain).last).to_contain_text("You said: and one more", timeout=WAIT_MS)
+
+
+def test_no_text_becomes_more_than_text(plain: Page) -> None:
+    """Eighty and more vectors at once, in an answer and in a message: nothing runs, nothing is fetched, nothing leads elsewhere than to
+    the web. That nothing breaks the policy or asks another server is held by the tab itself.
+    """
+    vectors: list[str] = json.loads(VECTORS.read_text())
+    assert len(vectors) >= 83
+    send(plain, "\n\n---\n\n".join(vectors))
+    answer = answers(plain).first
+    expect(answer).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    expect(answer.locator("hr").nth(20)).to_be_attached()
+    prose = plain.locator(".prose, .bubble")
+    assert plain.evaluate("window.owned") is None
+    forbidden = "script, iframe, object, embed, form, input:not([type=checkbox]), video, audio, source, base, meta, link, style, template"
+    assert prose.locator(forbidden).count() == 0
+    assert prose.locator("img, [style], [onerror], [onload], [onclick], [onmouseover], [ontoggle], [name]").count() == 0
+    links: list[str] = prose.locator("a[href]").evaluate_all("links => links.map(link => link.getAttribute('href'))")
+    assert links and not [link for link in links if not link.startswith(("https://", "http://", "mailto:"))], links
