@@ -105,3 +105,30 @@ def test_a_token_is_known_as_a_secret_wherever_it_comes_from(tmp_path: Path) -> 
     found = written(tmp_path, "[telegram]\ntoken_file = 't'\n")
     assert TOKEN in known_secrets.known(found, {}).values()
     assert TOKEN in known_secrets.known(written(tmp_path, f"[telegram]\ntoken = '{TOKEN}'\n"), {}).values()
+
+
+MATRIX = "[matrix]\nhomeserver = 'https://matrix.example.org'\ntoken_file = 't'\n"
+
+
+def test_a_matrix_account_is_reached_by_its_homeserver_and_its_token(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("syt_abc\n")
+    (tmp_path / "t").chmod(0o600)
+    found = written(tmp_path, MATRIX + "since = 's1_2'\nallowed_users = ['@ann:example.org']\n")
+    account = chats.account("matrix", found.matrix, tmp_path)
+    assert (account["homeserver"], account["token"], account["since"]) == ("https://matrix.example.org", "syt_abc", "s1_2")
+    assert (found.matrix.messages_per_s, found.matrix.burst) == (0.2, 10)
+    assert "syt_abc" in known_secrets.known(found, {}).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[matrix]\ntoken_file = 't'\n", "a token and no homeserver"),
+        ("[matrix]\nhomeserver = 'example.org'\ntoken_file = 't'\n", "a token and no homeserver"),
+        (MATRIX + "messages_per_s = 0\n", "at least 0.01"),
+        (MATRIX + "burst = 0\n", "at least 1"),
+    ],
+)
+def test_a_matrix_account_that_cannot_work_is_refused_in_words(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(BadConfig, match=words):
+        written(tmp_path, text)

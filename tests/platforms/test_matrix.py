@@ -1,17 +1,19 @@
 """Matrix in front of a real Synapse: what every platform has to hold, and what only Matrix has."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from holdfast.core.chat_errors import Limited, MessageGone
-from holdfast.core.errors import Refused
+from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, Unreadable
+from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.inbound import Echo, Message, RemoteFile
 from holdfast.core.markdown import read as markdown
 from holdfast.core.places import Place as Where
 from holdfast.core.rights import Policy
 from holdfast.platforms.matrix.platform import Matrix
+from holdfast.platforms.matrix.syncing import MOST_TRIES
 from holdfast.ports.platforms import OutFile, Outgoing
 from tests.fakes.matrix import Homeserver, Proxy
 from tests.platforms.conformance import QUIET, Conformance, shows, texts
@@ -74,6 +76,30 @@ async def test_a_server_that_forgot_the_cursor_gives_the_last_day_again(rig: Mat
         found = [one for update in batch.updates for one in platform.read(update)]
         assert f"{rig.world.rooms[ANN]}|{said}" in [one.key for one in found if isinstance(one, Message)]
         assert batch.cursor is not None and (await anext(aiter(platform.receive(batch.cursor)))).updates == ()
+    finally:
+        await platform.aclose()
+
+
+async def test_a_room_that_the_server_cannot_read_holds_up_nobody_for_ever(rig: MatrixRig) -> None:
+    """P8: an event that somebody replies to, and the rest of a room, cannot be had. What is missing is shown to the operator."""
+    first = await rig.say("first")
+    for number in range(6):
+        await rig.say(f"{number}")
+    await asyncio.to_thread(rig.world.ann.say, rig.world.rooms[ANN], "yes", **{"m.relates_to": {"m.in_reply_to": {"event_id": first}}})
+    platform = Matrix(rig.proxy.url, rig.world.bot.token, page=5)
+    await platform.connect()
+    rig.proxy.failing |= {"/event/", "/messages"}
+    try:
+        tries, updates = 0, tuple[bytes, ...]()
+        while not updates:
+            tries += 1
+            with contextlib.suppress(Unavailable):
+                updates = (await anext(aiter(platform.receive(rig.since)))).updates
+        assert 2 <= tries <= 2 * MOST_TRIES
+        with pytest.raises(Unreadable):
+            platform.read(updates[0])
+        [last] = platform.read(updates[-1])
+        assert isinstance(last, Message) and (last.text, last.reply_to, last.quote) == ("yes", first, "")
     finally:
         await platform.aclose()
 
@@ -286,3 +312,36 @@ async def test_a_room_that_the_account_was_removed_from_is_gone_until_it_is_invi
         await until(lambda: not link.closed)
         await asyncio.to_thread(ann.say, room, "say:two")
         await shown("one", "two")
+
+
+async def test_a_room_that_was_upgraded_keeps_its_conversation(rig: MatrixRig, place: Place) -> None:
+    """C11: the room has another id from then on."""
+    ann, bot = rig.world.ann, rig.world.bot
+    old = await asyncio.to_thread(ann.make_room, bot, direct=True)
+    async with place.life(manners=QUIET) as life:
+        await asyncio.to_thread(ann.say, old, "say:one")
+        await until(lambda: place.texts)
+        found = await asyncio.to_thread(ann.call, "POST", f"/_matrix/client/v3/rooms/{old}/upgrade", {"new_version": "10"})
+        new = found["replacement_room"]
+        invite = {"membership": "invite", "is_direct": True}
+        await asyncio.to_thread(ann.call, "PUT", f"/_matrix/client/v3/rooms/{new}/state/m.room.member/{bot.user}", invite)
+        await asyncio.to_thread(ann.say, new, "say:two")
+
+        async def answered() -> bool:
+            await asyncio.to_thread(ann.look, 0.1)
+            return [one.text for one in ann.shown(new, bot.user)] == ["two"]
+
+        await until(answered)
+        keys = {session.session_key for session in (await life.store.sessions(limit=10)).sessions}
+        assert keys == {f"agent:main:matrix:dm:{old.replace(':', '%3A')}"}
+
+
+async def test_a_token_that_was_logged_out_is_said_to_be(rig: MatrixRig) -> None:
+    gone = await asyncio.to_thread(rig.world.server.register, "gone")
+    await asyncio.to_thread(gone.call, "POST", "/_matrix/client/v3/logout", {})
+    platform = Matrix(rig.world.server.url, gone.token)
+    try:
+        with pytest.raises(LoggedOut, match="holdfast matrix setup"):
+            await platform.connect()
+    finally:
+        await platform.aclose()

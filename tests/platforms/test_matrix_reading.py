@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import msgspec
+import nio  # type: ignore[import-untyped]
 import pytest
 
 from holdfast.core.chat_errors import Limited, LoggedOut, PlaceGone, ThreadGone, Unreadable
@@ -164,6 +165,7 @@ def test_a_redaction_is_a_removal_in_rooms_of_every_version(redaction: dict[str,
     [
         event(),  # Taken back since.
         event(msgtype="m.notice", body="another program"),
+        event(msgtype="m.key.verification.request", body="Ann wants to verify you"),
         event("m.room.member", membership="join") | {"state_key": ANN},
         event("m.reaction", **{"m.relates_to": {"rel_type": "m.annotation", "event_id": "$1", "key": "👍"}}),
         event("m.room.message", ME.user, body="new", **{"m.relates_to": {"rel_type": "m.replace", "event_id": "$1"}}),
@@ -294,6 +296,15 @@ def test_a_text_within_the_limit_fits_into_an_event_also_as_an_edit(text: str) -
     rich = Rich(text, (Span(Mark.BOLD, 0, 1),) if not text.startswith("x") else ())
     assert len(text) <= rendering.size(rich) <= 12_100
     assert len(msgspec.json.encode(rendering.replacing("$" + "1" * 43, rendering.content(rich)))) < 60_000
+
+
+def test_another_library_reads_what_we_send() -> None:
+    """matrix-nio checks events against the forms that the specification gives them."""
+    sent = rendering.content(markdown("**bold** & `code`"), key="k1")
+    for content in (sent, rendering.replacing("$" + "1" * 43, sent)):
+        found = nio.Event.parse_event(event(sender=ME.user) | {"content": content, "event_id": "$" + "3" * 43})
+        assert isinstance(found, nio.RoomMessageText) and found.format == rendering.HTML
+        assert found.formatted_body.endswith("<strong>bold</strong> &amp; <code>code</code>")
 
 
 # what answers mean

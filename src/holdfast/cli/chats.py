@@ -59,5 +59,25 @@ def _trial(platform: str) -> Trial:
             from holdfast.platforms.slack import trial as slack
 
             return slack
+        case "matrix":
+            from holdfast.platforms.matrix import trial as matrix
+
+            return matrix
         case _:
             raise NotImplementedError(platform)
+
+
+def log_in_to_matrix(homeserver: str, *, user: str, password: str, token: str, device: str) -> dict[str, str]:
+    """What an account is reached with, by an access token or else by a password, as the same `device` as before. Raises `NoBot`."""
+    from holdfast.platforms.matrix import trial
+
+    try:
+        found = trial.discover(homeserver)
+        if not token:
+            token = trial.log_in(found, user, password, device=device).token
+        device, since = trial.here(found, token)
+    except Refused as error:
+        raise NoBot(str(error), wrong_account=True) from error
+    except Unavailable as error:
+        raise NoBot(f"{error} Check the network, the proxy and the homeserver's address.", wrong_account=False) from error
+    return {"homeserver": found, "token": token, "device_id": device, "since": since}

@@ -22,6 +22,7 @@ from holdfast.config.agent import Agent, ModelPrice
 from holdfast.config.agents import NamedAgent
 from holdfast.config.chats import Chats
 from holdfast.config.chats.doors import Doors
+from holdfast.config.chats.matrix import Matrix
 from holdfast.config.chats.slack import Slack
 from holdfast.config.chats.telegram import Telegram
 from holdfast.config.errors import BadConfig, invalid
@@ -95,6 +96,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     chats: Chats = Chats()
     telegram: Telegram = Telegram()
     slack: Slack = Slack()
+    matrix: Matrix = Matrix()
 
 
 # The file is in the home folder, so it cannot say where that is.

@@ -45,4 +45,11 @@ def _slack(account: Account, config: Config) -> Platform:
     )
 
 
-_MAKERS: dict[str, Callable[[Account, Config], Platform]] = {"telegram": _telegram, "slack": _slack}
+def _matrix(account: Account, config: Config) -> Platform:
+    from holdfast.platforms.matrix.platform import Matrix
+
+    settings = config.matrix
+    return Matrix(account["homeserver"], account["token"], since=account["since"], per_s=settings.messages_per_s, burst=settings.burst)
+
+
+_MAKERS: dict[str, Callable[[Account, Config], Platform]] = {"telegram": _telegram, "slack": _slack, "matrix": _matrix}

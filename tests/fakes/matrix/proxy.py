@@ -17,13 +17,15 @@ _PASSED = ("Authorization", "Content-Type")
 
 class Proxy:
     """`faults`: what becomes of the next messages: "" (all well), "lost" (the connection breaks before anything is done), "cut" (it is
-    done, and the connection breaks), "failed", "limited", "slowly". `gone`: rooms that take nothing. `asked`: what was asked for.
+    done, and the connection breaks), "failed", "limited", "slowly". `gone`: rooms that take nothing.
+    `failing`: parts of addresses at which the server always fails. `asked`: what was asked for.
     """
 
     def __init__(self, server: str) -> None:
         self._server = server
         self.faults: deque[str] = deque()
         self.gone: set[str] = set()
+        self.failing: set[str] = set()
         self.revoked = False
         self.asked: list[tuple[str, str]] = []
         self._broken: dict[str, str] = {}
@@ -63,6 +65,8 @@ class Proxy:
         self.asked.append((request.method, path))
         if self.revoked:
             return _refusal(401, "M_UNKNOWN_TOKEN", "Invalid access token passed.")
+        if any(part in path for part in self.failing):
+            return web.Response(status=500, text="oh no")
         if path.endswith("/sync") and "since" in request.query:
             return await self._sync(request)
         if request.method == "PUT" and "/send/m.room.message/" in path:

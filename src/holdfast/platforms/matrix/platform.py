@@ -25,7 +25,8 @@ from holdfast.ports.platforms import Account, Batch, Hooked, OutFile, Outgoing, 
 
 NAME = "matrix"
 POLL_S = 30.0
-TYPING_S = 20.0
+# It is shown until then also if the answer is there before.
+TYPING_S = 4.0
 DAY_MS = 24 * 3600 * 1000
 # What a server that nobody configured takes of an account, edits included.
 DEFAULT_PER_S, DEFAULT_BURST = 0.2, 10
@@ -237,7 +238,7 @@ class Matrix:
     # courtesies
 
     async def typing(self, place: Place) -> None:
-        body = {"typing": True, "timeout": int(1000 * (TYPING_S + 5))}
+        body = {"typing": True, "timeout": int(1000 * (TYPING_S + 1))}
         await self._ask("PUT", "rooms", place.chat, "typing", self._me.user, body=body)
 
     async def answer_click(self, click: Click, words: str) -> None:

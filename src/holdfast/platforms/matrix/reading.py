@@ -15,6 +15,8 @@ from holdfast.platforms.matrix.rendering import BUTTONS, KEY, pressed
 # What is asked for of a room; everything else means nothing to us.
 KINDS = ("m.room.message", "m.sticker", "m.room.encrypted", "m.reaction", "m.room.redaction", "m.room.member", "m.room.tombstone")
 MOST_QUOTED = 1000
+# Words of programs, which are never answered, and requests of clients to each other.
+_NOT_FOR_US = ("m.notice", "m.server_notice", "m.key.verification.")
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +92,7 @@ def replied_to(event: dict[str, Any]) -> str | None:
 
 def _said(found: Update, me: Me) -> tuple[Inbound, ...]:
     event, content = found.event, found.event["content"]
-    if not content or content.get("msgtype") == "m.notice":  # Taken back since, or by another program.
+    if not content or str(content.get("msgtype")).startswith(_NOT_FOR_US):  # Taken back since, or no word of a person.
         return ()
     related = relation(event)
     if related is not None and related[0] == "m.replace":

@@ -2,14 +2,14 @@
 the one that it replies or reacts to. It reads no event further than it has to; one of an unknown form is passed on as it came.
 """
 
-import asyncio
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Awaitable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.platforms.matrix.errors import Answer
+from holdfast.platforms.matrix.errors import Answer, Unanswered
 from holdfast.platforms.matrix.reading import KINDS, Me, Update, relation, replied_to
 from holdfast.platforms.matrix.wire import REQUEST_S, Wire
 
@@ -17,10 +17,17 @@ from holdfast.platforms.matrix.wire import REQUEST_S, Wire
 PAGE = 100
 # So far back it is looked for the invitation to a room that was joined.
 MOST_PAGES_BEFORE_JOIN = 10
+# So often the server may fail to say one thing.
+MOST_TRIES = 5
+# Stands where a part of a room could not be read, so that an operator sees it.
+GAP = "what was written here could not be read from the homeserver"
 _MEMBERS = {"lazy_load_members": True, "include_redundant_members": True}
 _NOTHING: dict[str, list[str]] = {"types": []}
 # For an account that was never read: only where it stands, and who invites it.
 START_FILTER = json.dumps({"room": {"timeline": {"limit": 1, **_NOTHING}, "state": _NOTHING, "ephemeral": _NOTHING}, "presence": _NOTHING})
+
+
+T = TypeVar("T")
 
 
 class News(msgspec.Struct, frozen=True):
@@ -42,7 +49,7 @@ class Sync:
         self._me = Me(user="")
         self._direct: dict[str, list[str]] = {}
         self._known: dict[str, frozenset[str]] = {}  # Who else is in a room, until somebody comes or goes.
-        self._writing = asyncio.Lock()
+        self._failures: Counter[str] = Counter()
 
     async def begin(self, me: Me) -> None:
         self._me = me
@@ -70,6 +77,7 @@ class Sync:
             updates += await self._room(room, _dict(shown), since, newer_than)
         for room, shown in _dict(rooms.get("leave")).items():
             updates += await self._room(room, _dict(shown), None, newer_than)
+        self._failures.clear()
         return News(tuple(updates), found["next_batch"])
 
     async def _room(self, room: str, shown: dict[str, Any], since: str | None, newer_than: int) -> list[bytes]:
@@ -79,7 +87,8 @@ class Sync:
         before = timeline.get("prev_batch") if timeline.get("limited") else None
         joined = any(self._joins(event) for event in events)
         if before is not None and (since is not None or joined):
-            older, older_members = await self._gap(room, before, None if joined else since, {_id(event) for event in events})
+            gap = await self._tried(f"gap {room}", self._gap(room, before, None if joined else since, {_id(event) for event in events}))
+            older, older_members = gap or ([GAP], [])
             events, members = [*older, *events], [*older_members, *members]
         if any(_dict(event).get("type") == "m.room.member" for event in events):
             self._known.pop(room, None)
@@ -137,9 +146,9 @@ class Sync:
             return
         others = await self._others(room)
         if len(others) == 1:
-            async with self._writing:
-                self._direct.setdefault(min(others), []).append(room)
-                await self._wire.call("PUT", "user", self._me.user, "account_data", "m.direct", body=self._direct)
+            self._direct.setdefault(min(others), []).append(room)
+            writing = self._wire.call("PUT", "user", self._me.user, "account_data", "m.direct", body=self._direct)
+            await self._tried(f"direct {room}", writing)
 
     def _is_direct(self, room: str) -> bool:
         return any(room in rooms for rooms in self._direct.values())
@@ -147,12 +156,7 @@ class Sync:
     async def _others(self, room: str) -> frozenset[str]:
         """Who else is in a room now."""
         if room not in self._known:
-            try:
-                found = await self._wire.call("GET", "rooms", room, "joined_members")
-            except Answer as error:
-                if error.status not in (403, 404):  # We are not there any more.
-                    raise
-                found = {}
+            found = await self._tried(f"members {room}", self._wire.call("GET", "rooms", room, "joined_members"))
             self._known[room] = frozenset(_dict(_dict(found).get("joined"))) - {self._me.user}
         return self._known[room]
 
@@ -184,12 +188,21 @@ class Sync:
             return None
         if wanted is None:
             return None
+        found = await self._tried(f"event {wanted}", self._wire.call("GET", "rooms", room, "event", wanted))
+        return found if isinstance(found, dict) else None
+
+    async def _tried(self, name: str, work: Awaitable[T]) -> T | None:
+        """What is asked for besides a sync. None where it is not there, or where the server fails again and again: one room that it cannot
+        read must not hold up the others for ever (P8).
+        """
         try:
-            return _dict(await self._wire.call("GET", "rooms", room, "event", wanted))
-        except Answer as error:
-            if error.status in (403, 404):
-                return None
-            raise
+            return await work
+        except (Answer, Unanswered) as error:
+            status = error.status if isinstance(error, Answer) else 0
+            self._failures[name] += 1
+            if status not in (403, 404) and (status in (401, 429) or self._failures[name] < MOST_TRIES):
+                raise
+            return None
 
 
 def _invitations(found: dict[str, Any]) -> list[bytes]:

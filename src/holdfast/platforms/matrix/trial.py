@@ -18,10 +18,7 @@ from holdfast.ports.trials import Found, Person
 
 T = TypeVar("T")
 POLL_S = 20.0
-_ADVICE = (
-    "It reads and writes in rooms without encryption only. Make one with encryption turned off, and invite it there:"
-    " it accepts the invitations of people who may talk to it."
-)
+_ADVICE = "Invite it to rooms without encryption: it accepts the invitations of people who may talk to it."
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
