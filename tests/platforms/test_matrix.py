@@ -96,7 +96,7 @@ async def test_a_room_that_the_server_cannot_read_holds_up_nobody_for_ever(rig: 
             with contextlib.suppress(Unavailable):
                 updates = (await anext(aiter(platform.receive(rig.since)))).updates
         assert 2 <= tries <= 2 * MOST_TRIES
-        with pytest.raises(Unreadable):
+        with pytest.raises(Unreadable, match="could not be read"):
             platform.read(updates[0])
         [last] = platform.read(updates[-1])
         assert isinstance(last, Message) and (last.text, last.reply_to, last.quote) == ("yes", first, "")
@@ -129,6 +129,26 @@ async def test_a_send_is_one_message_however_often_it_is_sent(rig: MatrixRig) ->
         ]
     finally:
         await platform.aclose()
+
+
+async def test_a_message_in_doubt_is_found_by_its_key_also_by_another_device(rig: MatrixRig) -> None:
+    """P4, A27"""
+    platform = rig.platform()
+    await platform.connect()
+    login = {"type": "m.login.password", "identifier": {"type": "m.id.user", "user": "holdfast"}, "password": "password of holdfast"}
+    token = (await asyncio.to_thread(rig.world.ann.call, "POST", "/_matrix/client/v3/login", login))["access_token"]
+    other = Matrix(rig.proxy.url, token)
+    await other.connect()
+    try:
+        here = Where(platform="matrix", chat=rig.world.rooms[ANN])
+        sent = await platform.send(Outgoing(place=here, key="k-doubt", text=markdown("there")))
+        for asked in (platform, other):
+            assert await asked.find("k-doubt", here) == sent
+            assert await asked.find("k-nothing", here) is None
+            assert await asked.find("k-doubt", Where(platform="matrix", chat="!nowhere:localhost")) is None
+    finally:
+        await platform.aclose()
+        await other.aclose()
 
 
 async def test_an_edit_that_says_what_stands_there_leaves_no_trace_and_one_of_what_is_gone_says_so(rig: MatrixRig) -> None:

@@ -175,7 +175,7 @@ def test_what_is_not_meant_for_anybody_means_nothing(nothing: dict[str, Any]) ->
     assert found(nothing) == []
 
 
-@pytest.mark.parametrize("garbage", [7, None, {}, {"type": "m.room.message"}, {"event_id": "$1", "sender": 5}])
+@pytest.mark.parametrize("garbage", [7, None, "why", {}, {"type": "m.room.message"}, {"event_id": "$1", "sender": 5}])
 def test_what_is_no_event_is_unreadable(garbage: Any) -> None:
     with pytest.raises(Unreadable):
         found(garbage)

@@ -1,10 +1,11 @@
 """An account on Matrix (`ports.platforms.Platform`): translation and capabilities only."""
 
 import hashlib
+import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +24,7 @@ from holdfast.platforms.matrix.syncing import PAGE, News, Sync
 from holdfast.platforms.matrix.wire import CLIENT_1, MEDIA, MEDIA_S, Wire
 from holdfast.ports.platforms import Account, Batch, Hooked, OutFile, Outgoing, Receipt
 
+T = TypeVar("T")
 NAME = "matrix"
 POLL_S = 30.0
 # It is shown until then also if the answer is there before.
@@ -32,6 +34,8 @@ DAY_MS = 24 * 3600 * 1000
 DEFAULT_PER_S, DEFAULT_BURST = 0.2, 10
 # Servers know the id of a transaction for a day; an hour is left for clocks that differ.
 KEY_LASTS_S = 23 * 3600.0
+# So far back in a room a message of ours is looked for.
+MOST_PAGES = 10
 
 
 def rates(per_s: float, burst: int) -> Rates:
@@ -69,6 +73,7 @@ class Matrix:
             text_limit=12_000,
             rates=rates(per_s, burst),
             key_lasts_s=KEY_LASTS_S,
+            finds=True,
             echoes_s=30.0,
             buttons=255,
             choices=8,
@@ -81,7 +86,7 @@ class Matrix:
         self._me = Me(user="")
 
     async def connect(self) -> Account:
-        user = str((await self._ask("GET", "account", "whoami"))["user_id"])
+        user = str((await self._asked_again("GET", "account", "whoami"))["user_id"])
         self._me = Me(user=user, name=await self._own_name(user))
         await self._reading(self._sync.begin(self._me))
         await self._learn_limits()
@@ -89,14 +94,14 @@ class Matrix:
 
     async def _own_name(self, user: str) -> str:
         try:
-            return str((await self._ask("GET", "profile", user, "displayname")).get("displayname") or "")
+            return str((await self._asked_again("GET", "profile", user, "displayname")).get("displayname") or "")
         except Refused:
             return ""
 
     async def _learn_limits(self) -> None:
         """How large a file may be, where the server says so."""
         try:
-            most = (await self._ask("GET", "config", base=f"{CLIENT_1}/media")).get("m.upload.size")
+            most = (await self._asked_again("GET", "config", base=f"{CLIENT_1}/media")).get("m.upload.size")
         except Refused:
             return
         if isinstance(most, int):
@@ -233,7 +238,21 @@ class Matrix:
             raise meaning(error) from None
 
     async def find(self, key: str, place: Place) -> Receipt | None:
-        raise Unavailable("A homeserver is asked by sending the same again.")
+        """Among the last messages of ours in the room. One that stands further back is still not sent twice while its key lasts."""
+        ours = json.dumps({"senders": [self._me.user], "types": ["m.room.message"]})
+        query = {"dir": "b", "limit": str(PAGE), "filter": ours}
+        for _ in range(MOST_PAGES):
+            try:
+                page = await self._asked_again("GET", "rooms", place.chat, "messages", query=query)
+            except PlaceGone:
+                return None
+            for event in page.get("chunk") or ():
+                if key in ((event.get("unsigned") or {}).get("transaction_id"), (event.get("content") or {}).get(rendering.KEY)):
+                    return Receipt(str(event["event_id"]))
+            if page.get("end") is None:
+                break
+            query["from"] = page["end"]
+        return None
 
     # courtesies
 
@@ -263,7 +282,7 @@ class Matrix:
         except (Answer, Unanswered) as error:
             raise Unavailable(f"The homeserver did not answer ({error}).", retry_after_s=2.0) from None
 
-    async def _reading(self, work: Any) -> Any:
+    async def _reading(self, work: Awaitable[T]) -> T:
         try:
             return await work
         except (Answer, Unanswered) as error:

@@ -46,6 +46,8 @@ def read(update: bytes, me: Me) -> tuple[Inbound, ...]:
     if found.invited is not None:
         return _invitation(found, found.invited, me)
     event = found.event
+    if isinstance(event, str):  # Why there is none.
+        raise Unreadable(event)
     if not isinstance(event, dict) or not isinstance(event.get("event_id"), str) or not isinstance(event.get("sender"), str):
         raise Unreadable("It is no event of a room.")
     if event["type"] == "m.room.member":

@@ -15,17 +15,16 @@ from holdfast.platforms.matrix.wire import REQUEST_S, Wire
 
 # The most that servers give at once.
 PAGE = 100
-# So far back it is looked for the invitation to a room that was joined.
+# How far back to look for the invitation to a room that was joined.
 MOST_PAGES_BEFORE_JOIN = 10
-# So often the server may fail to say one thing.
+# How often the server may fail to answer the same question.
 MOST_TRIES = 5
-# Stands where a part of a room could not be read, so that an operator sees it.
-GAP = "what was written here could not be read from the homeserver"
+# In the place of events that could not be read, so that an operator sees it.
+GAP = "A part of the room's history could not be read from the homeserver."
 _MEMBERS = {"lazy_load_members": True, "include_redundant_members": True}
 _NOTHING: dict[str, list[str]] = {"types": []}
 # For an account that was never read: only where it stands, and who invites it.
 START_FILTER = json.dumps({"room": {"timeline": {"limit": 1, **_NOTHING}, "state": _NOTHING, "ephemeral": _NOTHING}, "presence": _NOTHING})
-
 
 T = TypeVar("T")
 
@@ -38,7 +37,7 @@ class News(msgspec.Struct, frozen=True):
 
 
 class Sync:
-    """`direct`: the rooms that are private chats. The server keeps that list for all clients of the account."""
+    """Which rooms are private chats is kept by the server, for all clients of the account."""
 
     def __init__(self, wire: Wire, page: int = PAGE) -> None:
         self._wire, self._page = wire, page
@@ -82,7 +81,7 @@ class Sync:
 
     async def _room(self, room: str, shown: dict[str, Any], since: str | None, newer_than: int) -> list[bytes]:
         timeline = _dict(shown.get("timeline"))
-        events: list[Any] = list(timeline.get("events") or ())
+        events = _events(timeline)
         members = [*_events(shown.get("state")), *events]
         before = timeline.get("prev_batch") if timeline.get("limited") else None
         joined = any(self._joins(event) for event in events)
@@ -96,8 +95,7 @@ class Sync:
             events = self._since_invited(events)
             await self._settle_direct(room, events)
         names = _names(members)
-        kept = [event for event in events if not isinstance(event, dict) or event.get("origin_server_ts", newer_than) >= newer_than]
-        return [await self._update(room, event, names) for event in kept]
+        return [await self._update(room, event, names) for event in events if _at(event, newer_than) >= newer_than]
 
     # what a sync leaves out
 
@@ -146,9 +144,9 @@ class Sync:
             return
         others = await self._others(room)
         if len(others) == 1:
-            self._direct.setdefault(min(others), []).append(room)
-            writing = self._wire.call("PUT", "user", self._me.user, "account_data", "m.direct", body=self._direct)
-            await self._tried(f"direct {room}", writing)
+            direct = self._direct | {min(others): [*self._direct.get(min(others), []), room]}
+            await self._tried(f"direct {room}", self._wire.call("PUT", "user", self._me.user, "account_data", "m.direct", body=direct))
+            self._direct = direct
 
     def _is_direct(self, room: str) -> bool:
         return any(room in rooms for rooms in self._direct.values())
@@ -192,17 +190,25 @@ class Sync:
         return found if isinstance(found, dict) else None
 
     async def _tried(self, name: str, work: Awaitable[T]) -> T | None:
-        """What is asked for besides a sync. None where it is not there, or where the server fails again and again: one room that it cannot
-        read must not hold up the others for ever (P8).
+        """What is asked for besides a sync. None where the server refuses it, or fails again and again: one room that it cannot read must
+        not hold up the others for ever (P8).
         """
         try:
             return await work
-        except (Answer, Unanswered) as error:
-            status = error.status if isinstance(error, Answer) else 0
-            self._failures[name] += 1
-            if status not in (403, 404) and (status in (401, 429) or self._failures[name] < MOST_TRIES):
+        except Answer as error:
+            if error.status in (401, 429):  # Nothing can be asked for now.
                 raise
-            return None
+            if error.status >= 500 and self._fails(name):
+                raise
+        except Unanswered:
+            if self._fails(name):
+                raise
+        return None
+
+    def _fails(self, name: str) -> bool:
+        """Whether it is worth another try."""
+        self._failures[name] += 1
+        return self._failures[name] < MOST_TRIES
 
 
 def _invitations(found: dict[str, Any]) -> list[bytes]:
@@ -234,6 +240,12 @@ def _events(part: Any) -> list[Any]:
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _at(event: Any, otherwise: int) -> int:
+    """When it was sent, by the clock of its sender's server."""
+    found = _dict(event).get("origin_server_ts")
+    return found if isinstance(found, int) else otherwise
 
 
 def _id(event: Any) -> str:
