@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -249,10 +249,15 @@ def check(words: Sequence[str]) -> int:
 
 
 def test(words: Sequence[str]) -> int:
-    find_homeserver(words)
     if words:
+        find_homeserver(words)
         return pytest(words, find_browser(required=any("browser" in word for word in words)))
     started = time.monotonic()
+    with ThreadPoolExecutor(1) as background:  # It is mostly downloaded, and only the tests of platforms need it.
+        return test_everything(started, background.submit(find_homeserver))
+
+
+def test_everything(started: float, homeserver: Future[None]) -> int:
     browser = find_browser(required=has_tests(ROOT / "tests" / "browser"))
     find_service_manager()
     find_proxy()
@@ -264,6 +269,8 @@ def test(words: Sequence[str]) -> int:
         if not places:
             say(f"{name}: no tests yet")
             continue
+        if "platforms" in group.folders:
+            homeserver.result()
         say(f"{name} ...")
         began = time.monotonic()
         at_once = group.files_at_once or AT_ONCE
