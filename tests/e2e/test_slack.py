@@ -112,6 +112,19 @@ def test_at_a_terminal_it_prints_the_manifest_tries_both_tokens_and_lets_the_fir
         wait_until(lambda: slack.texts(DM) == [whole("quick")])
 
 
+def test_a_change_to_http_leaves_no_app_token_in_the_settings(tmp_path: Path, slack: SlackThread) -> None:
+    home, bot, secret = tmp_path / "home", tmp_path / "bot", tmp_path / "secret"
+    home.mkdir(mode=0o700)
+    bot.write_text(BOT_TOKEN)
+    secret.write_text(SECRET)
+    (home / "config.toml").write_text('public_url = "https://bot.example.org"\n\n[slack]\nbot_token_file = "b"\napp_token_file = "a"\n')
+    files = ("--bot-token-file", str(bot), "--signing-secret-file", str(secret))
+    done = holdfast(home, "slack", "setup", "--http", *files, "--base-url", slack.url)
+    written = (home / "config.toml").read_text()
+    assert done.code == 0 and "slack.signing_secret; only you can read them" in done.out, done
+    assert 'signing_secret_file = "slack.signing_secret"' in written and "app_token" not in written
+
+
 def test_the_manifest_is_one_that_slack_can_read(tmp_path: Path) -> None:
     by_socket = holdfast(tmp_path, "slack", "manifest").json
     over_http = holdfast(tmp_path, "slack", "manifest", "--http", "https://bot.example.org/").json

@@ -112,6 +112,9 @@ def _first_person(form: Form, wanted: Wanted, bot: Bot, before: Doors, home: Pat
     if running.find(home).alive:
         say("A gateway runs here: write to the bot after the restart, and let yourself in with the code that it gives you.")
         return ()
+    if not bot.found.hears:
+        say("It hears people once the gateway runs: write to it then, and let yourself in with the code that it gives you.")
+        return ()
     title = chats.PLATFORMS[form.platform].title
     say(f"Now write anything to {bot.found.name} in {title}, so that it knows you. Waiting for three minutes; Ctrl-C skips this.")
     try:

@@ -10,12 +10,13 @@ import msgspec
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """An account that answered. `name`: as people write it. `about`: what else it is called. `advice`: what the operator should know, in
-    sentences.
+    sentences. `hears`: somebody who writes to it is heard before a gateway runs.
     """
 
     name: str
     about: str = ""
     advice: tuple[str, ...] = ()
+    hears: bool = True
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):

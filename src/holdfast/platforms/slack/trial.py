@@ -24,9 +24,6 @@ def check(account: Mapping[str, str]) -> Found:
 
 
 def first_person(account: Mapping[str, str], *, within_s: float) -> Person | None:
-    """Over HTTP nobody can be heard before the gateway runs."""
-    if not account.get("app_token"):
-        return None
     return asyncio.run(_with(account, lambda wire: _first_person(wire, within_s)))
 
 
@@ -37,7 +34,8 @@ async def _check(wire: Wire) -> Found:
     name = f"@{found.get('user', '')}"
     missing = [scope for scope in NEEDED if wire.scopes and scope not in wire.scopes]
     advice = [f"The app lacks {', '.join(missing)}. Add that in its settings below OAuth & Permissions, and install it again."]
-    return Found(name=name, about=found.get("team", ""), advice=(*(advice if missing else ()), INVITE.format(name=name)))
+    said = (*(advice if missing else ()), INVITE.format(name=name))
+    return Found(name=name, about=found.get("team", ""), advice=said, hears=wire.has_app)
 
 
 async def _first_person(wire: Wire, within_s: float) -> Person | None:
