@@ -251,14 +251,18 @@ def check(words: Sequence[str]) -> int:
 def test(words: Sequence[str]) -> int:
     if words:
         find_homeserver(words)
-        return pytest(words, find_browser(required=any("browser" in word for word in words)))
+        in_browser = any("browser" in word for word in words)
+        find_axe(required=in_browser)
+        return pytest(words, find_browser(required=in_browser))
     started = time.monotonic()
     with ThreadPoolExecutor(1) as background:  # It is mostly downloaded, and only the tests of platforms need it.
         return test_everything(started, background.submit(find_homeserver))
 
 
 def test_everything(started: float, homeserver: Future[None]) -> int:
-    browser = find_browser(required=has_tests(ROOT / "tests" / "browser"))
+    in_browser = has_tests(ROOT / "tests" / "browser")
+    browser = find_browser(required=in_browser)
+    find_axe(required=in_browser)
     find_service_manager()
     find_proxy()
     find_sandbox()
@@ -389,6 +393,22 @@ def find_browser(*, required: bool) -> str | None:
         if missing:
             install_packages(missing, "to test the page in a browser")
     return installed_browser()
+
+
+def find_axe(*, required: bool) -> None:
+    """Axe, which looks for what some people could not read or use: the one package of tests/browser, as its lock file has it."""
+    folder = ROOT / "tests" / "browser"
+    lock, stamp = folder / "package-lock.json", folder / "node_modules" / "lock"
+    if not required or (stamp.exists() and stamp.read_bytes() == lock.read_bytes()):
+        return
+    if not shutil.which("npm"):
+        install_packages(["npm"], "to check that everybody can read the page")
+    say("Installing axe with npm ...")
+    command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        fail("Could not install axe, which the browser tests need; nothing is lost, run this again. npm said:", done.stdout + done.stderr)
+    shutil.copyfile(lock, stamp)
 
 
 def find_service_manager() -> None:

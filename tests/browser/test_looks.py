@@ -1,6 +1,6 @@
 """How the page looks to those who see it differently: every view, theme and width, checked by axe against WCAG 2.2 AA.
 
-Axe comes with the page's own packages (`npm ci` in page/); it is evaluated, so that the page's policy stays as it is.
+Axe is the one package of this folder (`./run test tests/browser` installs it); it is evaluated, so that the page's policy stays as it is.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.browser.conftest import tab
 from tests.browser.test_parts import seeded  # noqa: F401 - a fixture
 from tests.e2e.serving import Serving
 
-AXE = Path(__file__).parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 WIDE, NARROW = {"width": 1300, "height": 820}, {"width": 390, "height": 780}
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -26,8 +26,7 @@ Check = Callable[[Page, str], None]
 @pytest.fixture(scope="session")
 def check() -> Check:
     """Fails with what axe found on the page as it is now."""
-    if not AXE.exists():
-        pytest.skip("axe is not here: run `npm ci` in page/")
+    assert AXE.exists(), "Axe is not here: `./run test tests/browser` installs it."
     source = AXE.read_text()
 
     def found(page: Page, where: str) -> None:
