@@ -111,29 +111,38 @@ function wholeWords(text: string, beginning: string): string {
   return space > 0 && /\s/.test(beginning[space - 1]!) ? beginning.slice(0, space) : beginning;
 }
 
-/** The parts of an answer of one step, with its interruptions in their places. Those that lie beyond the text stand at its end. */
+/** The parts of an answer with its interruptions in their places: behind so many characters of a step, or behind all of it. */
 export function withCuts(parts: Part[], cuts: Message[]): Shown[] {
   let shown: Shown[] = parts;
-  for (const row of cuts) {
-    const next: Shown[] = [];
-    let left = row.written ?? 0;
-    let placed = false;
-    for (const part of shown) {
-      if (placed || part.type !== "text") {
-        next.push(part);
-        continue;
-      }
-      const before = wholeWords(part.text, takePoints(part.text, left));
-      const points = countPoints(part.text);
-      if (left <= points) {
-        placed = true;
-        if (before !== "") next.push({ ...part, text: before });
-        next.push({ type: "cut", row });
-        if (before.length < part.text.length) next.push({ ...part, ...(part.id !== undefined && { id: `${part.id}.${row.id}` }), text: part.text.slice(before.length) });
-      } else next.push(part);
-      left -= points;
-    }
-    shown = placed ? next : [...next, { type: "cut", row }];
-  }
+  for (const row of cuts) shown = withCut(shown, row);
   return shown;
+}
+
+function stepOf(part: Shown): number {
+  return part.type === "cut" ? (part.row.step ?? 0) : (part.step ?? 0);
+}
+
+function withCut(shown: Shown[], row: Message): Shown[] {
+  const step = row.step ?? 0;
+  const cut: Shown = { type: "cut", row };
+  const from = shown.findIndex((part) => stepOf(part) >= step && part.type !== "cut");
+  const first = from < 0 ? shown.length : from;
+  const later = shown.findIndex((part) => stepOf(part) > step);
+  const end = later < 0 ? shown.length : later;
+  let left = row.offset === undefined ? (row.written ?? 0) : row.offset;
+  if (left === 0) return [...shown.slice(0, first), cut, ...shown.slice(first)];
+  for (let index = first; left !== null && index < end; index++) {
+    const part = shown[index]!;
+    if (part.type !== "text") continue;
+    const points = countPoints(part.text);
+    if (left > points) {
+      left -= points;
+      continue;
+    }
+    const before = wholeWords(part.text, takePoints(part.text, left));
+    const pieces: Shown[] = before === "" ? [cut] : [{ ...part, text: before }, cut];
+    if (before.length < part.text.length) pieces.push({ ...part, ...(part.id !== undefined && { id: `${part.id}.${row.id}` }), text: part.text.slice(before.length) });
+    return [...shown.slice(0, index), ...pieces, ...shown.slice(index + 1)];
+  }
+  return [...shown.slice(0, end), cut, ...shown.slice(end)];
 }

@@ -2,7 +2,7 @@
 
 import type { Answer, Post } from "./outbox";
 import type { TurnRecord } from "./spans";
-import type { Attached, Draft, Found, MessagePage, Session, SessionPage, Status, Summary } from "./types";
+import type { Attached, Command, Draft, Found, MessagePage, Session, SessionPage, Status, Summary } from "./types";
 
 /** Nobody answered, or the one who did cannot serve now: try again. */
 export class Unavailable extends Error {
@@ -166,6 +166,11 @@ export class Api {
 
   admin(what: "pause" | "unpause" | "restart" | "stop", body: unknown = {}): Promise<unknown> {
     return this.#request("POST", `/api/admin/${what}`, body);
+  }
+
+  /** What can be said to the gateway itself. */
+  async commands(): Promise<{ commands: Command[] }> {
+    return (await this.#request("GET", "/api/commands")) as { commands: Command[] };
   }
 
   async status(): Promise<Status> {

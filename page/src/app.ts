@@ -7,7 +7,7 @@ import { Connection } from "./connection";
 import { Conversation } from "./conversation";
 import { randomId } from "./ids";
 import { List } from "./list";
-import { isCommand } from "./commands";
+import { isCommand, learn } from "./commands";
 import { isNew, type Mode, type Verdict } from "./outbox";
 import { Pause } from "./pause";
 import { SafeMode } from "./safemode";
@@ -20,7 +20,7 @@ import { OperationsView } from "./operations";
 import { Preferences } from "./preferences";
 import { KeptDrafts } from "./drafts";
 import { Drafts, type SafeStorage } from "./storage";
-import type { Message, Question, Session, Status, Summary } from "./types";
+import type { Command, Message, Question, Session, Status, Summary } from "./types";
 import { Uploads } from "./uploads";
 import { judged } from "./words";
 
@@ -38,6 +38,8 @@ export interface Toast {
   action: { label: string; run: () => void } | null;
 }
 
+/** Where the commands are kept, for a reload while the server is away. */
+const COMMANDS = "holdfast.commands";
 /** So long something has to be there before it counts as seen. */
 const SEEN_MS = 800;
 
@@ -113,7 +115,11 @@ export class App {
     });
     document.addEventListener("visibilitychange", () => this.#visibility());
     this.connection.onBack(() => this.#wake());
+    this.#recallCommands();
     await this.#signInByAddress();
+    effect(() => {
+      if (this.connection.state.value === "live") untracked(() => void this.#learnCommands());
+    });
     effect(() => {
       const { session } = this.route.value;
       if (this.connection.state.value === "signed-out") {
@@ -138,6 +144,25 @@ export class App {
     this.list.start();
     this.sending.wake();
     void this.safeMode.check();
+  }
+
+  /** A server that has come back may be another version. */
+  async #learnCommands(): Promise<void> {
+    try {
+      const { commands } = await this.api.commands();
+      learn(commands);
+      this.storage.setItem(COMMANDS, JSON.stringify(commands));
+    } catch {
+      // Those that are known stay.
+    }
+  }
+
+  #recallCommands(): void {
+    try {
+      learn(JSON.parse(this.storage.getItem(COMMANDS) ?? "[]") as Command[]);
+    } catch {
+      this.storage.removeItem(COMMANDS);
+    }
   }
 
   /** What the stream says besides the events of the open conversation. */

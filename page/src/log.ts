@@ -8,6 +8,7 @@
 
 import { answerText, isMark, stepText, withAttached, withMark, withText, write, type Writing, writing } from "./answers";
 import { countPoints } from "./codepoints";
+import { delivered, owed, planned } from "./deliveries";
 import { compacted, endThinking, failing, lastFailure, responding, summarising, thinking, using } from "./models";
 import { cutText, journalText, leftOut } from "./words";
 import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
@@ -201,7 +202,7 @@ const STEPS: Record<string, Step> = {
     const ids = new Set(Array.isArray(data.causes) ? data.causes : []);
     const turn: Turn = {
       id, generation: number(data.generation) ?? 0, attempt: number(data.attempt) ?? 1, steps: 0, cause: text(data.cause) ?? "", state: "running",
-      outcome: null, rule: null, started_at: text(data.at) ?? "", ended_at: null, error: null,
+      outcome: null, rule: null, started_at: text(data.at) ?? "", ended_at: null, error: null, ...chosen(data),
     };
     const turns = [...view.session.turns.filter((other) => other.id !== id), turn];
     const messages = take(view.session.messages, (message) => ids.has(message.id), id);
@@ -219,7 +220,8 @@ const STEPS: Record<string, Step> = {
     if (isSuperseded(opened, answer, id, step, attempt, known)) return view;
     const so_far = known ? { ...known, attempt } : writing(answer.parts, id, step, attempt);
     const made = write(so_far, answer.parts, number(data.offset) ?? so_far.from + so_far.tail.points, text(data.text) ?? "");
-    return updateMessage({ ...opened, writing: made.writing }, (m) => m === answer, (m) => said(m, made.parts));
+    const written = updateMessage({ ...opened, writing: made.writing }, (m) => m === answer, (m) => said(m, made.parts));
+    return number(data.offset) === 0 ? begunAgainAt(written, id, step, attempt) : written;
   },
 
   "model.responded": (view, data) => {
@@ -228,7 +230,8 @@ const STEPS: Record<string, Step> = {
     const opened = openAnswer(view, id, data);
     const fixed = updateMessage(opened, (m) => isAnswer(m, id), (m) => said(m, withText(m.parts, id, step, text(data.text) ?? "")));
     const responded = updateTurn(fixed, id, responding(fixed.session.turns.find((turn) => turn.id === id), data));
-    return { ...change(responded, { usage: using(view.session.usage, data) }), writing: null };
+    const again = begunAgainAt(responded, id, step, number(data.attempt) ?? 1);
+    return { ...change(again, { usage: using(view.session.usage, data) }), writing: null };
   },
 
   "context.compacted": (view, data) => {
@@ -310,6 +313,8 @@ const STEPS: Record<string, Step> = {
     return settled(change(closed, { left: false }));
   },
 
+  "question.closed": (view, data) => settled(change(view, { questions: view.session.questions.filter((question) => question.question_id !== data.question_id) })),
+
   "stop.requested": (view, data) => {
     const turn = text(data.turn_id) ?? openTurn(view.session)?.id ?? null;
     const why = view.session.turns.find((other) => other.id === turn)?.stopped_because ?? text(data.why);
@@ -340,7 +345,7 @@ const STEPS: Record<string, Step> = {
     const told = stream_id === null ? cutText(reason, wrote, worked) : journalText(reason, "recovering");
     const row: Message = {
       ...newMessage(`${id}.cut.${attempt}`, "interruption", { at: data.at, text: told }, id),
-      state: stream_id !== null ? "recovering" : kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null, written: written ?? 0,
+      state: stream_id !== null ? "recovering" : kept ? "recovered" : "neutral", reason, rule: null, decision: null, attempt: null, written: written ?? 0, step: steps(view, id), offset: steps(view, id) > 0 ? null : (written ?? 0),
       ...(cause === "message" ? {} : { cause }),
       ...(stream_id === null ? {} : { stream_id, tries: 0, first_seen: text(data.at) ?? "" }),
     };
@@ -374,6 +379,10 @@ const STEPS: Record<string, Step> = {
     return settled({ ...next, writing: null, stopping: null });
   },
 
+  "delivery.planned": (view, data) => updateMessage(view, (m) => m.delivery?.delivery_id === data.delivery_id, (m) => ({ ...m, delivery: planned(m.delivery!, data) })),
+
+  "delivery.changed": (view, data) => updateMessage(view, (m) => m.delivery?.delivery_id === data.delivery_id, (m) => ({ ...m, delivery: delivered(m.delivery!, data) })),
+
   damaged: (view, data, id) => {
     const words = `One record of this conversation could not be read: ${text(data.reason)}.`;
     const notice = newMessage(`notice.${parseCursor(id)?.seq ?? id}`, "notice", { at: data.at, text: words }, text(data.turn_id));
@@ -382,6 +391,12 @@ const STEPS: Record<string, Step> = {
 };
 
 const UNMARKED = { resume_pending: false, resume_reason: null, last_resume_marked_at: null };
+
+/** Names of models have a colon, names of agents have none. */
+function chosen(data: Data): { agent?: string } {
+  const model = text(data.model);
+  return model === null || model === "" || model.includes(":") ? {} : { agent: model };
+}
 
 /** How a decision that ended a cut turn is told. */
 const DECIDED: Record<TurnOutcome, string> = { completed: "ended", failed: "ended", cancelled: "cancelled", set_aside: "set aside" };
@@ -399,19 +414,26 @@ function written(view: View, data: Data): View {
   const body = text(data.text) ?? "";
   if (role === "assistant" && turn !== null) {
     const opened = openAnswer(view, turn, data);
-    const finish = (m: Message): Message => ({ ...m, text: body, parts: finished(view, m, turn, data), status: "complete", created_at: text(data.at) ?? m.created_at });
+    const finish = (m: Message): Message => ({ ...m, text: body, parts: finished(view, m, turn, data), status: "complete", created_at: text(data.at) ?? m.created_at, ...owed(data) });
     return updateMessage({ ...opened, writing: null }, (m) => isAnswer(m, turn), finish);
   }
   const id = text(data.message_id) ?? "";
   const known = view.session.messages.find((m) => m.id === id);
   if (known && !isWaiting(known)) return view;
-  const message = newMessage(id, role, data, turn);
+  const message: Message = { ...newMessage(id, role, data, turn), ...owed(data) };
   if (known) message.created_at = known.created_at;
   if (role === "user" && turn === null) message.status = "command";
   const others = change(view, { messages: view.session.messages.filter((m) => m !== known) });
   if (role !== "user" || turn === null) return settled(change(others, { messages: place(others.session.messages, message) }));
   const requested = change(others, { messages: above(others.session, turn, message) });
   return settled(view.silent?.turn_id === turn ? { ...requested, silent: { turn_id: turn, behind: id } } : requested);
+}
+
+/** A step that was interrupted is written from its beginning: the interruption stands before what is said now. */
+function begunAgainAt(view: View, turn_id: string, step: number, attempt: number): View {
+  const concerns = (m: Message): boolean => m.role === "interruption" && m.turn_id === turn_id && m.step === step && m.offset !== 0 && Boolean(m.attempt) && attempt >= m.attempt!;
+  if (!view.session.messages.some(concerns)) return view;
+  return change(view, { messages: view.session.messages.map((m) => (concerns(m) ? { ...m, offset: 0 } : m)) });
 }
 
 /** The parts of an answer that is on record: what no response fixed is the text of the step that was open. */

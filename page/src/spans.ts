@@ -26,24 +26,36 @@ export interface Picture {
   open: boolean;
 }
 
+/** A rule that was looked at, and the fact that it looked at, in the server's words. */
+export interface Considered {
+  rule: string;
+  fact: string;
+  applies: boolean;
+}
+
 export type Happening =
   | { at: number; kind: "started"; attempt: number }
   | { at: number; kind: "call"; name: string; arguments: unknown; outcome: string | null; ms: number | null }
   | { at: number; kind: "responded"; model: string; step: number; input: number; output: number }
   | { at: number; kind: "failed-request"; model: string; why: string }
   | { at: number; kind: "interrupted"; reason: string; written: number; results: number }
-  | { at: number; kind: "resumed"; attempt: number; rule: string; why: string | null }
-  | { at: number; kind: "left"; rule: string; why: string | null }
+  | { at: number; kind: "resumed"; attempt: number; rule: string; why: string | null; considered: Considered[] }
+  | { at: number; kind: "left"; rule: string; why: string | null; considered: Considered[] }
   | { at: number; kind: "asked"; form: string; text: string; expires_at: string | null }
   | { at: number; kind: "answered"; by: string | null; verdict: string | null }
+  | { at: number; kind: "closed"; why: string }
   | { at: number; kind: "written"; characters: number }
   | { at: number; kind: "delivery"; state: string; tries: number }
   | { at: number; kind: "stop"; by: string | null }
-  | { at: number; kind: "ended"; outcome: string; error: string | null; rule: string | null; why: string | null };
+  | { at: number; kind: "ended"; outcome: string; error: string | null; rule: string | null; why: string | null; considered: Considered[] };
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const count = (value: unknown): number => (typeof value === "number" ? value : 0);
 const time = (record: TurnRecord): number => Date.parse(text(record.data.at)) || 0;
+
+function considered(data: Record<string, unknown>): Considered[] {
+  return Array.isArray(data.considered) ? (data.considered as Considered[]) : [];
+}
 
 /** `now`: until when a turn that has not ended is drawn. */
 export function picture(records: TurnRecord[], now: number): Picture {
@@ -171,14 +183,15 @@ export function story(records: TurnRecord[]): Happening[] {
       }
       case "model.failed": told.push({ at, kind: "failed-request", model: text(data.model), why: text(data.why) }); break;
       case "turn.interrupted": told.push({ at, kind: "interrupted", reason: text(data.reason), written: count(data.written), results }); break;
-      case "turn.resumed": told.push({ at, kind: "resumed", attempt: count(data.attempt), rule: text(data.rule), why: text(data.why) || null }); break;
-      case "turn.left": told.push({ at, kind: "left", rule: text(data.rule), why: text(data.why) || null }); break;
+      case "turn.resumed": told.push({ at, kind: "resumed", attempt: count(data.attempt), rule: text(data.rule), why: text(data.why) || null, considered: considered(data) }); break;
+      case "turn.left": told.push({ at, kind: "left", rule: text(data.rule), why: text(data.why) || null, considered: considered(data) }); break;
       case "question.asked": told.push({ at, kind: "asked", form: text(data.form) || "question", text: text(data.text), expires_at: text(data.expires_at) || null }); break;
       case "question.answered": told.push({ at, kind: "answered", by: text(data.by) || null, verdict: text(data.verdict) || null }); break;
+      case "question.closed": told.push({ at, kind: "closed", why: text(data.why) }); break;
       case "message.written": if (data.role === "assistant") told.push({ at, kind: "written", characters: text(data.text).length }); break;
       case "delivery.changed": told.push({ at, kind: "delivery", state: text(data.state), tries: count(data.tries) }); break;
       case "stop.requested": told.push({ at, kind: "stop", by: text(data.by) || null }); break;
-      case "turn.ended": told.push({ at, kind: "ended", outcome: text(data.outcome), error: text(data.error) || null, rule: text(data.rule) || null, why: text(data.why) || null }); break;
+      case "turn.ended": told.push({ at, kind: "ended", outcome: text(data.outcome), error: text(data.error) || null, rule: text(data.rule) || null, why: text(data.why) || null, considered: considered(data) }); break;
     }
   }
   return told;

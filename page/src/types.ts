@@ -93,6 +93,16 @@ export interface ToolCall {
 /** `cause`: something other than a message that a turn started from or took. */
 export type Role = "user" | "assistant" | "interruption" | "notice" | "cause";
 
+/** How far a message has come on its way to its chat. `states`: of each message it is sent in. */
+export interface Delivery {
+  delivery_id: string;
+  state: string;
+  states: string[];
+  tries: number;
+  retry_at: string | null;
+  error: string | null;
+}
+
 export interface Message {
   id: string;
   role: Role;
@@ -109,6 +119,8 @@ export interface Message {
   tool_calls?: ToolCall[];
   /** Of an answer to a question. */
   answers?: Answers;
+  /** Of what is sent to a chat. */
+  delivery?: Delivery;
   /** Of a cause: what it was. Of an interruption: what its turn had started from, if that was no message. */
   cause?: string | null;
   /** Of an interruption. */
@@ -120,6 +132,9 @@ export interface Message {
   attempt?: number | null;
   /** How long the answer was. */
   written?: number;
+  /** Where in the answer it stands: behind so many characters of this step; null for all of them, 0 once the step is written again. */
+  step?: number;
+  offset?: number | null;
   /** While it waits for a journal. */
   stream_id?: string;
   tries?: number;
@@ -143,6 +158,8 @@ export interface Turn {
   error: string | null;
   /** Of a turn whose models were asked; `model` is the one that answered last. */
   model?: string;
+  /** The agent that was chosen to answer, if it is not one of the models. */
+  agent?: string;
   usage?: Usage;
   /** Why it was stopped, if nobody said stop. */
   stopped_because?: string;
@@ -234,6 +251,15 @@ export interface Session extends Summary, MessagePage {
   usage: Usage;
 }
 
+/** `sends`: its text goes to the agent, as a message. */
+export interface Command {
+  name: string;
+  /** How it is written, and what it does. */
+  form: string;
+  sentence: string;
+  sends: boolean;
+}
+
 export interface Status {
   pid: number;
   version: string;
@@ -289,6 +315,8 @@ export interface Rule {
   pattern: string;
   by: string;
   created_at: string;
+  /** What ends it, besides its removal: `reset`. */
+  until: string;
 }
 
 export interface UsageReport {

@@ -2,7 +2,7 @@
 
 import { locale, t } from "./i18n";
 import type { Verdict } from "./outbox";
-import type { Answers, Message, ModelFailure, Question, Session, Summary, ToolCall, Turn, Usage } from "./types";
+import type { Answers, Delivery, Message, ModelFailure, Question, Session, Summary, ToolCall, Turn, Usage } from "./types";
 
 /** The server's own words, which the fold must use too. */
 const SERVER: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", store_gone: "the loss of the database", suspended: "a suspension", restored: "the restoring of a backup" };
@@ -23,6 +23,17 @@ export function cutText(reason: string, written: boolean, worked: boolean): stri
 export function journalText(reason: string, state: string): string {
   const known: Record<string, string> = { recovering: "Some of its output has not arrived yet; Holdfast is looking for it.", recovered: "Its output was recovered from the run journal." };
   return `Interrupted by ${SERVER[reason] ?? "an interruption"}. ${known[state] ?? "Some output may be missing."}`;
+}
+
+/** The step it happened in is written from its beginning: what had been written of it is gone. */
+function isBegunAgain(row: Message): boolean {
+  return row.offset === 0 && (row.written ?? 0) > 0;
+}
+
+/** What an interruption row says, in two parts: what interrupted it, and what is left of it. Server and page word the row alike. */
+export function cutWords(row: Message): { what: string; kept: string } {
+  const said = /^Interrupted by .*?(?:\. | (?=before anything))(.*)$/s.exec(row.text)?.[1] ?? row.text;
+  return { what: t().cut(interruptedBy(row.reason)), kept: isBegunAgain(row) && row.state !== "recovering" ? t().askedAgain : (t().kept[said] ?? said) };
 }
 
 export function interruptedBy(reason: string | null | undefined): string {
@@ -142,6 +153,17 @@ export function sign(summary: Summary, away = false): Sign | null {
   }
 }
 
+/** How far a message has come on its way to its chat. */
+export function deliverySign(delivery: Delivery, platform: string): Sign {
+  const words = t().state;
+  switch (delivery.state) {
+    case "sent": return { shape: "delivered", tone: "kelp", text: words.delivered(platform) };
+    case "unknown": case "repeating": return { shape: "unknown", tone: "amber", text: words.deliveryUnknown };
+    case "dead": return { shape: "failed", tone: "red", text: words.deliveryDead };
+    default: return { shape: "queued", tone: "", text: delivery.tries > 0 && delivery.retry_at !== null ? words.deliveryWaits(platform) : words.sending(platform) };
+  }
+}
+
 /** What became of a tool call. */
 export function callSign(call: ToolCall, running: boolean): Sign {
   const words = t().state;
@@ -240,7 +262,7 @@ export function platformName(platform: string): string {
 /** What was decided about an interrupted answer, in words. Its rule is for those who ask why. */
 export function decided(row: Message): string {
   const words = t().decided;
-  if (row.attempt) return words.continued(row.attempt);
+  if (row.attempt) return isBegunAgain(row) ? words.again(row.attempt) : words.continued(row.attempt);
   const said = row.decision?.split(":", 1)[0];
   if (said === "left") return words.left[row.rule ?? ""] ?? words.left.other!;
   if (said === "set aside") return words.setAside[row.rule ?? ""] ?? words.setAside.other!;

@@ -61,3 +61,14 @@ test("an interruption stands in the text where it happened, and at its end where
   expect(withCuts(parts, [row(2, 90)]).map((part) => part.type)).toEqual(["text", "cut"]);
   expect(withCuts(parts, [row(2, 7)]).map((part) => part.type)).toEqual(["text", "cut"]);
 });
+
+test("an interruption of a step stands behind what was kept of it, and before what is written again", () => {
+  const row = (step: number, offset: number | null) => ({ id: `c${step}`, role: "interruption" as const, text: "", parts: [], turn_id: "t", created_at: "", status: "complete" as const, attempt: 2, written: 3, step, offset });
+  const parts = [{ type: "text" as const, id: "t.0.0", step: 0, text: "one" }, { type: "call" as const, id: "t.0.1", step: 0, offset: 3, call_id: "a" }, { type: "text" as const, id: "t.1.0", step: 1, text: "two" }];
+  const drawn = (...rows: ReturnType<typeof row>[]) => withCuts(parts, rows).map((part) => (part.type === "text" ? part.text : part.type));
+  expect(drawn(row(1, 0))).toEqual(["one", "call", "cut", "two"]);
+  expect(drawn(row(1, null))).toEqual(["one", "call", "two", "cut"]);
+  expect(drawn(row(0, 0), row(1, 0))).toEqual(["cut", "one", "call", "cut", "two"]);
+  expect(drawn(row(0, null))).toEqual(["one", "call", "cut", "two"]);
+  expect(drawn(row(2, 0))).toEqual(["one", "call", "two", "cut"]);
+});

@@ -355,3 +355,28 @@ describe("what a model no longer sees, and what was stopped for a message", () =
     expect(turnEnd(view.session.turns[0]!)?.text).toBe("Stopped: interrupted by a new message.");
   });
 });
+
+describe("what the server says besides", () => {
+  test("a question that is closed is no longer asked", () => {
+    const log = started().add("question.asked", { turn_id: "t1", question_id: "q1", call_id: "c1", form: "elicitation", text: "Which?", ends_attempt: false });
+    expect(log.view().session.questions).toHaveLength(1);
+    expect(log.add("question.closed", { turn_id: "t1", question_id: "q1", call_id: "c1", why: "the call that asked was interrupted" }).view().session.questions).toEqual([]);
+  });
+
+  test("a turn names the agent that was chosen, and no model before it has answered", () => {
+    const turn = (model: string | null) => new Log().add("turn.started", { turn_id: "t1", attempt: 1, generation: 1, cause: "message", causes: [], model }).view().session.turns[0]!;
+    expect(turn("helper").agent).toBe("helper");
+    expect("agent" in turn("anthropic:opus")).toBe(false);
+    expect("agent" in turn(null)).toBe(false);
+  });
+
+  test("a message to a chat has arrived when all of its messages have", () => {
+    const log = started().add("message.written", { turn_id: "t1", message_id: "t1.answer", role: "assistant", text: "yes", delivery_id: "d1" });
+    const delivery = () => log.view().session.messages.find((message) => message.role === "assistant")!.delivery!;
+    expect(delivery()).toEqual({ delivery_id: "d1", state: "pending", states: ["pending"], tries: 0, retry_at: null, error: null });
+    log.add("delivery.planned", { delivery_id: "d1", pieces: 2 }).add("delivery.changed", { delivery_id: "d1", part: 0, state: "sent", tries: 1 });
+    expect(delivery().state).toBe("pending");
+    log.add("delivery.changed", { delivery_id: "d1", part: 1, state: "dead", tries: 8, error: "The chat is gone" });
+    expect(delivery()).toMatchObject({ state: "dead", error: "The chat is gone" });
+  });
+});

@@ -12,7 +12,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from holdfast.core import events as e
+from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.spools import stream_id
+from holdfast.core.turns import Outcome
+from holdfast.ports.store import Store
 from holdfast.store import open_store
 from tests.browser.acting import WAIT_MS, answers, notices, said, send
 from tests.browser.conftest import printed_address, tab
@@ -82,7 +86,47 @@ async def seed(home: Path) -> None:
         )
         asking.append(asked)
     await append(store, turn, *asking, e.TurnWaiting(question_ids=("q1", "q2")))
+    await seed_interruptions(store, owner, now)
+    await seed_chat(store, owner, now)
     await store.aclose()
+
+
+async def seed_interruptions(store: Store, owner: int, now: int) -> None:
+    """A model that was interrupted in its second step and asked again, and a turn whose journal is late."""
+    await new_session(store, "s_cut", title="Interrupted", at=now)
+    await say(store, "s_cut", "Is all well?", message_id="m6", at=now)
+    turn = await start(store, "s_cut", "t5", owner=owner)
+    turn = await append(store, turn, e.ModelResponded(step=0, text="Let me look."), call("d", "uptime", 0), done("d", "up 3 days"))
+    turn = await append(
+        store, turn, e.Text(step=1, offset=0, text="It has been"), e.TurnInterrupted(reason="crash", restarts=1, written=11)
+    )
+    looked = (e.Considered("R0", "No stop is on record.", False), e.Considered("R9", "No other rule applies.", True))
+    again = e.TurnResumed(attempt=2, rule="R9", reason="crash", why="interrupted by a crash 2 s earlier", considered=looked)
+    answer = e.MessageWritten(message_id="t5.answer", role="assistant", content="All is well.")
+    await append(store, turn, again, e.ModelResponded(step=1, text="All is well."), answer, ENDED)
+    await new_session(store, "s_journal", title="Late", at=now)
+    await say(store, "s_journal", "Count.", message_id="m7", at=now)
+    turn = await start(store, "s_journal", "t6", owner=owner)
+    late = e.TurnInterrupted(reason="crash", restarts=1, written=3, stream_id=stream_id("t6", turn.lease.epoch))
+    aside = e.TurnEnded(outcome=Outcome.SET_ASIDE, rule="R6", why="interrupted by a crash 2 h earlier")
+    await append(store, turn, e.Text(offset=0, text="1 2"), late, aside, at=now)
+
+
+async def seed_chat(store: Store, owner: int, now: int) -> None:
+    """A chat that is not connected here: one answer arrived, one was given up, one could not be sent yet."""
+    await new_session(store, "s_chat", key="agent:main:telegram:dm:7", title="In a chat", at=now)
+    changes = [
+        e.DeliveryChanged(delivery_id="d0", state="sent", tries=1),
+        e.DeliveryChanged(delivery_id="d1", state="dead", tries=8, error="The bot was blocked by the user"),
+        e.DeliveryChanged(delivery_id="d2", state="pending", tries=2, retry_at=now + 600_000, error="The network is away"),
+    ]
+    for number, changed in enumerate(changes):
+        turn_id = f"t7{number}"
+        await say(store, "s_chat", f"Question {number}", message_id=f"m8{number}", at=now)
+        turn = await start(store, "s_chat", turn_id, owner=owner)
+        answer = e.MessageWritten(message_id=f"{turn_id}.answer", role="assistant", content=f"Answer {number}", delivery_id=f"d{number}")
+        await append(store, turn, answer, ENDED, at=now)
+        assert await store.record_delivery("s_chat", changed, expect=DeliveryState.PENDING, at=now)
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +225,46 @@ def test_a_picture_is_drawn_and_a_file_is_a_link_to_save(page: Page, lasting: Se
     expect(attached.nth(2)).to_have_attribute("download", "a.csv")
     page.reload()
     expect(attached).to_have_count(3, timeout=WAIT_MS)
+
+
+def test_an_interruption_stands_in_the_answer_where_it_happened_and_its_facts_behind_it(seeded_page: Page, seeded: Serving) -> None:
+    """F1: a model that is asked again says its step from the beginning; the interruption stands before it, in human words."""
+    seeded_page.goto(f"{seeded.url}/s/s_cut")
+    answer = answers(seeded_page).first
+    expect(answer).to_contain_text("All is well.", timeout=WAIT_MS)
+    words = answer.inner_text()
+    order = ["Let me look.", "uptime", "Interrupted by a crash.", "This part was written again from here.", "Continued", "All is well."]
+    places = [words.index(part) for part in order]
+    assert places == sorted(places), words
+    assert "R9" not in words
+    answer.get_by_test_id("what-happened").click()
+    why = seeded_page.get_by_test_id("why")
+    expect(why.get_by_test_id("fact")).to_have_text(["No stop is on record.", "No other rule applies."], timeout=WAIT_MS)
+    expect(why.locator(".hit")).to_contain_text("R9")
+    seeded_page.get_by_test_id("close-details").click()
+
+
+def test_output_that_has_not_arrived_is_not_called_lost(seeded_page: Page, seeded: Serving) -> None:
+    """F1: the row says that some output is missing and looked for, and since when."""
+    seeded_page.goto(f"{seeded.url}/s/s_journal")
+    row = seeded_page.get_by_test_id("interruption")
+    expect(row).to_have_attribute("data-state", "recovering", timeout=WAIT_MS)
+    expect(row).to_contain_text("Some of its output has not arrived yet; Holdfast is looking for it.")
+    expect(row.get_by_test_id("looked-for")).to_contain_text("Looked for since")
+
+
+def test_every_message_to_a_chat_says_whether_it_arrived_and_what_can_be_done(seeded_page: Page, seeded: Serving) -> None:
+    """P4: arrived, given up with the reason, or waiting; one that was given up is sent again at a person's word."""
+    seeded_page.goto(f"{seeded.url}/s/s_chat")
+    lines = seeded_page.get_by_test_id("delivery")
+    expect(lines).to_have_count(3, timeout=WAIT_MS)
+    assert [line.get_attribute("data-state") for line in lines.all()] == ["sent", "dead", "pending"]
+    expect(lines.nth(0)).to_have_text("delivered to Telegram")
+    expect(lines.nth(1)).to_contain_text("not delivered")
+    expect(lines.nth(1)).to_contain_text("The bot was blocked by the user.")
+    expect(lines.nth(1).get_by_test_id("give-up")).to_have_count(0)
+    expect(lines.nth(2)).to_contain_text("could not be sent to Telegram yet")
+    lines.nth(2).get_by_test_id("give-up").click()
+    expect(lines.nth(2)).to_have_attribute("data-state", "dead", timeout=WAIT_MS)
+    lines.nth(1).get_by_test_id("send-again").click()
+    expect(lines.nth(1)).to_have_attribute("data-state", "pending", timeout=WAIT_MS)

@@ -123,7 +123,7 @@ def test_the_row_of_an_interruption_says_what_was_interrupted_and_what_is_kept(w
     state = "recovered" if written or worked else "neutral"
     assert row(found, "t1.cut.1") == {
         "id": "t1.cut.1", "role": "interruption", "content": kept, "turn_id": "t1", "created_at": 1000 + len(log.items), "state": state,
-        "reason": "crash", "seq": 0, **({"written": written} if written else {}),
+        "reason": "crash", "seq": 0, "step": 0, "offset": written, **({"written": written} if written else {}),
     }  # fmt: skip
     # What was written stands above the row, also where its pieces are gone.
     assert [message.id for message in found.messages] == ["m1", *(["t1.answer"] if written or worked else []), "t1.cut.1"]

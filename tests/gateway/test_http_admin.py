@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.commands import COMMANDS, SENDING
 from holdfast.core.errors import HandOverFailed, NotNow
 from tests.gateway.sse import reading
 from tests.gateway.test_http_access import error_of
@@ -99,3 +100,13 @@ async def test_a_reader_is_told_that_the_server_hands_over(served: World) -> Non
         await served.gateway.hand_over.give_way()
         await served.gateway.hand_over.retire()
         assert (await reader.until("end"))[-1].data == {"reason": "handover"}
+
+
+async def test_the_commands_are_listed_for_those_who_offer_them(world: World) -> None:
+    answer = await world.client.get("/api/commands")
+    assert answer.status_code == 200, answer.text
+    listed = {each["name"]: each for each in answer.json()["commands"]}
+    assert {name: (each["form"], each["sentence"]) for name, each in listed.items()} == {
+        name: (usage.form, usage.sentence) for name, usage in COMMANDS.items()
+    }
+    assert [name for name, each in listed.items() if each["sends"]] == [*SENDING]

@@ -56,7 +56,7 @@ function ApprovalCard(props: { question: Question }): VNode {
       <dl class="facts">
         {question.call && <><dt>{words.tool}</dt><dd>{visible(question.call.name)}</dd></>}
         <dt>{words.bindsTo}</dt><dd>{words.bindsToThis}</dd>
-        {question.pattern !== null && <><dt>{words.alwaysAllows}</dt><dd id={always}><code data-testid="approval-pattern">{visible(question.pattern)}</code></dd></>}
+        {question.pattern !== null && <><dt>{words.alwaysAllows}</dt><dd id={always}><code data-testid="approval-pattern">{visible(question.pattern)}</code></dd><dt>{words.until}</dt><dd>{words.untilReset}</dd></>}
       </dl>
       <div class="ask-foot">
         <button type="button" class="b kelp" data-testid="approve" disabled={off} onClick={() => judge(ONCE)}>{words.approve}</button>

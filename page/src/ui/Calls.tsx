@@ -69,6 +69,8 @@ const Call = memo<{ call: ToolCall; running: boolean; own: string }>(({ call, ru
         <ChevronIcon />
       </button>
       {call.outcome === "unknown" && <p class="call-note">{words.unknown}</p>}
+      {call.recovered && !call.late && <p class="call-note">{words.recovered}</p>}
+      {call.late && <p class="call-note" data-testid="late-result">{words.late[call.late.outcome] ?? words.late.other}</p>}
       {call.result_parts && <Attachments parts={call.result_parts.filter((part) => !("digest" in part) || !own.includes(part.digest))} />}
       <div id={body} class="call-body" hidden={!open}>
         {summary.length > 60 && !isMoreThanGist(call.arguments) && <pre class="arguments" tabIndex={0}>{summary}</pre>}
@@ -76,6 +78,7 @@ const Call = memo<{ call: ToolCall; running: boolean; own: string }>(({ call, ru
         {output !== "" && <Output text={output} follow={call.outcome === null} />}
         {output !== "" && result !== "" && <p class="call-label">{words.result}</p>}
         {result !== "" && <Output text={result} follow={false} />}
+        {call.late && call.late.result !== "" && <Output text={call.late.result} follow={false} />}
         {output === "" && result === "" && call.outcome !== "unknown" && <p class="call-nothing">{call.outcome === null && running ? words.noOutputYet : words.noOutput}</p>}
       </div>
     </section>

@@ -1,11 +1,11 @@
 import { useComputed } from "@preact/signals";
 import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { type Command, offered, written } from "../commands";
+import { offered, written } from "../commands";
 import { t } from "../i18n";
 import { liveTurn } from "../log";
 import type { Mode } from "../outbox";
-import type { Session } from "../types";
+import type { Command, Session } from "../types";
 import { platformName, platformOf, used } from "../words";
 import { Field } from "./Field";
 import { AttachButton, Files, useAttach } from "./Files";

@@ -53,7 +53,7 @@ function Rows(props: { view: View }): VNode {
   const waits = open?.state === "waiting" && session.questions.length > 0;
   const works = liveTurn(session) !== null && !waits && !writes;
   const taken = new Map(settled.filter((message) => message.role === "assistant").map((message) => [message.id, takenBy(message, settled)]));
-  const cuts = cutsOf(settled, session.turns);
+  const cuts = cutsOf(settled);
   const inside = new Set([...taken.values(), ...cuts.values()].flatMap((messages) => messages.map((message) => message.id)));
   const turns = new Map(session.turns.map((turn) => [turn.id, turn]));
   const answers_now = settled.some((message) => message.role === "assistant" && message.turn_id === open?.id && message.parts.length > 0);
@@ -163,14 +163,13 @@ function rows(messages: Message[], turns: Turn[]): Row[] {
 /** Kept from one drawing to the next, so that an answer that did not change is not drawn again for their sake. */
 const cutsBefore = new Map<string, Message[]>();
 
-/** The interruptions that are drawn within an answer, where they happened: of an answer that is one text and continued where it stopped. */
-function cutsOf(messages: Message[], turns: Turn[]): Map<string, Message[]> {
-  const whole = new Set(turns.filter((turn) => turn.steps === 0).map((turn) => turn.id));
+/** The interruptions that are drawn within an answer, where they happened: of an answer that continued after it had something to show. */
+function cutsOf(messages: Message[]): Map<string, Message[]> {
   const answered = new Set(messages.filter((message) => message.role === "assistant" && message.parts.length > 0).map((message) => message.turn_id));
   const found = new Map<string, Message[]>();
   for (const message of messages) {
-    if (message.role !== "interruption" || !message.attempt || !message.written || message.turn_id === null) continue;
-    if (whole.has(message.turn_id) && answered.has(message.turn_id)) found.set(message.turn_id, [...(found.get(message.turn_id) ?? []), message]);
+    if (message.role !== "interruption" || !message.attempt || message.turn_id === null) continue;
+    if ((message.written || message.step) && answered.has(message.turn_id)) found.set(message.turn_id, [...(found.get(message.turn_id) ?? []), message]);
   }
   for (const [turn, rows] of found) {
     const before = cutsBefore.get(turn);

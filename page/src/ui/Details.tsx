@@ -3,7 +3,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { locale, t } from "../i18n";
-import { axis, type Happening, picture, type Picture, story, type TurnRecord } from "../spans";
+import { axis, type Considered, type Happening, picture, type Picture, story, type TurnRecord } from "../spans";
 import type { Session, Turn } from "../types";
 import { clock, duration, interruptedBy, moment, platformOf, price, turnSign, visible, type Shape } from "../words";
 import { gist } from "./Calls";
@@ -188,24 +188,31 @@ function told(it: Happening): { shape: Shape; tone: string; body: ComponentChild
     case "responded": return { shape: "done", tone: "kelp", body: <><p><b>{words.responded(it.model)}</b></p>{it.input + it.output > 0 && <p>{words.tokens(n(it.input), n(it.output))}</p>}</> };
     case "failed-request": return { shape: "failed", tone: "amber", body: <><p><b>{words.failedRequest(it.model)}</b></p><p>{it.why}</p></> };
     case "interrupted": return { shape: "interrupted", tone: "amber", body: <><p class="amber"><b>{words.interrupted(interruptedBy(it.reason))}.</b></p><p>{words.kept(n(it.written), it.results)}</p></> };
-    case "resumed": return { shape: "resumed", tone: "kelp", body: <><p><b class="kelp">{words.resumed(it.attempt)}</b></p><Why rule={it.rule} why={it.why} /><p>{words.notRepeated}</p></> };
-    case "left": return { shape: "suspended", tone: "amber", body: <><p><b>{words.left}</b></p><Why rule={it.rule} why={it.why} /></> };
+    case "resumed": return { shape: "resumed", tone: "kelp", body: <><p><b class="kelp">{words.resumed(it.attempt)}</b></p><Why rule={it.rule} why={it.why} considered={it.considered} /><p>{words.notRepeated}</p></> };
+    case "left": return { shape: "suspended", tone: "amber", body: <><p><b>{words.left}</b></p><Why rule={it.rule} why={it.why} considered={it.considered} /></> };
     case "asked": return { shape: "waiting", tone: "amber", body: <><p class="amber"><b>{words.asked[it.form] ?? words.asked.question}</b></p><p>{it.text.split("\n", 1)[0]!.slice(0, 160)}</p><p>{words.askedNote}</p></> };
     case "answered": return { shape: "accepted", tone: "kelp", body: <p><b>{words.answered[it.verdict ?? ""] ?? words.answered.other}</b>{it.by && `, ${it.by === "owner" ? t().conversation.byYou : it.by}`}</p> };
+    case "closed": return { shape: "suspended", tone: "", body: <p><b>{words.closed}</b>{it.why && `: ${it.why}`}</p> };
     case "written": return { shape: "done", tone: "kelp", body: <p><b>{words.written(n(it.characters))}</b></p> };
     case "delivery": return { shape: it.state === "sent" ? "delivered" : it.state === "unknown" ? "unknown" : it.state === "dead" ? "failed" : "queued", tone: it.state === "sent" ? "kelp" : it.state === "unknown" ? "amber" : "", body: <p>{words.delivery(it.state)}</p> };
     case "stop": return { shape: "suspended", tone: "", body: <p><b>{words.stop}</b></p> };
-    case "ended": return { shape: it.outcome === "completed" ? "done" : it.outcome === "failed" ? "failed" : "suspended", tone: it.outcome === "completed" ? "kelp" : it.outcome === "failed" ? "red" : "", body: <><p><b>{words.ended[it.outcome] ?? it.outcome}</b></p>{it.error && <p>{it.error}</p>}{it.rule && <Why rule={it.rule} why={it.why} />}</> };
+    case "ended": return { shape: it.outcome === "completed" ? "done" : it.outcome === "failed" ? "failed" : "suspended", tone: it.outcome === "completed" ? "kelp" : it.outcome === "failed" ? "red" : "", body: <><p><b>{words.ended[it.outcome] ?? it.outcome}</b></p>{it.error && <p>{it.error}</p>}{it.rule && <Why rule={it.rule} why={it.why} considered={it.considered} />}</> };
   }
 }
 
-/** The rules in their order, up to the one that decided: the first that applies does. */
-function Why(props: { rule: string; why: string | null }): VNode {
+/** The rules in their order, up to the one that decided, each with the fact it looked at where that is on record. */
+function Why(props: { rule: string; why: string | null; considered: Considered[] }): VNode {
   const words = t().details;
+  const says = new Map(words.rules);
   const at = words.rules.findIndex(([label]) => label === props.rule);
+  const looked = props.considered.length > 0 ? props.considered : words.rules.slice(0, at + 1).map(([rule], index) => ({ rule, fact: "", applies: index === at }));
   return (
     <div class="why" data-testid="why">
-      <ul>{words.rules.slice(0, at + 1).map(([label, says], index) => <li key={label} class={index === at ? "hit" : ""}><span>{label}</span><span>{says}</span><span>{index === at ? words.applies : words.no}</span></li>)}</ul>
+      <ul>
+        {looked.map(({ rule, fact, applies }, index) => (
+          <li key={index} class={applies ? "hit" : ""}><span>{rule}</span><span>{says.get(rule) ?? rule}{fact && <i data-testid="fact">{fact}</i>}</span><span>{applies ? words.applies : words.no}</span></li>
+        ))}
+      </ul>
       {props.why && <p>{props.why}</p>}
     </div>
   );

@@ -5,11 +5,11 @@ import { isMark, type Shown, withCuts } from "../answers";
 import { isCommand } from "../commands";
 import { t } from "../i18n";
 import type { Item } from "../outbox";
-import type { Answers, Attached, Message, ModelFailure, Part, ToolCall, Turn } from "../types";
-import { answeredBy, askingAgain, decided, failedRequest, interruptedBy, passages, turnEnd, used } from "../words";
+import type { Answers, Attached, Delivery, Message, ModelFailure, Part, ToolCall, Turn } from "../types";
+import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, sentence, turnEnd, used } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
 import { Calls, gist } from "./Calls";
-import { CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon } from "./icons";
+import { CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
 import { Markdown } from "./Markdown";
 import { Copy, IconButton, memo, Time, useApp, useNow } from "./shared";
 
@@ -33,11 +33,12 @@ export const MessageRow = memo<{
           action={<SaidActions message={message} waiting={waiting} />}
         />
       );
-    case "assistant": return <Answer message={message} running={running} asks={asks} taken={taken} cuts={props.cuts ?? NONE} turn={props.turn ?? null} />;
+    case "assistant": return message.status === "superseded" ? <Superseded message={message} /> : <Answer message={message} running={running} asks={asks} taken={taken} cuts={props.cuts ?? NONE} turn={props.turn ?? null} />;
     case "interruption": return <Cut row={message} />;
     default: return (
       <div class="notice" id={`m-${message.id}`} data-testid="message" data-role={message.role} data-status={message.status} dir="auto">
         {passages(message.text).map((passage, index) => (passage.quoted ? <blockquote key={index}>{passage.text}</blockquote> : <p key={index}>{passage.text}</p>))}
+        {message.delivery && <DeliveryLine delivery={message.delivery} />}
       </div>
     );
   }
@@ -174,18 +175,53 @@ function Answer(props: { message: Message; running: boolean; asks: string; taken
   );
 }
 
+/** What an interrupted attempt had said, found after another one had continued. */
+function Superseded(props: { message: Message }): VNode {
+  const words = t().conversation;
+  return (
+    <details class="folded superseded" id={`m-${props.message.id}`} data-testid="message" data-role="assistant" data-status="superseded">
+      <summary><ShapeIcon shape="superseded" />{words.superseded} ({words.recovered})</summary>
+      <div><Markdown text={props.message.text} /></div>
+    </details>
+  );
+}
+
 function AnswerFoot(props: { message: Message; turn: Turn | null }): VNode {
   const app = useApp();
   const { message, turn } = props;
   return (
     <div class="foot">
       <Time at={message.created_at} />
-      {turn?.usage && turn.state === "ended" && <span class="spent" data-testid="answer-cost">{[turn.model, ...used(turn.usage)].filter(Boolean).join(" · ")}</span>}
+      {message.recovered && <span class="note" data-testid="recovered">{t().conversation.recovered}</span>}
+      {message.delivery && <DeliveryLine delivery={message.delivery} />}
+      {turn?.agent && !turn.usage && <span class="spent">{turn.agent}</span>}
+      {turn?.usage && turn.state === "ended" && <span class="spent" data-testid="answer-cost">{[turn.agent ?? turn.model, ...used(turn.usage)].filter(Boolean).join(" · ")}</span>}
       <span class="acts">
         {message.text !== "" && <Copy text={message.text} label={t().acts.copyAnswer} />}
         {message.text !== "" && <IconButton label={t().acts.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
       </span>
     </div>
+  );
+}
+
+/** How far it has come on its way to its chat, and what can be done about it. */
+function DeliveryLine(props: { delivery: Delivery }): VNode {
+  const app = useApp();
+  const { delivery } = props;
+  const session = app.conversation.view.value?.session;
+  const platform = platformName(platformOf(session?.session_key ?? ""));
+  const words = t().acts;
+  const waits = delivery.state === "pending" && delivery.tries > 0;
+  const open = waits || delivery.state === "unknown";
+  const decide = (action: "retry" | "drop"): void => void app.operations.decideDelivery(delivery.delivery_id, action);
+  return (
+    <span class="delivery" data-testid="delivery" data-state={delivery.state}>
+      <StateSign sign={deliverySign(delivery, platform)} />
+      {delivery.error && delivery.state !== "sent" && <span>{sentence(delivery.error)}</span>}
+      {waits && delivery.retry_at && <span>{words.nextTry(clock(delivery.retry_at))}</span>}
+      {(open || delivery.state === "dead") && <button type="button" class="link" data-testid="send-again" onClick={() => decide("retry")}>{delivery.state === "dead" ? words.sendAgain : words.sendNow}</button>}
+      {open && <button type="button" class="link" data-testid="give-up" onClick={() => decide("drop")}>{words.giveUp}</button>}
+    </span>
   );
 }
 
@@ -209,16 +245,17 @@ export function takenBy(answer: Message, messages: Message[]): Message[] {
 function Cut(props: { row: Message }): VNode {
   const app = useApp();
   const { row } = props;
-  const [first, ...rest] = row.text.split(". ");
+  const words = t().conversation;
+  const { what, kept } = cutWords(row);
   return (
     <div class="cut" data-testid="interruption" data-state={row.state} data-rule={row.rule ?? undefined}>
       <ShapeIcon shape="interrupted" />
-      <p><b>{first || interruptedBy(row.reason)}</b>{rest.length > 0 && `. ${rest.join(". ")}`} <Time at={row.created_at} seconds /></p>
-      {row.state === "recovering" && !row.rule && <p class="then">{t().conversation.recovering}…</p>}
+      <p><b>{what}.</b> {kept} <Time at={row.created_at} seconds /></p>
+      {row.state === "recovering" && <p class="then" data-testid="looked-for">{words.lookedFor(row.tries ?? 0, clock(row.first_seen ?? row.created_at))}</p>}
       {row.decision && (
         <p class="then">
           <span data-testid="decision" title={row.decision}>{decided(row)}</span>{" "}
-          {row.turn_id !== null && <button type="button" class="link" data-testid="what-happened" onClick={() => app.showDetails(row.turn_id!)}>{t().conversation.what}</button>}
+          {row.turn_id !== null && <button type="button" class="link" data-testid="what-happened" onClick={() => app.showDetails(row.turn_id!)}>{words.what}</button>}
         </p>
       )}
     </div>

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Command } from "../commands";
 import { t } from "../i18n";
+import type { Command } from "../types";
 
 export const OFFER = "offer";
 

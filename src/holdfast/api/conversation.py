@@ -11,11 +11,11 @@ import msgspec
 
 from holdfast.api import parts, views
 from holdfast.api.times import rfc3339, rfc3339_or_none
-from holdfast.core import approvals, content, model_choice, output
+from holdfast.core import approvals, content, delivery, model_choice, output
 from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
 from holdfast.core.events import ModelResponded, ProposedCall
-from holdfast.core.messages import Answered
+from holdfast.core.messages import Answered, Delivery
 from holdfast.core.processes import Process, how_it_ended
 from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
@@ -145,6 +145,8 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
         view.text_omitted, view.whole_after = omitted, f"{log}.{max(0, message.seq - 1)}"
     if message.recovered:
         view.recovered = True
+    if message.delivery is not None:
+        view.delivery = _delivery(message.delivery)
     if message.role == "assistant" and message.made_of is not None:
         answer = message.answer
         view.parts = parts.answer(answer[-extent.parts :], extent.message, extent.chars)
@@ -164,12 +166,23 @@ def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
     if message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
-        view.written = message.written or 0
+        view.written, view.step, view.offset = message.written or 0, message.step or 0, message.offset
         if message.cause is not None:
             view.cause = message.cause
         if (awaits := message.awaits) is not None:
             view.stream_id, view.tries, view.first_seen = awaits.stream_id, awaits.tries, rfc3339(awaits.first_seen)
     return view
+
+
+def _delivery(found: Delivery) -> views.DeliveryView:
+    return views.DeliveryView(
+        delivery_id=found.delivery_id,
+        state=delivery.overall(found.states),
+        states=[*found.states],
+        tries=found.tries,
+        retry_at=rfc3339(found.retry_at) if found.retry_at else None,
+        error=found.error,
+    )
 
 
 def _answers(answered: Answered) -> views.AnswersView:

@@ -91,6 +91,19 @@ class AcceptedAnswer(msgspec.Struct):
 # the gateway
 
 
+class CommandUsage(msgspec.Struct):
+    """`form`: how it is written; `sentence`: what it does. `sends`: its text goes to the agent, as a message."""
+
+    name: str
+    form: str
+    sentence: str
+    sends: bool
+
+
+class CommandList(msgspec.Struct):
+    commands: list[CommandUsage]
+
+
 class NewCode(msgspec.Struct):
     """Exchanged for a cookie by one `POST /api/login` within this many seconds; opening the page with `/#code=...` does that."""
 

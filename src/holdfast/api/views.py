@@ -165,13 +165,27 @@ class DueTimeView(msgspec.Struct, kw_only=True):
     missed: int
 
 
+class DeliveryView(msgspec.Struct, kw_only=True):
+    """How far a message has come on its way to its chat. `state`: `pending`, `sending`, `sent`, `unknown`, `repeating` or `dead`; `states`:
+    of each message it is sent in. `retry_at`: when it is tried again, null if it is not waiting for that. `error`: why the last try failed.
+    """
+
+    delivery_id: str
+    state: str
+    states: list[str]
+    tries: int
+    retry_at: str | None
+    error: str | None
+
+
 class MessageView(msgspec.Struct, kw_only=True):
     """`parts` is the content in order; `text` only its words, for an answer those of its last step. `edited_at`: when its sender last
     changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes and on interruptions
-    of turns that one started, `schedule` on causes of schedules, `state` to `attempt` on interruptions; `stream_id`, `tries` and
-    `first_seen` on those that wait for a journal. `recovered`: some of it came with a journal that was late. `tool_calls_omitted` and
-    `parts_omitted`: how many earlier calls and parts of the turn are not shown, if any. `text_omitted`: how many characters of the middle
-    of the text were left out, if any; the event after `whole_after` has all of it.
+    of turns that one started, `schedule` on causes of schedules, `delivery` on what is sent to a chat, `state` to `offset` on
+    interruptions, which stand in the answer behind the first `offset` characters of this `step` (null: behind all of it); `stream_id`,
+    `tries` and `first_seen` on those that wait for a journal. `recovered`: some of it came with a journal that was late.
+    `tool_calls_omitted` and `parts_omitted`: how many earlier calls and parts of the turn are not shown, if any. `text_omitted`: how many
+    characters of the middle of the text were left out, if any; the event after `whole_after` has all of it.
     """
 
     id: str
@@ -186,12 +200,15 @@ class MessageView(msgspec.Struct, kw_only=True):
     answers: AnswersView | UnsetType = UNSET
     cause: str | UnsetType | None = UNSET
     schedule: DueTimeView | UnsetType = UNSET
+    delivery: DeliveryView | UnsetType = UNSET
     state: str | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
     rule: str | UnsetType | None = UNSET
     decision: str | UnsetType | None = UNSET
     attempt: int | UnsetType | None = UNSET
     written: int | UnsetType = UNSET
+    step: int | UnsetType = UNSET
+    offset: int | UnsetType | None = UNSET
     stream_id: str | UnsetType = UNSET
     tries: int | UnsetType = UNSET
     first_seen: str | UnsetType = UNSET

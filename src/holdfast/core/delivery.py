@@ -3,6 +3,7 @@ that may be a repeat or comes late (P4)."""
 
 import hashlib
 from base64 import b32encode
+from collections.abc import Sequence
 from enum import StrEnum
 
 from holdfast.core import notices
@@ -69,6 +70,14 @@ def after(state: DeliveryState, happened: str) -> DeliveryState:
         return TABLE[state, happened]
     except KeyError:
         raise Bug(f"A delivery that is {state} cannot see {happened!r}.") from None
+
+
+def overall(states: Sequence[str]) -> DeliveryState:
+    """How far a message has come that is sent in several: it is there when all of them are, and what went wrong with one counts."""
+    for state in (D.DEAD, D.UNKNOWN, D.REPEATING, D.SENDING):
+        if state in states:
+            return state
+    return D.SENT if all(state == D.SENT for state in states) else D.PENDING
 
 
 class NotOver(Refused):

@@ -21,7 +21,7 @@ from holdfast.core.usage import DaySpent
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
 HIDDEN = frozenset(
     {"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since", "elicited", "recital"}
-    | {"buttons", "pieces", "fold"}
+    | {"buttons", "fold"}
 )
 
 
@@ -647,8 +647,18 @@ class TurnInterrupted(Event, frozen=True):
     stream_id: str | None = None
 
 
+class Considered(msgspec.Struct, frozen=True):
+    """A rule that was looked at for a decision: the fact it looked at, in words, and whether it applied."""
+
+    rule: str
+    fact: str
+    applies: bool
+
+
 class TurnResumed(Event, frozen=True):
-    """`why` says it in words, for people. `trial`: its session is a suspect, and this attempt runs on trial."""
+    """`why` says it in words, for people. `considered`: the rules up to the one that decided. `trial`: its session is a suspect, and this
+    attempt runs on trial.
+    """
 
     kind = "turn.resumed"
     attempt: int
@@ -656,6 +666,7 @@ class TurnResumed(Event, frozen=True):
     reason: str
     why: str | None = None
     trial: bool = False
+    considered: tuple[Considered, ...] = ()
 
 
 class TrialAwaited(Event, frozen=True):
@@ -679,6 +690,7 @@ class TurnLeft(Event, frozen=True):
     kind = "turn.left"
     rule: str
     why: str | None = None
+    considered: tuple[Considered, ...] = ()
 
 
 class TurnEnded(Event, frozen=True):
@@ -694,6 +706,7 @@ class TurnEnded(Event, frozen=True):
     unread_results: bool = False
     still_pending: bool = False
     blamed_for: int | None = None
+    considered: tuple[Considered, ...] = ()
 
 
 class DeliveryOpened(Event, frozen=True):
@@ -862,6 +875,8 @@ def public(event: Event, *, in_turn: bool) -> Iterator[tuple[str, Any]]:
             yield "result" if isinstance(event, ToolFinished) else "text", content.text(value)
             if not isinstance(value, str):
                 yield "parts", value
+        elif name == "pieces":  # How they are worded is between us and the platform.
+            yield name, len(value)
         elif name not in HIDDEN and value is not msgspec.UNSET and not (in_turn and name == "turn_id"):
             yield name, value
 

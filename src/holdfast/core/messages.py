@@ -124,12 +124,26 @@ class Awaited(msgspec.Struct, frozen=True):
     first_seen: int
 
 
+class Delivery(msgspec.Struct, kw_only=True):
+    """How far a message has come on its way to a chat. `states`: of each of the messages that it is sent in. `tries`, `retry_at` (0 if it
+    is not waiting for that) and `error`: as they were recorded last.
+    """
+
+    delivery_id: str
+    states: list[str]
+    tries: int = 0
+    retry_at: int = 0
+    error: str | None = None
+
+
 class Message(msgspec.Struct, kw_only=True):
     """`role`: user, assistant, interruption, notice, or cause (something other than a message that a turn started from or took; `cause`
     says what, `schedule` which time of a schedule). `status`: complete, partial, refused, command (one to the gateway, which no agent
     sees), or superseded (what an earlier attempt said, where another one has continued since). `made_of`: what an assistant's message is
     made of. An interruption row also has `reason`, `state`, `cause` (what its turn had started from, if that was no message), `written`
-    (how long the answer was), `awaits`, while its journal is late, and, once decided, `rule`, `decision` (in words) and `attempt`.
+    (how long the answer was), `step` and `offset` (where in the answer it stands: behind so many characters of that step, None for all of
+    them), `awaits`, while its journal is late, and, once decided, `rule`, `decision` (in words) and `attempt`. `delivery`: of what is sent
+    to a chat.
     `recovered`: some of it came with a journal that was late. `edited_at`: when its sender last changed it. `seq`: where in the log its
     text stands whole. `answers`: what it answers, if anything.
     """
@@ -150,6 +164,9 @@ class Message(msgspec.Struct, kw_only=True):
     decision: str | None = None
     attempt: int | None = None
     written: int | None = None
+    step: int | None = None
+    offset: int | None = None
+    delivery: Delivery | None = None
     sender: str | None = None
     anchor: str | None = None
     edited_at: int | None = None

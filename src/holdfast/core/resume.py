@@ -25,6 +25,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     and ended by itself without an answer. `asked`: a person has asked to continue since the interruption, or answered a question of it.
     `fresh`: its last sign of life is recent enough. `held`: nothing is resumed automatically now. `reachable`: its platform is configured.
     `allowed`: its user may still use it.
+
+    The rest is told to people and decides nothing: restarts in a row, crashes of the turn, and the age of its last sign of life, None if
+    that is not known.
     """
 
     turn: TurnState
@@ -37,6 +40,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     held: bool
     reachable: bool
     allowed: bool
+    restarts: int = 0
+    deaths: int = 0
+    aged_ms: int | None = None
 
 
 class Decision(StrEnum):

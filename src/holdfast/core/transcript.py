@@ -8,9 +8,10 @@ import msgspec
 from holdfast.core import approvals, elicitation, notices, processes, usage
 from holdfast.core import events as e
 from holdfast.core.approvals import Approval
+from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.journals import State
-from holdfast.core.messages import Answered, Awaited, Compacted, Failure, Link, Message, Question, ToolCall, Turn, answer_id
+from holdfast.core.messages import Answered, Awaited, Compacted, Delivery, Failure, Link, Message, Question, ToolCall, Turn, answer_id
 from holdfast.core.processes import Process
 from holdfast.core.rows import Rows
 from holdfast.core.signs import Signs
@@ -26,7 +27,7 @@ _DECIDED = {Outcome.CANCELLED: "cancelled", Outcome.SET_ASIDE: "set aside"}
 class _Work:
     """What is known of one turn while it is folded. `at`: the place of the event that is being applied."""
 
-    __slots__ = ("answer", "approvals", "at", "late", "opened", "row", "signs", "steps", "superseded", "turn")
+    __slots__ = ("answer", "approvals", "at", "cuts", "late", "opened", "row", "signs", "steps", "superseded", "turn")
 
     def __init__(self, turn: Turn, at: Key, started_at: int) -> None:
         self.turn, self.at = turn, at
@@ -45,6 +46,7 @@ class _Work:
         self.signs = Signs(at)
         self.opened: Key | None = None
         self.row: Message | None = None  # Tells of the interruption over which nothing is decided yet.
+        self.cuts: list[Message] = []  # The rows of all its interruptions.
         self.late: dict[str, Message] = {}  # By the journal that is late: the row that tells of its interruption.
         self.superseded: dict[str, Message] = {}  # By the same: what was said in it, where another attempt has continued.
 
@@ -64,6 +66,7 @@ class Transcript:
         self.seq = 0
         self.last_at = 0
         self._works: dict[str, _Work] = {}
+        self._deliveries: dict[str, Delivery] = {}
         self._unjoined: set[_Work] = set()  # Turns that have said or put out something since their answer was read.
         self.compacted: Compacted | None = None  # What agents are given instead of the earliest turns.
         self.links: dict[str, Link] = {}  # To agents that are other programs, by their names.
@@ -268,7 +271,23 @@ class Transcript:
             edited_at=waiting.edited_at if waiting else None,
             status=status,
             seq=item.seq,
+            delivery=self._owed(event),
         )
+
+    def _owed(self, event: e.MessageWritten) -> Delivery | None:
+        if event.delivery_id is None:
+            return None
+        return self._deliveries.setdefault(event.delivery_id, Delivery(delivery_id=event.delivery_id, states=[DeliveryState.PENDING]))
+
+    def _plan_delivery(self, item: e.Logged, event: e.DeliveryPlanned) -> None:
+        if found := self._deliveries.get(event.delivery_id):
+            found.states += [DeliveryState.PENDING] * (len(event.pieces) - len(found.states))
+
+    def _deliver(self, item: e.Logged, event: e.DeliveryChanged) -> None:
+        found = self._deliveries.get(event.delivery_id)
+        if found is not None and event.part < len(found.states):
+            found.states[event.part] = event.state
+            found.tries, found.retry_at, found.error = event.tries, event.retry_at, event.error
 
     def _write_in_turn(self, work: _Work, item: e.Logged, event: e.MessageWritten) -> None:
         if event.role == "assistant":
@@ -276,6 +295,7 @@ class Transcript:
             self._open(work, item)
             answer = work.answer
             answer.content, answer.status, answer.created_at, answer.seq = event.content, "complete", item.at, item.seq
+            answer.delivery = self._owed(event)
         elif event.role == "user":
             self._request(work, item, event)
         else:
@@ -307,6 +327,8 @@ class Transcript:
         if work.superseded and stream_id(work.turn.id, work.at[0]) in work.superseded:
             return
         work.steps.say(work.at, event)
+        if event.offset == 0:
+            _begin_again(work, event.step, item.attempt)
         self._unjoined.add(work)
         self._open(work, item)
 
@@ -316,6 +338,7 @@ class Transcript:
 
     def _respond(self, work: _Work, item: e.Logged, event: e.ModelResponded) -> None:
         work.steps.respond(event)
+        _begin_again(work, event.step, item.attempt)
         work.turn.steps = max(work.turn.steps, event.step + 1)
         work.turn.spent += usage.of(event)
         work.turn.model = model_name(event.provider, event.model) or work.turn.model
@@ -432,11 +455,14 @@ class Transcript:
             state=State.RECOVERED if written or worked else State.NEUTRAL,
             reason=event.reason,
             written=event.written or None,
+            step=work.turn.steps,
+            offset=None if work.turn.steps else event.written,
             cause=None if work.turn.cause == "message" else work.turn.cause,
         )
         if event.stream_id is not None:
             work.late[event.stream_id] = work.row
             _show_journal(work.row, State.RECOVERING, Awaited(event.stream_id, 0, item.at))
+        work.cuts.append(work.row)
         self._rows.append(work.row)
 
     def _change_journal(self, item: e.Logged, event: e.JournalChanged) -> None:
@@ -523,6 +549,13 @@ class Transcript:
         self._rows.append(Message(id=f"notice.{item.seq}", role="notice", content=text, turn_id=item.turn_id, created_at=item.at))
 
 
+def _begin_again(work: _Work, step: int, attempt: int) -> None:
+    """A step that was interrupted is written from its beginning: the interruption stands before what is said now."""
+    for row in work.cuts:
+        if row.step == step and row.attempt is not None and attempt >= row.attempt:
+            row.offset = 0
+
+
 def _show_journal(row: Message, state: State, awaited: Awaited) -> None:
     """What a row waits for is shown only while it waits."""
     row.state, row.content = state, notices.journal(row.reason or "", state)
@@ -584,5 +617,7 @@ _FREE: dict[type[e.Event], Callable[[Transcript, e.Logged, Any], None]] = {
     e.StopRequested: Transcript._stop,
     e.TrialAwaited: Transcript._await_trial,
     e.JournalChanged: Transcript._change_journal,
+    e.DeliveryPlanned: Transcript._plan_delivery,
+    e.DeliveryChanged: Transcript._deliver,
     e.Damaged: Transcript._damage,
 }

@@ -3,7 +3,7 @@
 import msgspec
 import structlog
 
-from holdfast.core import approvals, blame, keys, notices, recovery, replies, resume
+from holdfast.core import approvals, blame, grounds, keys, notices, recovery, replies, resume
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Bug, StalePosition
@@ -134,6 +134,7 @@ class Recovery:
         # What a process tells is nobody's message, so nobody's permission is asked (E3).
         sender = request.sender if request and request.cause not in (ENDED, MATCHED) else None
         reachable = key.on_page or key.platform in self._platforms
+        now = self._clock.now()
         return Facts(
             turn=session.turn_state,
             stop_requested=session.stop_requested,
@@ -141,10 +142,13 @@ class Recovery:
             stuck=blame.is_stuck(session.interrupted_restarts, session.deaths, stuck_after=self._stuck_after),
             tried=False,  # Known where an attempt ends by itself: `resume.after_recovery`.
             asked=asked,
-            fresh=resume.is_fresh(signed_at, now=self._clock.now(), window_s=self._fresh_for_s),
+            fresh=resume.is_fresh(signed_at, now=now, window_s=self._fresh_for_s),
             held=self._safe_mode.on or not self._automatic,
             reachable=reachable,
             allowed=not reachable or sender is None or await self._people.allows(session.session_key, sender),
+            restarts=session.interrupted_restarts,
+            deaths=session.deaths,
+            aged_ms=None if signed_at is None or signed_at > now + resume.AHEAD_MS else max(0, now - signed_at),
         )
 
     async def carry_out(self, judged: Judged, *, trial: bool = False) -> StartedTurn | None:
@@ -157,16 +161,19 @@ class Recovery:
         set_aside = rule.decision is Decision.SET_ASIDE
         cause = transcript.turns[-1].cause if transcript.turns else "message"
         why = notices.interrupted_earlier(judged.reason, now - (judged.signed_at or now), stale if set_aside else None, cause=cause)
+        considered = grounds.considered(judged.facts)
         match rule.decision:
             case Decision.RESUME:
-                resumed = e.TurnResumed(attempt=session.attempt + 1, rule=rule.label, reason=judged.reason, why=why, trial=trial)
+                resumed = e.TurnResumed(
+                    attempt=session.attempt + 1, rule=rule.label, reason=judged.reason, why=why, trial=trial, considered=considered
+                )
                 events: list[e.Event] = [
                     *recovery.close_open_calls(transcript.calls),
                     *recovery.close_live_questions(transcript.questions),
                     resumed,
                 ]
             case Decision.LEAVE:
-                events = [*self._told_when_left(judged, transcript), e.TurnLeft(rule=rule.label, why=why)]
+                events = [*self._told_when_left(judged, transcript), e.TurnLeft(rule=rule.label, why=why, considered=considered)]
             case Decision.CANCEL:
                 events = _ending(judged, transcript, Outcome.CANCELLED, why)
             case Decision.SUSPEND:
@@ -210,12 +217,13 @@ class Recovery:
 
     async def decide_quiet(self, session: Session) -> None:
         """What a start has to say of a session whose turn nobody was running: one that waits, or none at all that a mark speaks of."""
-        rule, now = resume.decide(await self._facts(session, None, asked=False, signed_at=None)), self._clock.now()
+        facts, now = await self._facts(session, None, asked=False, signed_at=None), self._clock.now()
+        rule = resume.decide(facts)
         match rule.decision:
             case Decision.CLEAR:
                 done = await self._store.clear_mark(session.session_id, turn_id=session.turn_id, rule=rule.label, at=now)
             case Decision.LEAVE if session.turn_state is TurnState.WAITING:
-                left = e.TurnLeft(rule=rule.label)
+                left = e.TurnLeft(rule=rule.label, considered=grounds.considered(facts))
                 done = await self._store.leave_turn(session.session_id, turn_id=_turn_of(session), left=left, at=now)
             case _:
                 done = False
@@ -253,7 +261,8 @@ def _ending(judged: Judged, transcript: Transcript, outcome: Outcome, why: str, 
         unread_results=turn.unread_results,
     )
     blamed_for = turn.died if judged.rule.decision is Decision.SUSPEND else None
-    ended = e.TurnEnded(outcome=outcome, rule=judged.rule.label, why=why, blamed_for=blamed_for)
+    considered = grounds.considered(judged.facts)
+    ended = e.TurnEnded(outcome=outcome, rule=judged.rule.label, why=why, blamed_for=blamed_for, considered=considered)
     return list(ending(unfinished, ended, also=also, owed=judged.facts.allowed))
 
 

@@ -18,6 +18,7 @@ from holdfast.gateway.tasks import Tasks
 from holdfast.web.access import Access
 from holdfast.web.admin import Admin
 from holdfast.web.approvals import Approvals
+from holdfast.web.commands import Commands
 from holdfast.web.desk import Desk
 from holdfast.web.endpoints import Endpoint, Resource
 from holdfast.web.envelope import Envelope, Guard
@@ -84,6 +85,7 @@ def build_app(
         *Questions(gateway).endpoints(),
         *Approvals(gateway).endpoints(),
         *Schedules(gateway).endpoints(),
+        *Commands().endpoints(),
         *Hooks(gateway).endpoints(),
         *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
         *Responses(means, conversations).endpoints(),

@@ -1,0 +1,81 @@
+"""Where in an answer its interruptions stand, and how far messages have come on their way to a chat."""
+
+from holdfast.core import delivery
+from holdfast.core import events as e
+from holdfast.core.messages import Message
+from tests.core.logs import Log, begun, fold, text
+
+
+def cuts(log: Log) -> list[tuple[int | None, int | None]]:
+    return [(message.step, message.offset) for message in fold(log).messages if message.role == "interruption"]
+
+
+def responded(step: int, said: str) -> e.ModelResponded:
+    return e.ModelResponded(step=step, text=said)
+
+
+def test_the_answer_of_an_agent_that_continues_is_interrupted_behind_what_it_had_written() -> None:
+    log = begun().in_turn(text("1 2 ", 0)).cut(written=4).resumed(2).in_turn(text("3 4", 4))
+    assert cuts(log) == [(0, 4)]
+    log.cut(written=7).resumed(3).in_turn(text("!", 7)).ended("1 2 3 4!")
+    assert cuts(log) == [(0, 4), (0, 7)]
+
+
+def test_a_step_of_a_model_that_is_asked_again_is_interrupted_before_what_it_says_now() -> None:
+    """Its half answer stays until there is another one."""
+    log = begun().in_turn(responded(0, "Let me look."), text("The fi", 0, step=1)).cut(written=6)
+    assert cuts(log) == [(1, None)]
+    log.resumed(2)
+    assert cuts(log) == [(1, None)]
+    log.in_turn(text("All", 0, step=1))
+    assert cuts(log) == [(1, 0)]
+    log.in_turn(responded(1, "All is well.")).ended("All is well.")
+    assert cuts(log) == [(1, 0)] == cuts_of_records(log)
+
+
+def test_the_first_step_of_a_model_is_no_different() -> None:
+    log = begun().in_turn(text("Wel", 0)).cut(written=3).resumed(2).in_turn(text("W", 0), responded(0, "What?"))
+    assert cuts(log) == [(0, 0)] == cuts_of_records(log)
+
+
+def cuts_of_records(log: Log) -> list[tuple[int | None, int | None]]:
+    return [(message.step, message.offset) for message in fold(log.records()).messages if message.role == "interruption"]
+
+
+def written(name: str | None) -> e.MessageWritten:
+    return e.MessageWritten(message_id="t1.answer", role="assistant", content="yes", delivery_id=name)
+
+
+def answer(log: Log) -> Message:
+    return next(message for message in fold(log).messages if message.role == "assistant")
+
+
+def test_what_is_sent_to_a_chat_says_how_far_it_has_come() -> None:
+    """P4"""
+    log = begun().in_turn(written("d1"))
+    owed = answer(log).delivery
+    assert owed is not None and (owed.delivery_id, owed.states) == ("d1", ["pending"])
+    log.free(e.DeliveryChanged(delivery_id="d1", state="sending", owner=1), e.DeliveryChanged(delivery_id="other", state="dead"))
+    log.free(e.DeliveryChanged(delivery_id="d1", state="pending", tries=1, retry_at=9, error="It is away"))
+    owed = answer(log).delivery
+    assert owed is not None and (owed.states, owed.tries, owed.retry_at, owed.error) == (["pending"], 1, 9, "It is away")
+    log.free(e.DeliveryChanged(delivery_id="d1", state="sent", tries=2))
+    owed = answer(log).delivery
+    assert owed is not None and (owed.states, owed.error) == (["sent"], None)
+    assert answer(begun().in_turn(written(None))).delivery is None
+
+
+def test_a_message_that_takes_several_has_arrived_when_all_of_them_have() -> None:
+    log = begun().in_turn(written("d1")).free(e.DeliveryPlanned(delivery_id="d1", pieces=(e.Piece(), e.Piece())))
+    log.free(e.DeliveryChanged(delivery_id="d1", state="sent"))
+    owed = answer(log).delivery
+    assert owed is not None and owed.states == ["sent", "pending"] and delivery.overall(owed.states) == "pending"
+    log.free(e.DeliveryChanged(delivery_id="d1", part=1, state="sent"))
+    owed = answer(log).delivery
+    assert owed is not None and delivery.overall(owed.states) == "sent"
+
+
+def test_what_went_wrong_with_one_of_several_counts() -> None:
+    assert delivery.overall(["sent", "dead", "pending"]) == "dead"
+    assert delivery.overall(["unknown", "sent"]) == "unknown"
+    assert delivery.overall(["sending", "pending"]) == "sending"
