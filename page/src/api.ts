@@ -131,6 +131,10 @@ export class Api {
     return this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/stop`, { turn_id, client_id });
   }
 
+  async branch(id: string, message_id: string, client_id: string): Promise<{ session_id: string }> {
+    return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/branch`, { message_id, client_id })) as { session_id: string };
+  }
+
   async resume(id: string, client_id: string): Promise<{ session_id: string }> {
     return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/resume`, { client_id })) as { session_id: string };
   }

@@ -8,6 +8,7 @@ import { Conversation } from "./conversation";
 import { randomId } from "./ids";
 import { List } from "./list";
 import { isCommand, learn } from "./commands";
+import { Pending } from "./pending";
 import { isNew, type Mode, type Verdict } from "./outbox";
 import { Pause } from "./pause";
 import { SafeMode } from "./safemode";
@@ -88,7 +89,7 @@ export class App {
     this.preferences = new Preferences(storage);
     this.drafts = new Drafts(storage);
     this.kept = new KeptDrafts(this.api, this.drafts, storage, () => this.redrafted.value++);
-    this.uploads = new Uploads(this.api, this.connection);
+    this.uploads = new Uploads(this.api, this.connection, new Pending());
     this.list = new List(this.api, this.connection, this.#shelf);
     this.conversation = new Conversation(this.api, fetch, this.connection, { rev: () => this.list.rev, received: (event) => this.#told(event) }, this.#shelf);
     this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text), (status) => (this.models.value = status.models ?? []));
@@ -143,6 +144,7 @@ export class App {
     effect(() => this.#see());
     this.list.start();
     this.sending.wake();
+    void this.uploads.recall();
     void this.safeMode.check();
   }
 
@@ -323,6 +325,7 @@ export class App {
     if (session === null && fresh === name) {
       this.drafts.set(session_id, this.drafts.get("new"));
       this.drafts.set("new", "");
+      this.uploads.moved("new", session_id);
       this.go(session_id, true);
     }
     void this.list.refresh();
@@ -430,6 +433,22 @@ export class App {
     }
   }
 
+  /** A new conversation with everything up to an answer, or up to what was said before a request, whose words are then in the message field. */
+  async branch(message: Message): Promise<void> {
+    const session = this.route.value.session;
+    if (session === null) return;
+    try {
+      const { session_id } = await this.api.branch(session, message.id, randomId());
+      void this.list.refresh();
+      this.go(session_id);
+      if (message.role === "user") this.putBack(message.text);
+      this.say(t().acts.branched);
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+      else this.say(error instanceof Refused ? error.message : t().common.away);
+    }
+  }
+
   /** The first lines of what somebody said, to answer to. */
   quote(text: string): void {
     const lines = text.trim().split("\n");
@@ -466,6 +485,7 @@ export class App {
     this.#resumePause.wake();
     void this.safeMode.check();
     this.sending.wake();
+    this.uploads.wake();
     this.list.start();
   }
 

@@ -10,7 +10,7 @@ import { answerText, isMark, stepText, withAttached, withMark, withText, write, 
 import { countPoints } from "./codepoints";
 import { delivered, owed, planned } from "./deliveries";
 import { compacted, endThinking, failing, lastFailure, responding, summarising, thinking, using } from "./models";
-import { cutText, journalText, leftOut } from "./words";
+import { branchedText, cutText, journalText, leftOut } from "./words";
 import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
 export interface View {
@@ -145,7 +145,7 @@ function met(view: View, event: LogEvent): View {
 
 /** What counts as a sign of life in the list of conversations. */
 const LIVELY = new Set([
-  "session.created", "session.resumed", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked",
+  "session.created", "session.resumed", "session.branched", "message.accepted", "message.written", "turn.started", "turn.ended", "turn.interrupted", "question.asked",
 ]);
 
 /** What shows that the failure of a request is over: the model speaks, or the attempt has ended. */
@@ -166,6 +166,11 @@ const STEPS: Record<string, Step> = {
     if (changed.resume_pending === true) return change(view, { ...marks, ...changed } as Partial<Session>);
     if (changed.resume_pending === false) return change(view, { ...changed, ...UNMARKED } as Partial<Session>);
     return change(view, changed as Partial<Session>);
+  },
+
+  "session.branched": (view, data, id) => {
+    const notice = newMessage(`branched.${parseCursor(id)?.seq ?? id}`, "notice", { at: data.at, text: branchedText(text(data.title), number(data.left_out) ?? 0) }, null);
+    return change(view, { messages: place(view.session.messages, notice) });
   },
 
   "session.resumed": (view) => change(view, { current: true, suspended: false, interrupted_restarts: 0, left: false }),

@@ -13,8 +13,9 @@ type Data = Record<string, unknown>;
 const count = (value: unknown): number => (typeof value === "number" ? value : 0);
 const words = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** With one request more. */
+/** With one request more. What is copied from another conversation was counted there. */
 export function using(usage: Usage, data: Data): Usage {
+  if (data.copied === true) return usage;
   const tokens = (data.usage ?? {}) as Data;
   const requests = usage.requests + 1;
   const unpriced = usage.unpriced + (typeof data.cost === "number" ? 0 : 1);
@@ -56,7 +57,7 @@ export function responding(turn: Turn | undefined, data: Data): Partial<Turn> {
   return {
     ...withThought(turn, response.step, words(data.thoughts)),
     steps: Math.max(turn?.steps ?? 0, response.step + 1), responses: [...others, response].slice(-MOST_RESPONSES),
-    usage: using(turn?.usage ?? NOTHING_USED, data), ...(model !== undefined && { model }),
+    ...(data.copied === true ? {} : { usage: using(turn?.usage ?? NOTHING_USED, data) }), ...(model !== undefined && { model }),
   };
 }
 

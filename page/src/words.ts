@@ -19,6 +19,13 @@ export function cutText(reason: string, written: boolean, worked: boolean): stri
   return worked ? `Interrupted by ${by}. The work so far is kept.` : `Interrupted by ${by} before anything was written.`;
 }
 
+/** What a conversation says below what it has from another one, in the server's words. */
+export function branchedText(title: string | null, left_out: number): string {
+  const named = title ? `in “${title}”` : "in another conversation";
+  const missing = left_out > 1 ? ` Its first ${left_out} answers are left out.` : left_out === 1 ? " Its first answer is left out." : "";
+  return `Everything above was said ${named} and is copied from there.${missing} From here on this is a conversation of its own.`;
+}
+
 /** The same, of an interruption whose journal is or was late. */
 export function journalText(reason: string, state: string): string {
   const known: Record<string, string> = { recovering: "Some of its output has not arrived yet; Holdfast is looking for it.", recovered: "Its output was recovered from the run journal." };

@@ -88,6 +88,7 @@ async def seed(home: Path) -> None:
     await append(store, turn, *asking, e.TurnWaiting(question_ids=("q1", "q2")))
     await seed_interruptions(store, owner, now)
     await seed_chat(store, owner, now)
+    await seed_many(store, owner, now)
     await store.aclose()
 
 
@@ -110,6 +111,17 @@ async def seed_interruptions(store: Store, owner: int, now: int) -> None:
     late = e.TurnInterrupted(reason="crash", restarts=1, written=3, stream_id=stream_id("t6", turn.lease.epoch))
     aside = e.TurnEnded(outcome=Outcome.SET_ASIDE, rule="R6", why="interrupted by a crash 2 h earlier")
     await append(store, turn, e.Text(offset=0, text="1 2"), late, aside, at=now)
+
+
+async def seed_many(store: Store, owner: int, now: int) -> None:
+    """A hundred requests and their answers."""
+    await new_session(store, "s_many", title="Many", at=now)
+    for number in range(100):
+        turn_id = f"t9.{number}"
+        await say(store, "s_many", f"Number {number}?", message_id=f"m9.{number}", at=now)
+        turn = await start(store, "s_many", turn_id, owner=owner)
+        answer = e.MessageWritten(message_id=f"{turn_id}.answer", role="assistant", content=f"It is **{number}**.")
+        await append(store, turn, answer, ENDED, at=now)
 
 
 async def seed_chat(store: Store, owner: int, now: int) -> None:
@@ -268,3 +280,35 @@ def test_every_message_to_a_chat_says_whether_it_arrived_and_what_can_be_done(se
     expect(lines.nth(2)).to_have_attribute("data-state", "dead", timeout=WAIT_MS)
     lines.nth(1).get_by_test_id("send-again").click()
     expect(lines.nth(1)).to_have_attribute("data-state", "pending", timeout=WAIT_MS)
+
+
+def test_older_messages_are_read_when_they_come_near_and_are_plain_text_until_then(seeded_page: Page, seeded: Serving) -> None:
+    seeded_page.goto(f"{seeded.url}/s/s_many")
+    expect(answers(seeded_page).last.locator("strong")).to_have_text("99", timeout=WAIT_MS)
+    seeded_page.locator(".scroll").evaluate("box => { box.scrollTop = 0 }")  # Which fetches the page before.
+    groups = seeded_page.locator(".rows > .group")
+    expect(groups.first).to_have_attribute("data-near", "false", timeout=WAIT_MS)
+    expect(groups.first).to_contain_text("It is **0**.")
+    groups.first.scroll_into_view_if_needed()
+    expect(groups.first).to_have_attribute("data-near", "true", timeout=WAIT_MS)
+    expect(groups.first.locator("strong").first).to_have_text("0")
+
+
+def test_a_conversation_continues_from_an_answer_or_before_a_request_in_a_new_one(seeded_page: Page, seeded: Serving) -> None:
+    seeded_page.goto(f"{seeded.url}/s/s_steps")
+    answer = answers(seeded_page).first
+    expect(answer).to_contain_text("120 lines", timeout=WAIT_MS)
+    answer.hover()
+    answer.get_by_test_id("branch").click()
+    expect(notices(seeded_page)).to_contain_text("copied from there", timeout=WAIT_MS)
+    assert not seeded_page.url.endswith("s_steps")
+    expect(answers(seeded_page).first).to_contain_text("It is 4 kB, in 120 lines.")
+    expect(answers(seeded_page).first.get_by_test_id("tool-card")).to_have_count(2)
+    send(seeded_page, "and on")
+    expect(answers(seeded_page).nth(1)).to_contain_text("You said: and on", timeout=WAIT_MS)
+    seeded_page.goto(f"{seeded.url}/s/s_steps")
+    request = said(seeded_page, "complete").first
+    request.hover()
+    request.get_by_test_id("branch").click()
+    expect(seeded_page.get_by_test_id("composer")).to_have_value("How large is the log?", timeout=WAIT_MS)
+    expect(answers(seeded_page)).to_have_count(0)

@@ -1,5 +1,7 @@
 """What happened in a turn and why, next to the conversation; the operator's view; and a reload while the server is away."""
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.acting import WAIT_MS, answers, send
@@ -58,7 +60,7 @@ def test_an_operator_sees_what_runs_and_who_is_waited_for_and_a_pause_asks_first
 
 
 def test_a_reload_while_the_server_is_away_shows_the_page_and_what_was_there(own_page: Page, serving: Serving) -> None:
-    """P1: the shell, the last conversations, and what waits to be sent, which is sent once when the server is back."""
+    """P1: the shell, the last conversations, and what waits to be sent, files too, which is sent once when the server is back."""
     send(own_page, "before the storm")
     expect(answers(own_page)).to_have_count(1, timeout=WAIT_MS)
     own_page.evaluate("navigator.serviceWorker.ready.then(() => true)")
@@ -68,6 +70,8 @@ def test_a_reload_while_the_server_is_away_shows_the_page_and_what_was_there(own
     own_page.wait_for_timeout(2000)  # What is there now is put aside a moment later.
     serving.kill()
     send(own_page, "into the storm")
+    own_page.get_by_test_id("attach-files").set_input_files({"name": "chart.txt", "mimeType": "text/plain", "buffer": b"here"})
+    expect(own_page.get_by_test_id("files")).to_contain_text("waits for Holdfast", timeout=WAIT_MS)
     own_page.reload()
     expect(own_page.get_by_test_id("away")).to_contain_text("Holdfast is not answering.", timeout=WAIT_MS)
     expect(answers(own_page).first).to_contain_text("before the storm", timeout=WAIT_MS)
@@ -76,3 +80,7 @@ def test_a_reload_while_the_server_is_away_shows_the_page_and_what_was_there(own
     serving.start()
     expect(answers(own_page)).to_have_count(2, timeout=WAIT_MS)
     expect(answers(own_page).nth(1)).to_contain_text("You said: into the storm")
+    expect(own_page.get_by_test_id("files")).to_have_text(re.compile("^chart.txt *4 B$"), timeout=WAIT_MS)
+    send(own_page, "and the chart")
+    expect(own_page.get_by_test_id("attachment")).to_have_count(1, timeout=WAIT_MS)
+    expect(own_page.get_by_test_id("files")).to_have_count(0)

@@ -32,6 +32,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "hello"}]},
     "/api/sessions/{id}/draft": {"text": "half a"},
     "/api/sessions/{id}/seen": {"cursor": "0"},
+    "/api/sessions/{id}/branch": {"message_id": "m_1"},
     "/api/ops/outbox/{id}": {"action": "drop"},
     "/api/ops/people": {"platform": NAME, "user": "7"},
 }
@@ -145,6 +146,10 @@ class Provocations:
             await self.world.post(session_id, "hold")
             await self.world.until_state(session_id, "running")
             return await self.ask(method, path, session_id=session_id)
+        if path == "/api/sessions/{id}/branch":
+            session_id = await self.world.new_session()
+            said = (await self.world.say(session_id, "hello"))["messages"]
+            return await self.ask(method, path, session_id=session_id, json={"message_id": said[-1]["id"]})
         if path in ASKS:
             return await self.ask(method, path, session_id=await self.question(path))
         if path == "/api/ops/outbox/{id}":
@@ -253,6 +258,11 @@ class Provocations:
             return await self.ask(method, path, params={"client_id": "d"}, content=b"other")
         if path.endswith("{message_id}"):
             return await self.ask(method, path, command=True)
+        if path.endswith("/branch"):
+            session_id = await self.world.new_session()
+            await self.world.post(session_id, "hold")
+            turns = (await self.world.until_state(session_id, "running"))["turns"]
+            return await self.ask(method, path, session_id=session_id, json={"message_id": f"{turns[-1]['id']}.answer"})
         if path.endswith("/draft"):
             return await self.ask(method, path, json={"text": "late", "rev": 9})
         if path.endswith("/messages"):

@@ -7,6 +7,7 @@ import { isWaiting, liveTurn, openTurn, reading, type View } from "../log";
 import type { Message, Turn } from "../types";
 import { turnEnd } from "../words";
 import { DownIcon } from "./icons";
+import { Near } from "./Markdown";
 import { Failing, MessageRow, OutboxRow, SentRow, takenBy, TurnEnd, Working } from "./Messages";
 import { Approvals } from "./ApprovalCard";
 import { QuestionCard } from "./QuestionCard";
@@ -75,7 +76,7 @@ function Rows(props: { view: View }): VNode {
     <>
       {session.earlier && <Earlier />}
       {grouped(rows(settled.filter((message) => !inside.has(message.id)), session.turns)).map((group) => (
-        group.plain ? group.rows.map(draw) : <div class="group" key={group.key}>{group.rows.map(draw)}</div>
+        group.plain ? group.rows.map(draw) : <Group key={group.key}>{group.rows.map(draw)}</Group>
       ))}
       {works && open && <Working word={away ? words.unknownAway : open.state === "interrupted" ? words.recovering : words.working} turn={answers_now ? null : open} />}
       {failing && open && !away && <Failing failure={failing} />}
@@ -95,6 +96,23 @@ function grouped(all: Row[]): { plain: boolean; key: string; rows: Row[] }[] {
     groups.push({ plain: false, key: `group.${"turn" in first ? first.turn.id : first.message.id}`, rows: all.slice(from, from + GROUP) });
   }
   return [...groups, { plain: true, key: "plain", rows: all.slice(until) }];
+}
+
+/** So far from what is seen a group is read: before anybody gets there. */
+const NEAR = "1500px 0px";
+
+/** A group of older messages. It is laid out when it is seen and read when it comes near, and stays so. */
+function Group(props: { children: ComponentChildren }): VNode {
+  const [near, setNear] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const seen = new IntersectionObserver((entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) setNear(true);
+    }, { root: box.current!.closest(".scroll"), rootMargin: NEAR });
+    seen.observe(box.current!);
+    return () => seen.disconnect();
+  }, []);
+  return <div class="group" ref={box} data-near={near}><Near.Provider value={near}>{props.children}</Near.Provider></div>;
 }
 
 /** Fetches the page before: when it comes into view, or when it is pressed. What is being read stays where it is. */

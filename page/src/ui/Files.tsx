@@ -39,8 +39,8 @@ export function Files(): VNode | null {
   if (uploads.length === 0) return null;
   return (
     <div class="files" role="group" aria-label={t().composer.files} data-testid="files">
-      {uploads.map(({ client_id, file, attached, problem }) => (
-        <FileChip key={client_id} name={file.name} size={file.size} note={problem ?? (attached ? null : t().composer.uploading)}>
+      {uploads.map(({ client_id, file, attached, problem, waits }) => (
+        <FileChip key={client_id} name={file.name} size={file.size} note={problem ?? (attached ? null : waits ? t().composer.waitsForServer : t().composer.uploading)}>
           {problem !== null && <button type="button" class="link" onClick={() => app.uploads.retry(client_id)}>{t().common.tryAgain}</button>}
           <IconButton label={t().composer.remove(file.name)} onClick={() => app.uploads.remove(client_id)}><CloseIcon /></IconButton>
         </FileChip>

@@ -1,7 +1,8 @@
 /** Draws what `reader.ts` has read, as elements. Blocks that did not change are not drawn again: of a growing answer that is all but the last two. */
 
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { characters, type MathToken, Reading, safeHref, type Token, type Tokens } from "../reader";
 import { Coloured } from "./Coloured";
@@ -11,7 +12,14 @@ import { Copy, memo } from "./shared";
 /** After a reading that took c milliseconds the next waits for 4 c, at most so long: a long paragraph costs a fifth of the time, not all of it. */
 const LONGEST_MS = 250;
 
+/** False while what is drawn is far out of sight: its plain text stands there until it comes near. */
+export const Near = createContext(true);
+
 export function Markdown(props: { text: string; writing?: boolean }): VNode {
+  return useContext(Near) ? <Read {...props} /> : <div class="prose"><p class="raw" dir="auto">{props.text}</p></div>;
+}
+
+function Read(props: { text: string; writing?: boolean }): VNode {
   const reading = useRef<Reading | null>(null);
   const pace = useRef({ next: 0, tokens: [] as Token[] });
   const [, again] = useState(0);

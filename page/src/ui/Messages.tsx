@@ -9,16 +9,16 @@ import type { Answers, Attached, Delivery, Message, ModelFailure, Part, ToolCall
 import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, sentence, turnEnd, used } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
 import { Calls, gist } from "./Calls";
-import { CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
+import { BranchIcon, CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
 import { Markdown } from "./Markdown";
 import { Copy, IconButton, memo, Time, useApp, useNow } from "./shared";
 
 /**
  * `asks` are the calls whose questions are open, a line each; `taken` the messages that the answer took, `cuts` the rows that tell of its interruptions;
- * `turn` that of an answer.
+ * `turn` that of an answer; `inside`: it stands in the answer that took it.
  */
 export const MessageRow = memo<{
-  message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; cuts?: Message[]; turn?: Turn | null;
+  message: Message; running: boolean; waiting: boolean; asks: string; taken: Message[]; cuts?: Message[]; turn?: Turn | null; inside?: boolean;
 }>((props) => {
   const { message, running, waiting, asks, taken } = props;
   const words = t().conversation;
@@ -30,7 +30,7 @@ export const MessageRow = memo<{
         <Said
           id={message.id} text={message.text} parts={message.parts} status={message.status} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null}
           note={waiting ? words.waitingTurn : (answeredBy(message.answers) ?? (message.edited_at ? words.edited : null))}
-          action={<SaidActions message={message} waiting={waiting} />}
+          action={<SaidActions message={message} waiting={waiting} begins={!props.inside} />}
         />
       );
     case "assistant": return message.status === "superseded" ? <Superseded message={message} /> : <Answer message={message} running={running} asks={asks} taken={taken} cuts={props.cuts ?? NONE} turn={props.turn ?? null} />;
@@ -61,8 +61,8 @@ function Said(props: { id?: string; text: string; parts?: Part[]; files?: Attach
   );
 }
 
-/** What can be done with something you said. */
-function SaidActions(props: { message: Message; waiting: boolean }): VNode {
+/** What can be done with something you said. `begins`: its turn started from it. */
+function SaidActions(props: { message: Message; waiting: boolean; begins: boolean }): VNode {
   const app = useApp();
   const { message, waiting } = props;
   const words = t().acts;
@@ -72,6 +72,7 @@ function SaidActions(props: { message: Message; waiting: boolean }): VNode {
       {waiting && message.role === "user" && <IconButton label={words.withdraw} testid="withdraw" onClick={() => void app.withdraw(message)}><CloseIcon /></IconButton>}
       {!waiting && !message.answers && <IconButton label={words.edit} testid="edit" onClick={() => app.putBack(message.text)}><PenIcon /></IconButton>}
       {!waiting && message.text !== "" && <IconButton label={words.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
+      {props.begins && !waiting && !message.answers && message.turn_id !== null && <IconButton label={words.branch} testid="branch" onClick={() => void app.branch(message)}><BranchIcon /></IconButton>}
     </span>
   );
 }
@@ -153,7 +154,7 @@ function Answer(props: { message: Message; running: boolean; asks: string; taken
       case "text": return <Markdown key={part.id ?? index} text={part.text} writing={partial && running && part === last} />;
       case "message": {
         const inner = taken.find((other) => other.id === part.message_id);
-        return inner === undefined ? null : <MessageRow key={part.id} message={inner} running={false} waiting={false} asks="" taken={NONE} />;
+        return inner === undefined ? null : <MessageRow key={part.id} message={inner} running={false} waiting={false} asks="" taken={NONE} inside />;
       }
       case "call": return null;
       case "cut": return <Cut key={part.row.id} row={part.row} />;
@@ -199,6 +200,7 @@ function AnswerFoot(props: { message: Message; turn: Turn | null }): VNode {
       <span class="acts">
         {message.text !== "" && <Copy text={message.text} label={t().acts.copyAnswer} />}
         {message.text !== "" && <IconButton label={t().acts.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
+        {turn?.state === "ended" && <IconButton label={t().acts.branch} testid="branch" onClick={() => void app.branch(message)}><BranchIcon /></IconButton>}
       </span>
     </div>
   );

@@ -266,7 +266,7 @@ export const de: Words = {
     sendNow: "Jetzt versuchen",
     giveUp: "Nicht senden",
     nextTry: (when) => `nächster Versuch um ${when}`,
-    branched: "Das ist ein neues Gespräch mit allem bis zu dieser Nachricht.",
+    branched: "Das ist ein neues Gespräch mit allem bis dorthin.",
   },
 
   calls: {

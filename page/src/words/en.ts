@@ -265,7 +265,7 @@ export const en = {
     sendNow: "Try now",
     giveUp: "Do not send",
     nextTry: (when: string) => `next try at ${when}`,
-    branched: "This is a new conversation with everything up to that message.",
+    branched: "This is a new conversation with everything up to there.",
   },
 
   calls: {

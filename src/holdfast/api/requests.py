@@ -137,6 +137,12 @@ class Command(Body, frozen=True):
     client_id: ClientId | None = None
 
 
+class Branch(Command, frozen=True, kw_only=True):
+    """`message_id`: the new session begins with what was said up to this message."""
+
+    message_id: str
+
+
 class StopTurn(Command, frozen=True):
     """`turn_id`: stop this turn and no other. Without it, the turn that is open when the request arrives."""
 

@@ -87,6 +87,19 @@ class SessionChanged(Event, frozen=True):
     dedup_key: str | None = None
 
 
+class SessionBranched(Event, frozen=True):
+    """What stands before it was said in another session, `origin`, up to this message, and is copied from there. `title`: the other one's
+    then. `left_out`: how many of its earlier turns are not copied.
+    """
+
+    kind = "session.branched"
+    origin: str
+    message_id: str
+    by: str
+    title: str | None = None
+    left_out: int = 0
+
+
 class SessionDeleted(Event, frozen=True):
     """It is out of everybody's sight. Before `purge_at` it can be brought back; after that its content goes for good."""
 
@@ -409,8 +422,8 @@ class ModelResponded(Event, frozen=True):
     """A step: one whole response of a model, as its provider sent it (`blocks`). It stands before everything its calls do. `cost`: in
     millionths of a US dollar, None where the price is not known. `text`: what of the blocks is said to people; `thoughts`: what was
     thought aloud before it, as it was shown; `calls`: what of them is to be run, in order, so that a step can be continued from the log
-    alone. `day` and `sender`: for which day, where the process runs, and
-    for whom it is counted.
+    alone. `day` and `sender`: for which day, where the process runs, and for whom it is counted. `copied`: it was counted in the
+    conversation that it is copied from.
     """
 
     kind = "model.responded"
@@ -428,6 +441,7 @@ class ModelResponded(Event, frozen=True):
     response_id: str | None = None
     day: str | None = None
     sender: str | None = None
+    copied: bool = False
 
 
 class AgentStarted(Event, frozen=True):
@@ -493,6 +507,7 @@ class ContextCompacted(Event, frozen=True):
     trimmed: tuple[str, ...] = ()
     day: str | None = None
     sender: str | None = None
+    copied: bool = False
 
 
 class ToolStarted(Event, frozen=True):
@@ -806,6 +821,7 @@ KINDS: dict[str, type[Event]] = {
             SessionCreated,
             SessionChanged,
             SessionResumed,
+            SessionBranched,
             SessionDeleted,
             SessionUndeleted,
             SessionPurged,

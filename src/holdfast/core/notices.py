@@ -87,6 +87,12 @@ def begun(reason: str, number: int) -> str:
     return f"This is a new conversation, because {begun_because(reason)}. The previous one is kept: /resume {number} brings it back."
 
 
+def branched(title: str | None, left_out: int) -> str:
+    named = f"in \u201c{title}\u201d" if title else "in another conversation"
+    missing = f" Its first {left_out} answers are left out." if left_out > 1 else " Its first answer is left out." if left_out else ""
+    return f"Everything above was said {named} and is copied from there.{missing} From here on this is a conversation of its own."
+
+
 def already_new() -> str:
     return "This conversation is still empty, so there is nothing to start over."
 

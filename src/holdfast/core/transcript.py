@@ -529,6 +529,10 @@ class Transcript:
             told = notices.decision(rule, why) if why else f"rule {rule}"
             work.row.rule, work.row.decision, work.row.attempt = rule, f"{decision}: {told}", attempt
 
+    def _branch(self, item: e.Logged, event: e.SessionBranched) -> None:
+        told = notices.branched(event.title, event.left_out)
+        self._rows.append(Message(id=f"branched.{item.seq}", role="notice", content=told, turn_id=None, created_at=item.at))
+
     def _wish(self, item: e.Logged, event: e.SessionResumed) -> None:
         if self.turns:
             self.turns[-1].asked = True
@@ -614,6 +618,7 @@ _FREE: dict[type[e.Event], Callable[[Transcript, e.Logged, Any], None]] = {
     e.MessageWritten: Transcript._write,
     e.QuestionAnswered: Transcript._answer_held,
     e.SessionResumed: Transcript._wish,
+    e.SessionBranched: Transcript._branch,
     e.StopRequested: Transcript._stop,
     e.TrialAwaited: Transcript._await_trial,
     e.JournalChanged: Transcript._change_journal,

@@ -81,8 +81,8 @@ NOTHING = Spent()
 
 
 def of(event: "ModelResponded | ContextCompacted") -> Spent:
-    """What one request has used. A summary that no model wrote used nothing."""
-    if event.kind == "context.compacted" and not event.model:
+    """What one request has used. A summary that no model wrote used nothing, and what is copied was counted where it was made."""
+    if event.copied or (event.kind == "context.compacted" and not event.model):
         return NOTHING
     usage = event.usage
     return Spent(

@@ -222,6 +222,11 @@ class Gateway:
         self.lanes.look(session_id)
         return moved
 
+    async def branch(self, session_id: str, message_id: str, *, by: str, client_id: str | None) -> Session:
+        """A new conversation that begins with what was said here up to a message."""
+        session, transcript = await self.view(session_id)
+        return await self._parts.branching.branch(session, transcript, message_id, by=by, client_id=client_id)
+
     async def resume_session(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Makes it its key's current one, lifts its suspension, continues its cut turn."""
         dedup_key = f"resume|{session_id}|{client_id}" if client_id else None

@@ -11,6 +11,7 @@ from holdfast.gateway.agents import Agents
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.attempts import Means
 from holdfast.gateway.background import Background
+from holdfast.gateway.branching import Branching
 from holdfast.gateway.budget import Budget
 from holdfast.gateway.clicks import Clicks
 from holdfast.gateway.connections import Connections
@@ -174,6 +175,7 @@ class Parts:
             restarts=edges.restarts,
             window_s=settings.drain_timeout_s,
         )
+        self.branching = Branching(store=store, host=host, profile=settings.profile)
         self.wishes = Wishes(host, settings.schedules)
         self.alarm = Alarm(
             store=store,

@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 from holdfast.core.events import SessionChanged
+from holdfast.core.plans.branch import Names, Origin
 from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.leave import Moved
 from holdfast.core.sessions import Session
@@ -77,6 +78,11 @@ class Conversations(Protocol):
     async def reset(self, session_id: str, *, fresh: tuple[str, str], by: str, dedup_key: str | None, at: int) -> Moved:
         """Begins a new session of the same key. The turn that is open is stopped, what waits is refused and its senders are told once, all
         in one transaction. A session that was never used stays. The same key again gives the first answer. Raises `NotFound`.
+        """
+
+    async def branch_session(self, origin: Origin, names: Names, *, by: str, dedup_key: str | None, at: int) -> Session:
+        """A new session, the current one of its own key, that begins with copies of these records, in one transaction. The same key again
+        gives the first one. Raises `NotFound`, and `Deleted` if the other one is.
         """
 
     async def resume_session(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Moved:

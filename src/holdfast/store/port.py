@@ -15,6 +15,7 @@ from holdfast.core.pairing import Pending
 from holdfast.core.places import Spot
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
+from holdfast.core.plans.branch import Names, Origin
 from holdfast.core.plans.causes import Cause, Recorded
 from holdfast.core.plans.command import Action, Aside, Stop
 from holdfast.core.plans.delete import Deletion
@@ -106,6 +107,9 @@ class TxStore:
 
     async def reset(self, session_id: str, *, fresh: tuple[str, str], by: str, dedup_key: str | None, at: int) -> Moved:
         return await self._lines.write(sessions.reset, session_id, fresh, by, dedup_key, at)
+
+    async def branch_session(self, origin: Origin, names: Names, *, by: str, dedup_key: str | None, at: int) -> Session:
+        return await self._lines.write(sessions.branch_session, origin, names, by, dedup_key, at)
 
     async def resume_session(self, session_id: str, *, by: str, dedup_key: str | None, at: int) -> Moved:
         return await self._lines.write(sessions.resume_session, session_id, by, dedup_key, at)

@@ -31,6 +31,7 @@ DERIVED = (
 LIVELY = {
     "session.created",
     "session.resumed",
+    "session.branched",
     "session.undeleted",
     "message.accepted",
     "message.written",

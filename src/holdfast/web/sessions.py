@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp
 
 from holdfast.api import conversation, views
-from holdfast.api.requests import Command, NewSession, SessionChange, SessionQuery, SessionsQuery, StopTurn
+from holdfast.api.requests import Branch, Command, NewSession, SessionChange, SessionQuery, SessionsQuery, StopTurn
 from holdfast.api.results import CreatedSession, DeletedSession, ResetSession, ResumedSession, StoppedTurn
 from holdfast.api.times import rfc3339
 from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
+from holdfast.core.plans.branch import NotOverYet
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports.desk import NOTHING
 from holdfast.web.endpoints import Endpoint, Request, command
@@ -95,6 +96,15 @@ class Sessions:
             body=Command,
             refusals=gone,
         )
+        yield Endpoint(
+            method="POST",
+            path=f"{ONE}/branch",
+            handle=self.branch,
+            summary="Start a new session with what was said up to a message",
+            body=Branch,
+            responses={201: CreatedSession},
+            refusals=(*gone, NotOverYet),
+        )
         yield command(
             f"{ONE}/resume",
             self.resume,
@@ -156,6 +166,11 @@ class Sessions:
         wanted: Command = request.body
         moved = await self._gateway.reset(request.params["id"], by=OWNER, client_id=wanted.client_id)
         return json_response(200, ResetSession(moved.session_id, moved.changed))
+
+    async def branch(self, request: Request) -> ASGIApp:
+        wanted: Branch = request.body
+        made = await self._gateway.branch(request.params["id"], wanted.message_id, by=OWNER, client_id=wanted.client_id)
+        return json_response(201, CreatedSession(made.session_id, made.session_key))
 
     async def resume(self, request: Request) -> ASGIApp:
         wanted: Command = request.body

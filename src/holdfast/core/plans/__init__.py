@@ -14,13 +14,14 @@ R = TypeVar("R")
 
 class Write(msgspec.Struct, frozen=True):
     """An event to append to the log of a session. `in_turn`: it takes the next position of the session's newest turn. `starts`: the turn
-    that begins with it.
+    that begins with it. `at`: when it happened, where that was earlier.
     """
 
     session_id: str
     event: Event
     in_turn: bool = False
     starts: str | None = None
+    at: int | None = None
 
 
 class Plan(msgspec.Struct, Generic[R], frozen=True):

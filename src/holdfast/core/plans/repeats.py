@@ -8,6 +8,7 @@ from holdfast.core.plans import Write
 
 # What a key of a request without words stands for.
 STOP, RESET, RESUME = b"stop", b"reset", b"resume"
+# A new session is remembered as by a reset, whatever it was made for.
 # What is remembered as the reply to one.
 CONTINUES, NOTHING = "goes on", "nothing"
 # Before the id of a message that was refused at once.

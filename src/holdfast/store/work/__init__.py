@@ -25,7 +25,7 @@ def run(tx: Tx, plan: Plan[R], at: int, loaded: dict[str, Head] | None = None) -
             head = heads[write.session_id] = _new_head(tx) if created else tx.head(number(tx, write.session_id))
         if write.starts is not None:
             head.turn = write.starts
-        tx.append(head, write.event, at, in_turn=write.in_turn)
+        tx.append(head, write.event, at if write.at is None else write.at, in_turn=write.in_turn)
     return plan.reply
 
 

@@ -1,7 +1,8 @@
 """Writes to a session as a whole: its names and marks, which one its key points at, and its deletion."""
 
 from holdfast.core import events as e
-from holdfast.core.plans import Plan, Write, delete, leave, marks, resume
+from holdfast.core.plans import Plan, Write, branch, delete, leave, marks, resume
+from holdfast.core.plans.branch import Names, Origin
 from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.repeats import RESET, RESUME
@@ -49,6 +50,14 @@ def reset(tx: Tx, session_id: str, names: tuple[str, str], by: str, dedup_key: s
     session = snapshots.current(tx, session_id)
     fresh = snapshots.fresh(tx, session, names)
     return run(tx, leave.reset(snapshots.underway(tx, session), fresh, by=by, dedup_key=dedup_key), at)
+
+
+def branch_session(tx: Tx, origin: Origin, names: Names, by: str, dedup_key: str | None, at: int) -> Session:
+    repeated = known(tx, dedup_key, RESET)
+    if repeated is not None:
+        return tx.session(repeated.session_id)
+    reads.living(tx, origin.session.session_id)
+    return tx.session(run(tx, branch.plan(origin, names, by=by, dedup_key=dedup_key), at))
 
 
 def resume_session(tx: Tx, session_id: str, by: str, dedup_key: str | None, at: int) -> Moved:

@@ -1,5 +1,0 @@
-<<<<<<<< HEAD:src/holdfast/web/static/assets/pseudo-C1C-4OW0.js
-import{n as e}from"./index-CbSbIEne.js";function t(e){return typeof e==`string`?e.length<2||/^[\d\W]+$/.test(e)?e:`[${e}${`~`.repeat(Math.ceil(e.length*.4))}]`:typeof e==`function`?(...n)=>t(e(...n)):Array.isArray(e)?e.map(t):typeof e==`object`&&e?Object.fromEntries(Object.entries(e).map(([e,n])=>[e,t(n)])):e}var n={...t(e),code:`en`};export{n as pseudo};
-========
-import{n as e}from"./index-9qqJ2oFC.js";function t(e){return typeof e==`string`?e.length<2||/^[\d\W]+$/.test(e)?e:`[${e}${`~`.repeat(Math.ceil(e.length*.4))}]`:typeof e==`function`?(...n)=>t(e(...n)):Array.isArray(e)?e.map(t):typeof e==`object`&&e?Object.fromEntries(Object.entries(e).map(([e,n])=>[e,t(n)])):e}var n={...t(e),code:`en`};export{n as pseudo};
->>>>>>>> 8c6379e (Draw interruptions where they happened in an answer, with the facts behind each decision, and say of every message to a chat whether it arrived):src/holdfast/web/static/assets/pseudo-CdK25_T4.js

@@ -1,0 +1,70 @@
+"""Branching a conversation over HTTP: its own log, continued for itself, the same once however often it is asked for."""
+
+from typing import Any
+
+from tests.gateway.test_http_access import error_of
+from tests.gateway.web import World
+
+
+async def said(world: World, session_id: str) -> list[tuple[str, str]]:
+    return [(message["role"], message["text"]) for message in (await world.view(session_id))["messages"]]
+
+
+async def branch(world: World, session_id: str, message_id: str, **more: Any) -> Any:
+    return await world.client.post(f"/api/sessions/{session_id}/branch", json={"message_id": message_id, **more})
+
+
+async def answered(world: World, session_id: str, text: str) -> str:
+    """The id of the answer to a message."""
+    await world.post(session_id, text)
+
+    async def done() -> str | None:
+        view = await world.view(session_id)
+        last = view["messages"][-1]
+        return str(last["id"]) if last["role"] == "assistant" and last["status"] == "complete" and view["state"] == "idle" else None
+
+    return await world.until(done)
+
+
+async def test_a_branch_begins_with_what_was_said_and_continues_for_itself(world: World) -> None:
+    session_id = await world.new_session()
+    first = await answered(world, session_id, "one")
+    await answered(world, session_id, "two")
+    before = await said(world, session_id)
+    made = await branch(world, session_id, first, client_id="c1")
+    assert made.status_code == 201, made.text
+    copy = made.json()["session_id"]
+    view = await world.view(copy)
+    assert [(each["role"], each["text"]) for each in view["messages"][:2]] == before[:2]
+    assert view["messages"][-1]["role"] == "notice" and view["usage"]["requests"] == 0 and view["state"] == "idle"
+    again = await branch(world, session_id, first, client_id="c1")
+    assert again.json()["session_id"] == copy
+    await answered(world, copy, "three")
+    assert ("user", "three") in await said(world, copy)
+    assert await said(world, session_id) == before
+    turns = (await world.view(copy))["turns"]
+    assert [turn["state"] for turn in turns] == ["ended", "ended"] and turns[1]["generation"] == turns[0]["generation"] + 1
+
+
+async def test_a_branch_outlives_the_conversation_that_it_is_from(world: World) -> None:
+    """A28: it is a copy, not a reference."""
+    session_id = await world.new_session()
+    first = await answered(world, session_id, "one")
+    copy = (await branch(world, session_id, first)).json()["session_id"]
+    words = await said(world, copy)
+    assert (await world.client.delete(f"/api/sessions/{session_id}")).status_code == 200
+    assert await said(world, copy) == words
+    assert (await branch(world, session_id, first)).status_code == 410
+
+
+async def test_what_is_not_there_or_not_over_is_not_branched_from(world: World) -> None:
+    session_id = await world.new_session()
+    assert error_of(await branch(world, session_id, "m_none")) == (404, "not_found")
+    await world.post(session_id, "hold")
+
+    async def begun() -> str | None:
+        found = [message for message in (await world.view(session_id))["messages"] if message["role"] == "assistant"]
+        return str(found[0]["id"]) if found else None
+
+    answer = await world.until(begun)
+    assert error_of(await branch(world, session_id, answer)) == (409, "not_over")
