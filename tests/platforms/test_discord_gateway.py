@@ -46,6 +46,11 @@ class Reader:
         self.heard += [one.text for update in batch.updates for one in self.bot.read(update) if hasattr(one, "text")]
         return batch
 
+    async def begun(self) -> None:
+        """What was missed has been read."""
+        while self.cursor is None or self.at.gap:
+            await self.next()
+
     async def until_heard(self, *texts: str) -> None:
         while self.heard[-len(texts) :] != list(texts):
             await self.next()
@@ -70,7 +75,7 @@ async def reading(server: DiscordServer, cursor: str | None = None, **settings: 
 async def test_a_session_is_resumed_by_the_next_process_and_tells_what_it_missed(server: DiscordServer) -> None:
     """P1: the cursor is the store's; what was received and not stored is told again."""
     async with reading(server) as first:
-        await first.next()
+        await first.begun()
         server.say(server.private(ANN), "one", user=ANN)
         await first.until_heard("one")
         kept = first.cursor
@@ -86,7 +91,7 @@ async def test_a_session_is_resumed_by_the_next_process_and_tells_what_it_missed
 async def test_what_a_forgotten_session_would_have_told_is_read_from_the_history(server: DiscordServer) -> None:
     """P1: of private chats, channels, threads, and threads that have gone to rest; in the order of each."""
     async with reading(server) as first:
-        await first.next()
+        await first.begun()
         server.say(server.private(ANN), "before", user=ANN)
         await first.until_heard("before")
     server.gateway.forget()
@@ -100,8 +105,7 @@ async def test_what_a_forgotten_session_would_have_told_is_read_from_the_history
     async with reading(server, first.cursor) as second:
         await second.next()
         assert second.at.gap
-        while second.at.gap:
-            await second.next()
+        await second.begun()
         server.say(server.private(ANN), "live", user=ANN)
         await second.until_heard("live")
         heard = [text for text in second.heard if text != "before"]
@@ -113,7 +117,7 @@ async def test_what_a_forgotten_session_would_have_told_is_read_from_the_history
 async def test_a_kill_while_the_history_is_read_loses_nothing_and_costs_no_login(server: DiscordServer) -> None:
     """P1"""
     async with reading(server) as first:
-        await first.next()
+        await first.begun()
         server.say(server.private(ANN), "before", user=ANN)
         await first.until_heard("before")
     server.gateway.forget()
@@ -127,10 +131,20 @@ async def test_a_kill_while_the_history_is_read_loses_nothing_and_costs_no_login
     assert server.gateway.entered == ["identify", "refused", "identify", "resume"]
 
 
+async def test_an_account_that_is_read_for_the_first_time_begins_with_what_was_just_written(server: DiscordServer) -> None:
+    """Whoever set it up has written to it, and waits for an answer."""
+    old = server.say(server.private("300"), "long ago", user="300")
+    old["id"] = str(int(old["id"]) - (3600 * 1000 << 22))
+    server.say(server.private("300"), "hello there", user="300")
+    async with reading(server, people=("300",)) as reader:
+        await reader.until_heard("hello there")
+        assert "long ago" not in reader.heard
+
+
 async def test_somebody_who_is_allowed_by_name_may_write_for_the_first_time_while_nobody_listens(server: DiscordServer) -> None:
     """P1: private chats are listed nowhere."""
     async with reading(server, people=("300",)) as first:
-        await first.next()
+        await first.begun()
     server.gateway.forget()
     server.say(server.private("300"), "hello?", user="300")
     async with reading(server, first.cursor, people=("300",)) as second:
@@ -142,7 +156,7 @@ async def test_a_connection_that_ends_is_resumed_at_once(server: DiscordServer, 
     if trouble == "silence":
         server.gateway.heartbeat_ms, server.gateway.silent = 100, True
     async with reading(server) as reader:
-        await reader.next()
+        await reader.begun()
         match trouble:
             case "hang up":
                 server.gateway.hang_up()
@@ -158,8 +172,8 @@ async def test_a_connection_that_ends_is_resumed_at_once(server: DiscordServer, 
 async def test_heartbeats_are_sent_while_nothing_happens(server: DiscordServer) -> None:
     server.gateway.heartbeat_ms = 50
     async with reading(server) as reader:
-        await reader.next()
-        waiting = asyncio.ensure_future(reader.next())
+        await reader.begun()
+        waiting = asyncio.ensure_future(reader.until_heard("hello"))
         await until(lambda: server.gateway.beats >= 3)
         server.say("500", "hello", user=ANN)
         await waiting
@@ -169,7 +183,7 @@ async def test_heartbeats_are_sent_while_nothing_happens(server: DiscordServer) 
 async def test_a_connection_that_ends_again_and_again_is_tried_more_and_more_slowly(server: DiscordServer) -> None:
     waits = []
     async with reading(server) as reader:
-        await reader.next()
+        await reader.begun()
         cursor = reader.cursor
     bot = Discord(TOKEN, base_url=server.base_url, pace=QUICKLY)
     for _ in range(4):
@@ -187,7 +201,7 @@ async def test_a_connection_that_ends_again_and_again_is_tried_more_and_more_slo
 )
 async def test_what_an_operator_has_to_change_is_said(server: DiscordServer, code: int, words: str) -> None:
     async with reading(server) as reader:
-        await reader.next()
+        await reader.begun()
         server.gateway.hang_up(code)
         with pytest.raises(LoggedOut, match=words):
             await reader.next()
@@ -197,7 +211,7 @@ async def test_the_words_of_all_messages_are_asked_for_only_where_that_is_switch
     """A session tells what it was begun for, so another one is begun once it is switched on; nothing is lost in between."""
     server.gateway.content = False
     async with reading(server) as first:
-        await first.next()
+        await first.begun()
     server.gateway.content = True
     server.say("500", "in between", user=ANN)
     async with reading(server, first.cursor) as second:
@@ -216,9 +230,9 @@ async def test_the_last_logins_of_a_day_are_not_spent(server: DiscordServer) -> 
 
 async def test_a_channel_that_cannot_be_looked_up_now_is_asked_for_again_and_nothing_is_lost(server: DiscordServer) -> None:
     """P1: nobody may take a thread for a channel."""
-    server.channel("77000", parent="500")
     async with reading(server) as reader:
-        await reader.next()
+        await reader.begun()
+        server.channel("77000", parent="500")
         server.faults["GET 77000"].append(503)
         server.say("77000", "in a thread", user=ANN)
         with pytest.raises(Unavailable):
@@ -229,9 +243,9 @@ async def test_a_channel_that_cannot_be_looked_up_now_is_asked_for_again_and_not
 
 async def test_a_channel_that_may_not_be_looked_at_is_a_place_like_any_other(server: DiscordServer) -> None:
     async with reading(server) as reader:
-        await reader.next()
-        server.faults["GET 500"].append(Refusal(403, 50001, "Missing Access"))
-        server.say("500", "hello", user=ANN)
+        await reader.begun()
+        server.faults["GET 600"].append(Refusal(403, 50001, "Missing Access"))
+        server.say(server.channel("600"), "hello", user=ANN)
         await reader.until_heard("hello")
 
 

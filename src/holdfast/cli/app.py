@@ -49,6 +49,7 @@ COMMANDS = {
     "deny": "Refuse a tool call that waits for your approval.",
     "telegram": "Connect a Telegram bot.",
     "slack": "Connect a Slack app.",
+    "discord": "Connect a Discord bot.",
     "matrix": "Connect an account on Matrix.",
     "pair": "Show who may talk in chats, let somebody in, or shut them out.",
     "outbox": "List messages to chats that have not arrived.",

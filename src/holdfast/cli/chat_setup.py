@@ -68,6 +68,8 @@ def run(form: Form, given: Mapping[str, str | None], users: tuple[str, ...]) -> 
             say(line)
     account, bot = _bot(form, wanted, before)
     say(f"It is {bot.found.name}{f' ({bot.found.about})' if bot.found.about else ''}.")
+    for line in bot.found.first:
+        say(line)
     people = tuple(dict.fromkeys((*before.allowed_users, *users, *_first_person(form, wanted, bot, before, home))))
     _write(form.platform, home, account, people)
     for line in bot.found.advice:

@@ -59,6 +59,10 @@ def _trial(platform: str) -> Trial:
             from holdfast.platforms.slack import trial as slack
 
             return slack
+        case "discord":
+            from holdfast.platforms.discord import trial as discord
+
+            return discord
         case "matrix":
             from holdfast.platforms.matrix import trial as matrix
 

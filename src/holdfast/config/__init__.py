@@ -21,6 +21,7 @@ from holdfast.config import tools as tools_
 from holdfast.config.agent import Agent, ModelPrice
 from holdfast.config.agents import NamedAgent
 from holdfast.config.chats import Chats
+from holdfast.config.chats.discord import Discord
 from holdfast.config.chats.doors import Doors
 from holdfast.config.chats.matrix import Matrix
 from holdfast.config.chats.slack import Slack
@@ -96,6 +97,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     chats: Chats = Chats()
     telegram: Telegram = Telegram()
     slack: Slack = Slack()
+    discord: Discord = Discord()
     matrix: Matrix = Matrix()
 
 

@@ -45,6 +45,13 @@ def _slack(account: Account, config: Config) -> Platform:
     )
 
 
+def _discord(account: Account, config: Config) -> Platform:
+    from holdfast.platforms.discord.platform import Discord
+
+    people = (*config.discord.admins, *config.discord.allowed_users)
+    return Discord(account["token"], base_url=account["base_url"], people=tuple(dict.fromkeys(people)))
+
+
 def _matrix(account: Account, config: Config) -> Platform:
     from holdfast.platforms.matrix.platform import Matrix
 
@@ -52,4 +59,9 @@ def _matrix(account: Account, config: Config) -> Platform:
     return Matrix(account["homeserver"], account["token"], since=account["since"], per_s=settings.messages_per_s, burst=settings.burst)
 
 
-_MAKERS: dict[str, Callable[[Account, Config], Platform]] = {"telegram": _telegram, "slack": _slack, "matrix": _matrix}
+_MAKERS: dict[str, Callable[[Account, Config], Platform]] = {
+    "telegram": _telegram,
+    "slack": _slack,
+    "discord": _discord,
+    "matrix": _matrix,
+}

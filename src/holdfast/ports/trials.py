@@ -9,12 +9,13 @@ import msgspec
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """An account that answered. `name`: as people write it. `about`: what else it is called. `advice`: what the operator should know, in
-    sentences. `hears`: somebody who writes to it is heard before a gateway runs.
+    """An account that answered. `name`: as people write it. `about`: what else it is called. `first`: what to do before anybody can write
+    to it; `advice`: what the operator should know; both in sentences. `hears`: somebody who writes to it is heard before a gateway runs.
     """
 
     name: str
     about: str = ""
+    first: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     hears: bool = True
 

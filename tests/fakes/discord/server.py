@@ -231,7 +231,7 @@ class DiscordServer:
             case ("GET", "users", "@me"):
                 return BOT
             case ("GET", "applications", "@me"):
-                return {"id": APPLICATION, "flags": (1 << 19) if self.gateway.content else 0}
+                return {"id": APPLICATION, "name": "Holdfast", "flags": (1 << 19) if self.gateway.content else 0}
             case ("GET", "gateway", "bot"):
                 left = {"total": 1000, "remaining": self.gateway.remaining, "reset_after": 500, "max_concurrency": 1}
                 return {"url": self.gateway.url, "shards": 1, "session_start_limit": left}

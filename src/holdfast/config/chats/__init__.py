@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.config.chats import matrix, slack, telegram
+from holdfast.config.chats import discord, matrix, slack, telegram
 from holdfast.config.chats.doors import Doors
 from holdfast.config.errors import BadConfig
 from holdfast.core.live import Manners
 
 # By the name of its table, which is also its part of session keys.
-PLATFORMS = {"telegram": telegram.KIND, "slack": slack.KIND, "matrix": matrix.KIND}
+PLATFORMS = {"telegram": telegram.KIND, "slack": slack.KIND, "discord": discord.KIND, "matrix": matrix.KIND}
 
 
 class Chats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

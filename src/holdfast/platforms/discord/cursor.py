@@ -4,10 +4,13 @@ forgotten the session, what is needed to read the history instead. Pure.
 
 import msgspec
 
+from holdfast.platforms.discord import snowflakes
+
 # Private chats are listed nowhere, so they are remembered: so many, those that spoke last.
 MOST_DIRECT = 2000
 # Events of different channels may overtake each other by this much.
 OVERLAP_S = 60.0
+FIRST_S = 600.0
 
 
 class Cursor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,8 +31,11 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self if seq is None else msgspec.structs.replace(self, seq=seq)
 
     def entered(self, session: str, url: str, seq: int, *, intents: int, direct: tuple[str, ...], now: int) -> "Cursor":
-        """In a new session. `now`: an id of this moment, for an account that was never read: it begins here."""
-        return Cursor(session=session, url=url, seq=seq, seen=self.seen or now, gap=self.seen > 0, intents=intents, direct=direct)
+        """In a new session. `now`: an id of this moment. An account that was never read begins a little earlier: whoever set it up has
+        just written to it.
+        """
+        seen = self.seen or snowflakes.earlier(now, FIRST_S)
+        return Cursor(session=session, url=url, seq=seq, seen=seen, gap=True, intents=intents, direct=direct)
 
     def forgotten(self) -> "Cursor":
         """Discord no longer knows the session."""

@@ -146,7 +146,7 @@ class Receiving:
         socket = await Socket.open(self._wire, url)
         try:
             self._logged_in_at = time.monotonic()
-            await socket.say(Op.IDENTIFY, _introduction(self._wire.token, self.intents))
+            await socket.say(Op.IDENTIFY, introduction(self._wire.token, self.intents))
             ready = await socket.next(READY_S)
             if ready is None or ready.t != "READY":
                 raise Dropped("Discord does not begin a session")
@@ -170,6 +170,6 @@ class Receiving:
         return str(found["url"])
 
 
-def _introduction(token: str, intents: int) -> dict[str, object]:
+def introduction(token: str, intents: int) -> dict[str, object]:
     properties = {"os": sys.platform, "browser": "holdfast", "device": "holdfast"}
     return {"token": token, "intents": intents, "properties": properties, "large_threshold": 50}
