@@ -18,6 +18,6 @@ compile() {
 
 # The runtime lock is held to the versions that are tested.
 compile --group dev --all-extras --output-file requirements-dev.lock ${1+"$@"}
-compile --extra prices --extra web --extra mcp --extra acp --extra telegram --extra slack --extra discord --constraint requirements-dev.lock --output-file requirements.lock ${1+"$@"}
+compile --extra prices --extra web --extra mcp --extra acp --extra telegram --extra slack --constraint requirements-dev.lock --output-file requirements.lock ${1+"$@"}
 "$uv" pip compile --group homeserver --quiet --universal --python-version 3.11 --generate-hashes --no-header \
     --output-file requirements-homeserver.lock ${1+"$@"}

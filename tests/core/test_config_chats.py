@@ -99,6 +99,15 @@ def test_tokens_of_slack_are_told_apart_before_anybody_is_asked(tmp_path: Path) 
     }
 
 
+@pytest.mark.parametrize("token", ["nonsense", "two.parts", "a.b.with space", "a..c"])
+def test_what_is_no_token_of_discord_is_told_before_anybody_is_asked(tmp_path: Path, token: str) -> None:
+    with pytest.raises(BadConfig, match="neither the public key nor the client secret"):
+        chats.account("discord", written(tmp_path, f"[discord]\ntoken = '{token}'\n").discord, tmp_path)
+    whole = written(tmp_path, "[discord]\ntoken = 'a-1.b_2.c3'\nallowed_users = [100]\n").discord
+    assert chats.account("discord", whole, tmp_path) == {"token": "a-1.b_2.c3", "base_url": ""}
+    assert whole.policy.users == {"100"}
+
+
 def test_a_token_is_known_as_a_secret_wherever_it_comes_from(tmp_path: Path) -> None:
     (tmp_path / "t").write_text(f"{TOKEN}\n")
     (tmp_path / "t").chmod(0o600)

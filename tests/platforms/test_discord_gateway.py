@@ -48,7 +48,8 @@ class Reader:
 
     async def begun(self) -> None:
         """What was missed has been read."""
-        while self.cursor is None or self.at.gap:
+        await self.next()
+        while self.at.gap:
             await self.next()
 
     async def until_heard(self, *texts: str) -> None:
@@ -103,8 +104,6 @@ async def test_what_a_forgotten_session_would_have_told_is_read_from_the_history
         server.say(channel, f"in {channel}", user=ANN)
     server.channels["78000"]["archived"] = True
     async with reading(server, first.cursor) as second:
-        await second.next()
-        assert second.at.gap
         await second.begun()
         server.say(server.private(ANN), "live", user=ANN)
         await second.until_heard("live")
@@ -139,6 +138,19 @@ async def test_an_account_that_is_read_for_the_first_time_begins_with_what_was_j
     async with reading(server, people=("300",)) as reader:
         await reader.until_heard("hello there")
         assert "long ago" not in reader.heard
+
+
+async def test_a_long_history_is_read_without_losing_the_connection(server: DiscordServer) -> None:
+    async with reading(server) as first:
+        await first.begun()
+    server.gateway.forget()
+    server.gateway.heartbeat_ms = 40
+    known = tuple(server.private(str(user)) for user in range(300, 400))
+    server.say(known[50], "missed", user="350")
+    async with reading(server, str(msgspec.structs.replace(first.at, direct=known))) as second:
+        await second.begun()
+        assert "missed" in second.heard
+    assert server.gateway.beats >= 2 and server.gateway.entered == ["identify", "refused", "identify"]
 
 
 async def test_somebody_who_is_allowed_by_name_may_write_for_the_first_time_while_nobody_listens(server: DiscordServer) -> None:

@@ -41,11 +41,12 @@ class Session:
 
 class Gateway:
     """`remaining`: logins that are left. `content`: the bot may read what does not mention it. `silent`: heartbeats are not answered.
-    `entered`: how each connection began.
+    `entered`: how each connection began. `ready`: what a session begins with, besides its name.
     """
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, *, ready: dict[str, Any]) -> None:
         self.token, self.content, self.silent = token, True, False
+        self._ready = ready
         self.remaining = 1000
         self.heartbeat_ms = 41_250
         self.sessions: dict[str, Session] = {}
@@ -139,7 +140,7 @@ class Gateway:
         session = Session(f"session-{next(self._numbers)}")
         self.sessions[session.id] = session
         session.listen(socket, after=0)
-        session.add("READY", {"v": 10, "session_id": session.id, "resume_gateway_url": self.url, "guilds": []})
+        session.add("READY", {**self._ready, "session_id": session.id, "resume_gateway_url": self.url})
         await session.tell()
         return session
 

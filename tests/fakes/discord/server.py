@@ -6,6 +6,7 @@ import itertools
 import json
 import time
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -13,12 +14,33 @@ from aiohttp import web
 from tests.fakes.discord.gateway import Gateway
 
 TOKEN = "NDcxMQ.sesame.open-the-door-to-the-fake"
-BOT = {"id": "4711", "username": "holdfast", "discriminator": "0815", "bot": True}
+BOT = {"id": "4711", "username": "holdfast", "discriminator": "0815", "avatar": None, "bot": True}
 APPLICATION = "4712"
+_APPLICATION: dict[str, Any] = {
+    "id": APPLICATION,
+    "name": "Holdfast",
+    "description": "",
+    "icon": None,
+    "bot_public": True,
+    "bot_require_code_grant": False,
+    "verify_key": "",
+    "owner": BOT,
+}
 GUILD = "9000"
 MOST_TEXT, MOST_NONCE, MOST_PAGE = 2000, 25, 100
 EPOCH_MS = 1_420_070_400_000
 DM, TEXT, THREAD = 1, 0, 11
+
+
+# What every message has, and nobody here looks at.
+_ALWAYS: dict[str, Any] = {
+    "timestamp": "2026-01-01T00:00:00+00:00",
+    "tts": False,
+    "mention_everyone": False,
+    "mention_roles": [],
+    "embeds": [],
+    "pinned": False,
+}
 
 
 class Refusal(Exception):
@@ -39,7 +61,7 @@ class DiscordServer:
 
     def __init__(self) -> None:
         self.token = TOKEN
-        self.gateway = Gateway(TOKEN)
+        self.gateway = Gateway(TOKEN, ready={"v": 10, "user": BOT, "guilds": [], "application": {"id": APPLICATION, "flags": 0}})
         self.channels: dict[str, dict[str, Any]] = {}
         self.history: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.removed: list[dict[str, Any]] = []
@@ -63,7 +85,7 @@ class DiscordServer:
 
     async def __aenter__(self) -> "DiscordServer":
         app = web.Application(client_max_size=100_000_000)
-        app.router.add_get("/gateway/", self.gateway.serve)
+        app.router.add_get("/gateway{end:/?}", self.gateway.serve)
         app.router.add_get("/files/{name}", self._file)
         app.router.add_route("*", "/api/v10/{path:.+}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
@@ -83,7 +105,7 @@ class DiscordServer:
     def private(self, user: str) -> str:
         """The private chat with somebody."""
         channel = str(10_000 + int(user))
-        self.channels.setdefault(channel, {"id": channel, "type": DM, "recipients": [{"id": user}]})
+        self.channels.setdefault(channel, {"id": channel, "type": DM, "recipients": [_person(user)]})
         return channel
 
     def channel(self, id: str, *, parent: str | None = None) -> str:
@@ -96,12 +118,13 @@ class DiscordServer:
         said: dict[str, Any] = {
             "id": self.snowflake(),
             "channel_id": channel,
-            "author": {"id": user, "username": f"person{user}", "global_name": f"Person {user}"},
+            "author": _person(user),
             "content": text,
             "type": 0,
             "mentions": [BOT] if f"<@{BOT['id']}>" in text else [],
             "attachments": [],
             "edited_timestamp": None,
+            **_ALWAYS,
             **fields,
         }
         self._keep(said)
@@ -127,7 +150,7 @@ class DiscordServer:
         return self._interact(channel, user, False, type=2, data={"name": name, "options": options})
 
     def _interact(self, channel: str, user: str, late: bool, **fields: Any) -> str:
-        id, who = self.snowflake(), {"id": user, "username": f"person{user}"}
+        id, who = self.snowflake(), _person(user)
         if late:
             self.old_clicks.add(id)
         shared = self._guild(channel) is not None
@@ -170,7 +193,7 @@ class DiscordServer:
         self.asked.append((request.method, path, body))
         parts = path.split("/")
         if parts[0] not in ("interactions", "webhooks") and request.headers.get("Authorization") != f"Bot {self.token}":
-            return web.json_response({"message": "401: Unauthorized", "code": 0}, status=401)
+            return _json({"message": "401: Unauthorized", "code": 0}, status=401)
         assert request.headers["User-Agent"].startswith("DiscordBot (")
         name = f"{request.method} {'messages' if parts[2:3] == ['messages'] else parts[-1]}"
         fault = self.faults[name].popleft() if self.faults[name] else ""
@@ -185,10 +208,10 @@ class DiscordServer:
             headers |= self._spend(f"{name} {parts[1]}" if len(parts) > 1 else name)
             result = self._do(request.method, parts, body, dict(request.query), file)
         except Refusal as refusal:
-            return web.json_response(refusal.body, status=refusal.status, headers=headers)
+            return _json(refusal.body, status=refusal.status, headers=headers)
         if fault == "cut":
             return self._break(request)
-        return web.json_response(result, headers=headers) if result is not None else web.Response(status=204, headers=headers)
+        return _json(result, headers=headers) if result is not None else web.Response(status=204, headers=headers)
 
     def _break(self, request: web.Request) -> web.Response:
         assert request.transport is not None
@@ -230,8 +253,8 @@ class DiscordServer:
         match (method, *parts):
             case ("GET", "users", "@me"):
                 return BOT
-            case ("GET", "applications", "@me"):
-                return {"id": APPLICATION, "name": "Holdfast", "flags": (1 << 19) if self.gateway.content else 0}
+            case ("GET", "applications", "@me") | ("GET", "oauth2", "applications", "@me"):
+                return {**_APPLICATION, "flags": (1 << 19) if self.gateway.content else 0}
             case ("GET", "gateway", "bot"):
                 left = {"total": 1000, "remaining": self.gateway.remaining, "reset_after": 500, "max_concurrency": 1}
                 return {"url": self.gateway.url, "shards": 1, "session_start_limit": left}
@@ -302,7 +325,11 @@ class DiscordServer:
             "components": body.get("components") or [],
             "message_reference": body.get("message_reference"),
             "nonce": body["nonce"],
-            "attachments": [{"filename": file[0], "size": len(file[1])}] if file else [],
+            "attachments": [{"id": "1", "filename": file[0], "size": len(file[1]), "url": "", "proxy_url": ""}] if file else [],
+            "type": 0,
+            "mentions": [],
+            "edited_timestamp": None,
+            **_ALWAYS,
         }
         if file is not None:
             self.files[file[0]] = file[1]
@@ -332,9 +359,19 @@ class DiscordServer:
                     raise Refusal(400, 50083, "Thread is archived")
                 self._check(body, None)
                 self.edits[id].append(message["content"])
-                message |= {"content": body["content"], "components": body["components"]}
+                message |= {"content": body["content"], "components": body.get("components", message["components"])}
                 return message
             case _:
                 self.history[channel].remove(message)
                 self.removed.append(message)
                 return None
+
+
+def _person(user: str) -> dict[str, Any]:
+    return {"id": user, "username": f"person{user}", "discriminator": "0", "global_name": f"Person {user}", "avatar": None}
+
+
+def _json(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Without a charset, as the real one."""
+    named = {"Content-Type": "application/json", **(headers or {})}
+    return web.Response(body=json.dumps(body).encode(), status=status, headers=named)

@@ -1,6 +1,6 @@
 """What was written while no session could have told us: read from the history of every channel that we know of."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -39,14 +39,18 @@ class Backlog:
                 log.info("a private chat cannot be opened", user=user, error=str(error))
         return tuple(dict.fromkeys(found))
 
-    async def since(self, at: Cursor) -> AsyncIterator[tuple[bytes, ...]]:
-        """Page by page, in the order of each channel. Raises `Unavailable`, `LoggedOut`."""
+    async def since(self, at: Cursor, meanwhile: Callable[[], Awaitable[None]]) -> AsyncIterator[tuple[bytes, ...]]:
+        """Page by page, in the order of each channel; who spoke last comes first. `meanwhile` is called often, because it may take long.
+        Raises `Unavailable`, `LoggedOut`, and what `meanwhile` raises.
+        """
         after = snowflakes.earlier(at.seen, OVERLAP_S)
-        for channel in at.direct:
+        for channel in reversed(at.direct):
+            await meanwhile()
             async for page in self._channel(channel, after, private=True):
                 yield page
         for guild in await self._guilds():
-            for channel in await self._written_in(guild, after):
+            for channel in await self._written_in(guild, after, meanwhile):
+                await meanwhile()
                 async for page in self._channel(channel, after, private=False):
                     yield page
 
@@ -59,7 +63,7 @@ class Backlog:
             if len(page) < GUILDS:
                 return found
 
-    async def _written_in(self, guild: str, after: int) -> list[str]:
+    async def _written_in(self, guild: str, after: int, meanwhile: Callable[[], Awaitable[None]]) -> list[str]:
         """The channels and threads of a server in which something was written since."""
         try:
             listed = list(await self._reads.get(f"/guilds/{guild}/channels"))
@@ -69,6 +73,7 @@ class Backlog:
             return []
         for channel in listed:
             if channel["type"] in (*_TEXT, *_FORUMS):
+                await meanwhile()
                 threads.extend(await self._archived(channel["id"]))
         for channel in (*listed, *threads):
             self._channels.learn(channel)

@@ -42,7 +42,7 @@ SEEN_S = 3.0
 CAPABILITIES = Capabilities(
     text_limit=2000,
     rates=Rates(every_s=(1.0, 1.0), burst=4, edit_every_s=(1.5, 1.5), account_per_s=40.0, account_burst=40, kept=15),
-    key_lasts_s=120.0,
+    key_lasts_s=60.0,
     echoes_s=10.0,
     buttons=MOST_BUTTON_DATA,
     choices=IN_A_ROW * ROWS,

@@ -68,7 +68,7 @@ class Receiving:
             try:
                 yield Batch(cursor=str(at))
                 if at.gap:
-                    async for found in self._backlog.since(at):
+                    async for found in self._backlog.since(at, socket.keep_up):
                         yield Batch(updates=found)
                         await socket.keep_up()
                     at = at.filled()

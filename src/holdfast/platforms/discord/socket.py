@@ -105,11 +105,11 @@ class Socket:
 
     async def next(self, within_s: float) -> Frame | None:
         """The next event; None if none came. Raises `Dropped`, `Forgotten`, `LoggedOut`."""
-        if self._held:
-            return self._held.popleft()
         until = time.monotonic() + within_s
         while True:
             await self._beat()
+            if self._held:
+                return self._held.popleft()
             left_s = until - time.monotonic()
             if left_s <= 0:
                 return None
@@ -123,10 +123,10 @@ class Socket:
 
     async def keep_up(self) -> None:
         """Takes what has come, for later, so that the connection lives while something else is done."""
-        await self._beat()
         while (frame := await self._take(AT_HAND_S)) is not None:
             if (event := await self._heed(frame)) is not None:
                 self._held.append(event)
+        await self._beat()
 
     async def close(self) -> None:
         await self._ws.close(code=LEAVING)
@@ -134,10 +134,12 @@ class Socket:
     async def _beat(self) -> None:
         if time.monotonic() < self._beat_at:
             return
+        self._beat_at = time.monotonic() + self._every_s
+        if not self._answered:
+            await self.keep_up()  # Nobody may have looked for a while.
         if not self._answered:
             raise Dropped("Discord's gateway no longer answers")
         self._answered = False
-        self._beat_at = time.monotonic() + self._every_s
         await self.say(Op.HEARTBEAT, self.seq)
 
     async def _heed(self, frame: Frame) -> Frame | None:
