@@ -18,7 +18,7 @@ from holdfast.ports.platforms import OutFile, Outgoing
 from tests.fakes.matrix import Homeserver, Proxy
 from tests.platforms.conformance import QUIET, Conformance, shows, texts
 from tests.platforms.matrix_rig import MatrixRig, World
-from tests.platforms.rigs import ANN, Life, Place, until
+from tests.platforms.rigs import ANN, BOB, Life, Place, until
 
 pytestmark = pytest.mark.anyio
 
@@ -289,6 +289,23 @@ async def test_a_stranger_who_opens_a_private_chat_gets_a_code_there_and_is_decl
         await rig.say("hello")
         await shows(rig, "re: hello")
         assert place.texts == ["hello"] and await told()
+
+
+async def test_without_pairing_and_for_blocked_people_every_invitation_is_declined(rig: MatrixRig, place: Place) -> None:
+    """DESIGN 11"""
+    people, bot = (rig.world.eve, rig.world.bob), rig.world.bot
+    policy = Policy(users=frozenset({rig.user(BOB)}), blocked=frozenset({rig.user(BOB)}), pairing=False)
+    async with place.life(policies={rig.name: policy}):
+        rooms = {person: await asyncio.to_thread(person.make_room, bot, direct=True) for person in people}
+
+        async def declined() -> bool:
+            for person in people:
+                await asyncio.to_thread(person.look, 0.1)
+            last = [[event for event in person.seen[room] if event.get("state_key") == bot.user][-1] for person, room in rooms.items()]
+            return all(event["content"]["membership"] == "leave" for event in last)
+
+        await until(declined)
+    assert place.texts == []
 
 
 async def test_an_encrypted_room_is_told_once_that_it_cannot_be_read(rig: MatrixRig, place: Place) -> None:
