@@ -35,7 +35,7 @@ def ended(**facts: object) -> ProcessEnded:
     return ProcessEnded(process_id="p1", ended_at=AT + 90_000, **facts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("values", list(product((False, True), repeat=7)))
+@pytest.mark.parametrize("values", list(product((False, True), repeat=8)))
 def test_an_end_is_told_as_a_turn_a_notice_or_not_at_all(values: tuple[bool, ...]) -> None:
     """E2, E3: consumed means silent; an end is told whatever came since, as a turn only where that is still wanted."""
     facts = Facts(**dict(zip(Facts.__struct_fields__, values, strict=True)))
@@ -43,7 +43,7 @@ def test_an_end_is_told_as_a_turn_a_notice_or_not_at_all(values: tuple[bool, ...
     if facts.consumed or facts.deleted:
         assert told is Telling.NOTHING
     elif not facts.notify:
-        assert told is (Telling.NOTICE if facts.lost else Telling.NOTHING)
+        assert told is (Telling.NOTICE if facts.lost or facts.ended_by_person else Telling.NOTHING)
     elif facts.current and facts.fresh and not facts.stopped:
         assert told is Telling.TURN
     else:
@@ -62,6 +62,7 @@ def test_an_end_is_told_as_a_turn_a_notice_or_not_at_all(values: tuple[bool, ...
         (ended(lost="keeper"), "was lost after 1 min 30 s, because the program that watched over it was killed."),
         (ended(lost="machine"), "because the machine it ran on was started again. Its exit code is not known."),
         (ended(signal=15, stopped=True), "was ended, because Holdfast was stopped."),
+        (ended(by="owner"), "was ended by a person after 1 min 30 s."),
     ],
 )
 def test_an_end_is_told_in_words(end: ProcessEnded, words: str) -> None:

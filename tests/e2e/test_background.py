@@ -17,6 +17,7 @@ import pytest
 
 from holdfast import files, tool_processes
 from holdfast.keeper.keep import PID
+from tests.e2e.command_line import holdfast, is_one_sentence
 from tests.e2e.serving import ROOT, Serving, hand_over, wait_until
 
 ROUNDS = 20
@@ -248,24 +249,29 @@ def test_the_examples_of_the_documentation_do_what_it_says(tmp_path: Path, path:
     with Serving(tmp_path / "home") as serving:
         environment = {**os.environ, "PATH": path, "HOLDFAST_HOME": str(serving.home), "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "150"}
         found = list(itertools.chain.from_iterable(re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M) for block in blocks("console")))
-        assert len(found) == 3
+        assert len(found) == 7
+        newest = ""
         for command, printed in found:
             for _ in range(TRIES):  # A busy machine may take longer than the page says.
-                said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment, timeout=60)
+                typed = command.replace(NAMED, newest)
+                said = subprocess.run(["sh", "-c", typed], capture_output=True, text=True, env=environment, timeout=60)
                 if re.search(_pattern(printed), said.stdout):
+                    newest = (re.findall(r"p_[0-9a-f]{12}", said.stdout) or [newest])[-1]
                     break
             else:
                 raise AssertionError(f"{command} printed\n{said.stdout}{said.stderr}")
 
 
 TRIES = 5
+# The process of the examples.
+NAMED = "p_4b1f0c2a9d3e"
 
 
 def _pattern(printed: str) -> str:
     """Ids, times and spans differ from run to run; dots stand for anything."""
     wanted = re.escape(printed.strip("\n"))
-    wanted = wanted.replace(r"\.\.\.", "(?s:.*)").replace("p_4b1f0c2a9d3e", r"p_\w{12}").replace("12:04", r"\d\d:\d\d")
-    return re.sub(r"\d+(?:\\\.\d+)?\\ s\b", r"[\\d.]+\\ s", wanted)
+    wanted = wanted.replace(r"\.\.\.", "(?s:.*)").replace(NAMED, r"p_\w{12}").replace("12:04", r"\d\d:\d\d")
+    return re.sub(r"\d+(?:\\\.\d+)?\\ s\b", r"(?:\\d+\\ min\\ )?[\\d.]+\\ s", wanted)
 
 
 def test_the_calls_of_the_documentation_are_calls_of_the_tool(tmp_path: Path) -> None:
@@ -279,3 +285,33 @@ def test_the_calls_of_the_documentation_are_calls_of_the_tool(tmp_path: Path) ->
             assert call["outcome"] == "done", call
             assert json.loads(block) == call["arguments"]
         assert [process["state"] for process in serving.session(session_id)["processes"]] == ["running", "running"]
+
+
+def test_a_person_lists_reads_and_ends_a_process_without_the_agent(tmp_path: Path) -> None:
+    """E3, E6: with everything it started; the agent is told once, and what it printed can be read, also in part."""
+    with Serving(tmp_path / "home") as serving:
+        session_id, process = begin(serving, "echo first; echo second; sleep 600 & sleep 600")
+        name = process["process_id"]
+        listed = holdfast(serving.home, "processes").out
+        assert name in listed and session_id in listed and "is running" in listed
+        wait_until(lambda: holdfast(serving.home, "processes", "show", name).out == "first\nsecond\n")
+        with serving.client() as client:
+            part = client.get(f"/api/processes/{name}", params={"offset": 6, "limit": 100}).json()["output"]
+            assert part == {"text": "second\n", "offset": 6, "next": 13, "size": 13}
+            assert client.get("/api/processes/p_none").status_code == 404
+            assert client.get("/api/processes", params={"session": "s_none"}).status_code == 404
+        killed = holdfast(serving.home, "processes", "kill", name)
+        assert killed.code == 0 and "was ended by a person" in killed.out
+        wait_until(lambda: not left(serving))
+        wait_until(lambda: len(serving.session(session_id)["turns"]) == 2 and serving.session(session_id)["state"] == "idle")
+        [said] = told(serving.session(session_id))
+        assert "was ended by a person" in said
+        assert holdfast(serving.home, "processes", "kill", name).code == 0
+        assert holdfast(serving.home, "processes").out == "No background process is running.\n"
+        assert name in holdfast(serving.home, "processes", "list", "--session", session_id).out
+        unknown = holdfast(serving.home, "processes", "kill", "p_none")
+        assert unknown.code == 1 and is_one_sentence(unknown.err)
+        serving.kill()
+        assert name in holdfast(serving.home, "processes", "--session", session_id).out
+        refused = holdfast(serving.home, "processes", "kill", name)
+        assert refused.code == 1 and "No gateway runs on" in refused.err

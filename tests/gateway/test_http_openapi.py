@@ -12,11 +12,14 @@ import msgspec
 import pytest
 
 from holdfast.core.errors import HandOverFailed, StoreClosed, StoreFull
-from holdfast.core.events import KINDS
+from holdfast.core.events import KINDS, ProcessStarted
 from holdfast.gateway.settings import Settings
+from holdfast.ports.keepers import Name
 from holdfast.web import bodies
+from tests.fakes.keepers import Machine, SimKeepers, Simulated
 from tests.fakes.platform import NAME, SECRET, ChatServer
 from tests.gateway import web
+from tests.gateway.gateways import Wire
 from tests.gateway.web import TOKEN, World
 
 DOCS = Path(__file__).parents[2] / "docs" / "http-api.md"
@@ -85,14 +88,14 @@ ASKS = {"/api/questions/{id}": "ask Well?", "/api/approvals/{id}": "approve this
 
 
 # What is listed for one session, or for all.
-LISTED = ("/api/rules", "/api/schedules")
+LISTED = ("/api/rules", "/api/schedules", "/api/processes")
 
 
 class Provocations:
     """For each status a way to get it from an operation. Whatever is not special is done to every operation in the same way."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, machine: Machine) -> None:
+        self.world, self.machine = world, machine
         self.deleted = False  # Nothing can be said in the session that is asked about.
 
     async def provoke(self, method: str, path: str, status: int) -> int:
@@ -166,6 +169,8 @@ class Provocations:
             return await self.ask(
                 method, path, session_id=(await self.world.client.post("/api/schedules", json=planned)).json()["schedule_id"]
             )
+        if path.startswith("/api/processes/"):
+            return await self.ask(method, path, session_id=(await self.process()).id)
         if path == "/api/rules/{id}":
             approval = await self.question("/api/approvals/{id}")
             await self.world.client.post(f"/api/approvals/{approval}", json={"verdict": "approve", "scope": "session"})
@@ -182,6 +187,18 @@ class Provocations:
         session_id = await self.world.new_session()
         await self.world.post(session_id, ASKS[path])
         return str((await self.world.until_state(session_id, "waiting"))["questions"][0]["question_id"])
+
+    async def process(self) -> Name:
+        """A background process of a session of its own."""
+        session_id, store = await self.world.new_session(), self.world.gateway.store
+        await self.world.post(session_id, "hold")
+        turn = (await self.world.until_state(session_id, "running"))["turns"][-1]["id"]
+        name = Name(session_id, f"p_{session_id}")
+        owner = (await store.owners())[0].id
+        wanted = ProcessStarted(process_id=name.id, command="lasts 600", turn_id=turn, call_id="c", owner=owner)
+        await store.start_process(session_id, wanted, most=1000, at=self.world.clock.now())
+        self.machine.running[name] = Simulated(wanted.command, 0.0, "b")
+        return name
 
     async def owed(self) -> str:
         """A message to a chat whose platform is not connected."""
@@ -297,6 +314,10 @@ class Provocations:
             made = await self.response()
             await self.world.client.delete(f"/api/sessions/{made['conversation']['id']}")
             return await self.ask(method, path, session_id=made["id"])
+        if path.startswith("/api/processes/"):
+            name = await self.process()
+            await self.world.client.delete(f"/api/sessions/{name.group}")
+            return await self.ask(method, path, session_id=name.id)
         await self.world.client.delete(f"/api/sessions/{session_id}")
         if path.startswith("/v1/"):
             return await self.ask(method, path, headers={"X-Holdfast-Session": session_id})
@@ -352,8 +373,11 @@ class Provocations:
 
 async def test_every_status_of_every_operation_can_be_had(tmp_path: Path) -> None:
     """The document promises nothing that does not happen. That nothing else happens is seen to in every test of this folder."""
-    async with web.world(tmp_path, settings=Settings(max_waiting=1), chats=ChatServer(reconciles=True)) as world, web.serving(world):
-        provocations = Provocations(world)
+    machine = Machine(lambda elapsed: 1)
+    keepers = SimKeepers(machine, elapsed=lambda: 0.0, faults=Wire())
+    chats, settings = ChatServer(reconciles=True), Settings(max_waiting=1)
+    async with web.world(tmp_path, settings=settings, chats=chats, keepers=keepers) as world, web.serving(world):
+        provocations = Provocations(world, machine)
         for path, methods in world.document["paths"].items():
             for method, operation in methods.items():
                 for status in map(int, operation["responses"]):

@@ -135,6 +135,60 @@ def test_what_is_killed_waited_for_or_read_is_never_told(home: Home, how: str, d
     nothing_more(home, life)
 
 
+@pytest.mark.parametrize("dies", ["never", "before", "after"])
+def test_one_that_a_person_ends_is_told_to_the_agent_once(home: Home, dies: str) -> None:
+    """E3, E6: with who ended it. A gateway that dies on the way ends it all the same, unless nothing of the kill was on record yet."""
+    life = start(home)
+    life.say(background("lasts 600; at 1 print building"))
+    life.pass_s(5)
+    [process] = processes(life)
+    background_of = life.gateway.background
+    assert background_of is not None
+    if dies != "never":
+        life.dies = (dies, life.commits + 1)
+    try:
+        life.do(background_of.kill(process.process_id, by="owner"))
+    except Crash:
+        life = start(home)
+    life.pass_s(2)
+    life.rest()
+    if dies == "before":
+        assert processes(life)[0].end is None and causes(life) == ["message"]
+        return
+    [process] = processes(life)
+    assert process.end is not None and process.end.by == "owner" and causes(life) == ["message", "process"]
+    assert "was ended by a person after 5 s." in home.heard[-1].text and home.heard[-1].text.endswith("building")
+    assert home.machine is not None and len(home.machine.kills) == 1
+    nothing_more(home, life)
+
+
+def test_one_that_a_person_ends_while_the_agent_waits_for_it_is_told_in_the_result(home: Home) -> None:
+    """E2, E6: and not again."""
+    life = start(home)
+    life.say(background("lasts 600"))
+    [process] = processes(life)
+    life.write(act("wait", process, timeout_s=300))
+    life.pass_s(3)
+    assert life.gateway.background is not None
+    life.do(life.gateway.background.kill(process.process_id, by="owner"))
+    life.rest()
+    assert causes(life) == ["message", "message"] and "was ended by a person" in (life.transcript().calls[-1].result or "")
+    nothing_more(home, life)
+
+
+def test_one_that_nobody_wants_to_hear_of_is_told_as_a_notice_if_a_person_ends_it(home: Home) -> None:
+    """E3: its agent believes that it runs. A second kill, or one of a process that has ended, changes nothing."""
+    life = start(home)
+    life.say(background("lasts 600", notify_on_complete=False))
+    [process] = processes(life)
+    assert life.gateway.background is not None
+    for _ in range(2):
+        life.do(life.gateway.background.kill(process.process_id, by="owner"))
+    life.rest()
+    assert causes(life) == ["message"] and sum("was ended by a person" in told for told in home.told()) == 1
+    nothing_more(home, life)
+
+
 def test_one_that_nobody_wants_to_hear_of_ends_in_silence(home: Home) -> None:
     life = start(home)
     life.say(background("lasts 5", notify_on_complete=False))

@@ -18,6 +18,7 @@ from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.series import Series
 from holdfast.gateway.settings import Settings
+from holdfast.ports.keepers import Keepers
 from holdfast.ports.owners import Owner
 from holdfast.ports.upkeep import Commits
 from holdfast.process.server import Server, listen
@@ -272,8 +273,11 @@ async def world(
     settings: Settings | None = None,
     timing: Timing | None = None,
     chats: ChatServer | None = None,
+    keepers: Keepers | None = None,
 ) -> AsyncIterator[World]:
-    """`life` names the process: one of another name finds the turns of those before it dead. `chats`: it is connected to this one."""
+    """`life` names the process: one of another name finds the turns of those before it dead. `chats`: it is connected to this one.
+    `keepers`: of background processes.
+    """
     made = World(home)
     async with AsyncExitStack() as closing:
         closing.callback(made.listener.close)
@@ -289,7 +293,7 @@ async def world(
         made.gateway = Gateway(
             store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
             tools={"printer": made.printer}, platforms={NAME: Chat(chats, faults=Wire())} if chats else {}, files=blobs,
-            encode=encode, settings=settings, spool=FolderSpool(home),
+            encode=encode, settings=settings, spool=FolderSpool(home), keepers=keepers,
         )  # fmt: skip
         made.series = Series(made.gateway, clock=made.clock, memory=lambda: 50_000_000)
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))

@@ -320,13 +320,14 @@ def _processes(known: Sequence[Process], extent: Extent) -> list[views.ProcessVi
     """All that run, and the newest that ended, in the order of their starts."""
     ended = [process.process_id for process in known if process.end is not None]
     hidden = set(ended[: -extent.processes] if len(ended) > extent.processes else ())
-    return [_process(process, extent) for process in known if process.process_id not in hidden]
+    return [process(each, extent) for each in known if each.process_id not in hidden]
 
 
-def _process(process: Process, extent: Extent) -> views.ProcessView:
+def process(process: Process, extent: Extent = WHOLE) -> views.ProcessView:
     end = process.end
     return views.ProcessView(
         process_id=process.process_id,
+        session_id=process.session_id,
         command=extent.output(process.command).text,
         state="running" if end is None else "ended",
         turn_id=process.turn_id,
@@ -341,6 +342,7 @@ def _process(process: Process, extent: Extent) -> views.ProcessView:
         problem=None if end is None else end.problem,
         lost=None if end is None else end.lost,
         stopped=end is not None and end.stopped,
+        ended_by=None if end is None else end.by,
     )
 
 

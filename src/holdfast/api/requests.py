@@ -263,6 +263,19 @@ class SchedulesQuery(Query, frozen=True):
     session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
+class ProcessesQuery(Query, frozen=True):
+    """`session`: those of this session, also those that have ended. Without it, all that run."""
+
+    session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
+class ProcessQuery(Query, frozen=True):
+    """`offset`: from which byte of its output on; without it, the end of it. `limit`: at most so many bytes."""
+
+    offset: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=256 * 1024)] = 8192
+
+
 # the gateway
 
 

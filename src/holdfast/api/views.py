@@ -346,10 +346,11 @@ class SchedulesView(msgspec.Struct):
 class ProcessView(msgspec.Struct, kw_only=True):
     """A background process. `state`: `running` or `ended`; `how`: in words, how it ended. `notify`: its end is told; `patterns`: so are
     lines of its output with one of these. `consumed`: null, or why nothing of it is told any more. `lost`: why nobody saw its end;
-    `stopped`: an operator's stop of Holdfast ended it.
+    `stopped`: an operator's stop of Holdfast ended it; `ended_by`: the person who ended it.
     """
 
     process_id: str
+    session_id: str
     command: str
     state: str
     turn_id: str
@@ -364,6 +365,25 @@ class ProcessView(msgspec.Struct, kw_only=True):
     problem: str | None
     lost: str | None
     stopped: bool
+    ended_by: str | None
+
+
+class ProcessesView(msgspec.Struct):
+    processes: list[ProcessView]
+
+
+class OutputView(msgspec.Struct, kw_only=True):
+    """What a process printed from the byte `offset` up to `next`, of `size` bytes so far."""
+
+    text: str
+    offset: int
+    next: int
+    size: int
+
+
+class ProcessOutputView(msgspec.Struct, kw_only=True):
+    process: ProcessView
+    output: OutputView
 
 
 class SessionView(SummaryView, kw_only=True):

@@ -335,7 +335,7 @@ class ProcessConsumed(Event, frozen=True):
 
 
 class ProcessEnded(Event, frozen=True):
-    """How it ended (as `ports.keepers.End`), and when. `stopped`: an operator's stop of Holdfast ends it."""
+    """How it ended (as `ports.keepers.End`), and when. `stopped`: an operator's stop of Holdfast ends it. `by`: the person who ends it."""
 
     kind = "process.ended"
     process_id: str
@@ -345,6 +345,7 @@ class ProcessEnded(Event, frozen=True):
     problem: str | None = None
     lost: str | None = None
     stopped: bool = False
+    by: str | None = None
 
 
 class TurnStarted(Event, frozen=True):

@@ -99,9 +99,9 @@ class Telling(Enum):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides. `notify`: somebody wants to know. `lost`: nobody saw how it ended. `stopped`: an operator's stop ends it. `current`:
-    its session is still its key's current one, and neither suspended nor left for a person to continue. `fresh`: it ended recently enough
-    to start work without asking (R6).
+    """What decides. `notify`: somebody wants to know. `lost`: nobody saw how it ended. `stopped`: an operator's stop ends it.
+    `ended_by_person`: somebody ended this one. `current`: its session is still its key's current one, and neither suspended nor left for a
+    person to continue. `fresh`: it ended recently enough to start work without asking (R6).
     """
 
     consumed: bool
@@ -109,16 +109,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     notify: bool
     lost: bool
     stopped: bool
+    ended_by_person: bool
     current: bool
     fresh: bool
 
 
 def telling(facts: Facts) -> Telling:
-    """What was lost is told also where nobody asked to be told: they believe that it runs."""
+    """A process that was lost, or that a person ended, is told even where nobody asked to be told: the agent believes that it runs."""
     if facts.consumed or facts.deleted:
         return Telling.NOTHING
     if not facts.notify:
-        return Telling.NOTICE if facts.lost else Telling.NOTHING
+        return Telling.NOTICE if facts.lost or facts.ended_by_person else Telling.NOTHING
     return Telling.TURN if facts.current and facts.fresh and not facts.stopped else Telling.NOTICE
 
 
@@ -134,6 +135,8 @@ def how_it_ended(process: Process, end: ProcessEnded) -> str:
     after = f" after {span(end.ended_at - process.started_at)}"
     if end.stopped:
         return "was ended, because Holdfast was stopped"
+    if end.by is not None:
+        return f"was ended by a person{after}"
     if end.lost == NEVER_RAN:
         return "was not started, because Holdfast was interrupted first"
     if end.lost == MACHINE:

@@ -4,6 +4,7 @@ removes what is left of those that ended long ago. Nothing of this is kept in me
 
 import asyncio
 
+import msgspec
 import structlog
 
 from holdfast.core import processes
@@ -28,6 +29,15 @@ DIES_S = 10.0
 SCAN_BYTES, MOST_SCANNED = 64 * 1024, 1024 * 1024
 
 log = structlog.get_logger()
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """Output from the byte `offset` up to `next`, of `size` bytes so far."""
+
+    text: str
+    offset: int
+    next: int
+    size: int
 
 
 class Background:
@@ -123,6 +133,24 @@ class Background:
         text = (data[data.find(b"\n") + 1 :] if at else data).decode("utf-8", "replace")
         return self._host.secrets.text(text)[-TAIL_CHARS:]
 
+    async def kill(self, process_id: str, *, by: str) -> Process:
+        """A person ends it, with everything it started. On record first: a death in between leaves a process that the next look at what is
+        left kills. One that has ended stays as it is. Raises `NotFound`.
+        """
+        process = await self._store.process(process_id)
+        if process.end is None:
+            found, now = await self._keepers.look(name_of(process)), self._clock.now()
+            if found.end is not None:
+                await self._end(process, found.end)
+            else:
+                ended = ProcessEnded(process_id=process_id, ended_at=now, by=by)
+                tail = await self._tail(process, found)
+                await self._store.end_process(ended, tail=tail, matches=Matches(), window_s=self._window_s, at=now)
+                log.info("background process ended by a person", process=process_id, session=process.session_id)
+                self._lanes.look(process.session_id)
+                await self._keepers.kill(name_of(process))
+        return await self._store.process(process_id)
+
     async def stop_all(self) -> bool:
         """An operator stops Holdfast, and what runs in the background with it: on record first. Whether anybody is told."""
         running = [process for process in await self._store.running_processes() if not process.doomed]
@@ -135,6 +163,18 @@ class Background:
         return told
 
     # what it prints
+
+    async def output(self, process: Process, *, offset: int | None, limit: int) -> Printed:
+        """From a byte on, or the end of it; whole lines where there are some, because half a line may be half a secret."""
+        found = await self._keepers.look(name_of(process))
+        at = max(0, found.out - limit) if offset is None else offset
+        chunk = await self._keepers.read(name_of(process), offset=at, limit=limit)
+        skipped = chunk.data.find(b"\n") + 1 if offset is None and at else 0
+        whole = chunk.data.rfind(b"\n") + 1 if chunk.next < found.out else len(chunk.data)
+        data = chunk.data[skipped : max(whole, 0) or len(chunk.data)]
+        begins = chunk.offset + skipped
+        text = self._host.secrets.text(data.decode("utf-8", "replace"))
+        return Printed(text=text, offset=begins, next=begins + len(data), size=found.out)
 
     async def _watch(self, process: Process, found: Look) -> None:
         now, matches = self._clock.now(), await self._scanned(process, found, over=False)

@@ -92,6 +92,7 @@ class Gateway:
         self._clock, self._ids, self._tools, self._agent_processes = clock, ids, edges.tools, agent_processes
         self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
         self.links, self.strangers, self.intake = parts.links, parts.strangers, parts.intake
+        self.background = parts.background
         self.announcements, self._acceptance, self._wishes = parts.announcements, parts.acceptance, parts.wishes
         self.lifecycle, self.pausing, self.hand_over = parts.lifecycle, parts.pausing, parts.hand_over
         self.shipping = parts.shipping

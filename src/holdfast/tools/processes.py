@@ -226,6 +226,7 @@ class Processes(PlainTool):
     async def _wait(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         process, timeout_s = await self._mine(arguments, context), arguments.get("timeout_s", WAIT_S)
         found = await self._until_end(process, timeout_s)
+        process = await self._records.process(process.process_id)  # A person may have ended it.
         chunk = await self._tail(process, found, READ_BYTES)
         return self._shown(process, found, chunk, context, waited_s=timeout_s, how=WAITED)
 

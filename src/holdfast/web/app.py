@@ -35,6 +35,7 @@ from holdfast.web.openai.responses import Responses
 from holdfast.web.openapi import OpenApi
 from holdfast.web.operations import Operations
 from holdfast.web.pages import Pages
+from holdfast.web.processes import Processes
 from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
 from holdfast.web.schedules import Schedules
@@ -86,6 +87,7 @@ def build_app(
         *Approvals(gateway).endpoints(),
         *Schedules(gateway).endpoints(),
         *Commands().endpoints(),
+        *Processes(gateway).endpoints(),
         *Hooks(gateway).endpoints(),
         *Uploads(blobs, max_bytes=max_upload_bytes).endpoints(),
         *Responses(means, conversations).endpoints(),

@@ -95,6 +95,14 @@ class Client:
     def remove_schedule(self, schedule_id: str) -> Response:
         return self._ask("DELETE", f"/api/schedules/{quote(schedule_id, safe='')}")
 
+    def process(self, process_id: str, **query: Any) -> dict[str, Any]:
+        """A background process, and some of its output."""
+        found: dict[str, Any] = self.get(f"/api/processes/{quote(process_id, safe='')}", **query)
+        return found
+
+    def kill_process(self, process_id: str) -> Response:
+        return self.post(f"/api/processes/{quote(process_id, safe='')}/kill")
+
     def remove_person(self, platform: str, user: str) -> Response:
         return self._ask("DELETE", f"/api/ops/people/{quote(platform, safe='')}/{quote(user, safe='')}")
 

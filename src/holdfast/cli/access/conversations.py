@@ -40,6 +40,16 @@ def schedules(home: Path, key_or_id: str | None) -> dict[str, Any]:
     return _either(home, online, lambda store: offline.schedules(store, key_or_id))
 
 
+def processes(home: Path, key_or_id: str | None) -> dict[str, Any]:
+    """Background processes that run, or all of a conversation."""
+
+    def online(client: Client) -> dict[str, Any]:
+        found: dict[str, Any] = client.get("/api/processes", session=session_id(home, key_or_id) if key_or_id else None)
+        return found
+
+    return _either(home, online, lambda store: offline.processes(store, key_or_id))
+
+
 def view(home: Path, key_or_id: str) -> dict[str, Any]:
     """A session with all its messages. Of a long conversation the gateway shows the newest page; the store has all of it."""
     found = _either(home, lambda client: client.session(session_id(home, key_or_id)), lambda store: offline.view(store, key_or_id))

@@ -164,6 +164,12 @@ async def schedules(store: SqliteStore, key_or_id: str | None) -> dict[str, Any]
     return told
 
 
+async def processes(store: SqliteStore, key_or_id: str | None) -> dict[str, Any]:
+    found = await store.processes((await _living(store, key_or_id)).session_id) if key_or_id else await store.running_processes()
+    told: dict[str, Any] = to_builtins(views.ProcessesView([conversation.process(each) for each in found]))
+    return told
+
+
 async def usage(store: SqliteStore, days: int) -> dict[str, Any]:
     since = spending.days_before(f"{datetime.now():%Y-%m-%d}", days)
     models, sessions = await store.spent_by_model(since=since), await store.spent_by_session(since=since, limit=spending.MOST_SPENDERS)

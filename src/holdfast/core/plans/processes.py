@@ -60,6 +60,7 @@ def end(found: Ending, ended: ProcessEnded, *, tail: str, matches: Matches, now:
         notify=process.notify,
         lost=ended.lost is not None,
         stopped=ended.stopped,
+        ended_by_person=ended.by is not None,
         current=session.current and not session.suspended and not _left(session),
         fresh=resume.is_fresh(ended.ended_at, now=now, window_s=window_s),
     )
