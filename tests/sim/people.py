@@ -140,6 +140,13 @@ class Delete(NamedTuple):
     undo: bool = False
 
 
+class EndProcesses(NamedTuple):
+    """Ends every background process of the conversation."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
 class ResumeAll(NamedTuple):
     """An operator ends safe mode."""
 
@@ -163,7 +170,24 @@ class Wait(NamedTuple):
     once: tuple[str, int] | None = None
 
 
-Deed = Say | Edit | Happens | Plan | Unplan | Stop | Answer | Restart | Reset | Resume | Suspend | Delete | ResumeAll | Pause | Wait
+Deed = (
+    Say
+    | Edit
+    | Happens
+    | Plan
+    | Unplan
+    | Stop
+    | Answer
+    | Restart
+    | Reset
+    | Resume
+    | Suspend
+    | Delete
+    | EndProcesses
+    | ResumeAll
+    | Pause
+    | Wait
+)
 
 
 class Posted(NamedTuple):
@@ -355,6 +379,9 @@ class Person:
             case Delete() if self.session_id is not None:
                 change = life.gateway.undelete_session if deed.undo else life.gateway.delete_session
                 await change(self.session_id, by=self.name)
+            case EndProcesses() if self.session_id is not None and life.gateway.background is not None:
+                for process in await life.gateway.store.processes(self.session_id):
+                    await life.gateway.background.kill(process.process_id, by=self.name)
             case ResumeAll():
                 life.span.asked_to_leave = True
                 life.gateway.resume_all()

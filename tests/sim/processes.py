@@ -30,7 +30,9 @@ def a_process_is_started_once_and_its_end_is_what_it_was(found: Evidence) -> Non
     assert Counter(event.process_id for _, event in ends) == Counter(started.keys()), "E6: an end is missing, or on record twice"
     for _, ended in ends:
         simulated = machine.running.get(Name(started[ended.process_id].session_id, ended.process_id))
-        if simulated is None:
+        if ended.by is not None:
+            assert simulated is None or simulated.killed_at is not None, f"E6: {ended} and it still runs"
+        elif simulated is None:
             assert ended.lost == "never_ran", f"E6: {ended} of one that never ran"
         elif simulated.lost_at is None and simulated.killed_at is None:
             assert ended.code == simulated.code and ended.lost is None, f"E6: {ended} of one that ended with {simulated.code}"
@@ -54,7 +56,7 @@ def an_end_is_told_once_unless_it_is_consumed(found: Evidence) -> None:
     for item, ended in found.log.of(e.ProcessEnded):
         places = told.pop(ended.process_id, [])
         silent = consumed.get(ended.process_id, item.id) < item.id
-        wanted = started[ended.process_id].notify or ended.lost is not None
+        wanted = started[ended.process_id].notify or ended.lost is not None or ended.by is not None
         assert places == ([] if silent or not wanted else [item.id + 1]), f"E6: {ended} was told at {places}"
     assert not told, f"P6: {told} of ends that are not on record"
 

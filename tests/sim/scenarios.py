@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.schedules import Policy
 from holdfast.core.turns import Outcome
 from tests.sim.evidence import Evidence
-from tests.sim.people import Answer, Deed, Delete, Happens, Plan, Reset, Restart, Resume, Say, Stop, Suspend, Unplan
+from tests.sim.people import Answer, Deed, Delete, EndProcesses, Happens, Plan, Reset, Restart, Resume, Say, Stop, Suspend, Unplan
 from tests.sim.world import SETTINGS, Death, Weather, World
 
 COMPLETED, CANCELLED, SET_ASIDE = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.SET_ASIDE
@@ -206,6 +206,10 @@ KEPT: dict[str, Tale] = {
     "a conversation is deleted while its process runs": (
         _ann(Say("start:lasts 9; at 0.5 print watched"), Delete(once=("turn.ended", 1)), Delete(after_s=0.5, undo=True), Say("say:two")),
         _ways((COMPLETED, COMPLETED), (COMPLETED, CANCELLED, COMPLETED), (CANCELLED, COMPLETED)),
+    ),
+    "a person ends a process": (
+        _ann(Say("start:lasts 9; at 0.1 print x|say:two"), EndProcesses(once=("turn.ended", 1))),
+        UP_TO_THREE,
     ),
     "a stop while a process is started": (
         _ann(Say("start:lasts 1|hang"), Stop(once=("tool.started", 1))),
