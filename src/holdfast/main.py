@@ -48,6 +48,7 @@ from holdfast.gateway.series import Series
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.keeper import KeeperProcesses
+from holdfast.keeper.keepers import AGENTS
 from holdfast.keeper.launching import Launcher
 from holdfast.locks import OwnerLock, OwnerLocks
 from holdfast.platforms import choice as platforms
@@ -92,7 +93,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OWNERS_S = 1.0
 CREDENTIALS_S = 0.5
-AGENTS = "agents"
 QUIET = "warning"
 
 log = structlog.get_logger()

@@ -117,6 +117,7 @@ def test_a_killed_agent_is_started_again_and_loads_its_session(tmp_path: Path) -
 
 
 def test_one_that_forgot_is_told_the_conversation_and_so_are_its_people(tmp_path: Path) -> None:
+    """And an operator's stop ends it, also after the gateway's death (C15)."""
     with scripted(tmp_path, "load", "resume", "forgetful") as (serving, agent):
         session_id = serving.new_session()
         serving.post(session_id, "say first")
@@ -128,6 +129,9 @@ def test_one_that_forgot_is_told_the_conversation_and_so_are_its_people(tmp_path
         # The prompt may have come while its keeper did not know yet that it was dead.
         assert said(session, "notice")[-1] == "Scripted started a new session and was given the conversation so far."
         assert "You: first" in agent.noted("prompts")[-1]
+        serving.kill()
+        assert agent.lives and holdfast(serving.home, "stop").code == 0
+        wait_until(lambda: not agent.lives)
 
 
 def test_a_stop_ends_its_work_also_if_it_does_not_listen(tmp_path: Path) -> None:

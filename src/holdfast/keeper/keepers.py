@@ -17,7 +17,8 @@ from holdfast.keeper import files
 from holdfast.keeper.launching import CannotStart, Launcher, StartedBefore
 from holdfast.ports.keepers import OUT, Chunk, Command, End, Look, Name
 
-FOLDER = "processes"
+# Where in a home the files are: of background processes, and of agents that are other programs.
+FOLDER, AGENTS = "processes", "agents"
 PLAIN = re.compile(r"[A-Za-z0-9_]{1,64}")
 # A process that is killed has its grace, and what the system needs to let it go.
 DIES_S, WRITES_S, LOOK_S = 10.0, 2.0, 0.02
@@ -112,7 +113,8 @@ def end_all(home: Path) -> int:
     """Ends every process that is kept in this home, and waits until they are dead, but not for long; gives how many there were. For an
     operator's stop while no gateway can do it: their ends are recorded by the next one that starts.
     """
-    folders = [home / FOLDER / group / id_ for group in _listed(home / FOLDER) for id_ in _listed(home / FOLDER / group)]
+    kinds = [home / FOLDER, home / AGENTS]
+    folders = [kind / group / id_ for kind in kinds for group in _listed(kind) for id_ in _listed(kind / group)]
     asked = [folder for folder in folders if _quietly(files.ask_to_end, folder)]
     until = time.monotonic() + DIES_S
     while any(_quietly(files.keeper, folder) for folder in asked) and time.monotonic() < until:
