@@ -24,8 +24,8 @@ PAGE = 50
 MODEL = "model"
 # Those that leave the editor in the conversation that it shows.
 OFFERED = ("status", "model", "remind", "help")
-# How long a stop may take that the editor asked for before it went away.
-STOPS_S = 3.0
+# How long requests that are quick, and stops, may take once the editor has closed its side.
+ENDS_S = 3.0
 
 
 class Agent:
@@ -49,21 +49,21 @@ class Agent:
 
     def serve(self) -> None:
         """Until the editor closes its side. Turns continue without it."""
-        stops: list[threading.Thread] = []
+        quick: list[threading.Thread] = []
         for message in self._editor.messages():
+            quick = [thread for thread in quick if thread.is_alive()]
             if message.method == "session/cancel":
-                for turn in tuple(self._turns.get(str(message.params.get("sessionId")), ())):
-                    stops.append(_thread(turn.cancel))
+                quick += [_thread(turn.cancel) for turn in tuple(self._turns.get(str(message.params.get("sessionId")), ()))]
             elif message.id is None:
                 continue  # A notification that we do not know.
             elif message.method in ("session/prompt", "session/load"):
                 self._begin(message)
             elif message.method in self._answers:
-                _thread(self._guarded, message, self._answer)
+                quick.append(_thread(self._guarded, message, self._answer))
             else:
                 self._editor.refuse(message.id, METHOD_NOT_FOUND, f"Holdfast does not offer {message.method}.")
-        for stop in stops:
-            stop.join(STOPS_S)
+        for thread in quick:
+            thread.join(ENDS_S)
 
     def _guarded(self, message: Message, work: Callable[[Message], None]) -> None:
         """The boundary of a request: here an error becomes an answer."""

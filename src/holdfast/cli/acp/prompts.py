@@ -3,12 +3,14 @@
 import base64
 import binascii
 import mimetypes
+import re
 from typing import Any, NamedTuple
 
 from holdfast.cli.acp.editor import INVALID_PARAMS, BadRequest
 
 # What an editor may send besides text and links.
 TAKES = {"image": True, "audio": True, "embeddedContext": True}
+MOST_NAME = 100
 
 
 class File(NamedTuple):
@@ -52,13 +54,18 @@ def _embedded(resource: Any, texts: list[str], files: list[File]) -> None:
         raise BadRequest(INVALID_PARAMS, "A block of the type 'resource' must have a `resource`.")
     uri = _string(resource, "uri")
     if "blob" in resource:
-        files.append(File(uri.rpartition("/")[2] or "file", _bytes(resource, "blob")))
+        files.append(File(_file_name(uri), _bytes(resource, "blob")))
         return
     body = _string(resource, "text")
     fence = "```"
     while fence in body:
         fence += "`"
     texts.append(f"\n\n{uri}\n{fence}\n{body}\n{fence}\n\n")
+
+
+def _file_name(uri: str) -> str:
+    """The last part of an address, as every file system takes it."""
+    return re.sub(r"[^\w.-]", "_", uri.rpartition("/")[2])[-MOST_NAME:] or "file"
 
 
 def _name(block: dict[str, Any], kind: str, number: int) -> str:

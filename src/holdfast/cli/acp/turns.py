@@ -64,7 +64,7 @@ class Turn:
         return self._follow(sent.after)
 
     def take_up(self, view: dict[str, Any]) -> None:
-        """Shows how the open turn of a conversation continues that was just replayed, if there is one."""
+        """Shows the rest of a turn that is still open, for a conversation that was just replayed."""
         turn = view["turns"][-1] if view["turns"] else None
         if turn is None or turn["state"] == "ended":
             return
@@ -89,7 +89,7 @@ class Turn:
             self._patiently(lambda client: _stop(client, self.session_id, following))
 
     def _patiently(self, ask: Callable[[Client], Any]) -> None:
-        """Beside the thread that follows the turn, which tells that the gateway is away."""
+        """For threads other than the one that follows the turn: that one tells the editor when the gateway is away."""
         Insisting(self._home, tell=lambda sentence: None, met=True)(ask)
 
     # following
@@ -102,10 +102,10 @@ class Turn:
 
         def read(client: Client) -> str | None:
             nonlocal cursor, stopped, questions
-            if questions:
-                questions = False
+            if questions:  # Again, if the gateway died while we asked what is open.
                 if told := self._ask_open(client, updates):
                     return told
+                questions = False
             for event in client.events(self.session_id, after=cursor):
                 self._insist.answered()
                 for update in updates.apply(event.event, event.data):
@@ -115,13 +115,16 @@ class Turn:
                     cursor = following.read_again
                     return None
                 if self._cancelled.is_set() and following.turn_id is not None and not following.over and not stopped:
-                    stopped = True
                     with contextlib.suppress(ApiError):
                         _stop(client, self.session_id, following)
+                    stopped = True
                 if following.over:
                     return self._ended(following)
-                if event.event in ASKING and (told := self._ask_open(client, updates)):
-                    return told
+                if event.event in ASKING:
+                    questions = True
+                    if told := self._ask_open(client, updates):
+                        return told
+                    questions = False
             return None
 
         while (reason := self._insist(read)) is None:
