@@ -144,13 +144,13 @@ async def test_a_long_history_is_read_without_losing_the_connection(server: Disc
     async with reading(server) as first:
         await first.begun()
     server.gateway.forget()
-    server.gateway.heartbeat_ms = 40
+    server.gateway.heartbeat_ms = 100
     known = tuple(server.private(str(user)) for user in range(300, 400))
     server.say(known[50], "missed", user="350")
     async with reading(server, str(msgspec.structs.replace(first.at, direct=known))) as second:
         await second.begun()
         assert "missed" in second.heard
-    assert server.gateway.beats >= 2 and server.gateway.entered == ["identify", "refused", "identify"]
+    assert server.gateway.beats >= 1 and server.gateway.entered == ["identify", "refused", "identify"]
 
 
 async def test_somebody_who_is_allowed_by_name_may_write_for_the_first_time_while_nobody_listens(server: DiscordServer) -> None:
@@ -165,8 +165,7 @@ async def test_somebody_who_is_allowed_by_name_may_write_for_the_first_time_whil
 
 @pytest.mark.parametrize("trouble", ["hang up", "reconnect", "silence"])
 async def test_a_connection_that_ends_is_resumed_at_once(server: DiscordServer, trouble: str) -> None:
-    if trouble == "silence":
-        server.gateway.heartbeat_ms, server.gateway.silent = 100, True
+    server.gateway.heartbeat_ms = 200
     async with reading(server) as reader:
         await reader.begun()
         match trouble:
@@ -174,6 +173,8 @@ async def test_a_connection_that_ends_is_resumed_at_once(server: DiscordServer, 
                 server.gateway.hang_up()
             case "reconnect":
                 server.gateway.ask_to_reconnect()
+            case "silence":
+                server.gateway.silent = True
         server.say("500", "still there?", user=ANN)
         await reader.until_heard("still there?")
         while "resume" not in server.gateway.entered:
@@ -182,7 +183,7 @@ async def test_a_connection_that_ends_is_resumed_at_once(server: DiscordServer, 
 
 
 async def test_heartbeats_are_sent_while_nothing_happens(server: DiscordServer) -> None:
-    server.gateway.heartbeat_ms = 50
+    server.gateway.heartbeat_ms = 200
     async with reading(server) as reader:
         await reader.begun()
         waiting = asyncio.ensure_future(reader.until_heard("hello"))

@@ -40,8 +40,8 @@ class Session:
 
 
 class Gateway:
-    """`remaining`: logins that are left. `content`: the bot may read what does not mention it. `silent`: heartbeats are not answered.
-    `entered`: how each connection began. `ready`: what a session begins with, besides its name.
+    """`remaining`: logins that are left. `content`: the bot may read what does not mention it. `silent`: heartbeats are not answered until
+    a session is resumed. `entered`: how each connection began. `ready`: what a session begins with, besides its name.
     """
 
     def __init__(self, token: str, *, ready: dict[str, Any]) -> None:
@@ -154,6 +154,7 @@ class Gateway:
             await socket.send_json({"op": INVALID, "d": False})
             return None
         self.entered.append("resume")
+        self.silent = False  # Another connection, another machine behind it.
         if session.socket is not None and not session.socket.closed:
             self._end(session.socket, 4000)
         session.add("RESUMED", {})
