@@ -99,6 +99,7 @@ def test_in_a_channel_a_mention_a_command_or_an_answer_to_ours_is_addressed_to_u
     found = in_channel(text, **fields)
     assert (found.addressed, found.text) == (addressed, heard)
     assert found.reply_to == ("2.0" if fields.get("parent_user_id") == "UBOT" else None)
+    assert found.follows == ("thread_ts" in fields)
 
 
 @pytest.mark.parametrize(

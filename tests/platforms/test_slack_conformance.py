@@ -5,18 +5,29 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes.slack import SlackServer
-from tests.platforms.conformance import Conformance
-from tests.platforms.rigs import Rig
+from tests.platforms.conformance import QUIET, Conformance
+from tests.platforms.rigs import TEAM, Place, until
 from tests.platforms.slack_rig import SlackRig
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
+async def rig() -> AsyncIterator[SlackRig]:
     async with SlackServer() as server:
         yield SlackRig(server)
 
 
 class TestSlack(Conformance):
     """By Socket Mode, with the real SDK parts in front of a server that speaks Slack's wire."""
+
+    async def test_in_a_thread_that_we_take_part_in_nobody_has_to_name_us_again(self, rig: SlackRig, place: Place) -> None:
+        """A27: a question that is asked there is answered in words. Other threads, and words to somebody else, are none of ours."""
+        async with place.life(manners=QUIET):
+            asked = await rig.say("steps: go > ask colour [red,green] | done", chat=TEAM)
+            await until(lambda: rig.server.ours("C300"))
+            other = await rig.say("between us", chat=TEAM, addressed=False)
+            for text, thread in (("<@U200> 1", asked), ("1", other), ("2", asked)):
+                rig.server.say("C300", text, user="U100", thread_ts=thread["ts"])
+            await until(lambda: "done [done green]" in rig.server.texts("C300"))
+            assert set(place.texts) == {"steps: go > ask colour [red,green] | done"}

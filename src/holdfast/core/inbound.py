@@ -34,7 +34,8 @@ class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """`key` names the message within its account, the same whenever it is delivered. `anchor`: what a reply to it hangs on. `reply_to`: the
     message that it replies to, by the receipt of that message; `quote`: words of it that are not ours. `addressed`: it mentions us, or
-    replies to us, or is a command. `album`: those with the same one were sent together.
+    replies to us, or is a command. `follows`: it stands in a thread and is meant for those who take part in that, us among them if we do.
+    `album`: those with the same one were sent together.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     reply_to: str | None = None
     quote: str = ""
     addressed: bool = True
+    follows: bool = False
     album: str | None = None
 
 

@@ -84,7 +84,7 @@ class Meaning:
         first = messages[0]
         source = self._kept(link, first.source)
         await link.reopen(self._store, source.chat)
-        match await self._people.verdict(link.name, source, addressed=any(one.addressed for one in messages)):
+        match await self._verdict(link, source, messages):
             case Verdict.STRANGER:
                 await self._strangers.refuse(link, msgspec.structs.replace(first, source=source))
             case Verdict.ALLOWED:
@@ -129,6 +129,17 @@ class Meaning:
                     await self._acceptance.answer(session, said, Say(notices.sealed()))
                 except (Deleted, DuplicateOtherContent):
                     log.debug("an encrypted chat was told already", platform=link.name, chat=source.chat)
+
+    async def _verdict(self, link: Link, source: Source, messages: Sequence[Message]) -> Verdict:
+        """In a thread that we take part in, those who may talk need not name us each time. Strangers are left alone there."""
+        found = await self._people.verdict(link.name, source, addressed=any(one.addressed for one in messages))
+        if found is not Verdict.NOT_MEANT or not any(one.follows for one in messages):
+            return found
+        key = rights.session_key(self._profile, link.name, source, link.policy)
+        if await self._store.current_session(key) is None:
+            return found
+        meant = await self._people.verdict(link.name, source, addressed=True)
+        return meant if meant is Verdict.ALLOWED else found
 
     def _kept(self, link: Link, source: Source) -> Source:
         chat = link.kept(source.chat)

@@ -97,6 +97,7 @@ def _message(event: dict[str, Any], me: Me) -> tuple[Inbound, ...]:
         return ()
     source = _source(event, channel, event["user"])
     ours = event.get("parent_user_id") == me.user
+    in_thread = event.get("thread_ts") not in (None, ts)
     command = text.startswith("/")
     return (
         Message(
@@ -108,6 +109,7 @@ def _message(event: dict[str, Any], me: Me) -> tuple[Inbound, ...]:
             reply_to=event["thread_ts"] if ours else None,
             quote=_quote(event),
             addressed=not source.shared or ours or command or _mentions(event.get("text") or "", me),
+            follows=source.shared and in_thread and "<@" not in (event.get("text") or ""),
         ),
     )
 
