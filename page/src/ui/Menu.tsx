@@ -1,13 +1,14 @@
 /** A button that opens a list of things to do. Arrow keys move, Escape and a click elsewhere close, and the focus comes back. */
 
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { IconButton } from "./shared";
 
 export function Menu(props: { label: string; icon: ComponentChildren; children: ComponentChildren; class?: string; place?: string; testid?: string }): VNode {
   const [open, setOpen] = useState(false);
   const place = useRef<HTMLSpanElement>(null);
-  useEffect(() => {
+  // At once: whoever presses a key right after opening it must not find the focus elsewhere later.
+  useLayoutEffect(() => {
     if (!open) return;
     items(place.current)[0]?.focus();
     const outside = (event: Event): void => {
