@@ -20,6 +20,7 @@ from holdfast.core.events import KINDS
 from holdfast.core.journals import Found, Limits, Sight
 from holdfast.core.plans import deliver
 from holdfast.core.plans.answer import Answer
+from holdfast.core.plans.branch import Names, Origin
 from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.plans.delete import LAST_WORDS_MS
 from holdfast.core.plans.edit import Edit
@@ -53,7 +54,7 @@ EVERYTHING = (
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
     " leave say start background hear link step compact steer process edit ask answer answer take end say edit"
-    " session settle say start show end plan deliver deliver say"
+    " session settle say start show end plan deliver deliver say branch"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -355,6 +356,13 @@ class History:
         key = f"k{next(self._ids)}" if how % 2 else None
         moved = await self.store.reset(self._session(which), fresh=(fresh, "l"), by="owner", dedup_key=key, at=self._now)
         self._begun(moved.session_id)
+
+    async def branch(self, which: int, how: int) -> None:
+        """From the beginning; what is copied with turns: see test_branching."""
+        session, fresh = await self.store.session(self._session(which)), f"s{next(self._ids)}"
+        origin = Origin(session=session, message_id="m", turns=(), records=())
+        names = Names(session_id=fresh, session_key=f"agent:main:web:page:{fresh}", log="l", turns={})
+        await self.store.branch_session(origin, names, by="owner", dedup_key=None, at=self._now)
 
     async def resume(self, which: int, how: int) -> None:
         key = f"k{next(self._ids)}" if how % 2 else None
