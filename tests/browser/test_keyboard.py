@@ -73,7 +73,7 @@ def test_a_whole_visit_without_a_mouse(page: Page) -> None:
     page.keyboard.press("Shift+Tab")
     tab_to(page, "settings", back=True)
     page.keyboard.press("Enter")
-    expect(page.get_by_test_id("theme-dark")).to_be_visible()
+    expect(page.get_by_role("menu").get_by_role("menuitem").first).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_test_id("settings")).to_be_focused()
 

@@ -103,7 +103,8 @@ function Output(props: { text: string; follow: boolean }): VNode {
   }, [props.text]);
   const hidden = props.text.length - SHOWN_OUTPUT;
   const scrolled = (): void => {
-    const { scrollTop, scrollHeight, clientHeight } = box.current!;
+    if (box.current === null) return;
+    const { scrollTop, scrollHeight, clientHeight } = box.current;
     at_end.current = scrollHeight - scrollTop - clientHeight < 24;
   };
   return (

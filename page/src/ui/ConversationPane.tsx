@@ -244,7 +244,8 @@ function Scroll(props: { children: ComponentChildren }): VNode {
     if (box.current) box.current.scrollTop = box.current.scrollHeight;
   };
   const scrolled = (): void => {
-    const { scrollTop, scrollHeight, clientHeight } = box.current!;
+    if (box.current === null) return; // An event that comes after the view has changed.
+    const { scrollTop, scrollHeight, clientHeight } = box.current;
     stuck.current = scrollHeight - scrollTop - clientHeight < 60;
     setAway(!stuck.current);
   };
