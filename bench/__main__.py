@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import handover_rows, model_rows, processes, report, server_rows, store_rows, wire_rows
+from bench import handover_rows, model_rows, page_rows, processes, report, server_rows, store_rows, wire_rows
 from bench.comparing import compare
 from bench.figures import Figure, Row
 from bench.profiling import Profiles
@@ -51,6 +51,8 @@ ROWS = {
     "stop": Entry("SIGTERM to exit with running turns, drain 0", "up to 65 s", server_rows.stop),
     "hand-over": Entry("what hand-overs add to the longest gap of the same load", "restart of seconds", handover_rows.hand_over),
     "search": Entry("search and list in a store with a long past", "13-15 ms; 43 ms", store_rows.search),
+    "page": Entry("what the page asks a server with a long past", "-", page_rows.asked),
+    "browser": Entry("a long conversation and each piece of an answer, drawn by a browser", "0.25-3.5 ms a piece", page_rows.drawn),
     "cold-start": Entry("cold start to healthy", "0.9-1.8 s, 95 MB", server_rows.cold_start),
     "message-bytes": Entry("bytes written per message", "130-600 KB", store_rows.message_bytes),
     "stream-bytes": Entry("bytes written per streaming conversation", "130-600 KB", server_rows.stream_bytes),

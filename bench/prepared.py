@@ -132,6 +132,20 @@ def make_big(home: Path, *, sessions: int, messages: int) -> None:
     uvloop.run(make())
 
 
+def long_conversation(home: Path, *, messages: int) -> str:
+    """One session with so many messages, half of them answers."""
+
+    async def make() -> str:
+        async with opened(home) as store:
+            owner = await new_owner(store, new_id("o"))
+            session_id = await new_session(store, title="a long conversation")
+            for _ in range(messages // 2):
+                await whole_turn(store, session_id, owner)
+            return session_id
+
+    return uvloop.run(make())
+
+
 class CutTurns(msgspec.Struct, frozen=True):
     """Their sessions, by the age of the message that began each turn, oldest first; and how many events there were."""
 

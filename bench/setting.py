@@ -27,6 +27,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     producers: int = 100
     sessions: int = 10_000
     messages: int = 100_000
+    conversation: int = 10_000
     interrupted: int = 1000
     stream: int = 10_000
     tail_samples: int = 300
@@ -53,6 +54,7 @@ QUICK = Sizes(
     seconds=0.5,
     sessions=300,
     messages=3000,
+    conversation=600,
     interrupted=50,
     stream=2000,
     tail_samples=50,

@@ -1,5 +1,5 @@
-"""Makes the pictures of the page for the README and the documentation: a real server, a real browser, a real kill. Light and dark, wide and
-narrow, empty and full, with the server away. Run it with `.venv/bin/python -m scripts.screenshots`.
+"""Makes the pictures of the page for the README and the documentation: a real server, a real browser, a real kill. Every view light and
+dark, wide and narrow. Run it with `.venv/bin/python -m scripts.screenshots`; it replaces `docs/images`.
 """
 
 import sys
@@ -14,13 +14,19 @@ from tests.e2e.serving import Serving
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 780}
+TALL = {"width": 1280, "height": 1480}
+# Enough for the small lines of the operator's view to be lines.
+MEASURED_MS = 35_000
 
 
-def shot(page: Page, name: str, *schemes: str) -> None:
-    for scheme in schemes or ("light", "dark"):
-        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-        page.wait_for_timeout(150)
-        page.screenshot(path=IMAGES / f"{name}-{scheme}.png")
+def shot(page: Page, name: str, *, tall: bool = False) -> None:
+    for width, size in (("", TALL if tall else WIDE), ("-phone", NARROW)):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+            page.wait_for_timeout(250)
+            page.screenshot(path=IMAGES / f"{name}{width}-{scheme}.png")
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
 
 
 def play(page: Page, serving: Serving) -> None:
@@ -28,8 +34,11 @@ def play(page: Page, serving: Serving) -> None:
     send(page, "ask Which week should the notes cover?")
     page.get_by_test_id("question").wait_for()
     page.get_by_test_id("new-conversation").click()
+    send(page, "/remind every day at 9:00 Write the notes of the day")
+    page.locator('[data-testid="message"][data-role="notice"]').first.wait_for()
     send(page, "run uname -sr && sleep 0.4 && date -u +%Y")
     page.locator('[data-testid="tool-card"][data-outcome="done"]').wait_for()
+    send(page, "background sleep 600")
     send(page, "count 60 0.05")
     page.get_by_text("1 2 3 4 5 6 7 8 9 10", exact=False).last.wait_for()
     serving.kill()
@@ -44,26 +53,30 @@ def play(page: Page, serving: Serving) -> None:
 
 def main() -> int:
     IMAGES.mkdir(exist_ok=True)
+    for old in IMAGES.glob("*.png"):
+        old.unlink()
     with tempfile.TemporaryDirectory() as folder, Serving(Path(folder) / "home") as serving, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        context = browser.new_context(viewport=WIDE, device_scale_factor=1.5)  # type: ignore[arg-type]
-        page = context.new_page()
+        page = browser.new_page(viewport=WIDE)  # type: ignore[arg-type]
+        page.goto(serving.url)
+        page.get_by_test_id("token").wait_for()
+        shot(page, "sign-in")
         page.goto(printed_address(serving))
         page.get_by_test_id("kill").wait_for()
         shot(page, "first-run")
         play(page, serving)
+        shot(page, "page")
+        page.keyboard.press("Control+k")
+        page.get_by_test_id("palette-field").wait_for()
+        shot(page, "palette")
+        page.keyboard.press("Escape")
         page.get_by_test_id("what-happened").click()
         page.get_by_test_id("story").wait_for()
-        shot(page, "page")
-        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-        shot(page, "phone-turn", "dark")
-        page.get_by_test_id("close-details").click()
-        page.wait_for_timeout(400)
-        shot(page, "page-phone", "light")
-        page.set_viewport_size({"width": 1280, "height": 1000})
+        shot(page, "turn")
         page.goto(f"{serving.url}/operations")
         page.get_by_test_id("day").get_by_role("img").wait_for()
-        shot(page, "operations")
+        page.wait_for_timeout(MEASURED_MS)
+        shot(page, "operations", tall=True)
         browser.close()
     return 0
 

@@ -5,7 +5,7 @@ import { type Api, Refused, SignedOut } from "./api";
 import type { Connection } from "./connection";
 import { t } from "./i18n";
 import { randomId } from "./ids";
-import type { AttentionItem, Inbox, LogLine, OutboxState, People, Platforms, Rule, Schedule, Series, Timeline, UsageReport, WorkingTurn } from "./types";
+import type { AttentionItem, BackgroundProcess, Inbox, LogLine, OutboxState, People, Platforms, Rule, Schedule, Series, Timeline, UsageReport, WorkingTurn } from "./types";
 
 const LIVE_MS = 2000;
 const SLOW_EVERY = 10;
@@ -29,6 +29,7 @@ export class OperationsView {
   readonly platforms = signal<Platforms | null>(null);
   readonly people = signal<People | null>(null);
   readonly schedules = signal<Schedule[] | null>(null);
+  readonly processes = signal<BackgroundProcess[] | null>(null);
   readonly series = signal<Series | null>(null);
   readonly timeline = signal<Timeline | null>(null);
   readonly usage = signal<UsageReport | null>(null);
@@ -110,6 +111,10 @@ export class OperationsView {
     return this.#done(this.api.order("DELETE", `/api/schedules/${encodeURIComponent(schedule_id)}`));
   }
 
+  endProcess(process_id: string): Promise<boolean> {
+    return this.#done(this.api.order("POST", `/api/processes/${encodeURIComponent(process_id)}/kill`, {}));
+  }
+
   decideDelivery(delivery_id: string, action: "retry" | "drop"): Promise<boolean> {
     return this.#done(this.api.order("POST", `/api/ops/outbox/${encodeURIComponent(delivery_id)}`, { action }));
   }
@@ -148,6 +153,7 @@ export class OperationsView {
       this.#ask<{ items: AttentionItem[] }>("/api/ops/attention", (found) => (this.attention.value = found.items)),
       this.#ask<Inbox>("/api/ops/inbox", (found) => (this.inbox.value = found)),
       this.#ask<OutboxState>("/api/ops/outbox", (found) => (this.outbox.value = found)),
+      this.#ask<{ processes: BackgroundProcess[] }>("/api/processes", (found) => (this.processes.value = found.processes)),
       this.#ask<Platforms>("/api/ops/platforms", (found) => (this.platforms.value = found)),
     ]);
   }

@@ -410,6 +410,15 @@ export interface Schedule {
   skipped: string | null;
 }
 
+/** A background process that runs. */
+export interface BackgroundProcess {
+  process_id: string;
+  session_id: string;
+  command: string;
+  started_at: string;
+  notify: boolean;
+}
+
 /** What the serving process measured, a number for each step, null where nothing was. */
 export interface Series {
   since: string;

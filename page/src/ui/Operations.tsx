@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { AwayBar, SafeModeBanner } from "./Bars";
-import { Schedules } from "./ops/Background";
+import { Processes, Schedules } from "./ops/Background";
 import { Boxes, People, Platforms } from "./ops/Chats";
 import { Day } from "./ops/Day";
 import { Figures } from "./ops/Figures";
@@ -26,7 +26,7 @@ export function Operations(): VNode {
         <Day />
         <div class="two"><div class="stack"><Running /><Boxes /></div><Needs /></div>
         <div class="two"><Platforms /><People /></div>
-        <div class="two"><div class="stack"><Schedules /><Log /></div><div class="stack"><Usage /><Rules /></div></div>
+        <div class="two"><div class="stack"><Processes /><Schedules /><Log /></div><div class="stack"><Usage /><Rules /></div></div>
       </div>
       <Confirm />
     </>

@@ -540,6 +540,14 @@ export const de: Words = {
       done: (name) => `${name} darf jetzt mit dem Agenten sprechen.`,
       doneByCode: "Diese Person darf jetzt mit dem Agenten sprechen.",
     },
+    background: {
+      title: "Prozesse im Hintergrund",
+      empty: "Im Hintergrund läuft nichts.",
+      command: "Befehl",
+      end: "Beenden",
+      endAsk: "Diesen Prozess beenden?",
+      endSays: (command) => `„${command.length > 200 ? `${command.slice(0, 200)}…` : command}“ wird beendet, mit allem, was er gestartet hat. Sein Gespräch erfährt davon.`,
+    },
     schedules: {
       title: "Termine",
       empty: "Nichts ist geplant. /remind in einem Gespräch fügt etwas hinzu.",

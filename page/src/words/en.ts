@@ -539,6 +539,14 @@ export const en = {
       done: (name: string) => `${name} may talk to the agent now.`,
       doneByCode: "This person may talk to the agent now.",
     },
+    background: {
+      title: "Background processes",
+      empty: "Nothing runs in the background.",
+      command: "Command",
+      end: "End",
+      endAsk: "End this process?",
+      endSays: (command: string) => `“${command.length > 200 ? `${command.slice(0, 200)}…` : command}” is ended with everything it started. Its conversation is told.`,
+    },
     schedules: {
       title: "Schedules",
       empty: "Nothing is scheduled. /remind in a conversation adds something.",

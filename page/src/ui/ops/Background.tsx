@@ -1,8 +1,8 @@
-/** What starts by itself. */
+/** What runs in the background, and what starts by itself. */
 
 import type { VNode } from "preact";
 import { t } from "../../i18n";
-import type { Schedule } from "../../types";
+import type { BackgroundProcess, Schedule } from "../../types";
 import { clock, duration, moment, platformOf, visible, when } from "../../words";
 import { PlatformIcon } from "../icons";
 import { useApp, useNow } from "../shared";
@@ -39,6 +39,40 @@ function Row(props: { schedule: Schedule }): VNode {
       <td class="wrap">{schedule.when}</td>
       <td class="r" title={moment(schedule.due_at)}>{due > 86_400_000 ? when(schedule.due_at, new Date(now)) || clock(schedule.due_at) : due > 0 ? words.in(duration(due)) : words.now}{schedule.skipped && <span class="dim"> {words.skipped(schedule.skipped)}</span>}</td>
       <td><button type="button" class="b small" data-testid="remove-schedule" onClick={remove}>{words.remove}</button></td>
+    </tr>
+  );
+}
+
+/** Nothing where the server keeps no processes. */
+export function Processes(): VNode | null {
+  const words = t().ops.background;
+  const found = useApp().operations.processes.value;
+  if (found === null) return null;
+  return (
+    <Card id="processes" title={words.title} testid="processes">
+      {found.length === 0 ? <Empty>{words.empty}</Empty> : (
+        <Table label={words.title}>
+          <thead><tr><th>{words.command}</th><th class="r">{t().ops.forTime}</th><th><span class="sr-only">{t().ops.action}</span></th></tr></thead>
+          <tbody>{found.map((each) => <ProcessRow key={each.process_id} process={each} />)}</tbody>
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+function ProcessRow(props: { process: BackgroundProcess }): VNode {
+  const { operations } = useApp();
+  const words = t().ops.background;
+  const { process } = props;
+  const now = useNow(true, 1000);
+  const end = (): void => {
+    operations.asking.value = { title: words.endAsk, says: words.endSays(visible(process.command)), yes: words.end, danger: true, run: () => operations.endProcess(process.process_id) };
+  };
+  return (
+    <tr data-testid="process">
+      <td class="t" title={visible(process.command)}><Open session={process.session_id}><code>{visible(process.command)}</code></Open></td>
+      <td class="r" title={moment(process.started_at)}>{duration(now - Date.parse(process.started_at))}</td>
+      <td><button type="button" class="b small" data-testid="end-process" onClick={end}>{words.end}</button></td>
     </tr>
   );
 }

@@ -7,8 +7,8 @@ import { duration, size } from "../../words";
 import { useApp, useNow } from "../shared";
 
 const POINTS = 60;
-/** A line of five minutes is drawn as wide as one of an hour. */
-const SHORTEST = 30;
+/** A line of two minutes is drawn as wide as one of an hour. */
+const SHORTEST = 12;
 const WIDTH = 92;
 const HEIGHT = 30;
 

@@ -3,14 +3,14 @@
 import type { ComponentChildren, VNode } from "preact";
 import { t } from "../../i18n";
 import { Gate } from "../Gate";
-import { BackIcon, ClockIcon, CloseIcon, CoinIcon, DiamondIcon, InboxIcon, LogIcon, Mark, PlugIcon, PulseIcon, ShieldIcon, TerminalIcon } from "../icons";
+import { BackIcon, ChipIcon, ClockIcon, CloseIcon, CoinIcon, DiamondIcon, InboxIcon, LogIcon, Mark, PlugIcon, PulseIcon, ShieldIcon, TerminalIcon } from "../icons";
 import { Settings } from "../Settings";
 import { IconButton, plainClick, useApp } from "../shared";
 
 export function OperationsSide(): VNode {
   const app = useApp();
   const words = t().ops;
-  const { turns, attention, inbox, outbox, platforms, schedules, rules } = app.operations;
+  const { turns, attention, inbox, outbox, platforms, processes, schedules, rules } = app.operations;
   const boxes = (inbox.value?.waiting ?? 0) + (outbox.value?.deliveries.length ?? 0);
   const away = platforms.value?.platforms.some((each) => each.state === "away" || each.state === "refused") ?? false;
   return (
@@ -28,6 +28,7 @@ export function OperationsSide(): VNode {
         <Section to="needs" icon={<DiamondIcon />} name={words.sections.needs} count={attention.value?.length} amber />
         <Section to="boxes" icon={<InboxIcon />} name={words.sections.boxes} count={boxes} />
         <Section to="platforms" icon={<PlugIcon />} name={words.chats.title} count={platforms.value?.platforms.length} amber={away} />
+        {processes.value !== null && <Section to="processes" icon={<ChipIcon />} name={words.background.title} count={processes.value.length} />}
         <Section to="schedules" icon={<ClockIcon />} name={words.schedules.title} count={schedules.value?.length} />
         <Section to="usage" icon={<CoinIcon />} name={words.sections.usage} />
         <Section to="rules" icon={<ShieldIcon />} name={words.sections.rules} count={rules.value?.length} />
