@@ -1,12 +1,13 @@
 import type { RefObject, VNode } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../i18n";
 import { useApp } from "./shared";
 
 /** A dialog that is open while its signal says so, and says so when it is closed. */
 export function useDialog(open: boolean, closed: () => void): RefObject<HTMLDialogElement | null> {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // At once: a key that is pressed right after it was asked for is for the dialog.
+  useLayoutEffect(() => {
     const element = dialog.current;
     if (element === null) return;
     if (open && !element.open) element.showModal();
