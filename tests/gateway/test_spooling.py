@@ -67,6 +67,21 @@ def test_no_call_starts_while_the_store_is_away(home: Home) -> None:
     assert len(home.done) == 1 and life.turn().outcome == "completed"
 
 
+@pytest.mark.parametrize("next_step", ["call:deed 3", "ask:your name"])
+def test_a_stop_does_not_wait_for_a_record_that_waits_for_the_store(home: Home, next_step: str) -> None:
+    """C18, P5: nothing of the call has begun, so the agent lets go of it, and the next process continues."""
+    life = home.start()
+    life.under_way(f"say:one |sleep:2|{next_step} / say:again")
+    life.lock_database(1000)
+    life.pass_s(5)
+    assert home.done == [] and life.turn().outcome is None
+    life.stop()
+    assert home.logged("agent does not let go of its turn") == home.logged("tasks did not end") == []
+    life = home.start()
+    life.rest()
+    assert home.done == [] and life.turn().outcome == "completed" and home.heard[-1].attempt == 2
+
+
 def test_a_result_that_was_spooled_outlives_the_process_and_the_call_is_not_made_again(home: Home) -> None:
     """P5: recovery ships what its predecessor spooled before it decides anything."""
     life = home.start()

@@ -212,12 +212,9 @@ class TurnLog:
 
     async def record(self, *events: Event | Interruption) -> None:
         """Writes what is pending and these records in one append. A caller that is cancelled waits for it all the same: the write
-        happens anyway, and the next write must know the position.
+        happens anyway, and the next write must know the position. It does not wait for a store that is away.
         """
-        await self._journal.tasks.finish(self._record(events), name=f"record of {self.turn_id}")
-
-    async def _record(self, events: tuple[Event | Interruption, ...]) -> None:
-        while not await self._recorded(events):
+        while not await self._journal.tasks.finish(self._recorded(events), name=f"record of {self.turn_id}"):
             await self._until_back()
 
     async def _recorded(self, events: tuple[Event | Interruption, ...]) -> bool:
@@ -324,22 +321,22 @@ class TurnLog:
 
     async def respond(self, responded: ModelResponded, *events: Event) -> None:
         """Ends the step: its response, with what must be in the same transaction. The next one begins."""
-        await self._journal.tasks.finish(self._respond(responded, events), name=f"step of {self.turn_id}")
-
-    async def _respond(self, responded: ModelResponded, events: tuple[Event, ...]) -> None:
         if self._starts_over:
             self.keep("")
         self._release()
-        thoughts = output.shown("".join(self._thoughts)).text
-        await self._record((msgspec.structs.replace(responded, thoughts=thoughts), *events))
+        responded = msgspec.structs.replace(responded, thoughts=output.shown("".join(self._thoughts)).text)
+        while not await self._journal.tasks.finish(self._responded(responded, events), name=f"step of {self.turn_id}"):
+            await self._until_back()
+
+    async def _responded(self, responded: ModelResponded, events: tuple[Event, ...]) -> bool:
+        if not await self._recorded((responded, *events)):
+            return False
         self._earlier = responded.text or self._earlier
         self.step, self._text, self._thoughts = self.step + 1, Growing(), []
+        return True
 
     async def wait(self, asking: tuple[str, ...]) -> Waiting:
         """Ends the attempt if the questions of these calls are still open, all of them: nothing is written after that."""
-        return await self._journal.tasks.finish(self._wait(asking), name=f"wait of {self.turn_id}")
-
-    async def _wait(self, asking: tuple[str, ...]) -> Waiting:
         journal = self._journal
 
         async def wait(position: int, before: Sequence[Spooled]) -> tuple[Waiting, int]:
@@ -357,13 +354,10 @@ class TurnLog:
             return found
 
         self._release()
-        return await self._decided(wait)
+        return await self._decided(wait, name="wait")
 
     async def take(self) -> tuple[Cause, ...]:
         """Takes the waiting messages that are meant to steer the turn."""
-        return await self._journal.tasks.finish(self._take_causes(), name=f"causes of {self.turn_id}")
-
-    async def _take_causes(self) -> tuple[Cause, ...]:
         journal = self._journal
 
         async def take(position: int, before: Sequence[Spooled]) -> tuple[tuple[Cause, ...], int]:
@@ -381,31 +375,36 @@ class TurnLog:
                 self.last_sign = self.last_written = journal.clock.monotonic()
             return found
 
-        return await self._decided(take)
+        return await self._decided(take, name="causes")
 
-    async def _decided(self, write: Callable[[int, Sequence[Spooled]], Awaitable[tuple[T, int]]]) -> T:
+    async def _decided(self, write: Callable[[int, Sequence[Spooled]], Awaitable[tuple[T, int]]], *, name: str) -> T:
         """A write that the store decides: what is pending is written before it. It waits for a store that is away."""
-        while True:
-            async with self._lock:
-                if self._closed:
-                    raise StaleEpoch(self.lease.session_id, self.lease.epoch)
-                pieces = self._take()
-                try:
-                    if self._backlog is not None:
-                        return await self._decided_behind(self._backlog, pieces, write)
-                    if pieces:
-                        await self._append(list(pieces))
-                        pieces = []
-                    decided, self.position = await write(self.position, ())
-                    return decided
-                except StoreAway:
-                    self._journal.spooling.store_is_away()
-                    self._keep(pieces)
-                except HoldfastError as error:
-                    self._give_back(pieces)
-                    self.lose(error)
-                    raise
+        while (found := await self._journal.tasks.finish(self._decide(write), name=f"{name} of {self.turn_id}")) is None:
             await self._until_back()
+        return found[0]
+
+    async def _decide(self, write: Callable[[int, Sequence[Spooled]], Awaitable[tuple[T, int]]]) -> tuple[T] | None:
+        """None: the store is away."""
+        async with self._lock:
+            if self._closed:
+                raise StaleEpoch(self.lease.session_id, self.lease.epoch)
+            pieces = self._take()
+            try:
+                if self._backlog is not None:
+                    return (await self._decided_behind(self._backlog, pieces, write),)
+                if pieces:
+                    await self._append(list(pieces))
+                    pieces = []
+                decided, self.position = await write(self.position, ())
+            except StoreAway:
+                self._journal.spooling.store_is_away()
+                self._keep(pieces)
+                return None
+            except HoldfastError as error:
+                self._give_back(pieces)
+                self.lose(error)
+                raise
+            return (decided,)
 
     async def _decided_behind(
         self, backlog: Backlog, pieces: list[Event], write: Callable[[int, Sequence[Spooled]], Awaitable[tuple[T, int]]]
