@@ -255,7 +255,7 @@ const STEPS: Record<string, Step> = {
   "model.failed": (view, data) => {
     const id = turnId(data);
     const failed = failing(view.session.turns.find((turn) => turn.id === id), data);
-    return { ...updateTurn(view, id, failed), failing: failed.failures[failed.failures.length - 1]! };
+    return { ...updateTurn(view, id, { ...endThinking(view.session.turns.find((turn) => turn.id === id)), ...failed }), failing: failed.failures[failed.failures.length - 1]! };
   },
 
   reasoning: (view, data) => {
@@ -364,7 +364,7 @@ const STEPS: Record<string, Step> = {
   "turn.resumed": (view, data) => {
     const id = turnId(data);
     const attempt = number(data.attempt) ?? 1;
-    const decided = change(updateTurn(decide(view, data, "resumed", attempt), id, { state: "running", attempt }), { left: false });
+    const decided = change(updateTurn(decide(view, data, "resumed", attempt), id, { ...endThinking(view.session.turns.find((turn) => turn.id === id)), state: "running", attempt }), { left: false });
     // The answer goes on below whatever came between its attempts.
     const answer = decided.session.messages[answerIndex(decided.session, id)];
     if (answer === undefined) return settled({ ...decided, silent: silent(id, decided.session.messages) });

@@ -32,7 +32,7 @@ export function thinking(turn: Turn, step: number, text: string): Partial<Turn> 
   return withThought(turn, step, (turn.thoughts?.find((thought) => thought.step === step)?.text ?? "") + text);
 }
 
-/** Without its response, what a step thought is not kept. */
+/** What a step thought is not kept without its response: the request failed, or the attempt is over. */
 export function endThinking(turn: Turn | undefined): Partial<Turn> {
   return among(turn?.thoughts?.filter((thought) => turn.responses?.some((response) => response.step === thought.step)));
 }

@@ -40,6 +40,8 @@ describe("the models of a turn", () => {
     expect(thoughts(think(0, "one "), think(0, "two"), think(1, "three"))).toEqual([{ step: 0, text: "one two" }, { step: 1, text: "three" }]);
     expect(thoughts(think(0, "one "), responded, think(0, "late"))).toEqual([{ step: 0, text: "one two!" }]);
     expect(thoughts(think(0, "one "), responded, think(1, "three"), ended)).toEqual([{ step: 0, text: "one two!" }]);
+    expect(thoughts(think(0, "one "), ["model.failed", { step: 0, error: "busy" }], think(0, "two"))).toEqual([{ step: 0, text: "two" }]);
+    expect(thoughts(think(0, "one "), ["turn.resumed", { attempt: 2 }])).toBeUndefined();
     expect(thoughts(think(0, "one "), ended)).toBeUndefined();
   });
 });

@@ -82,6 +82,10 @@ def test_thoughts_are_those_of_responses_and_of_the_step_that_is_under_way() -> 
     log.in_turn(e.ModelResponded(step=0, thoughts="They want a greeting.", text="Hi."), e.Reasoning(text="late"))
     log.in_turn(e.Reasoning(text="And now?", step=1))
     assert fold(log).thoughts_of("t1") == [(0, "They want a greeting."), (1, "And now?")]
+    failed = e.ModelFailed(step=1, tries=1, error="busy", why="It is overloaded.", model="m", retry_at=99)
+    log.in_turn(failed)
+    assert fold(log).thoughts_of("t1") == [(0, "They want a greeting.")]
+    log.in_turn(e.Reasoning(text="Once more", step=1))
     log.ended("Hi.")
     assert fold(log).thoughts_of("t1") == fold(log.records()).thoughts_of("t1") == [(0, "They want a greeting.")]
 

@@ -142,7 +142,7 @@ class Steps:
         self._runs: dict[str, _Run] = {}
         self._unjoined: list[_Run] = []
         self._content: Content | None = None
-        self._thinking: dict[int, list[str]] = {}  # What was thought aloud in steps whose responses are still to come.
+        self._thinking: dict[int, Ends] = {}  # What was thought aloud in steps whose responses are still to come.
 
     @property
     def steps(self) -> list[Step]:
@@ -183,14 +183,18 @@ class Steps:
         return step
 
     def thoughts(self) -> list[tuple[int, str]]:
-        """What was thought aloud, by step. Until a step has a response its thoughts are pieces, and without one they are not kept."""
+        """What was thought aloud, by step. Until a step has a response its thoughts are pieces; those of a request that failed or of an
+        attempt that is over are not kept.
+        """
         kept = {step.number: step.response.thoughts for step in self.steps if step.response is not None and step.response.thoughts}
-        return sorted((kept | {number: "".join(pieces) for number, pieces in self._thinking.items()}).items())
+        return sorted((kept | {number: thinking.read().text for number, thinking in self._thinking.items()}).items())
 
     def think(self, event: e.Reasoning) -> None:
         step = self._steps.get(event.step)
         if step is None or step.response is None:
-            self._thinking.setdefault(event.step, []).append(event.text)
+            if (thinking := self._thinking.get(event.step)) is None:
+                thinking = self._thinking[event.step] = Ends(SHOWN_HEAD, SHOWN_TAIL)
+            thinking.add(event.text)
 
     def say(self, at: Key, event: e.Text) -> None:
         self._step(event.step).text.write(at, event.offset, event.text)
@@ -201,7 +205,7 @@ class Steps:
         self._thinking.pop(event.step, None)
         step.text.fix(event.text)
 
-    def end(self) -> None:
+    def stop_thinking(self) -> None:
         self._thinking.clear()
 
     def write(self, written: Content) -> None:

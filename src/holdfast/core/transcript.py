@@ -347,6 +347,7 @@ class Transcript:
 
     def _fail(self, work: _Work, item: e.Logged, event: e.ModelFailed) -> None:
         work.turn.failures.append(Failure(item.at, event))
+        work.steps.stop_thinking()
 
     def _compact(self, work: _Work, item: e.Logged, event: e.ContextCompacted) -> None:
         """For those who read, everything stays; a row tells that a model no longer gets all of it."""
@@ -506,6 +507,7 @@ class Transcript:
         work.signs.attempt = work.at
         self._decide(work, event.rule, event.why, "resumed", event.attempt)
         work.row = None
+        work.steps.stop_thinking()
         self._rows.move_down(work.answer)
 
     def _leave(self, work: _Work, item: e.Logged, event: e.TurnLeft) -> None:
@@ -520,7 +522,7 @@ class Transcript:
         if event.rule:
             self._decide(work, event.rule, event.why, _DECIDED.get(event.outcome, "ended"))
         work.row, work.answer.status = None, "complete"
-        work.steps.end()
+        work.steps.stop_thinking()
 
     def _decide(self, work: _Work, rule: str, why: str | None, decision: str, attempt: int | None = None) -> None:
         """On the turn, and on the row that tells of its interruption. A turn that was left is decided again."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from holdfast.core import output, spools
+from holdfast.core import spools
 from holdfast.core.blame import Interruption
 from holdfast.core.errors import Bug, HoldfastError, Refused, StaleEpoch, StoreAway
 from holdfast.core.events import (
@@ -26,7 +26,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnResumed,
 )
-from holdfast.core.output import Course, Piece
+from holdfast.core.output import SHOWN_HEAD, SHOWN_TAIL, Course, Ends, Piece
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.wait import Waiting
@@ -71,7 +71,7 @@ class TurnLog:
         self._said: list[str] = []
         self._said_from = 0
         self._starts_over = False
-        self._thoughts: list[str] = []  # Those of the step.
+        self._thoughts = _thoughts()  # Those of the step.
         self._outputs: dict[str, Course] = {}
         # What may be the beginning of a secret waits for what follows it.
         self._held_text, self._held_thought = journal.secrets.stream(), journal.secrets.stream()
@@ -109,7 +109,7 @@ class TurnLog:
 
     def start_over(self) -> None:
         """What is said next stands in the place of the step's text. Until then, and if nothing more is said, that text stays (P7)."""
-        self._starts_over, self._held_thought, self._thoughts = True, self._journal.secrets.stream(), []
+        self._starts_over, self._held_thought, self._thoughts = True, self._journal.secrets.stream(), _thoughts()
 
     async def say(self, text: str) -> None:
         self.spoke, self.unread_results = True, False
@@ -129,7 +129,7 @@ class TurnLog:
     async def think(self, text: str) -> None:
         self.spoke, self.unread_results = True, False
         text = self._held_thought.add(storable(text))
-        self._thoughts.append(text)
+        self._thoughts.add(text)
         for start in range(0, len(text), PIECE):
             await self._add(Reasoning(text=text[start : start + PIECE], step=self.step), min(PIECE, len(text) - start))
 
@@ -176,7 +176,7 @@ class TurnLog:
         """Its text is over, with a step or the attempt: what was held back of it is no secret."""
         if thought := self._held_thought.end():
             self._gather()
-            self._thoughts.append(thought)
+            self._thoughts.add(thought)
             self._pending.append(Reasoning(text=thought, step=self.step))
         if text := self._held_text.end():
             if not self._said:
@@ -324,7 +324,7 @@ class TurnLog:
         if self._starts_over:
             self.keep("")
         self._release()
-        responded = msgspec.structs.replace(responded, thoughts=output.shown("".join(self._thoughts)).text)
+        responded = msgspec.structs.replace(responded, thoughts=self._thoughts.read().text)
         while not await self._journal.tasks.finish(self._responded(responded, events), name=f"step of {self.turn_id}"):
             await self._until_back()
 
@@ -332,7 +332,7 @@ class TurnLog:
         if not await self._recorded((responded, *events)):
             return False
         self._earlier = responded.text or self._earlier
-        self.step, self._text, self._thoughts = self.step + 1, Growing(), []
+        self.step, self._text, self._thoughts = self.step + 1, Growing(), _thoughts()
         return True
 
     async def wait(self, asking: tuple[str, ...]) -> Waiting:
@@ -544,6 +544,10 @@ class TurnLog:
     def _close(self) -> None:
         self._closed = True
         self._room.set()
+
+
+def _thoughts() -> Ends:
+    return Ends(SHOWN_HEAD, SHOWN_TAIL)
 
 
 def _outputs(call_id: str, pieces: list[Piece]) -> list[ToolOutput]:
