@@ -58,7 +58,7 @@ PYTHON = OURS.python
 
 class Group(NamedTuple):
     """Test folders that run together, and the seconds they should stay within on two cores. `files_at_once`: so many of its files run at a
-    time; 0 where the folders do, two at a time.
+    time; 0 where a part of each folder does, two such parts at a time.
     """
 
     folders: tuple[str, ...]
@@ -70,6 +70,8 @@ FIRST = Group(("gateway", "conformance", "core", "blobs", "agents", "tools"), 15
 # Tests with real processes wait more than they compute. With four files at a time their kills and deadlines come too late on two cores.
 GROUPS = (FIRST, Group(("sim",), 150, 2), Group(("e2e", "install", "platforms"), 480, 3), Group(("browser",), 120))
 AT_ONCE = 2
+# Into so many parts the files of several folders are dealt.
+HANDS = 6
 # The files that take longest, in that order: one of them left for the end would run alone.
 LONGEST = (
     "tests/sim/test_every_write.py",
@@ -331,12 +333,17 @@ def places_of(group: Group) -> list[str]:
 
 
 def parts_of(group: Group, places: list[str]) -> list[list[str]]:
-    """What of a group runs at the same time. The longest files come first, then the largest."""
+    """What of a group runs at the same time. Where each file is a part, the longest come first, then the largest; where folders run
+    together, their files are dealt out, so that no core waits for the other.
+    """
     if group.files_at_once:
         files = [path for place in places for path in (ROOT / place).rglob("test_*.py")]
         names = [str(path.relative_to(ROOT)) for path in sorted(files, key=lambda path: -path.stat().st_size)]
         return [[name] for name in sorted(names, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))]
-    return [places] if len(places) < AT_ONCE else [places[:1], places[1:]]
+    if len(places) < AT_ONCE:
+        return [places]
+    files = sorted(str(path.relative_to(ROOT)) for place in places for path in (ROOT / place).rglob("test_*.py"))
+    return [files[start::HANDS] for start in range(HANDS)]
 
 
 def run_parts(parts: list[list[str]], browser: str | None, limit_s: float, *, at_once: int) -> int:
