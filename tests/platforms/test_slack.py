@@ -17,7 +17,7 @@ from holdfast.core.markdown import read as markdown
 from holdfast.core.places import Anchor, Place
 from holdfast.core.rich import Rich
 from holdfast.platforms.slack import reading, rendering
-from holdfast.platforms.slack.errors import Answer, Unanswered
+from holdfast.platforms.slack.errors import Answer, Unanswered, Unscoped
 from holdfast.platforms.slack.platform import CAPABILITIES, Slack
 from holdfast.platforms.slack.reading import Me
 from holdfast.ports.platforms import OutFile, Outgoing
@@ -344,7 +344,7 @@ async def test_an_edit_of_what_is_gone_says_so_and_removing_it_again_is_a_succes
         (Refusal("thread_not_found"), ThreadGone),
         (Refusal("msg_too_long"), Refused),
         (Refusal("token_revoked"), LoggedOut),
-        (Refusal("missing_scope", needed="chat:write"), LoggedOut),
+        (Refusal("missing_scope", needed="chat:write"), Unscoped),
         (Refusal("internal_error"), Answer),
         (Refusal("fatal_error"), Answer),
         (500, Answer),

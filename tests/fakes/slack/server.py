@@ -50,6 +50,7 @@ class SlackServer:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.gone: set[str] = set()
+        self.unreadable: set[str] = set()
         self.gone_threads: set[str] = set()
         self.files: dict[str, dict[str, Any]] = {}
         self.told: list[dict[str, Any]] = []
@@ -272,17 +273,24 @@ class SlackServer:
         return {"message_ts": self.now()}
 
     def _conversations_history(self, fields: Said) -> Said:
-        channel = self._reachable(fields)
-        said = [one for one in self.said if one["channel"] == channel and one.get("thread_ts", one["ts"]) == one["ts"]]
-        return _page(reversed(said), fields)
+        channel = self._readable(fields)
+        said = [one for one in self.said if one["channel"] == channel]
+        latest = {one["thread_ts"]: {"latest_reply": one["ts"]} for one in said if "thread_ts" in one}
+        roots = [one | latest.get(one["ts"], {}) for one in said if one.get("thread_ts", one["ts"]) == one["ts"]]
+        return _page(reversed(roots), fields)
 
     def _conversations_replies(self, fields: Said) -> Said:
-        channel = self._reachable(fields)
-        return _page((one for one in self.said if one["channel"] == channel and fields["ts"] in (one["ts"], one.get("thread_ts"))), fields)
+        """With the message that began the thread, whatever was asked for."""
+        channel, root = self._readable(fields), fields["ts"]
+        said = [one for one in self.said if one["channel"] == channel]
+        page = _page((one for one in said if one.get("thread_ts") == root != one["ts"]), fields)
+        page["messages"][:0] = [_shown(one, fields) for one in said if one["ts"] == root]
+        return page
 
     def _users_conversations(self, fields: Said) -> Said:
-        channels = dict.fromkeys(said["channel"] for said in self.said)
-        return {"channels": [{"id": channel, "is_im": channel.startswith("D")} for channel in channels]}
+        channels = list(dict.fromkeys(said["channel"] for said in self.said))
+        page, following = _some(channels, fields)
+        return {"channels": [{"id": channel, "is_im": channel.startswith("D")} for channel in page], **following}
 
     def _users_info(self, fields: Said) -> Said:
         return {"user": {"id": fields["user"], "real_name": f"Person {fields['user']}"}}
@@ -314,6 +322,11 @@ class SlackServer:
             raise Refusal("channel_not_found")
         return str(fields["channel"])
 
+    def _readable(self, fields: Said) -> str:
+        if fields["channel"] in self.unreadable:
+            raise Refusal("internal_error")
+        return self._reachable(fields)
+
     def _find(self, fields: Said) -> Said:
         channel = self._reachable(fields)
         for said in self.ours(channel):
@@ -339,14 +352,20 @@ def _bare(said: Said) -> Said:
 
 
 def _page(said: Iterable[Said], fields: Said) -> Said:
-    """As the API does: a cursor that leads on, and only what is newer than `oldest`."""
-    found = [_bare(one) for one in said if one["ts"] > fields.get("oldest", "")]
+    """As the API does: only what is newer than `oldest` and older than `latest`."""
+    page, following = _some([one for one in said if fields.get("oldest", "") < one["ts"] < fields.get("latest", "~")], fields)
+    return {"messages": [_shown(one, fields) for one in page], "has_more": bool(following), **following}
+
+
+def _shown(said: Said, fields: Said) -> Said:
+    return {name: value for name, value in _bare(said).items() if name != "metadata" or fields.get("include_all_metadata")}
+
+
+def _some(found: list[Any], fields: Said) -> tuple[list[Any], Said]:
+    """A page, and the cursor that leads to the next."""
     start, limit = int(fields.get("cursor") or 0), int(fields["limit"])
     more = start + limit < len(found)
-    if not fields.get("include_all_metadata"):
-        found = [{name: value for name, value in one.items() if name != "metadata"} for one in found]
-    page = found[start : start + limit]
-    return {"messages": page, "has_more": more, "response_metadata": {"next_cursor": str(start + limit) if more else ""}}
+    return found[start : start + limit], {"response_metadata": {"next_cursor": str(start + limit)}} if more else {}
 
 
 def _break(request: web.Request) -> web.Response:

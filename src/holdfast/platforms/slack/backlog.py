@@ -25,12 +25,13 @@ _TS = re.compile(r"\d+(\.\d+)?")
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """What to ask for: a chat, or one thread of it, from `oldest` on. `kind`: of the chat, in Slack's word."""
+    """What to ask for: a chat, or one thread of it, after `oldest` and before `latest`. `kind`: of the chat, in Slack's word."""
 
     channel: str
     oldest: str
     kind: str = ""
     thread: str | None = None
+    latest: str | None = None
 
 
 class _Left(msgspec.Struct, frozen=True, array_like=True):
@@ -62,10 +63,15 @@ class Backlog:
         newest = sorted(self._left.items(), key=lambda item: item[1].ts, reverse=True)
         return [_gap(name, left) for name, left in (newest if self.was_away else newest[:NEWEST])]
 
+    @property
+    def heard_until(self) -> str:
+        """What is older was heard, wherever it was written."""
+        return f"{max(0.0, self._at - OVERLAP_S):.6f}"
+
     def unknown(self, chats: Iterable[Mapping[str, Any]]) -> list[Gap]:
         """Chats of which nothing was seen yet: somebody may have opened one while nobody was there."""
         missing = [chat for chat in chats if chat["id"] not in self._left]
-        since = f"{max(0.0, self._at - OVERLAP_S):.6f}"
+        since = self.heard_until
         return [Gap(chat["id"], since, "im" if chat.get("is_im") else "mpim" if chat.get("is_mpim") else "channel") for chat in missing]
 
     def note(self, update: bytes, me: Me) -> None:

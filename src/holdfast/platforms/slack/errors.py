@@ -20,6 +20,10 @@ class Answer(Exception):
         self.status, self.words, self.retry_after_s, self.needed = status, words, retry_after_s, needed
 
 
+class Unscoped(LoggedOut):
+    """The app was never allowed to do this; what else it does may work."""
+
+
 class BadBlocks(Refused):
     """The formatting was not taken; the words alone may be. It was not sent."""
 
@@ -58,7 +62,7 @@ def _meaning(answer: Answer) -> Exception:
     if answer.status == 429 or answer.words in _TOO_FAST:
         return Limited(answer.retry_after_s)
     if answer.words == "missing_scope":
-        return LoggedOut(f"The Slack app lacks {answer.needed or 'a scope'}. Add it in the app's settings and install the app again.")
+        return Unscoped(f"The Slack app lacks {answer.needed or 'a scope'}. Add it in the app's settings and install the app again.")
     if answer.words in _SHUT_OUT:
         return LoggedOut(f"Slack does not accept the app's tokens ({answer.words}). Get new ones from the app's settings and set them.")
     if answer.words in _IN_DOUBT or not answer.words:

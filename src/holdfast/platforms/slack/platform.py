@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgspec
 from slack_sdk.signature import SignatureVerifier
 
 from holdfast.core.capabilities import MB, Capabilities, Rates
-from holdfast.core.chat_errors import Limited, MessageGone, Unsigned
+from holdfast.core.chat_errors import MessageGone, Unsigned
 from holdfast.core.commands import Usage
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.inbound import Click, Inbound, RemoteFile
@@ -18,6 +17,7 @@ from holdfast.core.places import Place
 from holdfast.core.rich import Rich
 from holdfast.platforms.slack import reading, rendering
 from holdfast.platforms.slack.backlog import Backlog, Gap
+from holdfast.platforms.slack.catching_up import CatchUp
 from holdfast.platforms.slack.errors import Answer, BadBlocks, Unanswered, meaning
 from holdfast.platforms.slack.history import History
 from holdfast.platforms.slack.reading import METADATA, Me
@@ -28,8 +28,6 @@ from holdfast.ports.platforms import Account, Batch, Hooked, OutFile, Outgoing, 
 NAME = "slack"
 # How often a receiver that hears nothing says that it is still there, and that nothing is missing.
 BEAT_S = 20.0
-# So many conversations are asked at once for what came meanwhile; the rest as often as Slack allows.
-AT_ONCE, PAUSE_S = 20, 2.0
 # What was posted a moment ago is not yet in the history.
 LAG_S = 1.5
 CAPABILITIES = Capabilities(
@@ -74,35 +72,25 @@ class Slack:
         try:
             if self._signatures is None:
                 await self._open()
-            gaps, asked, ask_at = await self._gaps(), 0, time.monotonic()
+            missed = CatchUp(self._history, await self._gaps(), heard_until=self._backlog.heard_until)
             while True:
-                if not gaps:
-                    self._backlog.finish()
-                if gaps and time.monotonic() >= ask_at:
-                    updates, wait_s = await self._fill(gaps)
-                    asked += 1
-                    ask_at = time.monotonic() + max(wait_s, PAUSE_S if asked >= AT_ONCE else 0.0)
-                    yield self._batch(updates)
-                    continue
-                frame = await self._next(max(0.0, ask_at - time.monotonic()) if gaps else BEAT_S)
-                yield self._batch(()) if frame is None else self._batch((frame.body,), frame.ticket)
+                yield await self._heard(missed)
         finally:
             await self._sockets.aclose()
 
-    async def _gaps(self) -> deque[Gap]:
+    async def _heard(self, missed: CatchUp) -> Batch:
+        if missed.done:
+            self._backlog.finish()
+        elif missed.wait_s == 0:
+            return self._batch(await missed.ask())
+        frame = await self._next(BEAT_S if missed.done else min(missed.wait_s, BEAT_S))
+        return self._batch(()) if frame is None else self._batch((frame.body,), frame.ticket)
+
+    async def _gaps(self) -> list[Gap]:
         gaps = self._backlog.gaps()
         if self._backlog.was_away:
             gaps += self._backlog.unknown(await self._history.chats())
-        return deque(gaps)
-
-    async def _fill(self, gaps: deque[Gap]) -> tuple[Sequence[bytes], float]:
-        """What came in the first of the gaps, and how long Slack wants to be left alone."""
-        try:
-            updates = await self._history.since(gaps[0])
-        except Limited as error:
-            return (), error.retry_after_s
-        gaps.popleft()
-        return updates, 0.0
+        return gaps
 
     async def _open(self) -> None:
         try:
