@@ -6,15 +6,17 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
+from slack_sdk.signature import SignatureVerifier
 
 from holdfast.core.chat_errors import LoggedOut
+from holdfast.core.errors import Unavailable
 from holdfast.core.inbound import Message
 from holdfast.platforms.slack.history import History
 from holdfast.platforms.slack.platform import Slack
 from holdfast.platforms.slack.wire import Wire
 from holdfast.ports.platforms import Batch
 from tests.fakes.slack import SlackServer
-from tests.fakes.slack.server import APP_TOKEN, BOT_TOKEN, Refusal
+from tests.fakes.slack.server import APP_TOKEN, BOT_TOKEN, SECRET, Refusal
 from tests.platforms.rigs import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
@@ -153,3 +155,23 @@ async def test_a_chat_that_the_app_may_not_read_is_passed_over(server: SlackServ
     received = bot.receive(left("D1", "D2"))
     await heard(bot, received, "while away")
     await received.aclose()  # type: ignore[attr-defined]
+
+
+async def test_over_http_what_was_refused_while_nothing_could_be_stored_is_asked_for(server: SlackServer) -> None:
+    """P1: Slack repeats what was refused for some minutes only."""
+    bot = Slack(BOT_TOKEN, signing_secret=SECRET, base_url=server.base_url, absence_s=0.1)
+    await bot.connect()
+    received = bot.receive(left("D1"))
+    stored = (await anext(received)).cursor
+    said = server.say("D1", "refused", user="U7")
+    body = msgspec.json.encode({"type": "event_callback", "event": {**said, "channel_type": "im"}})
+    stamp = str(int(time.time()))
+    signature = SignatureVerifier(SECRET).generate_signature(timestamp=stamp, body=body)
+    bot.hooked({"x-slack-request-timestamp": stamp, "x-slack-signature": str(signature)}, body)
+    await asyncio.sleep(0.2)  # For so long the store is away.
+    with pytest.raises(Unavailable, match="Nothing could be stored"):
+        await anext(received)
+    again = bot.receive(stored)
+    assert await heard(bot, again, "refused") == ["refused"]
+    await again.aclose()  # type: ignore[attr-defined]
+    await bot.aclose()

@@ -49,13 +49,13 @@ class Backlog:
     everything has been asked for that came since; until then the cursor stays where it was.
     """
 
-    def __init__(self, cursor: str | None, now: float) -> None:
+    def __init__(self, cursor: str | None, now: float, absence_s: float = ABSENCE_S) -> None:
         found = _Cursor()
         with contextlib.suppress(msgspec.DecodeError):  # Of a version that wrote it in another way.
             found = msgspec.json.decode(cursor or "{}", type=_Cursor)
         self._at, self._left = found.at, dict(found.left)
         self._stored_at, self._changed = 0.0, True
-        self.was_away = cursor is not None and not 0 <= now - found.at < ABSENCE_S
+        self.was_away = cursor is not None and not 0 <= now - found.at < absence_s
         self.complete = cursor is None
 
     def gaps(self) -> list[Gap]:

@@ -16,7 +16,7 @@ from holdfast.core.inbound import Click, Inbound, RemoteFile
 from holdfast.core.places import Place
 from holdfast.core.rich import Rich
 from holdfast.platforms.slack import reading, rendering
-from holdfast.platforms.slack.backlog import Backlog, Gap
+from holdfast.platforms.slack.backlog import ABSENCE_S, Backlog, Gap
 from holdfast.platforms.slack.catching_up import CatchUp
 from holdfast.platforms.slack.errors import Answer, BadBlocks, Unanswered, meaning
 from holdfast.platforms.slack.history import History
@@ -43,13 +43,24 @@ CAPABILITIES = Capabilities(
 
 
 class Slack:
-    """`app_token`: for Socket Mode. Without it Slack tells us over HTTP, signed with `signing_secret`. `lag_s`: as `LAG_S`."""
+    """`app_token`: for Socket Mode. Without it Slack tells us over HTTP, signed with `signing_secret`. `lag_s`: as `LAG_S`. `absence_s`: as
+    `ABSENCE_S`.
+    """
 
     name = NAME
 
-    def __init__(self, bot_token: str, *, app_token: str = "", signing_secret: str = "", base_url: str = "", lag_s: float = LAG_S) -> None:
+    def __init__(
+        self,
+        bot_token: str,
+        *,
+        app_token: str = "",
+        signing_secret: str = "",
+        base_url: str = "",
+        lag_s: float = LAG_S,
+        absence_s: float = ABSENCE_S,
+    ) -> None:
         self.capabilities = CAPABILITIES
-        self._wire, self._lag_s = Wire(bot_token, app_token, base_url=base_url), lag_s
+        self._wire, self._lag_s, self._absence_s = Wire(bot_token, app_token, base_url=base_url), lag_s, absence_s
         self._signatures = None if app_token else SignatureVerifier(signing_secret)
         self._sockets = Sockets(self._wire)
         self._history = History(self._ask)
@@ -68,13 +79,16 @@ class Slack:
         between, as slowly as Slack wants it.
         """
         await self._sockets.aclose()
-        self._backlog = Backlog(cursor, time.time())
+        self._backlog = Backlog(cursor, time.time(), self._absence_s)
         try:
             if self._signatures is None:
                 await self._open()
             missed = CatchUp(self._history, await self._gaps(), heard_until=self._backlog.heard_until)
             while True:
-                yield await self._heard(missed)
+                batch = await self._heard(missed)
+                handed_at = time.monotonic()
+                yield batch
+                self._check_stored_since(handed_at)
         finally:
             await self._sockets.aclose()
 
@@ -85,6 +99,13 @@ class Slack:
             return self._batch(await missed.ask())
         frame = await self._next(BEAT_S if missed.done else min(missed.wait_s, BEAT_S))
         return self._batch(()) if frame is None else self._batch((frame.body,), frame.ticket)
+
+    def _check_stored_since(self, handed_at: float) -> None:
+        """Over HTTP, what came while nothing could be stored was refused, and Slack may have given up repeating it. The stored cursor is
+        from before that.
+        """
+        if self._signatures is not None and time.monotonic() - handed_at > self._absence_s:
+            raise Unavailable("Nothing could be stored for a while. Asking Slack for what came meanwhile.")
 
     async def _gaps(self) -> list[Gap]:
         gaps = self._backlog.gaps()
