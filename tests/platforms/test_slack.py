@@ -428,6 +428,22 @@ async def test_the_next_connection_opens_before_the_old_one_ends(server: SlackSe
     await received.aclose()  # type: ignore[attr-defined]
 
 
+async def test_a_connection_whose_end_is_announced_twice_is_replaced_once(server: SlackServer, bot: Slack) -> None:
+    """Slack allows ten connections to an app."""
+    received = bot.receive(None)
+    await anext(received)
+    old = server.sockets[0]
+    server.warn("warning")
+    server.warn("refresh_requested")
+    while old in server.sockets:
+        await anext(received)
+    server.say("D1", "hello", user="U7")
+    while not (await anext(received)).updates:
+        pass
+    assert server.opened == 2
+    await received.aclose()  # type: ignore[attr-defined]
+
+
 async def test_a_connection_that_breaks_is_told_of_and_too_many_are_named(server: SlackServer, bot: Slack) -> None:
     received = bot.receive(None)
     await anext(received)

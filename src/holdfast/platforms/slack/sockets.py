@@ -44,6 +44,7 @@ class Sockets:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._receiving: dict[ClientWebSocketResponse, asyncio.Future[WSMessage]] = {}
+        self._replaced: set[ClientWebSocketResponse] = set()
 
     async def open(self) -> None:
         socket = await self._wire.socket()
@@ -76,15 +77,18 @@ class Sockets:
         return Frame(body, Ticket(socket, head.envelope_id)) if head.envelope_id is not None else None
 
     async def _replace(self, socket: ClientWebSocketResponse, reason: str) -> None:
-        """Slack ends connections every few hours, and says so before it does. What it has already sent is still read."""
+        """Slack ends connections every few hours, and says so before it does, once or twice. What it has already sent is still read."""
         if reason == "too_many_websockets":
             raise Unavailable("Too many programs are connected to this Slack app. Stop one of them.", retry_after_s=30.0)
-        await self.open()
+        if socket not in self._replaced:
+            await self.open()
+            self._replaced.add(socket)
         if reason != "warning":
             await self._leave(socket)
 
     async def _leave(self, socket: ClientWebSocketResponse) -> None:
         self._receiving.pop(socket).cancel()
+        self._replaced.discard(socket)
         await _close(socket)
         if not self._receiving:
             raise Unavailable("The connection to Slack broke.", retry_after_s=AGAIN_S)
@@ -99,6 +103,7 @@ class Sockets:
 
     async def aclose(self) -> None:
         receiving, self._receiving = self._receiving, {}
+        self._replaced.clear()
         for socket, future in receiving.items():
             future.cancel()
             await _close(socket)
