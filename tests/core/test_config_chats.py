@@ -88,7 +88,7 @@ def test_what_is_no_token_is_told_before_anybody_is_asked(tmp_path: Path, token:
 
 def test_tokens_of_slack_are_told_apart_before_anybody_is_asked(tmp_path: Path) -> None:
     swapped = written(tmp_path, "[slack]\nbot_token = 'xapp-1'\napp_token = 'xoxb-1'\n")
-    with pytest.raises(BadConfig, match="begins with xoxb-"):
+    with pytest.raises(BadConfig, match="those begin with xoxb-"):
         chats.account("slack", swapped.slack, tmp_path)
     whole = written(tmp_path, "[slack]\nbot_token = 'xoxb-1'\napp_token = 'xapp-1'\n")
     assert chats.account("slack", whole.slack, tmp_path) == {

@@ -36,15 +36,16 @@ KIND = Kind(
     secrets={
         "bot_token": Secret(
             re.compile(r"xoxb-[\w-]+"),
-            "The Slack bot token is not one: it begins with xoxb-. It is in the app's settings, below OAuth & Permissions.",
+            "This is not a Slack bot token; those begin with xoxb-. Yours is in the app's settings, below OAuth & Permissions.",
         ),
         "app_token": Secret(
             re.compile(r"xapp-[\w-]+"),
-            "The Slack app token is not one: it begins with xapp-. It is in the app's settings, below Basic Information, App-Level Tokens.",
+            "This is not a Slack app token; those begin with xapp-. Yours is in the app's settings, below Basic Information, App-Level"
+            " Tokens.",
         ),
         "signing_secret": Secret(
             re.compile(r"[0-9a-f]{32,}"),
-            "The Slack signing secret is not one: it is 32 digits and letters from a to f. It is in the app's settings, below Basic"
+            "This is not a Slack signing secret; those are 32 digits and letters from a to f. Yours is in the app's settings, below Basic"
             " Information.",
         ),
     },
