@@ -11,6 +11,7 @@ from slack_sdk.signature import SignatureVerifier
 from holdfast.core.chat_errors import LoggedOut
 from holdfast.core.errors import Unavailable
 from holdfast.core.inbound import Message
+from holdfast.platforms.slack.backlog import Backlog
 from holdfast.platforms.slack.history import History
 from holdfast.platforms.slack.platform import Slack
 from holdfast.platforms.slack.wire import Wire
@@ -175,3 +176,11 @@ async def test_over_http_what_was_refused_while_nothing_could_be_stored_is_asked
     assert await heard(bot, again, "refused") == ["refused"]
     await again.aclose()  # type: ignore[attr-defined]
     await bot.aclose()
+
+
+def test_a_cursor_that_cannot_be_read_asks_for_a_day_and_not_for_everything() -> None:
+    """P6: what was asked long ago is not answered now."""
+    now = 2_000_000_000.0
+    for cursor in ("nonsense", "[]", '{"at": "x"}'):
+        backlog = Backlog(cursor, now)
+        assert backlog.was_away and now - 25 * 3600 < float(backlog.heard_until) < now - 23 * 3600

@@ -19,6 +19,8 @@ NEWEST = 10
 ABSENCE_S = 60.0
 # Messages may come in another order than they were written; one that is asked for again is known by its key.
 OVERLAP_S = 60.0
+# So far back is looked where a cursor cannot be read.
+UNKNOWN_S = 24 * 3600.0
 # So old may the cursor be that is stored: far less than what is asked for again.
 OLD_S = 10.0
 _TS = re.compile(r"\d+(\.\d+)?")
@@ -50,7 +52,7 @@ class Backlog:
     """
 
     def __init__(self, cursor: str | None, now: float, absence_s: float = ABSENCE_S) -> None:
-        found = _Cursor()
+        found = _Cursor(at=now - UNKNOWN_S)
         with contextlib.suppress(msgspec.DecodeError):  # Of a version that wrote it in another way.
             found = msgspec.json.decode(cursor or "{}", type=_Cursor)
         self._at, self._left = found.at, dict(found.left)
