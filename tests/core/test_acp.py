@@ -81,6 +81,17 @@ def test_a_call_ends_with_what_it_put_out_and_only_once(end: bytes, expected: Fi
     assert told == [Started("t1", "read", {"title": "look"}), expected]
 
 
+def test_of_a_call_that_has_ended_little_is_kept() -> None:
+    """P8: the state is recorded again and again while a prompt is being answered."""
+    long, made = "x" * 100_000, Fold("s")
+    for number in range(20):
+        begun: dict[str, Any] = {"toolCallId": f"t{number}", "title": long, "rawInput": {"command": long}}
+        for each in (call("in_progress", first=True, **begun), call(text=long, **begun), call("completed", **begun), call(**begun)):
+            list(made.feed(each))
+    assert len(msgspec.json.encode(made.state)) < 4000
+    assert fold(call("completed", text="late", toolCallId="t3"), state=made.state) == []
+
+
 def test_a_permission_names_the_call_and_what_the_agent_offers() -> None:
     shown = {"toolCallId": "t1", "title": "rm x", "rawInput": {"command": "rm x"}}
     options = [{"optionId": option.id, "name": option.name, "kind": option.kind} for option in OPTIONS]

@@ -171,11 +171,13 @@ class Fold:
                 yield PutOut(name, text[len(call.told) :])
             call.told = text
         if status in _OUTCOMES:
-            call.ended = True
+            self.state.calls[name] = _Call(name=call.name[:MOST_NAME], ended=True)  # The state is recorded: it must stay small.
             yield Finished(name, _OUTCOMES[status], text or call.told or _raw(update.get("rawOutput")))
 
     def _known(self, name: str, update: dict[str, Any]) -> _Call:
         call = self.state.calls.setdefault(name, _Call())
+        if call.ended:
+            call = _Call(name=call.name, ended=True)  # Nothing more is kept of it.
         kind, title, arguments = update.get("kind"), update.get("title"), update.get("rawInput")
         call.name = kind if isinstance(kind, str) and kind != "other" else call.name
         call.title = title if isinstance(title, str) else call.title
