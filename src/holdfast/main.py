@@ -326,8 +326,9 @@ def _make_servers(config: Config, this: ThisProcess, blobs: Blobs, confinement: 
 
 
 def _kept_agents(config: Config, this: ThisProcess) -> "KeptAgents | None":
-    """The processes of agents that are other programs, if any are configured."""
-    if not config.agent.acp and not any(named.acp for named in config.agents.values()):
+    """The processes of agents that are other programs, if any are configured, or were: theirs may still run."""
+    configured = config.agent.acp or any(named.acp for named in config.agents.values())
+    if not configured and not (config.home / AGENTS).is_dir():
         return None
     from holdfast.agents.acp import KeptAgents
 

@@ -134,6 +134,18 @@ def test_one_that_forgot_is_told_the_conversation_and_so_are_its_people(tmp_path
         wait_until(lambda: not agent.lives)
 
 
+def test_an_operators_stop_ends_it_also_if_it_is_configured_no_more(tmp_path: Path) -> None:
+    """C15"""
+    with scripted(tmp_path) as (serving, agent):
+        session_id = serving.new_session()
+        serving.post(session_id, "say first")
+        serving.wait_for(session_id)
+        serving.kill()
+        with Serving(serving.home) as other:
+            assert agent.lives and holdfast(other.home, "stop").code == 0
+            wait_until(lambda: not agent.lives)
+
+
 def test_a_stop_ends_its_work_also_if_it_does_not_listen(tmp_path: Path) -> None:
     """A21: its process is killed then, and the next message has another."""
     with scripted(tmp_path, "deaf", "load") as (serving, agent):
