@@ -3,7 +3,7 @@ that started them. What one does is written in its prompt, step by step, parted 
 
     say TEXT   think TEXT   tool NAME   permit NAME   sleep S   die   fail   stop REASON
 
-`deeds`, `prompts`, `permissions` and `lives` are what all of them ever did.
+`deeds`, `prompts` and `permissions` are what all of them ever did.
 """
 
 import json
@@ -116,7 +116,7 @@ class Living:
                 self._update({"sessionUpdate": kind, "content": {"type": "text", "text": rest}})
             case "sleep":
                 until = self._at + float(rest)
-                while self._at < until and not self._cancelled:
+                while self._at < until and not (self._cancelled and "slow" not in self._machine.can):
                     yield STEP_S
             case "tool":
                 yield from self._tool(rest, call)
@@ -150,7 +150,7 @@ class Living:
 
 
 class AcpMachine:
-    """All of them. `can`: what they can do besides (`load`, `resume`)."""
+    """All of them. `can`: what they can do besides (`load`, `resume`), or `slow`: in its sleep none hears a cancellation."""
 
     def __init__(self, *can: str) -> None:
         self.can = frozenset(can)

@@ -29,7 +29,7 @@ from holdfast.core.spools import Contents
 from holdfast.core.transcript import Message, Transcript, Turn
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
-from holdfast.ports.agents import Agent, AgentRequest, TurnFace
+from holdfast.ports.agents import Agent, AgentProcesses, AgentRequest, TurnFace
 from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Batch, Outgoing, Platform, Receipt
 from holdfast.ports.process import Restarts
@@ -327,6 +327,7 @@ class Home:
         self.line: type[Line] = Line
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.agents: dict[str, Agent] = {}
+        self.agent_processes: Callable[[Life], AgentProcesses | None] = lambda life: None  # Asked for after the agent.
         self.more_tools: Callable[[Life], Sequence[Tool]] = lambda life: ()
         self.path.write_bytes(empty_database())
 
@@ -528,6 +529,7 @@ class Life:
             owner_name=self.name,
             agent=self.home.agent(self),
             agents=self.home.agents,
+            agent_processes=self.home.agent_processes(self),
             tools=self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)} | self._background(owner),
             platforms=platforms,
             tool_servers=self.home.tool_servers,

@@ -12,6 +12,7 @@ from holdfast.core import events as e
 from holdfast.core.effects import Effect
 from holdfast.core.plans.answer import Answer
 from holdfast.core.redaction import NO_SECRETS
+from holdfast.core.retention import Limits
 from holdfast.ports.agents import Agent
 from holdfast.process.system import RandomIds
 from tests.fakes.acp_machine import AcpMachine
@@ -27,12 +28,19 @@ class Wired:
 
     def __init__(self, home: Home, folder: Path, *can: str) -> None:
         self.home, self.machine, self._folder = home, AcpMachine(*can), folder
-        home.agent = self._agent
+        home.agent, home.agent_processes = self._agent, lambda life: self.kept
 
     def _agent(self, life: Life) -> Agent:
         self.kept = KeptAgents(self.machine.keepers(lambda: self.home_time(life)), clock=life.clock, idle_s=60.0)
         ground = Ground(kept=self.kept, ids=RandomIds(), folder=lambda session: self._folder, read=_no_blob, secrets=NO_SECRETS)
         return AcpAgent(Program(name="acp:scripted", words=("scripted",), environment={}), ground)
+
+    def deeds_after(self, life: Life, seconds: float) -> list[str]:
+        """What they have done by then."""
+        life.pass_s(seconds)
+        for name in self.machine.running:
+            life.do(self.kept.keepers.look(name))
+        return self.machine.deeds
 
     @staticmethod
     def home_time(life: Life) -> float:
@@ -184,6 +192,72 @@ def test_a_turn_that_was_set_aside_is_settled_before_the_next_prompt(home: Home,
     life.post(page, "say three")
     life.rest(page)
     assert life.answers(page)[-1] == "three" and wired.machine.permissions == ["rm cancelled"] and wired.machine.deeds == []
+
+
+@pytest.mark.parametrize("can", [(), ("slow",)])
+def test_a_stop_that_was_acknowledged_before_a_death_ends_its_work_after_it(home: Home, tmp_path: Path, can: tuple[str, ...]) -> None:
+    """A21, R0: nobody runs the turn any more, and its agent works on; one that does not listen is killed."""
+    wired = Wired(home, tmp_path / "work", *can)
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "say one|sleep 30|tool ls")
+    life.until(lambda: life.answers(page) == ["one"])
+    life.dies = "after", life.commits + 1
+    with pytest.raises(Crash):
+        life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+    life = home.start()
+    life.until(lambda: life.outcomes(page) == ["cancelled"])
+    assert wired.deeds_after(life, 40) == []
+    life.post(page, "say two")
+    life.rest(page)
+    assert life.answers(page)[-1] == "two" and len(wired.machine.running) == 1 + len(can)
+
+
+def test_a_turn_that_was_set_aside_leaves_nobody_at_work(home: Home, wired: Wired) -> None:
+    """R6, P5"""
+    life = home.start(resume_window_s=1.0)
+    page = life.open_page()
+    life.post(page, "say one|sleep 130|tool ls")
+    life.until(lambda: life.answers(page) == ["one"])
+    life.die()
+    home.later(100)
+    life = home.start(resume_window_s=1.0)
+    life.until(lambda: life.outcomes(page) == ["set_aside"])
+    assert wired.deeds_after(life, 40) == []
+
+
+@pytest.mark.parametrize("end", ["stopped", "left", "expired", "stopped by one that dies"])
+def test_a_turn_that_ends_while_it_waits_ends_the_work_of_its_agent(home: Home, wired: Wired, end: str) -> None:
+    """A21, R5: no attempt is there to do it."""
+    life = home.start()
+    page = ask(life, "permit rm|say done")
+    match end:
+        case "stopped":
+            life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+        case "left":
+            life.do(life.gateway.reset(page, by="owner", client_id=None))
+        case "expired":
+            life.die()
+            home.later(25 * 3600)
+            life = home.start()
+        case _:
+            life.dies = "after", life.commits + 1
+            with pytest.raises(Crash):
+                life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
+            life = home.start()
+    life.until(lambda: wired.machine.permissions == ["rm cancelled"], within_s=10)
+    assert life.outcomes(page) == ["failed" if end == "expired" else "cancelled"] and wired.machine.deeds == []
+
+
+def test_retention_ends_the_agent_of_what_it_removes(home: Home, wired: Wired) -> None:
+    life = home.start()
+    page = ask(life, "say one")
+    [(name, _)] = wired.machine.running.items()
+    life.die()
+    home.later(2 * 86400)
+    life = home.start(retention=Limits(days=1.0))
+    life.until(lambda: life.do(life.store.session(page)).deleted)
+    life.until(lambda: not life.do(wired.kept.keepers.look(name)).runs, within_s=5)
 
 
 # its own death

@@ -110,3 +110,5 @@ class Housekeeping:
         for session_id in removed:
             log.info("session removed by retention", session=session_id, why=removal.why)
             await self._tools.end_session(session_id)
+            if self._agent_processes is not None:
+                await self._agent_processes.end_session(session_id)

@@ -16,10 +16,12 @@ from holdfast.gateway.budget import Budget
 from holdfast.gateway.host import Host
 from holdfast.gateway.neighbours import Neighbours
 from holdfast.gateway.news import Newsroom
+from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.recovery import Judged, Recovery
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
+from holdfast.ports.agents import AgentProcesses
 from holdfast.ports.store import Store
 
 LOOK_LATER_S = 5.0
@@ -55,10 +57,13 @@ class Lanes:
         runner: Runner,
         safe_mode: SafeMode,
         budget: Budget,
+        recollections: Recollections,
+        agent_processes: AgentProcesses | None,
     ) -> None:
         self._store, self._host, self._stage, self._safe_mode = store, host, stage, safe_mode
         self._recovery, self._admissions, self._neighbours = recovery, admissions, neighbours
         self._newsroom, self._runner, self._budget = newsroom, runner, budget
+        self._recollections, self._agent_processes = recollections, agent_processes
         self._lanes: dict[str, Lane] = {}
         self._turnstile = asyncio.Semaphore(LOOKED_INTO_AT_ONCE)
 
@@ -134,6 +139,7 @@ class Lanes:
         session, lane.seen = lane.seen or await self._store.session(session_id), None
         match session.turn_state:
             case TurnState.NONE | TurnState.ENDED if not session.queued:
+                await self._settle_agents(session, lane)
                 return False
             case TurnState.NONE | TurnState.ENDED:
                 return await self._start(session, lane)
@@ -143,6 +149,18 @@ class Lanes:
                 return await self._recover(session, lane)
             case _:
                 return False
+
+    async def _settle_agents(self, session: Session, lane: Lane) -> None:
+        """Stops agents that are other programs and still work for a turn that has ended: maybe no attempt was there to do so (A21, P5)."""
+        lane.looked = True  # Nobody has to wait for them.
+        self._runner.changed()
+        if self._agent_processes is None or session.session_id not in await self._agent_processes.sessions():
+            return
+        transcript = await self._recollections.read(session)
+        reads = [link.read for link in transcript.links.values() if link.read is not None]
+        self._recollections.keep(session, transcript)
+        for read in reads:
+            await self._agent_processes.settle(session.session_id, read)
 
     async def _admit(self, session: Session, lane: Lane, judged: Judged | None = None) -> Admission | None:
         """What the next attempt of a session needs, as soon as it can be had. None when there was news first: it is decided again."""

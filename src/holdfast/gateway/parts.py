@@ -143,6 +143,8 @@ class Parts:
             runner=self.runner,
             safe_mode=self.safe_mode,
             budget=budget,
+            recollections=self.recollections,
+            agent_processes=edges.agent_processes,
         )
         self.sweep = Sweep(
             store=store,
@@ -156,6 +158,7 @@ class Parts:
             stage=self.stage,
             safe_mode=self.safe_mode,
             idle_timeout_s=settings.turn_idle_timeout_s,
+            agent_processes=edges.agent_processes,
         )
 
         self.background = None

@@ -17,6 +17,7 @@ from holdfast.gateway.runner import Runner
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.tasks import heard
+from holdfast.ports.agents import AgentProcesses
 from holdfast.ports.turns import Turns
 
 SWEEP_S = 1.0
@@ -43,10 +44,12 @@ class Sweep:
         stage: Stage,
         safe_mode: SafeMode,
         idle_timeout_s: float,
+        agent_processes: AgentProcesses | None,
     ) -> None:
         self._store, self._host, self._lanes, self._runner = store, host, lanes, runner
         self._recovery, self._admissions, self._neighbours = recovery, admissions, neighbours
         self._newsroom, self._stage, self._safe_mode, self._idle_timeout_s = newsroom, stage, safe_mode, idle_timeout_s
+        self._agent_processes = agent_processes
         self._looked_at = 0.0
         self._hinted = asyncio.Event()
 
@@ -61,6 +64,7 @@ class Sweep:
                 if first:
                     self._host.tasks.spawn(self._begin_trials(self._lanes.all), name="first look")
                     await self._decide_left()
+                    await self._look_at_agents()
                     first = False
             except Unavailable as error:
                 log.warning("sweep failed", error=str(error))
@@ -93,6 +97,12 @@ class Sweep:
         self._looked_at = now
         for session_id in self._runner.attempts:
             self._newsroom.hint(session_id)
+
+    async def _look_at_agents(self) -> None:
+        """The last process may have died after a turn had ended and before its agent was stopped."""
+        if self._agent_processes is not None:
+            for session_id in await self._agent_processes.sessions():
+                self._lanes.look(session_id)
 
     async def convict(self) -> None:
         """Suspends sessions that were on trial when their process died, before anything else is decided: their deaths are explained, and

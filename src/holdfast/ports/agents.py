@@ -155,6 +155,14 @@ class AgentProcesses(Protocol):
     async def tidy(self, is_open: Callable[[str], Awaitable[bool]]) -> None:
         """Ends those that have not been used for a while. `is_open`: whether a session has a turn that may still need its process."""
 
+    async def sessions(self) -> set[str]:
+        """Sessions that have one, whether or not it still runs."""
+
+    async def settle(self, session_id: str, read: AgentRead) -> None:
+        """Ends the work on a prompt whose turn is over: asks the agent to stop, and kills its process if it does not. `read`: the last
+        record of that process. Repeating it changes nothing. Raises `Unavailable`.
+        """
+
     async def end_session(self, session_id: str) -> None:
         """Ends those of a session."""
 

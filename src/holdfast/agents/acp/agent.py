@@ -13,8 +13,9 @@ from holdfast.agents.acp import prompts
 from holdfast.agents.acp.errors import AgentFailed, AgentGone
 from holdfast.agents.acp.kept import KeptAgents
 from holdfast.agents.acp.prompts import Read
-from holdfast.agents.acp.session import LOADED, NEW, RESUMED, TOLD, Opening, Program, Session, heard
+from holdfast.agents.acp.session import LOADED, NEW, RESUMED, TOLD, Opening, Program, Session
 from holdfast.agents.acp.telling import Telling
+from holdfast.agents.acp.wire import heard, settled
 from holdfast.core import acp
 from holdfast.core.acp import Replied
 from holdfast.core.errors import HoldfastError, Unavailable
@@ -103,7 +104,7 @@ class Attempt:
         session = await self._opening.found(link.read)
         if session is None or not (await self._ground.kept.keepers.look(session.name)).runs:
             return None
-        if await self._opening.settle(session, link.read):
+        if await settled(session.wire, link.read):
             return session
         await self._ground.kept.keepers.kill(session.name)
         return None

@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
+from holdfast.agents.acp.wire import Wire, settled
 from holdfast.core.errors import Unavailable
+from holdfast.core.events import AgentRead
 from holdfast.ports.keepers import Command, End, Keepers, Name
 from holdfast.ports.process import Clock
 
@@ -45,6 +47,17 @@ class KeptAgents:
                 await self.keepers.forget(name)
             except (Unavailable, OSError) as error:
                 log.warning("the files of an agent cannot be removed", process=name.id, error=str(error))
+
+    async def sessions(self) -> set[str]:
+        return {name.group for name in await self.keepers.names()}
+
+    async def settle(self, session_id: str, read: AgentRead) -> None:
+        name = Name(session_id, read.process)
+        if read.request is None or not (await self.keepers.look(name)).runs:
+            return
+        if not await settled(Wire(self.keepers, name, read.label or read.agent, offset=read.offset), read):
+            log.info("killing an agent that does not end its work", session=session_id, process=read.process)
+            await self.keepers.kill(name)
 
     async def end_session(self, session_id: str) -> None:
         for name in await self.keepers.names():

@@ -1,6 +1,5 @@
 """A session with an agent that is another program: starts its process or finds it again, and prepares it for a prompt."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,17 @@ import msgspec
 import holdfast
 from holdfast.agents.acp.errors import AgentFailed, AgentGone, NotSignedIn
 from holdfast.agents.acp.kept import KeptAgents
-from holdfast.agents.acp.wire import Wire
+from holdfast.agents.acp.wire import Wire, heard
 from holdfast.core import acp
-from holdfast.core.acp import Abilities, Asked, Fold, Replied, Wanted
+from holdfast.core.acp import Abilities, Replied
 from holdfast.core.events import AgentRead, AgentStarted
 from holdfast.ports.agents import AgentRequest, TurnFace
 from holdfast.ports.keepers import Name
 from holdfast.ports.process import Ids
 
 NEW, RESUMED, LOADED, TOLD = "new", "resumed", "loaded", "told"
-# How long it may take to start, and to end a prompt that was cancelled.
-STARTS_S, SETTLES_S = 120.0, 5.0
+# How long it may take to start.
+STARTS_S = 120.0
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,36 +110,6 @@ class Opening:
         request = f"{method}.{self._ids.new('r')}"
         await wire.send(acp.request(request, method, given))
         return await heard(wire, request, timeout_s=STARTS_S) or Replied(request, {}, f"it did not answer {method} in time")
-
-    async def settle(self, session: Session, read: AgentRead) -> bool:
-        """Ends an abandoned prompt of an earlier turn. False if the agent does not end it."""
-        if read.request is None:
-            return True
-        try:
-            await session.wire.end_line()
-            await session.wire.send(acp.notification("session/cancel", {"sessionId": session.session}))
-            return await heard(session.wire, read.request, timeout_s=SETTLES_S, session=session.session) is not None
-        except AgentGone:
-            return False
-
-
-async def heard(wire: Wire, request: str, *, timeout_s: float, session: str | None = None) -> Replied | None:
-    """Reads until the agent has replied; None if it does not in time. Permissions that it asks for in `session` are cancelled."""
-    fold = Fold(session)
-    try:
-        async with asyncio.timeout(timeout_s):
-            while True:
-                for line, _ in await wire.lines():
-                    for move in fold.feed(line):
-                        if isinstance(move, Replied) and move.request == request:
-                            return move
-                        if isinstance(move, Asked):
-                            await wire.send(acp.reply(move.request, acp.cancelled()))
-                        elif isinstance(move, Wanted):
-                            await wire.send(acp.refusal(move))
-                await wire.pause()
-    except TimeoutError:
-        return None
 
 
 def _accepted(name: str, replied: Replied) -> dict[str, Any]:

@@ -3,7 +3,10 @@
 import asyncio
 
 from holdfast.agents.acp.errors import AgentFailed, AgentGone
+from holdfast.core import acp
+from holdfast.core.acp import Asked, Fold, Replied, Wanted
 from holdfast.core.errors import Refused
+from holdfast.core.events import AgentRead
 from holdfast.ports.keepers import ERR, Keepers, Name
 
 CHUNK = 64 * 1024
@@ -13,6 +16,8 @@ SOON_S, LATER_S = 0.01, 0.1
 FULL_S, UNREAD_S = 0.02, 60.0
 KNOWN_S = 3.0
 LAST_WORDS = 500
+# How long it may take to end a prompt that was cancelled.
+SETTLES_S = 5.0
 
 
 class Wire:
@@ -83,3 +88,35 @@ class Wire:
     async def drop(self) -> None:
         """Output before this offset is no longer needed."""
         await self._keepers.drop(self._name, before=self.offset)
+
+
+async def heard(wire: Wire, request: str, *, timeout_s: float, session: str | None = None) -> Replied | None:
+    """Reads until the agent has replied; None if it does not in time. Permissions that it asks for in `session` are cancelled."""
+    fold = Fold(session)
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                for line, _ in await wire.lines():
+                    for move in fold.feed(line):
+                        if isinstance(move, Replied) and move.request == request:
+                            return move
+                        if isinstance(move, Asked):
+                            await wire.send(acp.reply(move.request, acp.cancelled()))
+                        elif isinstance(move, Wanted):
+                            await wire.send(acp.refusal(move))
+                await wire.pause()
+    except TimeoutError:
+        return None
+
+
+async def settled(wire: Wire, read: AgentRead) -> bool:
+    """Ends an abandoned prompt of an earlier turn. False if the agent does not end it."""
+    if read.request is None:
+        return True
+    try:
+        async with asyncio.timeout(SETTLES_S):
+            await wire.end_line()
+            await wire.send(acp.notification("session/cancel", {"sessionId": read.session}))
+            return await heard(wire, read.request, timeout_s=SETTLES_S, session=read.session) is not None
+    except (AgentGone, AgentFailed, TimeoutError):
+        return False
