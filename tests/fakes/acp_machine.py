@@ -3,7 +3,7 @@ that started them. What one does is written in its prompt, step by step, parted 
 
     say TEXT   think TEXT   tool NAME   permit NAME   sleep S   die   fail   stop REASON
 
-`deeds`, `prompts` and `permissions` are what all of them ever did.
+`deeds`, `prompts` and `permissions` are what all of them ever did; `joined` are prompts that came while another one was being answered.
 """
 
 import json
@@ -74,6 +74,8 @@ class Living:
             case "session/prompt":
                 words = [block["text"] for block in given["prompt"]]
                 self._machine.prompts.append(words)
+                if self._doing is not None:
+                    self._machine.joined.append(words)
                 self._cancelled = False
                 self._doing = self._work(name, words)
             case "session/cancel":
@@ -158,6 +160,7 @@ class AcpMachine:
         self.sessions: dict[str, list[str]] = {}
         self.deeds: list[str] = []
         self.prompts: list[list[str]] = []
+        self.joined: list[list[str]] = []
         self.permissions: list[str] = []
 
     def keepers(self, now: Callable[[], float]) -> "AcpKeepers":

@@ -260,6 +260,30 @@ def test_retention_ends_the_agent_of_what_it_removes(home: Home, wired: Wired) -
     life.until(lambda: not life.do(wired.kept.keepers.look(name)).runs, within_s=5)
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_over_a_death_of_ours_no_prompt_joins_one_that_is_slow_to_end(tmp_path: Path, moment: str) -> None:
+    """P5: it may have arrived, and its agent does not end it in time."""
+    for number in itertools.count(1):
+        place = tmp_path / str(number)
+        place.mkdir()
+        with gateways.home(place) as home:
+            wired = Wired(home, place / "work", "load", "slow")
+            life = home.start()
+            page = life.open_page()
+            life.post(page, "sleep 8|tool ls|say done")
+            life.dies, died = (moment, life.commits + number), False
+            try:
+                life.rest(page)
+            except Crash:
+                life, died = home.start(), True
+                life.rest(page)
+            assert life.outcomes(page) == ["completed"] and life.answers(page) == ["done"], (number, life.turn(page))
+            assert wired.machine.joined == [] and wired.machine.deeds == ["ls"], (number, wired.machine.prompts)
+        if not died:
+            break
+    assert number > 5
+
+
 # its own death
 
 

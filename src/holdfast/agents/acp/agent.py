@@ -140,19 +140,21 @@ class Attempt:
         runs = (await self._ground.kept.keepers.look(session.name)).runs
         if runs:
             await session.wire.end_line()
+        # We died while sending the prompt, so it may or may not have arrived. It is cancelled, and a reply shows that it did.
         if runs and read.fold is None and (await self._ground.kept.keepers.look(session.name)).out <= read.offset:
-            return await self._ask_again(session, read)
+            if not await settled(session.wire, read):
+                return await self._replace(session)
+            session = self._session = await self._opening.found(read) or session
         replied = await self._telling.follow(session, read, self._program.name)
-        if replied.result.get("stopReason") == "cancelled":  # We cancelled it when the conversation was suspended.
+        if replied.result.get("stopReason") == "cancelled":  # By us: just now, or when the conversation was suspended.
             return await self._ask(self._request.causes, first=(prompts.CANCELLED,))
         return replied
 
-    async def _ask_again(self, session: Session, read: AgentRead) -> Replied:
-        """We died while sending the prompt, so it may or may not have arrived. It is cancelled first, in case it did."""
-        await session.wire.send(acp.notification("session/cancel", {"sessionId": session.session}))
-        await heard(session.wire, read.request or "", timeout_s=CANCELS_S, session=session.session)
-        await self._telling.continues()
-        return await self._ask(self._request.causes, first=(await self._told(session), self._request.note))
+    async def _replace(self, session: Session) -> Replied:
+        """It may still work on the prompt, which must not run twice."""
+        await self._ground.kept.keepers.kill(session.name)
+        await self._telling.abandon()
+        return await self._start_again(None)
 
     # a prompt
 
@@ -202,14 +204,16 @@ class Attempt:
             raise gone
         await self._telling.abandon()
 
-    async def _start_again(self, gone: AgentGone) -> Replied:
+    async def _start_again(self, gone: AgentGone | None) -> Replied:
+        """`gone`: how its process ended, if not by us."""
         before, dead = self._last
         session = self._session = await self._opening.opened(before)
-        await self._turn.tell(
-            f"agent.died.{dead}",  # Told once, also if we die before the new process is on record.
-            f"The process of {gone.name} ended in the middle of this answer ({gone.how})."
-            f" Holdfast started it again, and it {CONTINUES[session.how]}.",
-        )
+        if gone is not None:
+            await self._turn.tell(
+                f"agent.died.{dead}",  # Told once, also if we die before the new process is on record.
+                f"The process of {gone.name} ended in the middle of this answer ({gone.how})."
+                f" Holdfast started it again, and it {CONTINUES[session.how]}.",
+            )
         await self._turn.linked(session.read(self._program.name))
         await self._telling.continues()
         return await self._ask(self._request.causes, first=(await self._told(session), prompts.DIED))

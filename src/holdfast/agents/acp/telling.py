@@ -51,6 +51,7 @@ class Telling:
                 for move in fold.feed(line):
                     if isinstance(move, Replied) and move.request == read.request:
                         await self._settle_text()
+                        self.waiting.clear()
                         return move
                     await self._tell(move, session, read.request or "")
             if lines:
