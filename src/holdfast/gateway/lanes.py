@@ -152,10 +152,10 @@ class Lanes:
 
     async def _settle_agents(self, session: Session, lane: Lane) -> None:
         """Stops agents that are other programs and still work for a turn that has ended: maybe no attempt was there to do so (A21, P5)."""
-        lane.looked = True  # Nobody has to wait for them.
-        self._runner.changed()
         if self._agent_processes is None or session.session_id not in await self._agent_processes.sessions():
             return
+        lane.looked = True  # Nobody has to wait for them.
+        self._runner.changed()
         transcript = await self._recollections.read(session)
         reads = [link.read for link in transcript.links.values() if link.read is not None]
         self._recollections.keep(session, transcript)
