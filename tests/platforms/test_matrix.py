@@ -373,6 +373,25 @@ async def test_a_room_that_was_upgraded_keeps_its_conversation(rig: MatrixRig, p
         assert keys == {f"agent:main:matrix:dm:{old.replace(':', '%3A')}"}
 
 
+async def test_nobody_can_take_over_the_conversation_of_another_room(rig: MatrixRig, place: Place) -> None:
+    """DESIGN 11: a room can name any other as its successor or its predecessor, so one of them alone means nothing."""
+    eve, bot, victim = rig.world.eve, rig.world.bot, rig.world.rooms[ANN]
+    async with place.life(policies={rig.name: Policy(users=frozenset({rig.user(ANN), eve.user}))}) as life:
+        old = await asyncio.to_thread(eve.make_room, bot, direct=True)
+        await asyncio.to_thread(eve.say, old, "say:one")
+        await until(lambda: place.texts)
+        grave = {"body": "moved", "replacement_room": victim}
+        await asyncio.to_thread(eve.call, "PUT", f"/_matrix/client/v3/rooms/{old}/state/m.room.tombstone/", grave)
+        made = {"preset": "private_chat", "invite": [bot.user], "is_direct": True, "creation_content": {"predecessor": {"room_id": victim}}}
+        new = (await asyncio.to_thread(eve.call, "POST", "/_matrix/client/v3/createRoom", made))["room_id"]
+        await asyncio.to_thread(eve.say, new, "say:two")
+        await until(lambda: len(place.texts) == 2)
+        await rig.say("say:three")
+        await shows(rig, "three")
+        keys = {session.session_key for session in (await life.store.sessions(limit=10)).sessions}
+        assert keys == {f"agent:main:matrix:dm:{room.replace(':', '%3A')}" for room in (old, new, victim)}
+
+
 async def test_a_token_that_was_logged_out_is_said_to_be(rig: MatrixRig) -> None:
     gone = await asyncio.to_thread(rig.world.server.register, "gone")
     await asyncio.to_thread(gone.call, "POST", "/_matrix/client/v3/logout", {})

@@ -214,8 +214,9 @@ def test_our_own_membership_says_whether_we_are_there(membership: dict[str, str]
     assert found(event("m.room.member", sender, **membership) | {"state_key": ME.user}) == [presence]
 
 
-def test_a_room_that_was_replaced_moved() -> None:
-    assert found(event("m.room.tombstone", replacement_room="!new:example.org")) == [Move(was=ROOM, now="!new:example.org")]
+def test_a_room_that_was_replaced_moved_only_if_both_rooms_say_so() -> None:
+    assert found(event("m.room.tombstone", replacement_room="!new:example.org")) == []
+    assert found(None, replaces="!old:example.org") == [Move(was="!old:example.org", now=ROOM)]
 
 
 @pytest.mark.parametrize(("direct", "chat_type"), [(True, "dm"), (False, "group")])

@@ -114,13 +114,13 @@ Inbound = Message | Edit | Removal | Click | Echo | Move | Presence | Invitation
 
 
 def chat_of(inbound: Inbound) -> str:
-    """Things of one chat happen in the order in which they were delivered."""
+    """Things of one chat happen in the order in which they were delivered. A move comes before what is said under the new name."""
     match inbound:
         case Message(source=source) | Edit(source=source) | Removal(source=source) | Click(source=source):
             return source.chat
         case Invitation(source=source) | Sealed(source=source):
             return source.chat
-        case Echo(chat=chat) | Presence(chat=chat) | Move(was=chat):
+        case Echo(chat=chat) | Presence(chat=chat) | Move(now=chat):
             return chat
 
 

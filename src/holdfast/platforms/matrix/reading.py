@@ -28,7 +28,8 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
 
 class Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is stored of an event. `direct`: the room is a private chat; `alone`: nobody else was there with its sender and us. `related`:
-    the event that it replies or reacts to. `invited`: in the place of an event, what the room shows to somebody who is invited.
+    the event that it replies or reacts to. In the place of an event, `invited`: what the room shows to somebody who is invited; `replaces`:
+    the room that this one continues, as both of them say.
     """
 
     room: str
@@ -38,6 +39,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
     related: dict[str, Any] | None = None
     invited: list[Any] | None = None
+    replaces: str | None = None
 
 
 def read(update: bytes, me: Me) -> tuple[Inbound, ...]:
@@ -45,6 +47,8 @@ def read(update: bytes, me: Me) -> tuple[Inbound, ...]:
     found = msgspec.json.decode(update, type=Update)
     if found.invited is not None:
         return _invitation(found, found.invited, me)
+    if found.replaces is not None:
+        return (Move(was=found.replaces, now=found.room),)
     event = found.event
     if isinstance(event, str):  # Why there is none.
         raise Unreadable(event)
@@ -52,9 +56,6 @@ def read(update: bytes, me: Me) -> tuple[Inbound, ...]:
         raise Unreadable("It is no event of a room.")
     if event["type"] == "m.room.member":
         return _member(found, me)
-    if event["type"] == "m.room.tombstone":
-        now = event["content"].get("replacement_room")
-        return (Move(was=found.room, now=now),) if now else ()
     if event["sender"] == me.user:
         return _ours(found)
     match event["type"]:

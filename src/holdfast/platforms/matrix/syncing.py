@@ -95,7 +95,8 @@ class Sync:
             events = self._since_invited(events)
             await self._settle_direct(room, events)
         names = _names(members)
-        return [await self._update(room, event, names) for event in events if _at(event, newer_than) >= newer_than]
+        moves = await self._moves(room, events, joined=joined)
+        return moves + [await self._update(room, event, names) for event in events if _at(event, newer_than) >= newer_than]
 
     # what a sync leaves out
 
@@ -133,6 +134,29 @@ class Sync:
         if not isinstance(event, dict) or event.get("type") != "m.room.member" or event.get("state_key") != self._me.user:
             return False
         return _dict(event.get("content")).get("membership") == membership
+
+    # rooms that were replaced
+
+    async def _moves(self, room: str, events: Iterable[Any], *, joined: bool) -> list[bytes]:
+        """Which room continues which. Anybody can make a room that names another one, so both have to name each other. Whichever of them is
+        seen last tells: usually the new one, which cannot be read before it is entered.
+        """
+        found: list[tuple[str, str]] = []
+        for event in events:
+            if _dict(event).get("type") == "m.room.tombstone":
+                new = _dict(event.get("content")).get("replacement_room")
+                if isinstance(new, str) and await self._predecessor(new) == room:
+                    found.append((room, new))
+        if joined and (old := await self._predecessor(room)) is not None:
+            left = await self._tried(f"tombstone {old}", self._wire.call("GET", "rooms", old, "state", "m.room.tombstone"))
+            if _dict(left).get("replacement_room") == room:
+                found.append((old, room))
+        return [msgspec.json.encode(Update(room=new, replaces=old)) for old, new in found]
+
+    async def _predecessor(self, room: str) -> str | None:
+        made = await self._tried(f"create {room}", self._wire.call("GET", "rooms", room, "state", "m.room.create"))
+        found = _dict(_dict(made).get("predecessor")).get("room_id")
+        return found if isinstance(found, str) else None
 
     # which rooms are private chats
 
