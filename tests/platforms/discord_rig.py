@@ -12,7 +12,7 @@ from tests.platforms.rigs import ANN, BOB, TEAM, Seen, hurried
 
 USERS = {ANN: "100", BOB: "200"}
 CHANNEL = "30000"
-QUICKLY = Pace(again_s=(0.01, 0.02), login_s=0.05)
+QUICKLY = Pace(again_s=(0.01, 0.02), login_s=0.05, rest_s=0.2)
 
 
 class DiscordRig:

@@ -130,6 +130,68 @@ async def test_a_kill_while_the_history_is_read_loses_nothing_and_costs_no_login
     assert server.gateway.entered == ["identify", "refused", "identify", "resume"]
 
 
+async def test_a_channel_that_cannot_be_read_holds_up_nobody_and_is_read_later(server: DiscordServer) -> None:
+    """P8, P1: the gap stays open until then, also for the next process."""
+    async with reading(server) as first:
+        await first.begun()
+    server.gateway.forget()
+    server.failing.add("500")
+    server.say("500", "missed", user=ANN)
+    async with reading(server, first.cursor, people=(ANN,)) as second:
+        await second.next()
+        server.say(server.private(ANN), "live", user=ANN)
+        await second.until_heard("live")
+    async with reading(server, second.cursor) as third:
+        await third.next()
+        server.say(server.private(ANN), "still live", user=ANN)
+        await third.until_heard("still live")
+        assert third.at.gap and "missed" not in second.heard + third.heard
+        server.failing.clear()
+        await third.until_heard("missed")
+        await third.begun()
+        assert not third.at.gap
+
+
+async def test_many_channels_that_cannot_be_read_do_not_hide_the_others(server: DiscordServer) -> None:
+    """P8: after a few of them the rest is read later, and before them."""
+    async with reading(server) as first:
+        await first.begun()
+    server.gateway.forget()
+    known = tuple(server.private(str(user)) for user in range(300, 330))
+    server.failing.update(known[3:])
+    server.say(known[0], "missed", user="300")
+    async with reading(server, str(msgspec.structs.replace(first.at, direct=known))) as second:
+        await second.until_heard("missed")
+        assert second.at.gap
+
+
+async def test_what_cannot_be_read_for_too_long_is_given_up(server: DiscordServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P8: else every later start would read the history from there again."""
+    monkeypatch.setattr("holdfast.platforms.discord.backlog.MOST_TRIED_S", 0.5)
+    server.failing.add("500")
+    server.say("500", "missed", user=ANN)
+    async with reading(server) as reader:
+        await reader.begun()
+        assert not reader.at.gap and reader.heard == []
+
+
+@pytest.mark.parametrize("route", ["GET messages", "GET guilds", "GET channels", "GET active", "GET public", "POST channels"])
+async def test_a_token_that_is_revoked_while_the_history_is_read_closes_no_gap(server: DiscordServer, route: str) -> None:
+    """P1: it is not a channel that cannot be read."""
+    async with reading(server) as first:
+        await first.begun()
+        server.say(server.private(ANN), "before", user=ANN)
+        await first.until_heard("before")
+    server.gateway.forget()
+    server.say("500", "missed", user=ANN)
+    server.faults[route].append(Refusal(401, 0, "401: Unauthorized"))
+    async with reading(server, first.cursor, people=(ANN,)) as second:
+        with pytest.raises(LoggedOut):
+            await second.until_heard("never said")
+    async with reading(server, second.cursor) as third:
+        await third.until_heard("missed")
+
+
 async def test_an_account_that_is_read_for_the_first_time_begins_with_what_was_just_written(server: DiscordServer) -> None:
     """Whoever set it up has written to it, and waits for an answer."""
     old = server.say(server.private("300"), "long ago", user="300")

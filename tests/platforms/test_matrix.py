@@ -266,6 +266,19 @@ async def test_who_may_talk_may_invite_and_is_answered_for_what_they_wrote_meanw
     assert sorted(place.texts) == ["say:hello", "say:two of us"]
 
 
+async def test_an_invitation_waits_while_the_token_is_not_accepted(rig: MatrixRig, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1: it is not an invitation that is gone."""
+    monkeypatch.setattr("holdfast.gateway.intake.LOG_IN_AGAIN_S", 0.2)
+    ann, bot = rig.world.ann, rig.world.bot
+    rig.proxy.barred.add("/join")
+    async with place.life(manners=QUIET):
+        room = await asyncio.to_thread(ann.make_room, bot, direct=True)
+        await asyncio.to_thread(ann.say, room, "say:hello")
+        await until(lambda: sum(path.endswith("/join") for _, path in rig.proxy.asked) > 1)
+        rig.proxy.barred.clear()
+        await until(lambda: place.texts == ["say:hello"])
+
+
 async def test_a_stranger_who_opens_a_private_chat_gets_a_code_there_and_is_declined_elsewhere(rig: MatrixRig, place: Place) -> None:
     """DESIGN 11: every refusal is said once."""
     eve, bot = rig.world.eve, rig.world.bot

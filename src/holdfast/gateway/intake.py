@@ -178,6 +178,9 @@ class Intake:
             except Unavailable as error:
                 log.warning("an update cannot be stored yet", platform=link.name, error=str(error))
                 await asyncio.sleep(error.retry_after_s)
+            except LoggedOut as error:  # It waits until an operator has replaced the credentials.
+                log.warning("an update cannot be handled yet", platform=link.name, error=str(error))
+                await asyncio.sleep(LOG_IN_AGAIN_S)
             except Exception as error:  # The boundary: one update that fails must not hold up its chat for ever (P8).
                 refused = f"{type(error).__name__}: {error}"
                 log.error("an update could not be handled", platform=link.name, exc_info=error)

@@ -8,6 +8,7 @@ import msgspec
 import structlog
 
 from holdfast.core import notices, rights
+from holdfast.core.chat_errors import LoggedOut
 from holdfast.core.commands import COMMANDS
 from holdfast.core.errors import BadInput, BlobMissing, Bug, CannotEdit, Deleted, DuplicateOtherContent, LaneFull, NotFound, Refused
 from holdfast.core.inbound import Click, Echo, Edit, Inbound, Invitation, Message, Move, Presence, Removal, Sealed, Source
@@ -108,6 +109,8 @@ class Meaning:
             else:
                 log.warning("a stranger's invitation is declined", platform=link.name, user=source.user, chat=source.chat)
                 await platform.decline(source.chat, notices.not_allowed(link.name, None, again=False))
+        except LoggedOut:
+            raise
         except Refused as error:
             log.info("an invitation is gone", platform=link.name, chat=source.chat, error=str(error))
 

@@ -56,7 +56,8 @@ SLOWLY = Refusal(429, 0, "You are being rate limited.")
 class DiscordServer:
     """`faults`: for a route ("POST messages"), what becomes of its next requests: "lost" (the connection breaks before anything is done),
     "cut" (it is done, and the connection breaks), an int (a status without a body), or a `Refusal`. `closed`: channels in which nothing of
-    ours arrives. `buckets`: how many requests of a route and channel are allowed, and in how many seconds.
+    ours arrives. `failing`: channels that cannot be read. `buckets`: how many requests of a route and channel are allowed, and in how many
+    seconds.
     """
 
     def __init__(self) -> None:
@@ -69,6 +70,7 @@ class DiscordServer:
         self.asked: list[tuple[str, str, Any]] = []
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.closed: set[str] = set()
+        self.failing: set[str] = set()
         self.files: dict[str, bytes] = {}
         self.expired: set[str] = set()
         self.answers: dict[str, list[Any]] = defaultdict(list)
@@ -199,6 +201,8 @@ class DiscordServer:
         fault = self.faults[name].popleft() if self.faults[name] else ""
         if fault == "lost":
             return self._break(request)
+        if request.method == "GET" and self.failing.intersection(parts):
+            fault = 503
         if isinstance(fault, int):
             return web.Response(status=fault, text="")
         headers = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())}

@@ -18,7 +18,8 @@ _PASSED = ("Authorization", "Content-Type")
 class Proxy:
     """`faults`: what becomes of the next messages: "" (all well), "lost" (the connection breaks before anything is done), "cut" (it is
     done, and the connection breaks), "failed", "limited", "slowly". `gone`: rooms that take nothing.
-    `failing`: parts of addresses at which the server always fails. `asked`: what was asked for.
+    `failing`: parts of addresses at which the server always fails; `barred`: at which it does not accept the token. `stuck`: a page of
+    history leads to itself. `asked`: what was asked for.
     """
 
     def __init__(self, server: str) -> None:
@@ -26,7 +27,8 @@ class Proxy:
         self.faults: deque[str] = deque()
         self.gone: set[str] = set()
         self.failing: set[str] = set()
-        self.revoked = False
+        self.barred: set[str] = set()
+        self.revoked = self.stuck = False
         self.asked: list[tuple[str, str]] = []
         self._broken: dict[str, str] = {}
         self._made: dict[str, list[Any]] = defaultdict(list)
@@ -63,7 +65,7 @@ class Proxy:
     async def _take(self, request: web.Request) -> web.StreamResponse:
         path = unquote(request.path)
         self.asked.append((request.method, path))
-        if self.revoked:
+        if self.revoked or any(part in path for part in self.barred):
             return _refusal(401, "M_UNKNOWN_TOKEN", "Invalid access token passed.")
         if any(part in path for part in self.failing):
             return web.Response(status=500, text="oh no")
@@ -71,7 +73,10 @@ class Proxy:
             return await self._sync(request)
         if request.method == "PUT" and "/send/m.room.message/" in path:
             return await self._message(request, path)
-        return await self._pass(request)
+        found = await self._pass(request)
+        if self.stuck and path.endswith("/messages"):
+            return web.json_response({**json.loads(found.text or ""), "end": request.query["from"]})
+        return found
 
     async def _message(self, request: web.Request, path: str) -> web.StreamResponse:
         if any(f"/rooms/{room}/" in path for room in self.gone):

@@ -35,10 +35,13 @@ log = structlog.get_logger()
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """`again_s`: how long to wait before a login after a session was refused, at random between the two. `login_s`: between two logins."""
+    """`again_s`: how long to wait before a login after a session was refused, at random between the two. `login_s`: between two logins.
+    `rest_s`: before what Discord failed to give of the history is asked for again.
+    """
 
     again_s: tuple[float, float] = (1.0, 5.0)
     login_s: float = 5.5
+    rest_s: float = 60.0
 
 
 class _Started(msgspec.Struct, frozen=True):
@@ -67,15 +70,17 @@ class Receiving:
                 raise self._failed(error) from None
             try:
                 yield Batch(cursor=str(at))
-                if at.gap:
-                    async for found in self._backlog.since(at, socket.keep_up):
-                        yield Batch(updates=found)
-                        await socket.keep_up()
-                    at = at.filled()
-                    yield Batch(cursor=str(at))
-                stored_at = time.monotonic()
+                missed = self._backlog.since(at, socket.keep_up)
+                stored_at = missed_at = time.monotonic()
                 while True:
-                    frame = await socket.next(BEAT_S)
+                    if at.gap and time.monotonic() >= missed_at:
+                        async for found in missed:
+                            yield Batch(updates=found)
+                            await socket.keep_up()
+                        at = at.filled() if self._backlog.settled() else at
+                        yield Batch(cursor=str(at))
+                        missed, missed_at = self._backlog.rest(socket.keep_up), time.monotonic() + self._pace.rest_s
+                    frame = await socket.next(min(BEAT_S, self._pace.rest_s) if at.gap else BEAT_S)
                     batch, at = await self._batch(frame, at)
                     if batch.updates or time.monotonic() - stored_at >= BEAT_S:
                         yield batch
