@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 
 import pytest
 
@@ -14,7 +15,7 @@ from holdfast.core.places import Place as Where
 from holdfast.core.rights import Policy
 from holdfast.platforms.matrix.platform import Matrix
 from holdfast.platforms.matrix.syncing import MOST_TRIES
-from holdfast.ports.platforms import OutFile, Outgoing
+from holdfast.ports.platforms import Batch, OutFile, Outgoing
 from tests.fakes.matrix import Homeserver, Proxy
 from tests.platforms.conformance import QUIET, Conformance, shows, texts
 from tests.platforms.matrix_rig import MatrixRig, World
@@ -80,7 +81,78 @@ async def test_a_server_that_forgot_the_cursor_gives_the_last_day_again(rig: Mat
         await platform.aclose()
 
 
-async def test_a_room_that_the_server_cannot_read_holds_up_nobody_for_ever(rig: MatrixRig) -> None:
+async def test_a_part_of_a_room_that_the_server_cannot_give_now_is_read_later_and_holds_up_nobody(rig: MatrixRig) -> None:
+    """P1, P8: no token is stored before it was read, so a kill loses nothing either."""
+    words = [f"{number}" for number in range(12)]
+    for word in words:
+        await rig.say(word)
+    platform = Matrix(rig.proxy.url, rig.world.bot.token, page=5, poll_s=1.0)
+    await platform.connect()
+    rig.proxy.failing.add("/messages")
+    heard: list[str] = []
+
+    def take(batch: Batch) -> None:
+        heard.extend(one.text for update in batch.updates for one in platform.read(update) if isinstance(one, Message))
+
+    try:
+        async with aclosing(platform.receive(rig.since)) as batches:
+            take(first := await anext(batches))
+            assert heard == words[-5:] and first.cursor is None
+            await rig.say("elsewhere", chat=BOB, who=BOB)
+            while "elsewhere" not in heard:
+                take(batch := await anext(batches))
+                assert batch.cursor is None
+            rig.proxy.failing.clear()
+            while batch.cursor is None:
+                take(batch := await anext(batches))
+            assert heard == [*words[-5:], "elsewhere", *words[:-5]]
+        async with aclosing(platform.receive(batch.cursor)) as batches:
+            assert (await anext(batches)).updates == ()
+    finally:
+        await platform.aclose()
+
+
+async def test_history_that_does_not_end_is_read_once(rig: MatrixRig) -> None:
+    """P8: a server that gives the same page again and again is not asked for ever."""
+    for number in range(12):
+        await rig.say(f"{number}")
+    platform = Matrix(rig.proxy.url, rig.world.bot.token, page=5)
+    await platform.connect()
+    rig.proxy.stuck = True
+    try:
+        async with aclosing(platform.receive(rig.since)) as batches, asyncio.timeout(10):
+            assert len((await anext(batches)).updates) == 10
+    finally:
+        await platform.aclose()
+
+
+async def test_who_is_in_a_room_is_asked_again_if_the_server_did_not_say(rig: MatrixRig) -> None:
+    """In a room of two every message is meant for us; a failure must not make it a group for good."""
+    ann, bot = rig.world.ann, rig.world.bot
+    room = await asyncio.to_thread(ann.make_room, bot)
+    await asyncio.to_thread(bot.join, room)
+    platform = Matrix(rig.proxy.url, rig.world.bot.token)
+    await platform.connect()
+
+    async def addressed(text: str) -> list[bool]:
+        since = await asyncio.to_thread(bot.token_now)
+        await asyncio.to_thread(ann.say, room, text)
+        while True:
+            with contextlib.suppress(Unavailable):
+                async with aclosing(platform.receive(since)) as batches:
+                    read = [one for update in (await anext(batches)).updates for one in platform.read(update)]
+                return [one.addressed for one in read if isinstance(one, Message)]
+
+    try:
+        rig.proxy.failing.add("/joined_members")
+        assert await addressed("one") == [False]
+        rig.proxy.failing.clear()
+        assert await addressed("two") == [True]
+    finally:
+        await platform.aclose()
+
+
+async def test_a_room_that_the_server_cannot_read_holds_up_nobody_for_ever(rig: MatrixRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """P8: an event that somebody replies to, and the rest of a room, cannot be had. What is missing is shown to the operator."""
     first = await rig.say("first")
     for number in range(6):
@@ -89,6 +161,7 @@ async def test_a_room_that_the_server_cannot_read_holds_up_nobody_for_ever(rig: 
     platform = Matrix(rig.proxy.url, rig.world.bot.token, page=5)
     await platform.connect()
     rig.proxy.failing |= {"/event/", "/messages"}
+    monkeypatch.setattr("holdfast.platforms.matrix.syncing.MOST_GAP_S", 0.0)
     try:
         tries, updates = 0, tuple[bytes, ...]()
         while not updates:

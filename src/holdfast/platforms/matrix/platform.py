@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -109,13 +109,25 @@ class Matrix:
 
     # what people do
 
-    async def receive(self, cursor: str | None) -> AsyncIterator[Batch]:
-        """The token of the next sync confirms nothing: everything stays on the server. So the stored one is all that has to be kept."""
+    async def receive(self, cursor: str | None) -> AsyncGenerator[Batch, None]:
+        """The token of the next sync confirms nothing: everything stays on the server. So the stored one is all that has to be kept. It is
+        from before whatever could not be read yet; what comes after that is recognized by its key when it is read again.
+        """
+        self._sync.rewind()
         since, wait_s = cursor, 0.0  # The first answer comes at once, and says that we are there.
         while True:
             news = await self._reading(self._news(since, wait_s))
-            yield Batch(updates=news.updates, cursor=news.token if news.token != since else None)
-            since, wait_s = news.token, self._poll_s
+            since = news.token
+            yield (batch := self._batch(news.updates, since, cursor))
+            cursor = batch.cursor or cursor
+            if not self._sync.complete:
+                late = await self._reading(self._sync.late())
+                yield (batch := self._batch(tuple(late), since, cursor))
+                cursor = batch.cursor or cursor
+            wait_s = self._sync.patience_s(self._poll_s)
+
+    def _batch(self, updates: tuple[bytes, ...], token: str, stored: str | None) -> Batch:
+        return Batch(updates=updates, cursor=token if token != stored and self._sync.complete else None)
 
     async def _news(self, since: str | None, wait_s: float) -> News:
         recent = int(1000 * time.time()) - DAY_MS

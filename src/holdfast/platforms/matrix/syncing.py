@@ -3,6 +3,7 @@ the one that it replies or reacts to. It reads no event further than it has to; 
 """
 
 import json
+import time
 from collections import Counter
 from collections.abc import Awaitable, Iterable
 from typing import Any, TypeVar
@@ -17,8 +18,11 @@ from holdfast.platforms.matrix.wire import REQUEST_S, Wire
 PAGE = 100
 # How far back to look for the invitation to a room that was joined.
 MOST_PAGES_BEFORE_JOIN = 10
-# How often the server may fail to answer the same question.
+# How often the server may fail to answer the same question about an event or a room.
 MOST_TRIES = 5
+# For how long it may fail to give a part of a room's history, and how long to wait before it is asked again, at first and at most.
+MOST_GAP_S = 3600.0
+GAP_AGAIN_S, MOST_GAP_AGAIN_S = 2.0, 60.0
 # In the place of events that could not be read, so that an operator sees it.
 GAP = "A part of the room's history could not be read from the homeserver."
 _MEMBERS = {"lazy_load_members": True, "include_redundant_members": True}
@@ -36,6 +40,18 @@ class News(msgspec.Struct, frozen=True):
     token: str
 
 
+class _Gap(msgspec.Struct, kw_only=True):
+    """What a sync left out of a room: from `before` back to `until`; without it, to the invitation. `known`: events that it did show."""
+
+    room: str
+    before: str
+    until: str | None
+    known: frozenset[str]
+    newer_than: int
+    wait_s: float = GAP_AGAIN_S
+    again_at: float = 0.0
+
+
 class Sync:
     """Which rooms are private chats is kept by the server, for all clients of the account."""
 
@@ -49,6 +65,8 @@ class Sync:
         self._direct: dict[str, list[str]] = {}
         self._known: dict[str, frozenset[str]] = {}  # Who else is in a room, until somebody comes or goes.
         self._failures: Counter[str] = Counter()
+        self._gaps: list[_Gap] = []
+        self._failing_since: dict[str, float] = {}  # By room.
 
     async def begin(self, me: Me) -> None:
         self._me = me
@@ -58,6 +76,19 @@ class Sync:
             if error.status != 404:
                 raise
             self._direct = {}
+
+    def rewind(self) -> None:
+        """The next sync begins where a stored token says: whatever was left out since then is left out again."""
+        self._gaps.clear()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing of what was read; until then no token may be stored."""
+        return not self._gaps
+
+    def patience_s(self, wait_s: float) -> float:
+        """How long the next sync may wait, so that a gap is asked for in time."""
+        return max(0.0, min([wait_s, *(gap.again_at - time.monotonic() for gap in self._gaps)]))
 
     async def start(self) -> News:
         """For an account that was never read: what is older than this means nothing to us, except that somebody invites it."""
@@ -86,22 +117,57 @@ class Sync:
         before = timeline.get("prev_batch") if timeline.get("limited") else None
         joined = any(self._joins(event) for event in events)
         if before is not None and (since is not None or joined):
-            gap = await self._tried(f"gap {room}", self._gap(room, before, None if joined else since, {_id(event) for event in events}))
-            older, older_members = gap or ([GAP], [])
+            known, until = frozenset(_id(event) for event in events), None if joined else since
+            gap = _Gap(room=room, before=before, until=until, known=known, newer_than=newer_than)
+            older, older_members = await self._filled(gap)
             events, members = [*older, *events], [*older_members, *members]
-        if any(_dict(event).get("type") == "m.room.member" for event in events):
-            self._known.pop(room, None)
+        self._forget_members(room, events)
         if joined:
             events = self._since_invited(events)
             await self._settle_direct(room, events)
+        return await self._updates(room, events, members, newer_than, joined=joined)
+
+    async def _updates(self, room: str, events: list[Any], members: list[Any], newer_than: int, *, joined: bool = False) -> list[bytes]:
         names = _names(members)
         moves = await self._moves(room, events, joined=joined)
         return moves + [await self._update(room, event, names) for event in events if _at(event, newer_than) >= newer_than]
 
     # what a sync leaves out
 
-    async def _gap(self, room: str, before: str, until: str | None, known: set[str]) -> tuple[list[Any], list[Any]]:
-        """What stands between two syncs, in order, and who wrote it. Without `until`: up to the invitation to the room."""
+    async def late(self) -> list[bytes]:
+        """What a sync left out and the server gives only now. One gap at a time: the next sync must not wait for many (P8)."""
+        gap = next((gap for gap in self._gaps if gap.again_at <= time.monotonic()), None)
+        if gap is None:
+            return []
+        events, members = await self._filled(gap)
+        if gap.until is None and events != [GAP]:
+            invited = [place for place, event in enumerate(events) if self._invites(event)]
+            events = events[invited[-1] + 1 :] if invited else []
+        self._forget_members(gap.room, events)
+        return await self._updates(gap.room, events, members, gap.newer_than)
+
+    async def _filled(self, gap: _Gap) -> tuple[list[Any], list[Any]]:
+        """Its events and who wrote them. While the server fails to give them there are none, and it stays open, for an hour at most."""
+        try:
+            found = await self._history(gap)
+        except (Answer, Unanswered) as error:
+            if isinstance(error, Answer) and error.status in (401, 429):  # Nothing can be asked for now.
+                raise
+            now = time.monotonic()
+            lasts_s = now - self._failing_since.setdefault(gap.room, now)
+            if (isinstance(error, Unanswered) or error.status >= 500) and lasts_s < MOST_GAP_S:
+                gap.again_at, gap.wait_s = now + gap.wait_s, min(2 * gap.wait_s, MOST_GAP_AGAIN_S)
+                self._gaps = [*(one for one in self._gaps if one is not gap), gap]
+                return [], []
+            found = [GAP], []
+        self._gaps = [one for one in self._gaps if one is not gap]
+        if all(one.room != gap.room for one in self._gaps):
+            self._failing_since.pop(gap.room, None)
+        return found
+
+    async def _history(self, gap: _Gap) -> tuple[list[Any], list[Any]]:
+        """What stands between two syncs, in order, and who wrote it."""
+        room, before, until, known = gap.room, gap.before, gap.until, set(gap.known)
         pages: list[Any] = []
         members: list[Any] = []
         for number in range(10**6):
@@ -111,10 +177,11 @@ class Sync:
             members += page.get("state") or ()
             pages += [event for event in found if _id(event) not in known]
             known |= {_id(event) for event in found}
-            before = page.get("end")
+            end = page.get("end")
             invited = until is None and any(self._invites(event) for event in found)
-            if before is None or invited or (until is None and number + 1 >= MOST_PAGES_BEFORE_JOIN):
+            if end is None or end == before or invited or (until is None and number + 1 >= MOST_PAGES_BEFORE_JOIN):
                 break
+            before = end
         return pages[::-1], members
 
     def _since_invited(self, events: list[Any]) -> list[Any]:
@@ -175,8 +242,13 @@ class Sync:
     def _is_direct(self, room: str) -> bool:
         return any(room in rooms for rooms in self._direct.values())
 
+    def _forget_members(self, room: str, events: Iterable[Any]) -> None:
+        """Somebody came or went, or the server did not say who is there."""
+        if not self._known.get(room) or any(_dict(event).get("type") == "m.room.member" for event in events):
+            self._known.pop(room, None)
+
     async def _others(self, room: str) -> frozenset[str]:
-        """Who else is in a room now."""
+        """Who else is in a room now; nobody where the server does not say."""
         if room not in self._known:
             found = await self._tried(f"members {room}", self._wire.call("GET", "rooms", room, "joined_members"))
             self._known[room] = frozenset(_dict(_dict(found).get("joined"))) - {self._me.user}
