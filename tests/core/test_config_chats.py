@@ -82,7 +82,7 @@ def test_what_is_wrong_is_told_in_a_sentence(tmp_path: Path, text: str, why: str
 def test_what_is_no_token_is_told_before_anybody_is_asked(tmp_path: Path, token: str) -> None:
     (tmp_path / "t").write_text(token)
     (tmp_path / "t").chmod(0o600)
-    with pytest.raises(BadConfig, match="The Telegram token is not one"):
+    with pytest.raises(BadConfig, match="This is not a Telegram bot token"):
         chats.account("telegram", written(tmp_path, "[telegram]\ntoken_file = 't'\n").telegram, tmp_path)
 
 

@@ -7,12 +7,14 @@ from contextlib import aclosing
 
 import pytest
 
+from holdfast.cli.chats import Bot, NoBot
 from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, Unreadable
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.inbound import Echo, Message, RemoteFile
 from holdfast.core.markdown import read as markdown
 from holdfast.core.places import Place as Where
 from holdfast.core.rights import Policy
+from holdfast.platforms.matrix import trial
 from holdfast.platforms.matrix.platform import Matrix
 from holdfast.platforms.matrix.syncing import MOST_TRIES
 from holdfast.ports.platforms import Batch, OutFile, Outgoing
@@ -476,6 +478,15 @@ async def test_nobody_can_take_over_the_conversation_of_another_room(rig: Matrix
         await shows(rig, "three")
         keys = {session.session_key for session in (await life.store.sessions(limit=10)).sessions}
         assert keys == {f"agent:main:matrix:dm:{room.replace(':', '%3A')}" for room in (old, new, victim)}
+
+
+def test_an_address_that_is_not_that_of_a_homeserver_is_told(world: World) -> None:
+    with pytest.raises(Unavailable, match="'ftp://here' is not the address of a homeserver"):
+        trial.discover("ftp://here")
+    with pytest.raises(Unavailable, match="What answers at this address is not a Matrix homeserver"):
+        trial.discover(f"{world.server.url}/elsewhere")
+    with pytest.raises(NoBot, match=r"Check the network, the proxy and homeserver\."):
+        Bot("matrix", {"homeserver": "http://127.0.0.1:9", "token": "t"})
 
 
 async def test_a_token_that_was_logged_out_is_said_to_be(rig: MatrixRig) -> None:

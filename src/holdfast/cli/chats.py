@@ -39,7 +39,8 @@ class Bot:
         except Refused as error:
             raise NoBot(str(error), wrong_account=True) from error
         except Unavailable as error:
-            raise NoBot(f"{error} Check the network, the proxy and base_url.", wrong_account=False) from error
+            address = "homeserver" if "homeserver" in account else "base_url"
+            raise NoBot(f"{error} Check the network, the proxy and {address}.", wrong_account=False) from error
 
     def first_person(self, *, within_s: float) -> Person | None:
         """Somebody who wrote to it; None if nobody did. Raises `NoBot`."""

@@ -23,8 +23,8 @@ KIND = Kind(
     secrets={
         "token": Secret(
             re.compile(r"[\w-]+\.[\w-]+\.[\w-]+"),
-            "The Discord token is not one: it has three parts with dots between them. The developer portal gives it once, below Bot, Reset"
-            " Token; it is neither the public key nor the client secret.",
+            "This is not a Discord bot token: bot tokens have three parts with dots between them. The developer portal shows it once,"
+            " below Bot, Reset Token; it is neither the public key nor the client secret.",
         )
     },
     check=_check,

@@ -33,6 +33,11 @@ def _check(matrix: Matrix, public_url: str) -> None:
 
 KIND = Kind(
     title="Matrix",
-    secrets={"token": Secret(re.compile(r"\S+"), "The Matrix access token is not one: it has spaces in it, or nothing.")},
+    secrets={
+        "token": Secret(
+            re.compile(r"\S+"),
+            "This is not a Matrix access token: it is empty or has spaces in it. `holdfast matrix setup` gets one.",
+        )
+    },
     check=_check,
 )

@@ -26,7 +26,7 @@ KIND = Kind(
     secrets={
         "token": Secret(
             re.compile(r"\d+:[\w-]+"),
-            "The Telegram token is not one. @BotFather gives it as NUMBER:LETTERS; `holdfast telegram setup` tries it.",
+            "This is not a Telegram bot token. @BotFather gives it as NUMBER:LETTERS; `holdfast telegram setup` tries it.",
         )
     },
     check=_check,

@@ -121,7 +121,7 @@ async def _discover(given: str) -> str:
         except (Refused, Unavailable, KeyError, TypeError):
             given = f"https://{given}"
     if urlsplit(given).scheme not in ("http", "https") or not urlsplit(given).hostname:
-        raise Unavailable(f"{given!r} is no address of a homeserver. It looks like https://matrix.example.org.")
+        raise Unavailable(f"{given!r} is not the address of a homeserver. An address looks like https://matrix.example.org.")
     await _with(Wire(given), lambda wire: wire.call("GET", "versions", base="/_matrix/client", timeout_s=10.0))
     return given
 
@@ -137,6 +137,6 @@ async def _with(wire: Wire, work: Callable[[Wire], Awaitable[T]]) -> T:
         meant = meaning(error)
         if isinstance(meant, LoggedOut | Unavailable):
             raise meant from None
-        raise Unavailable(f"There is no homeserver that answers as one ({error}).") from None
+        raise Unavailable(f"What answers at this address is not a Matrix homeserver ({error}).") from None
     finally:
         await wire.aclose()
