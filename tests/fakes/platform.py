@@ -99,7 +99,7 @@ class ChatServer:
     arrives, and no answer comes in time).
 
     A send takes `takes_s`. A chat may have threads, and threads topics. Those in `gone` are closed; so are the threads in `gone_threads`.
-    Who is `banned` may not talk, and `operators` may operate, where the operator says so by these.
+    Who is `banned` may not talk, and `operators` may operate, where the operator says so by these. `hides`: what every lookup fails with.
     """
 
     def __init__(
@@ -124,6 +124,8 @@ class ChatServer:
         self.operators: set[str] = set()
         self.gone: set[str] = set()
         self.gone_threads: set[str] = set()
+        self.hides: Exception | None = None
+        self.lookups = 0
         self.takes_s = 0.0
         self.typed = 0
         self.clicks: list[tuple[str, str]] = []
@@ -334,8 +336,13 @@ class Chat:
 
     async def find(self, key: str, place: Place) -> Receipt | None:
         await self._faults.pause()
+        self._server.lookups += 1
         if self._server.moods() == "refused":
             raise Unavailable("The platform asks to wait.")
+        if self._server.hides is not None:
+            raise self._server.hides
+        if place.chat in self._server.gone:
+            raise PlaceGone("The chat is gone.")
         return next((Receipt(sent.name) for sent in self._server.sent if sent.key == key), None)
 
     # courtesies

@@ -11,11 +11,12 @@ import pytest
 
 from holdfast.core.capabilities import Rates
 from holdfast.core.delivery import REPEAT_LABEL
+from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.places import Spot
 from tests.fakes.loop import Crash
 from tests.fakes.platform import NAME, UNHURRIED
 from tests.gateway import gateways
-from tests.gateway.gateways import ANN, Home
+from tests.gateway.gateways import ANN, Home, Life
 
 BOB = "bob"
 LONG = "say:" + " ".join(f"word{number}" for number in range(60))
@@ -216,6 +217,64 @@ def test_where_no_echo_comes_in_its_time_the_text_is_sent_once_more_with_a_label
     life.pass_s(20)
     assert home.server.sent == []
     life.until(lambda: home.told() == [f"{REPEAT_LABEL}hello"])
+
+
+def in_doubt(home: Home, text: str = "say:hello", *, mood: str = "cut") -> Life:
+    """A send whose connection breaks, on a platform that can be asked what arrived and, where `hides` is set, cannot tell."""
+    life = home.start()
+    life.say("say:hi")
+    home.server.moods = lambda: mood
+    home.write(text)
+    life.until(lambda: home.logged("send failed"))
+    home.server.moods = lambda: ""
+    return life
+
+
+def test_where_the_platform_can_never_tell_whether_a_text_arrived_it_is_sent_once_more_with_a_label(home: Home) -> None:
+    """P4: never silently doubled, and what comes next does not wait for an answer that never comes."""
+    home.server.hides = Refused("The thread is too long.")
+    life = in_doubt(home)
+    home.write("say:next")
+    life.until(lambda: home.told() == ["hi", "hello", f"{REPEAT_LABEL}hello", "next"], within_s=30)
+
+
+def test_where_lookups_fail_again_and_again_they_end_and_the_text_is_sent_once_more_with_a_label(home: Home) -> None:
+    """P4: more and more rarely for five minutes, also over a death of the process."""
+    home.server.hides = Unavailable("Not now.")
+    life = in_doubt(home)
+    home.write("say:next")
+    life.pass_s(100)
+    life.die()
+    life = home.start()
+    life.pass_s(100)
+    assert home.told() == ["hi", "hello"]
+    life.until(lambda: home.told() == ["hi", "hello", f"{REPEAT_LABEL}hello", "next"], within_s=600)
+    assert home.server.lookups < 25
+
+
+def test_a_lookup_that_works_again_in_time_settles_the_doubt_without_a_label(home: Home) -> None:
+    """P4"""
+    home.server.hides = Unavailable("Not now.")
+    life = in_doubt(home)
+    life.pass_s(100)
+    home.server.hides = None
+    life.rest()
+    assert home.told() == ["hi", "hello"]
+
+
+def test_a_doubt_about_a_chat_that_is_gone_is_given_up_and_shown(home: Home) -> None:
+    """P4: the bot was removed while nobody was there to see whether the text had arrived."""
+    home.server.hides = Unavailable("Not now.")
+    life = in_doubt(home)
+    life.die()
+    home.server.hides = None
+    home.server.gone.add(ANN)
+    life = home.start()
+    life.until(lambda: life.gateway.links[NAME].closed)
+    life.until(lambda: [(row.state, row.error) for row in life.do(life.store.unsettled(limit=10))] == [("dead", "The chat is gone.")])
+    home.server.gone.clear()
+    life.say("say:again")
+    assert home.told() == ["hi", "hello", "again"]
 
 
 def test_a_key_that_the_platform_still_knows_makes_a_repeat_harmless(home: Home) -> None:

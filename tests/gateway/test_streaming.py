@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.core.capabilities import Capabilities, Rates
 from holdfast.core.delivery import REPEAT_LABEL
+from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.live import Manners
 from tests.fakes.platform import UNHURRIED, ChatServer, Sent
 from tests.gateway import gateways
@@ -110,6 +111,21 @@ def test_where_nobody_can_know_whether_the_first_words_arrived_the_answer_says_t
     life = start(home)
     life.rest()
     assert shown(home) == ["one", f"{REPEAT_LABEL}one two"]
+
+
+@pytest.mark.parametrize("hides", [Unavailable("Not now."), Refused("The thread is too long.")])
+def test_where_the_platform_cannot_tell_of_the_first_words_the_answer_says_that_it_may_be_a_repeat(home: Home, hides: Exception) -> None:
+    """P4: the platform is not asked for ever, nor without a pause."""
+    home.server.hides = hides
+    life = start(home)
+    life.write("say:one|sleep:3|hang / say:one|sleep:3|say: two")
+    home.server.moods = lambda: "late"
+    life.until(lambda: shown(home) == ["one"])
+    life.die()
+    home.server.moods = lambda: ""
+    life = start(home)
+    life.until(lambda: shown(home) == ["one", f"{REPEAT_LABEL}one two"], within_s=600)
+    assert 0 < home.server.lookups < 25
 
 
 def test_a_platform_that_knows_a_message_by_its_key_tells_which_one_it_was(home: Home) -> None:

@@ -275,6 +275,21 @@ async def test_a_message_is_found_behind_hundreds_of_others(server: SlackServer,
     assert await bot.find("k", HERE) == receipt
 
 
+async def test_where_a_message_can_never_be_found_slack_says_so(server: SlackServer, bot: Slack) -> None:
+    """P4: a thread of more than a thousand messages, and a chat that the bot is no longer in. A failing server may tell later."""
+    thread = server.say("C1", "begin", user="U7")["ts"]
+    for number in range(1001):
+        server.say("C1", f"message {number}", user="U7", thread_ts=thread)
+    with pytest.raises(Refused, match="too long"):
+        await bot.find("k", Place(platform="slack", chat="C1", chat_type="channel", thread=thread))
+    server.faults["conversations.history"].append(500)
+    with pytest.raises(Unavailable):
+        await bot.find("k", HERE)
+    server.gone.add("D1")
+    with pytest.raises(PlaceGone):
+        await bot.find("k", HERE)
+
+
 async def test_blocks_that_slack_refuses_are_sent_as_words_alone(server: SlackServer, bot: Slack) -> None:
     """Whatever the formatting, the words arrive."""
     server.faults["chat.postMessage"].append(Refusal("invalid_blocks"))

@@ -16,6 +16,8 @@ MAX_TRIES = 8
 GIVE_UP_MS = 3 * 24 * 3600 * 1000
 LATE_MS = 24 * 3600 * 1000
 MOST_WAIT_S = 3600.0
+# For so long after a send, and while the platform works, it is asked whether the message arrived. What comes next in the chat waits.
+ASK_MS = 5 * 60 * 1000
 
 
 class DeliveryState(StrEnum):
@@ -110,9 +112,12 @@ class Settle(StrEnum):
     GIVE_UP = "give up"
 
 
-def settle(can: Capabilities, *, tries: int, tried_ms_ago: int, sure_ms: int) -> Settle:
-    """`tried_ms_ago`: since it was last sent. `sure_ms`: for how long intake has been complete, so that an echo would have come."""
-    if can.finds:
+def settle(can: Capabilities, *, tries: int, tried_ms_ago: int, works_ms: int, sure_ms: int, refused: bool = False) -> Settle:
+    """`tried_ms_ago`: since it was last sent. `works_ms`: for how long the platform has been within reach; one that is not is asked for as
+    long as that lasts. `sure_ms`: for how long intake has been complete, so that an echo would have come. `refused`: the platform was asked
+    and can never tell.
+    """
+    if can.finds and not refused and (0 <= tried_ms_ago < ASK_MS or works_ms < ASK_MS):
         return Settle.ASK
     if 0 <= tried_ms_ago < can.key_lasts_s * 1000:
         return Settle.SAME_KEY
@@ -129,6 +134,13 @@ def gives_up(*, tries: int, age_ms: int) -> bool:
 def retry_delay_ms(tries: int) -> int:
     """Doubling from one second to five minutes."""
     return int(min(300_000, 1000 * 2 ** min(tries, 10)))
+
+
+def ask_delay_ms(tried_ms_ago: int) -> int:
+    """Until the platform is asked again: twice as late each time, from two seconds to one minute. The time of the send is stored, so the
+    next process does not begin at two seconds.
+    """
+    return min(60_000, max(2000, tried_ms_ago))
 
 
 def words_before(*, repeat: bool, age_ms: int) -> str:

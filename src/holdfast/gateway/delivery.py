@@ -2,11 +2,13 @@
 chat or thread, side by side across them."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 import structlog
 
 from holdfast.core import content, delivery
+from holdfast.core.chat_errors import LoggedOut, PlaceGone
 from holdfast.core.delivery import DUE, IN_FLIGHT, DeliveryState, NotOver, Settle
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import DeliveryChanged
@@ -230,13 +232,11 @@ class Deliveries:
         done = True
         for one in unknown:
             row = (await self._store.delivery(one.delivery_id))[0]
-            match self._way(row, link):
-                case Settle.ASK:
-                    done = await self._ask(row, link) and done
+            match Settle.WAIT if self._waits(row) else await self._look_up(row, link):
                 case Settle.SAME_KEY:
                     await self._send_live_again(row, deliver.words(owed.content, None), link)
                     done = False
-                case Settle.WAIT:
+                case Settle.ASK | Settle.WAIT:
                     await asyncio.sleep(LIVE_WAIT_S)
                     done = False
         return done
@@ -253,22 +253,53 @@ class Deliveries:
 
     async def forget_live(self, row: Delivery, link: Link) -> None:
         """Nobody knows whether a message arrived that showed an answer, and there is none that it could become."""
-        if self._way(row, link) is Settle.ASK:
-            await self._ask(row, link)
-        else:
+        if self._waits(row):
+            return
+        if await self._look_up(row, link) not in (None, Settle.ASK):
             await self._record(row, delivery.after(row.state, "give up"), error="nobody knows whether it arrived")
 
     # one message
 
-    def _way(self, owed: Delivery, link: Link) -> Settle:
+    async def _look_up(self, owed: Delivery, link: Link) -> Settle | None:
+        """Asks the platform, where it can be asked, whether a message arrived. Gives what is left to do: None if the doubt is settled,
+        `Settle.ASK` if the platform could not tell and is asked again later.
+        """
         ago = self._clock.now() - owed.tried_at
-        return delivery.settle(link.platform.capabilities, tries=owed.tries, tried_ms_ago=ago, sure_ms=link.complete_ms)
+        settle = partial(
+            delivery.settle,
+            link.platform.capabilities,
+            tries=owed.tries,
+            tried_ms_ago=ago,
+            works_ms=link.works_ms,
+            sure_ms=link.complete_ms,
+        )
+        if (way := settle()) is not Settle.ASK:
+            return way
+        try:
+            found = await link.platform.find(delivery.key(owed.delivery_id, owed.part), link.native(owed.place))
+        except PlaceGone as error:
+            await link.close(self._store, owed.place.spot, str(error))
+            await self._record(owed, delivery.after(owed.state, "give up"), error=str(error))
+            return None
+        except Exception as error:  # The platform's boundary: everything is an outcome.
+            log.warning("delivery cannot be looked up", delivery=owed.delivery_id, error=f"{type(error).__name__}: {error}")
+            if isinstance(error, Refused) and not isinstance(error, LoggedOut):
+                return settle(refused=True)
+            await self._record(owed, owed.state, error=str(error), wait_s=delivery.ask_delay_ms(ago) / 1000)
+            return Settle.ASK
+        await self._answered(owed, found)
+        return None
+
+    async def _answered(self, owed: Delivery, found: Receipt | None) -> None:
+        if owed.live:
+            happened = "opened" if found else "give up"
+        else:
+            happened = "found" if found else "not found"
+        await self._record(owed, delivery.after(owed.state, happened), receipt=found)
 
     async def _settle(self, owed: Delivery, link: Link) -> None:
         """It may have arrived."""
-        match self._way(owed, link):
-            case Settle.ASK:
-                await self._ask(owed, link)
+        match await self._look_up(owed, link):
             case Settle.SAME_KEY:
                 await self._send(owed, link, "same key")
             case Settle.WAIT:
@@ -277,20 +308,6 @@ class Deliveries:
                 await self._send(owed, link, "repeat")
             case Settle.GIVE_UP:
                 await self._record(owed, delivery.after(owed.state, "give up"), error="its outcome is unknown, again and again")
-
-    async def _ask(self, owed: Delivery, link: Link) -> bool:
-        """Whether the platform could say whether it arrived."""
-        try:
-            found = await link.platform.find(delivery.key(owed.delivery_id, owed.part), link.native(owed.place))
-        except Exception as error:  # The platform's boundary: what could not be asked is asked again.
-            log.warning("delivery cannot be looked up", delivery=owed.delivery_id, error=f"{type(error).__name__}: {error}")
-            await self._record(owed, owed.state, error=str(error), wait_s=delivery.retry_delay_ms(owed.tries) / 1000)
-            return False
-        if owed.live:
-            happened = "opened" if found else "give up"
-        else:
-            happened = "found" if found else "not found"
-        return await self._record(owed, delivery.after(owed.state, happened), receipt=found)
 
     async def echo(self, link: Link, echo: Echo) -> None:
         """A message of our own came back: if nobody knew whether it had arrived, now it is known."""

@@ -44,6 +44,7 @@ class Link:
         self.closed: dict[Spot, str] = {}
         self._names: dict[str, str] = {}
         self._heard_at: float | None = None
+        self._worked_at: float | None = None
         self._bucket = pacing.of_account(platform.capabilities.rates, clock.monotonic())
         self._chats: dict[str, Bucket] = {}
 
@@ -66,19 +67,21 @@ class Link:
         if self.problem is not None:
             log.info("platform works again", platform=self.name)
         self.problem, self.logged_out_until = None, 0.0
+        if self._worked_at is None:
+            self._worked_at = self._clock.monotonic()
         self._became("connected")
 
     def fails(self, why: str, *, retry_after_s: float) -> None:
         if why != self.problem:
             log.warning("platform is out of reach", platform=self.name, error=why)
-        self.problem, self._heard_at = why, None
+        self.problem, self._heard_at, self._worked_at = why, None, None
         self._became("away", why, retry_after_s)
 
     def log_out(self, why: str) -> None:
         """The platform does not accept our credentials: nothing is sent until it has been asked again."""
         if self.logged_out_until == 0.0:
             log.error("the platform refuses the credentials: replace them and restart", platform=self.name, error=why)
-        self.problem, self.logged_out_until = why, self._clock.monotonic() + LOG_IN_AGAIN_S
+        self.problem, self._worked_at, self.logged_out_until = why, None, self._clock.monotonic() + LOG_IN_AGAIN_S
         self._became("refused", why, LOG_IN_AGAIN_S)
 
     def _became(self, state: str, why: str | None = None, retry_after_s: float = 0.0) -> None:
@@ -92,6 +95,11 @@ class Link:
     @property
     def sends(self) -> bool:
         return self.ready.is_set() and self._clock.monotonic() >= self.logged_out_until
+
+    @property
+    def works_ms(self) -> int:
+        """For how long it has worked; 0 while it does not."""
+        return 0 if self._worked_at is None else int(1000 * (self._clock.monotonic() - self._worked_at))
 
     # what has been received
 

@@ -113,7 +113,9 @@ class Outgoings(Protocol):
         """Takes a message of ours away; one that is gone is a success. May always be repeated. Raises `MessageGone` where it must stay."""
 
     async def find(self, key: str, place: Place) -> Receipt | None:
-        """Whether a message with this key arrived. Only asked where `finds` is set. Raises `Unavailable` when that cannot be told."""
+        """Whether a message with this key arrived. Only asked where `finds` is set. Raises `Unavailable` when it may be told later,
+        `PlaceGone`, and another `Refused` when it can never be told.
+        """
 
 
 class Courtesies(Protocol):

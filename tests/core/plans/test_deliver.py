@@ -17,6 +17,7 @@ from holdfast.core.rich import Rich
 SMALL = Capabilities(text_limit=20)
 PICTURE = bytes_part(blob="a" * 64, size=5, media_type="image/png", name="cat.png")
 DAY_MS = 24 * 3600 * 1000
+FINDS = Capabilities(text_limit=1, finds=True)
 
 
 def size(text: Rich) -> int:
@@ -82,7 +83,6 @@ def test_a_file_is_never_put_into_a_message_of_text() -> None:
 @pytest.mark.parametrize(
     ("can", "tries", "ago_ms", "sure_ms", "way"),
     [
-        (Capabilities(text_limit=1, finds=True), 1, 0, 0, Settle.ASK),
         (Capabilities(text_limit=1, key_lasts_s=120), 1, 119_999, 0, Settle.SAME_KEY),
         (Capabilities(text_limit=1, key_lasts_s=120), 1, 120_000, 0, Settle.REPEAT),
         (Capabilities(text_limit=1, key_lasts_s=120), 1, -1, 0, Settle.REPEAT),
@@ -96,7 +96,46 @@ def test_a_send_of_unknown_outcome_is_settled_by_what_the_platform_can_do(
     can: Capabilities, tries: int, ago_ms: int, sure_ms: int, way: Settle
 ) -> None:
     """P4"""
-    assert delivery.settle(can, tries=tries, tried_ms_ago=ago_ms, sure_ms=sure_ms) is way
+    assert delivery.settle(can, tries=tries, tried_ms_ago=ago_ms, works_ms=DAY_MS, sure_ms=sure_ms) is way
+
+
+@pytest.mark.parametrize(
+    ("can", "tries", "ago_ms", "works_ms", "way"),
+    [
+        (FINDS, 1, 0, 0, Settle.ASK),
+        (FINDS, delivery.MAX_TRIES, 0, DAY_MS, Settle.ASK),
+        (FINDS, 1, delivery.ASK_MS - 1, DAY_MS, Settle.ASK),
+        (FINDS, 1, DAY_MS, delivery.ASK_MS - 1, Settle.ASK),
+        (FINDS, 1, delivery.ASK_MS, delivery.ASK_MS, Settle.REPEAT),
+        (FINDS, 1, -1, delivery.ASK_MS, Settle.REPEAT),
+        (FINDS, delivery.MAX_TRIES, delivery.ASK_MS, delivery.ASK_MS, Settle.GIVE_UP),
+        (Capabilities(text_limit=1, finds=True, key_lasts_s=3600), 1, delivery.ASK_MS, delivery.ASK_MS, Settle.SAME_KEY),
+    ],
+)
+def test_a_platform_that_can_be_asked_is_asked_while_it_is_out_of_reach_and_for_five_minutes_in_which_it_works(
+    can: Capabilities, tries: int, ago_ms: int, works_ms: int, way: Settle
+) -> None:
+    """P4: not for ever, because what comes next in the chat waits."""
+    assert delivery.settle(can, tries=tries, tried_ms_ago=ago_ms, works_ms=works_ms, sure_ms=0) is way
+
+
+@pytest.mark.parametrize(
+    ("can", "tries", "way"),
+    [
+        (FINDS, 1, Settle.REPEAT),
+        (FINDS, delivery.MAX_TRIES, Settle.GIVE_UP),
+        (Capabilities(text_limit=1, finds=True, key_lasts_s=120), 1, Settle.SAME_KEY),
+        (Capabilities(text_limit=1, finds=True, echoes_s=10), 1, Settle.WAIT),
+    ],
+)
+def test_a_platform_that_can_never_tell_what_arrived_is_as_one_that_cannot_be_asked(can: Capabilities, tries: int, way: Settle) -> None:
+    """P4"""
+    assert delivery.settle(can, tries=tries, tried_ms_ago=0, works_ms=0, sure_ms=0, refused=True) is way
+
+
+@pytest.mark.parametrize(("ago_ms", "wait_ms"), [(-5, 2000), (0, 2000), (2000, 2000), (16_000, 16_000), (60_000, 60_000), (DAY_MS, 60_000)])
+def test_a_platform_that_cannot_tell_now_is_asked_more_and_more_rarely(ago_ms: int, wait_ms: int) -> None:
+    assert delivery.ask_delay_ms(ago_ms) == wait_ms
 
 
 def test_what_surely_did_not_arrive_is_tried_for_days_and_a_clock_that_jumps_gives_up_nothing_at_once() -> None:

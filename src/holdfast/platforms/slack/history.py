@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.core.chat_errors import LoggedOut
-from holdfast.core.errors import Refused, Unavailable
+from holdfast.core.errors import Refused
 from holdfast.core.places import Place
 from holdfast.platforms.slack.backlog import Gap
 from holdfast.platforms.slack.errors import Unscoped
@@ -67,17 +67,14 @@ class History:
         return Found(_events(gap, said), threads=_threads(gap, said, heard_until)) if cursor is None else Found(instead=_parts(gap, said))
 
     async def sent_under(self, key: str, place: Place) -> str | None:
-        """The message of ours with this key. Raises `Unavailable` where that cannot be told."""
-        try:
-            found, whole = await self._pages(place.chat, place.thread)
-        except Refused as error:
-            raise Unavailable(f"Slack does not show the chat ({error}).") from error
+        """The message of ours with this key. Raises `Unavailable`, `PlaceGone`, and `Refused` where it can never be told."""
+        found, whole = await self._pages(place.chat, place.thread)
         for said in found:
             metadata = said.get("metadata") or {}
             if metadata.get("event_type") == METADATA and metadata["event_payload"].get("id") == key:
                 return str(said["ts"])
         if not whole and place.thread is not None:  # Threads are read from their beginning.
-            raise Unavailable("The thread is too long to look for a message in it.")
+            raise Refused("The thread is too long to look for a message in it.")
         return None
 
     async def _pages(self, channel: str, thread: str | None) -> tuple[list[Said], bool]:
