@@ -561,7 +561,7 @@ export const de: Words = {
       removeAsk: "Diesen Termin entfernen?",
       removeSays: (text) => `„${text.length > 200 ? `${text.slice(0, 200)}…` : text}“ startet nichts mehr. Was er gestartet hat, bleibt.`,
     },
-    noPlatforms: "Keine Chat-Plattform ist eingerichtet. holdfast setup fügt eine hinzu.",
+    noPlatforms: "Keine Chat-Plattform ist eingerichtet. holdfast telegram setup fügt eine hinzu; ebenso slack, discord und matrix.",
     usage: "Verbrauch und Kosten",
     days: (count) => `${count} Tage`,
     usageEmpty: "In diesen Tagen wurde kein Modell gefragt.",

@@ -560,7 +560,7 @@ export const en = {
       removeAsk: "Remove this schedule?",
       removeSays: (text: string) => `“${text.length > 200 ? `${text.slice(0, 200)}…` : text}” starts nothing any more. What it has started stays.`,
     },
-    noPlatforms: "No chat platform is set up. holdfast setup adds one.",
+    noPlatforms: "No chat platform is set up. holdfast telegram setup adds one; so do slack, discord and matrix.",
     usage: "Usage and cost",
     days: (count: number) => `${count} days`,
     usageEmpty: "No model was asked in these days.",
