@@ -50,6 +50,10 @@ class WordAgent:
                 await turn.call(f"{request.turn_id}.1", "printer", {"text": rest})
             case "pour":
                 await turn.call(f"{request.turn_id}.1", "printer", {"pour": int(rest)})
+            case "much":  # So many calls of 100 KB each.
+                for number in range(int(rest)):
+                    await turn.call(f"{request.turn_id}.{number}", "printer", {"text": "x" * 100_000})
+                await turn.say("much")
             case "hold":
                 await turn.say("holding")
                 await self.released.wait()

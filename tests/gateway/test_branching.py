@@ -68,3 +68,22 @@ async def test_what_is_not_there_or_not_over_is_not_branched_from(world: World) 
 
     answer = await world.until(begun)
     assert error_of(await branch(world, session_id, answer)) == (409, "not_over")
+
+
+async def test_a_turn_that_is_too_large_is_left_out_or_refused(world: World) -> None:
+    """P8: it is read page by page, and no page of it is copied."""
+    session_id = await world.new_session()
+    first = await answered(world, session_id, "one")
+    large = await answered(world, session_id, "much 14")
+    last = await answered(world, session_id, "two")
+    refused = await branch(world, session_id, large)
+    assert error_of(refused) == (409, "too_much_to_copy") and "earlier or a later message" in refused.json()["error"]["message"]
+    assert [len(await said(world, await made(world, session_id, message))) for message in (first, last)] == [3, 3]
+    words = await said(world, await made(world, session_id, last))
+    assert words[:2] == [("user", "two"), ("assistant", "two")] and words[2][0] == "notice"
+
+
+async def made(world: World, session_id: str, message_id: str) -> str:
+    answer = await branch(world, session_id, message_id)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["session_id"])

@@ -3,7 +3,7 @@
 from holdfast.core import keys
 from holdfast.core.events import Logged
 from holdfast.core.plans import branch
-from holdfast.core.plans.branch import Names, Origin
+from holdfast.core.plans.branch import Names, Origin, TooMuchToCopy
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.gateway.host import Host
@@ -17,10 +17,14 @@ class Branching:
         self._store, self._clock, self._ids, self._profile = store, host.clock, host.ids, profile
 
     async def branch(self, session: Session, transcript: Transcript, message_id: str, *, by: str, client_id: str | None) -> Session:
-        """Raises `NotFound` without such a message, `NotOverYet` while its answer is being written."""
+        """Raises `NotFound` without such a message, `NotOverYet` while its answer is being written, `TooMuchToCopy` where not even the
+        newest turn can be copied.
+        """
         turns = branch.turns_up_to(transcript, message_id)
         records = await self._records(session.session_id, turns)
         copied = branch.fitting(records, turns)
+        if turns and not copied:
+            raise TooMuchToCopy(message_id)
         session_id = self._ids.new("s")
         names = Names(
             session_id=session_id,
@@ -34,10 +38,11 @@ class Branching:
 
     async def _records(self, session_id: str, turns: tuple[str, ...]) -> list[Logged]:
         """Of the newest turns, as many as are copied: never more of a long conversation than that."""
-        wanted, found, after = set(turns), list[Logged](), 0
-        while wanted:
+        found, after = list[Logged](), 0
+        while turns:
             page = await self._store.records(session_id, after=after, limit=PAGE)
-            found = branch.trimmed([*found, *(item for item in page if branch.concerns(item, wanted))], turns)
+            wanted = set(turns)
+            found, turns = branch.trimmed([*found, *(item for item in page if branch.concerns(item, wanted))], turns)
             if not page or not page.more:
                 break
             after = page[-1].seq

@@ -32,7 +32,7 @@ from holdfast.core.errors import (
     Unavailable,
 )
 from holdfast.core.pairing import TooManyWrongCodes, WrongCode
-from holdfast.core.plans.branch import NotOverYet
+from holdfast.core.plans.branch import NotOverYet, TooMuchToCopy
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.schedules import TooManySchedules
 from holdfast.web.responses import Header, Response, json_response
@@ -164,6 +164,7 @@ STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (Unsigned, 403),
     (NotOver, 409),
     (NotOverYet, 409),
+    (TooMuchToCopy, 409),
     (TooManyWrongCodes, 429),
     (WrongCode, 404),
     (LaneFull, 429),

@@ -10,7 +10,7 @@ from holdfast.api.results import CreatedSession, DeletedSession, ResetSession, R
 from holdfast.api.times import rfc3339
 from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
 from holdfast.core.events import SessionChanged
-from holdfast.core.plans.branch import NotOverYet
+from holdfast.core.plans.branch import NotOverYet, TooMuchToCopy
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports.desk import NOTHING
 from holdfast.web.endpoints import Endpoint, Request, command
@@ -103,7 +103,7 @@ class Sessions:
             summary="Start a new session with what was said up to a message",
             body=Branch,
             responses={201: CreatedSession},
-            refusals=(*gone, NotOverYet),
+            refusals=(*gone, NotOverYet, TooMuchToCopy),
         )
         yield command(
             f"{ONE}/resume",

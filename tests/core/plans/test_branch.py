@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from holdfast.core import events as e
-from holdfast.core.effects import Effect
+from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import NotFound
 from holdfast.core.plans import Plan, branch
 from holdfast.core.plans.branch import Names, NotOverYet, Origin
@@ -109,7 +109,31 @@ def test_of_a_long_conversation_the_newest_turns_are_copied() -> None:
     for number in range(1, 401):
         log.said(f"m{number}", "hi").started(f"t{number}", f"m{number}", "hi", number).in_turn(text("x", 0)).ended("x")
     turns = branch.turns_up_to(fold(log), "t400.answer")
-    kept = branch.trimmed([item for item in log.records() if branch.concerns(item, turns)], turns)
+    kept, left = branch.trimmed([item for item in log.records() if branch.concerns(item, turns)], turns)
     fit = branch.fitting(kept, turns)
+    assert left == fit
     assert len(turns) == 400 and 200 <= len(fit) < 400 and fit[-1] == "t400"
     assert len([item for item in kept if item.turn_id is not None]) <= branch.MOST_EVENTS
+
+
+@pytest.mark.parametrize("page", [1, 7, 100, 10_000])
+def test_a_turn_that_is_too_large_is_dropped_whole_however_it_is_read(page: int) -> None:
+    """Half of it would be a turn without a beginning."""
+    log = simple().said("m2", "large").started("t2", "m2", "large", 2)
+    for number in range(14):
+        log.in_turn(e.ToolFinished(call_id=f"t2.{number}", outcome=ToolOutcome.DONE, content="x" * 100_000))
+    log.ended("large").said("m3", "more").started("t3", "m3", "more", 3).in_turn(text("three", 0)).ended("three")
+    assert copied(log, "t3.answer", page) == ("t3",)
+    assert copied(log, "t2.answer", page) == ()
+    assert copied(log, "t1.answer", page) == ("t1",)
+
+
+def copied(log: Log, message_id: str, page: int) -> tuple[str, ...]:
+    """The turns that are copied if so many records are read at once; each with its beginning."""
+    turns = branch.turns_up_to(fold(log), message_id)
+    records, found, left = list(log.records()), list[e.Logged](), turns
+    for at in range(0, len(records), page):
+        found, left = branch.trimmed([*found, *(item for item in records[at : at + page] if branch.concerns(item, left))], left)
+    begun = {item.turn_id for item in found if isinstance(item.event, e.TurnStarted)}
+    assert begun == {item.turn_id for item in found if item.turn_id is not None}
+    return branch.fitting(found, turns)

@@ -28,6 +28,16 @@ class NotOverYet(Refused):
         super().__init__(f"The answer to the message {message_id!r} is not finished. Branch from it once it is.")
 
 
+class TooMuchToCopy(Refused):
+    code = "too_much_to_copy"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(
+            f"The last turn up to the message {message_id!r} is too large to copy: it has more than {MOST_EVENTS} records, or more than"
+            f" {MOST_BYTES // 1024**2} MiB of them. Branch from an earlier or a later message."
+        )
+
+
 class Names(msgspec.Struct, frozen=True, kw_only=True):
     """Of the new conversation, and of each of its turns by the turn that is copied."""
 
@@ -86,11 +96,16 @@ def concerns(item: Logged, turns: Collection[str]) -> bool:
     return item.turn_id in turns if item.turn_id is not None else isinstance(item.event, e.MessageAccepted | e.CauseRecorded)
 
 
-def trimmed(records: Sequence[Logged], turns: Sequence[str]) -> list[Logged]:
-    """Without the turns that do not fit, and what was said to them."""
+def trimmed(records: Sequence[Logged], turns: Sequence[str]) -> tuple[list[Logged], tuple[str, ...]]:
+    """The records without the turns that do not fit, and what was said to them; and the turns that may still be copied. A turn that does
+    not fit is dropped for good, with those before it: the rest of its records would make a turn without a beginning.
+    """
     fit = set(fitting(records, turns))
     first = min((item.seq for item in records if item.turn_id in fit), default=0)
-    return [item for item in records if (item.seq >= first - NEAR if item.turn_id is None else item.turn_id in fit)]
+    kept = [item for item in records if (item.seq >= first - NEAR if item.turn_id is None else item.turn_id in fit)]
+    dropped = {item.turn_id for item in records} - fit
+    begins = next((place for place in range(len(turns), 0, -1) if turns[place - 1] in dropped), 0)
+    return kept, tuple(turns[begins:])
 
 
 def plan(origin: Origin, names: Names, *, by: str, dedup_key: str | None = None) -> Plan[str]:
