@@ -8,7 +8,7 @@ from holdfast.core.plans.branch import Names, Origin
 from holdfast.core.sessions import Session
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
-from tests.conformance.steps import ENDED, NOW, append, owed, running, whole_log
+from tests.conformance.steps import ENDED, NOW, append, new_owner, owed, running, say, start, whole_log
 
 pytestmark = pytest.mark.anyio
 
@@ -48,3 +48,14 @@ async def test_the_same_request_again_gives_the_first_branch(store: Store) -> No
     first = await branched(store, key="k1")
     assert (await branched(store, name="s3", key="k1")).session_id == first.session_id
     assert (await branched(store, name="s3", key="k2")).session_id == "s3"
+
+
+async def test_turns_that_were_copied_are_not_marks_of_the_branch(backend: Backend, store: Store) -> None:
+    await seeded(store)
+    await branched(store)
+    await say(store, "s2", at=NOW)
+    turn = await start(store, "s2", "s2.t2", owner=await new_owner(store))
+    assert [(each.session_id, each.turn_id) for each in await store.marks(since=NOW, limit=9)] == [("s1", "t1")]
+    await append(store, turn, ENDED, at=NOW + 1)
+    found = [(each.session_id, each.turn_id) for each in await store.marks(since=NOW, limit=9)]
+    assert found == [("s2", "s2.t2"), ("s1", "t1")]

@@ -23,7 +23,7 @@ from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
 from holdfast.ports.log import Cursor
 from holdfast.ports.turns import StreamItem
-from holdfast.store import open_store, reads, upkeep
+from holdfast.store import open_store, overview, reads, upkeep
 from holdfast.store.queries import RECORDS
 from holdfast.store.sqlite import changes
 from holdfast.store.sqlite import threads as writer
@@ -590,6 +590,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("lanes that wait", reads.waiting_lanes, (100,)),
     ("deliveries that are due", outbox.deliveries, (DUE, NOW, 100)),
     ("journals to prune", reads.prunable, (NOW - 10**6, 50)),
+    ("how turns went lately", overview.marks, (NOW - 10**6, 20)),
 ]
 
 
@@ -696,6 +697,7 @@ async def test_the_hot_queries_use_their_indexes() -> None:
         "the newest sessions": ["INDEX head_newest"],
         "the next page of sessions": ["INDEX head_newest"],
         "journals to prune": ["INDEX session_journal"],
+        "how turns went lately": ["INDEX event_mark", "INDEX event_branched"],
         "questions that expire": ["INDEX question_open"],
         "processes that run": ["INDEX process_running"],
         "the processes of a session": ["INDEX process_session"],

@@ -87,3 +87,20 @@ async def made(world: World, session_id: str, message_id: str) -> str:
     answer = await branch(world, session_id, message_id)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["session_id"])
+
+
+async def test_operators_see_each_turn_once(world: World) -> None:
+    """What is copied ended where it ran; what the branch does itself counts."""
+    session_id = await world.new_session()
+    copy = await made(world, session_id, await answered(world, session_id, "one"))
+    again = await made(world, copy, (await world.view(copy))["messages"][1]["id"])
+
+    async def seen() -> tuple[int, list[str]]:
+        timeline = (await world.client.get("/api/ops/timeline", params={"hours": 1})).json()
+        lines = (await world.client.get("/api/ops/log", params={"hours": 1})).json()["lines"]
+        return sum(timeline["turns"]["completed"]), [line["session_id"] for line in lines]
+
+    assert await seen() == (1, [session_id])
+    await answered(world, again, "two")
+    count, where = await seen()
+    assert count == 2 and sorted(where) == sorted([session_id, again])

@@ -87,4 +87,4 @@ class Overview(Protocol):
         """The newest last."""
 
     async def marks(self, *, since: int, limit: int) -> list[Mark]:
-        """The newest first, at most `limit`, none before `since`."""
+        """The newest first, at most `limit`, none before `since`. Turns that a session has copied from another one are not its own."""

@@ -36,8 +36,13 @@ GIVEN_UP = f"{_OWED} AND o.state = 'dead' ORDER BY o.at DESC, o.session, o.seq, 
 ARRIVED = f"{_OWED} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
 # The row of an owner that is gone is removed before long; an earlier version did not note its pid here.
 LIVES = "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended FROM start s LEFT JOIN owner o ON o.id = s.owner ORDER BY s.owner"
-# Word for word the condition of the index `event_mark`.
-MARKS = f"SELECT {q.EVENT} FROM event WHERE kind IN {MARKED} AND at >= ? ORDER BY at DESC LIMIT ?"
+# Word for word the conditions of the indexes `event_mark` and `event_branched`. What stands before `session.branched` is copied, with the
+# times at which it happened in another session: it is told there.
+MARKS = (
+    f"SELECT {q.EVENT} FROM event WHERE kind IN {MARKED} AND at >= ? AND NOT EXISTS"
+    " (SELECT 1 FROM event b WHERE b.kind = 'session.branched' AND b.session = event.session AND b.seq > event.seq)"
+    " ORDER BY at DESC LIMIT ?"
+)
 
 
 def working(tx: Tx, limit: int) -> list[Working]:

@@ -20,6 +20,8 @@ CREATE INDEX event_record ON event (session, seq) WHERE stream = 0;
 
 -- What was decided about turns, and how they ended, by time.
 CREATE INDEX event_mark ON event (at) WHERE kind IN ('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left');
+-- Up to where a session is copied from another one.
+CREATE INDEX event_branched ON event (session, seq) WHERE kind = 'session.branched';
 
 -- The catalog: everything below this line up to the next is derived from the log and can be rebuilt from it.
 

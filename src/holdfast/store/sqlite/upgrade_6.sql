@@ -98,6 +98,8 @@ CREATE INDEX process_running ON process (session, seq) WHERE state = 'running';
 
 -- What was decided about turns, and how they ended, by time.
 CREATE INDEX event_mark ON event (at) WHERE kind IN ('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left');
+-- Up to where a session is copied from another one.
+CREATE INDEX event_branched ON event (session, seq) WHERE kind = 'session.branched';
 
 -- What is typed and not sent in a conversation, and up to where its user has seen it: what there is already counts as seen.
 CREATE TABLE desk (
