@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core import processes
 from holdfast.core.events import ProcessEnded
 from holdfast.core.processes import DOUBLINGS, LINES_QUOTED, MATCH_EVERY_MS, Facts, Matches, Process, Telling, TooManyProcesses
+from holdfast.core.redaction import Secrets
 
 AT = 1_700_000_000_000
 
@@ -129,6 +130,20 @@ def test_of_many_and_long_lines_the_newest_are_quoted_in_part() -> None:
     assert told.startswith("The background process `make test` (p1) printed 32 lines that are watched for, of which these are the last 10:")
     assert processes.matched(process(), Matches(lines=1, quoted=("a",))).endswith("printed a line that is watched for:\n\na")
     assert processes.listed(Matches(lines=2, quoted=("a", "b"))).endswith(":\n\na\nb")
+
+
+def test_a_line_that_is_quoted_in_part_shows_no_part_of_a_secret() -> None:
+    known = Secrets({"TOKEN": "hunter2hunter2"})
+    line = b"hit " + b"x" * 290 + b" hunter2hunter2\n"
+    [quoted] = processes.scan(line, offset=0, patterns=("hit",), over=False, secrets=known).quoted
+    assert "hunter" not in quoted and quoted.endswith("x [secr…")
+
+
+def test_a_prompt_that_may_end_within_a_secret_is_told_once_more_of_it_is_there() -> None:
+    known = Secrets({"TOKEN": "swordfish-1234"})
+    assert processes.scan(b"hit swordfis", offset=0, patterns=("hit",), over=False, secrets=known) == Matches()
+    told = Matches(lines=1, quoted=("hit [secret TOKEN]",), through=18)
+    assert processes.scan(b"hit swordfish-1234", offset=0, patterns=("hit",), over=False, secrets=known) == told
 
 
 PIECES = (b"hit\n", b"miss\n", b"hi", b"t\n", b"\xc3", b"\xa9\n", b"\n", b"\r")

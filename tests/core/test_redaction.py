@@ -96,6 +96,36 @@ def test_bytes_are_treated_like_text(text: str, places: list[int]) -> None:
     assert b"".join([*pieces, held.end()]) == SECRETS.text(text).encode()
 
 
+@given(text=TEXTS, begin=st.integers(0, 600), size=st.integers(1, 600))
+def test_a_window_splits_no_secret(text: str, begin: int, size: int) -> None:
+    data = text.encode()
+    whole = SECRETS.raw(data)
+
+    first, last = SECRETS.window(data, min(begin, len(data)), begin + size, over=True)
+
+    assert first <= last
+    assert SECRETS.raw(data[:first]) + SECRETS.raw(data[first:last]) + SECRETS.raw(data[last:]) == whole
+
+
+@given(text=TEXTS, printed=st.integers(0, 2000))
+def test_a_window_at_the_end_of_what_was_printed_so_far_splits_no_secret_either(text: str, printed: int) -> None:
+    data = text.encode()
+
+    first, last = SECRETS.window(data[:printed], 0, printed, over=False)
+
+    assert (first, SECRETS.raw(data[:last]) + SECRETS.raw(data[last:])) == (0, SECRETS.raw(data))
+
+
+def test_a_window_is_as_wide_as_it_may_be() -> None:
+    data = f"one {TOKEN} two hun".encode()
+    assert SECRETS.window(data, 0, 4, over=True) == (0, 4)
+    assert SECRETS.window(data, 0, 6, over=True) == (0, 4), "it ends before the secret"
+    assert SECRETS.window(data, 6, 20, over=True) == (18, 20), "it begins behind the secret"
+    assert SECRETS.window(data, 4, 6, over=True) == (4, 18), "there is nothing but the secret"
+    assert SECRETS.window(data, 0, 99, over=True) == (0, 99) and SECRETS.window(data, 0, 99, over=False) == (0, len(data) - 3)
+    assert NO_SECRETS.window(data, 6, 99, over=False) == (6, len(data)) and NO_SECRETS.reach == 0
+
+
 def test_a_text_full_of_secrets_costs_its_length_and_not_its_square() -> None:
     """P8: it once took a minute, in which nothing else was recorded."""
     began = time.monotonic()

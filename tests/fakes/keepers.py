@@ -71,6 +71,7 @@ class Machine:
         self.starts: dict[Name, int] = {}
         self.given_up: dict[Name, End] = {}
         self.kills: list[Name] = []
+        self.file_bytes = 1 << 20  # An output lies in files of so many bytes, and a read ends with one.
 
     def kill_keeper(self, name: Name, at: float) -> None:
         self.running[name].lost_at = at
@@ -151,7 +152,8 @@ class SimKeepers:
     async def read(self, name: Name, *, offset: int, limit: int, stream: str = OUT) -> Chunk:
         process = self._machine.running.get(name)
         data = b"" if process is None else process.output(self._elapsed())
-        return Chunk(offset, data[offset : offset + limit])
+        size = self._machine.file_bytes
+        return Chunk(offset, data[offset : min(offset + limit, (offset // size + 1) * size)])
 
     async def write(self, name: Name, data: bytes) -> int:
         if not (await self.look(name)).runs:

@@ -9,6 +9,9 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.effects import Effect
 from holdfast.core.policy import Rules, parse_all
+from holdfast.core.processes import Process
+from holdfast.core.redaction import Secrets
+from holdfast.ports.processes import name_of
 from holdfast.tools.processes import Processes
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
@@ -223,10 +226,62 @@ def test_effects_say_what_a_repetition_would_do() -> None:
     assert found == {"start": again, "list": pure, "read": pure, "wait": pure, "write": Effect.UNSAFE, "kill": again}
 
 
-def test_known_secrets_are_not_in_what_is_read(home: Home) -> None:
-    """Neither in a result nor in what is told at the end: see tests/e2e/test_secrets.py for the files."""
+TOKEN = "hunter2hunter2-and-more"
+LINE = f"first\n{'x' * 40}{TOKEN}{'y' * 40}"
+
+
+def printing(home: Home, life: Life, text: str, *, lasts: int = 1000) -> Process:
+    """A process that prints this at once."""
+    life.say(background(f"lasts {lasts}"))
+    [process] = processes(life)
+    assert home.machine is not None
+    home.machine.running[name_of(process)].prints.append((home.elapsed, text.encode()))
+    return process
+
+
+def shows_a_part(text: str) -> bool:
+    return any(TOKEN[at : at + 4] in text for at in range(len(TOKEN) - 3))
+
+
+@pytest.mark.parametrize("file_bytes", [7, 50, 1 << 20])
+def test_however_output_is_read_no_part_of_a_secret_is_shown(home: Home, file_bytes: int) -> None:
+    """By a person, from every byte on and in pieces of every size. Everything else is shown once."""
+    home.secrets = Secrets({"TOKEN": TOKEN})
     life = start(home)
-    life.say(background("lasts 3; at 1 print x"))
-    life.pass_s(10)
+    process = printing(home, life, LINE)
+    assert home.machine is not None and life.gateway.background is not None
+    home.machine.file_bytes = file_bytes
+    for limit in range(1, len(LINE) + 2, 3):
+        at, texts = 0, list[str]()
+        while at < len(LINE):
+            printed = life.do(life.gateway.background.output(process, offset=at, limit=limit))
+            assert printed.next > at
+            texts, at = [*texts, printed.text], printed.next
+        assert "".join(texts) == LINE.replace(TOKEN, "[secret TOKEN]")
+        for offset in (None, *range(len(LINE))):
+            assert not shows_a_part(life.do(life.gateway.background.output(process, offset=offset, limit=limit)).text)
+
+
+def test_an_end_that_may_be_the_beginning_of_a_secret_is_shown_once_it_is_none(home: Home) -> None:
+    home.secrets = Secrets({"TOKEN": TOKEN})
+    life = start(home)
+    process = printing(home, life, f"key: {TOKEN[:9]}")
+    assert life.gateway.background is not None
+    found = life.do(life.gateway.background.output(process, offset=None, limit=100))
+    assert (found.text, found.next, found.size) == ("key: ", 5, 14)
+    life.say(act("write", process, text=f"{TOKEN[9:]}.\n"))
+    assert life.do(life.gateway.background.output(process, offset=found.next, limit=100)).text == "[secret TOKEN].\n"
+
+
+def test_known_secrets_are_not_in_what_an_agent_reads(home: Home) -> None:
+    """Neither in a result nor in what is told at the end: see tests/e2e/test_secrets.py for the files."""
+    home.secrets = Secrets({"TOKEN": TOKEN})
+    life = start(home)
+    process = printing(home, life, f"{'x' * 7970}{TOKEN}{'y' * 7990}", lasts=100)
+    for offset in (7970, 7975, 7985):
+        assert not shows_a_part(said(life, act("read", process, offset=offset, limit=30)))
+    assert not shows_a_part(said(life, act("read", process, limit=8000)))
+    assert "xxx[secret TOKEN]yyy" in said(life, act("read", process, offset=7960, limit=50))
+    life.pass_s(200)
     told = [event for item in life.events() if isinstance(event := item.event, e.CauseRecorded)]
-    assert len(told) == 1 and told[0].text.endswith("x")
+    assert len(told) == 1 and told[0].text.endswith("y" * 100) and not shows_a_part(told[0].text)

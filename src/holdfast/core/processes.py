@@ -12,6 +12,7 @@ import msgspec
 from holdfast.core.errors import Refused
 from holdfast.core.events import ProcessEnded, ProcessStarted
 from holdfast.core.notices import span
+from holdfast.core.redaction import NO_SECRETS, Secrets
 
 # What a turn says that it started from.
 ENDED, MATCHED = "process", "watch"
@@ -165,9 +166,10 @@ class Matches(msgspec.Struct, frozen=True, kw_only=True):
         return Matches(lines=self.lines + more.lines, quoted=quoted, through=max(self.through, more.through))
 
 
-def scan(data: bytes, *, offset: int, patterns: Sequence[str], over: bool) -> Matches:
-    """The lines of a piece of output, which begins at `offset`, that hold one of the patterns. The end of it, where it is no whole line, is
-    read again next time, unless it matches already or nothing follows (`over`).
+def scan(data: bytes, *, offset: int, patterns: Sequence[str], over: bool, secrets: Secrets = NO_SECRETS) -> Matches:
+    """The lines of a piece of output, which begins at `offset`, that hold one of the patterns, without secrets. The end of it, where it is
+    no whole line, is read again next time, unless nothing follows (`over`), or it matches already and ends in nothing that may be the
+    beginning of a secret.
     """
     found: list[str] = []
     lines = data.splitlines(keepends=True)
@@ -175,11 +177,13 @@ def scan(data: bytes, *, offset: int, patterns: Sequence[str], over: bool) -> Ma
     for line in lines:
         text = line.decode("utf-8", "replace").strip()
         matches = any(pattern in text for pattern in patterns)
-        if not line.endswith((b"\n", b"\r")) and not matches and not over:
+        unfinished = not over and not line.endswith((b"\n", b"\r"))
+        if unfinished and (not matches or secrets.window(line, 0, len(line), over=False)[1] < len(line)):
             break
         read += len(line)
         if matches:
-            found.append(text if len(text) <= LINE_CHARS else text[:LINE_CHARS] + "…")
+            clean = secrets.text(text)
+            found.append(clean if len(clean) <= LINE_CHARS else clean[:LINE_CHARS] + "…")
     return Matches(lines=len(found), quoted=tuple(found[-LINES_QUOTED:]), through=offset + read)
 
 

@@ -51,6 +51,34 @@ class Forms(Generic[T]):
     def __bool__(self) -> bool:
         return bool(self._forms)
 
+    @property
+    def reach(self) -> int:
+        """How far before and after a place a form may stand that the place splits."""
+        return max(0, self._longest - 1)
+
+    def window(self, text: T, begin: int, end: int, *, over: bool) -> tuple[int, int]:
+        """The part of a text nearest to these places that splits no secret: it begins behind one and ends before one, or behind one that is
+        all there is. `over`: nothing follows the text; otherwise its end that may be the beginning of a secret is left out.
+        """
+        end = end if over else min(end, self._held(text, 0))
+        found = sorted({*self._across(text, begin), *self._across(text, end)})
+        for first, last in found:
+            begin = last if first < begin < last else begin
+        before = after = end
+        for first, last in reversed(found):
+            before = first if first < before < last else before
+        for first, last in found:
+            after = last if first < after < last else after
+        return begin, max(begin, before if before > begin else after)
+
+    def _across(self, text: T, place: int) -> Iterator[tuple[int, int]]:
+        """Where forms stand, from where to where, around a place."""
+        for form in self._forms:
+            at = text.find(form, max(0, place - self.reach), place + self.reach)
+            while at >= 0:
+                yield at, at + len(form)
+                at = text.find(form, at + 1, place + self.reach)
+
     def within(self, text: T) -> bool:
         return len(text) >= self._shortest and any(form in text for form in self._forms)
 
@@ -156,6 +184,15 @@ class Secrets:
     def _named(self, part: contents.BytesPart) -> contents.BytesPart:
         name = self.text(part.name) if part.name else part.name
         return part if name == part.name else msgspec.structs.replace(part, name=name)
+
+    @property
+    def reach(self) -> int:
+        """So many bytes before and after a window are needed to see whether it splits a secret."""
+        return self._bytes.reach
+
+    def window(self, data: bytes, begin: int, end: int, *, over: bool) -> tuple[int, int]:
+        """`Forms.window` of bytes."""
+        return self._bytes.window(data, begin, end, over=over)
 
     def stream(self) -> "Held[str]":
         """For a text that comes in pieces."""

@@ -16,7 +16,7 @@ from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import heard
 from holdfast.ports.keepers import End, Keepers, Look, Loss
-from holdfast.ports.processes import name_of, recorded
+from holdfast.ports.processes import name_of, printed, recorded
 from holdfast.ports.store import Store
 
 # While some run, and while none does.
@@ -127,11 +127,10 @@ class Background:
         self._lanes.look(process.session_id)
 
     async def _tail(self, process: Process, found: Look) -> str:
-        """Without secrets, and from the beginning of a line on: half a line may be half a secret."""
-        at = max(0, found.out - 4 * TAIL_CHARS)
-        data = (await self._keepers.read(name_of(process), offset=at, limit=4 * TAIL_CHARS)).data
-        text = (data[data.find(b"\n") + 1 :] if at else data).decode("utf-8", "replace")
-        return self._host.secrets.text(text)[-TAIL_CHARS:]
+        """Without secrets, and from the beginning of a line on."""
+        secrets, at = self._host.secrets, max(0, found.out - 4 * TAIL_CHARS)
+        chunk = await printed(self._keepers, process, found, secrets, at=at, limit=4 * TAIL_CHARS, from_line=True)
+        return secrets.text(chunk.data.decode("utf-8", "replace"))[-TAIL_CHARS:]
 
     async def kill(self, process_id: str, *, by: str) -> Process:
         """A person ends it, with everything it started. On record first: a death in between leaves a process that the next look at what is
@@ -165,16 +164,11 @@ class Background:
     # what it prints
 
     async def output(self, process: Process, *, offset: int | None, limit: int) -> Printed:
-        """From a byte on, or the end of it; whole lines where there are some, because half a line may be half a secret."""
+        """From a byte on, or the end of it, without secrets; whole lines where there are some."""
         found = await self._keepers.look(name_of(process))
-        at = max(0, found.out - limit) if offset is None else offset
-        chunk = await self._keepers.read(name_of(process), offset=at, limit=limit)
-        skipped = chunk.data.find(b"\n") + 1 if offset is None and at else 0
-        whole = chunk.data.rfind(b"\n") + 1 if chunk.next < found.out else len(chunk.data)
-        data = chunk.data[skipped : max(whole, 0) or len(chunk.data)]
-        begins = chunk.offset + skipped
-        text = self._host.secrets.text(data.decode("utf-8", "replace"))
-        return Printed(text=text, offset=begins, next=begins + len(data), size=found.out)
+        secrets, at = self._host.secrets, max(0, found.out - limit) if offset is None else offset
+        chunk = await printed(self._keepers, process, found, secrets, at=at, limit=limit, from_line=offset is None, to_line=True)
+        return Printed(text=secrets.text(chunk.data.decode("utf-8", "replace")), offset=chunk.offset, next=chunk.next, size=found.out)
 
     async def _watch(self, process: Process, found: Look) -> None:
         now, matches = self._clock.now(), await self._scanned(process, found, over=False)
@@ -188,13 +182,13 @@ class Background:
     async def _scanned(self, process: Process, found: Look, *, over: bool) -> Matches:
         """What was found of the watched lines since some were told last. After a restart it is found again."""
         matches = self._watches.get(process.process_id) or Matches(through=process.scanned)
-        until = found.out if over else min(found.out, matches.through + MOST_SCANNED)
+        secrets, until = self._host.secrets, found.out if over else min(found.out, matches.through + MOST_SCANNED)
         while matches.through < until:
             chunk = await self._keepers.read(name_of(process), offset=matches.through, limit=SCAN_BYTES)
             whole = len(chunk.data) == SCAN_BYTES
-            piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=over and not whole)
+            piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=over and not whole, secrets=secrets)
             if piece.through == chunk.offset and whole:  # A line as long as this counts as one.
-                piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=True)
+                piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=True, secrets=secrets)
             if piece.through <= matches.through:
                 break
             matches += piece

@@ -4,7 +4,8 @@ from typing import Protocol
 
 from holdfast.core.events import ProcessEnded, ProcessStarted
 from holdfast.core.processes import Matches, Process, Telling
-from holdfast.ports.keepers import End, Name
+from holdfast.core.redaction import Secrets
+from holdfast.ports.keepers import Chunk, End, Keepers, Look, Name
 
 
 def name_of(process: Process) -> Name:
@@ -22,6 +23,44 @@ def recorded(process: Process, end: End) -> ProcessEnded:
         problem=end.problem,
         lost=None if end.lost is None else str(end.lost),
     )
+
+
+async def printed(
+    keepers: Keepers,
+    process: Process,
+    found: Look,
+    secrets: Secrets,
+    *,
+    at: int,
+    limit: int,
+    from_line: bool = False,
+    to_line: bool = False,
+) -> Chunk:
+    """Output from the byte `at` on, about `limit` bytes, moved so that it splits no secret: half of one would not be known any more. While
+    the process runs, an end that may be the beginning of a secret is left for the next time. `from_line`, `to_line`: it begins with a
+    line, and ends with one if more follows, where it has lines.
+    """
+    chunk = await _read(keepers, process, found, start=max(0, at - secrets.reach), at=at, size=limit + 2 * secrets.reach)
+    # What stood before the beginning may be gone, and with it the first half of a secret.
+    begin = max(at - chunk.offset, secrets.reach if chunk.offset else 0)
+    end = begin + limit
+    if from_line and at:
+        begin = chunk.data.find(b"\n", begin, end) + 1 or begin
+    if to_line and chunk.offset + end < found.out:
+        end = chunk.data.rfind(b"\n", begin, end) + 1 or end
+    begin, end = secrets.window(chunk.data, begin, end, over=not found.runs)
+    return Chunk(chunk.offset + begin, chunk.data[begin:end])
+
+
+async def _read(keepers: Keepers, process: Process, found: Look, *, start: int, at: int, size: int) -> Chunk:
+    """Several reads: each ends with a file of the output. Where files in between are gone it is in one piece, the one with `at`."""
+    chunk = await keepers.read(name_of(process), offset=start, limit=size)
+    while len(chunk.data) < size and chunk.next < found.out:
+        more = await keepers.read(name_of(process), offset=chunk.next, limit=size - len(chunk.data))
+        if not more.data or more.offset > chunk.next > at:
+            break
+        chunk = more if more.offset > chunk.next else Chunk(chunk.offset, chunk.data + more.data)
+    return chunk
 
 
 class Processes(Protocol):

@@ -20,7 +20,7 @@ from holdfast.core.processes import KILLED, READ, WAITED, Process
 from holdfast.ports.keepers import Chunk, Command, End, Keepers, Look
 from holdfast.ports.process import Clock
 from holdfast.ports.processes import Processes as Records
-from holdfast.ports.processes import name_of, recorded
+from holdfast.ports.processes import name_of, printed, recorded
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.plain import PlainTool
 from holdfast.tools.surroundings import Surroundings
@@ -184,17 +184,17 @@ class Processes(PlainTool):
 
     async def _just_started(self, process: Process, context: ToolContext) -> ToolResult:
         found = await self._until_end(process, SETTLES_S)
-        chunk = await self._keepers.read(name_of(process), offset=0, limit=READ_BYTES)
-        printed, _ = _text(chunk, context)
+        chunk = await printed(self._keepers, process, found, context.secrets, at=0, limit=READ_BYTES)
+        text, _ = _text(chunk, context)
         if found.end is not None:
             said = f"{process.process_id} {_ended(process, found.end)}."
             failed = found.end.problem is not None or found.end.lost is not None
-            return ToolResult(ToolOutcome.FAILED if failed else ToolOutcome.DONE, _joined(said, printed), _consumed(process, READ))
+            return ToolResult(ToolOutcome.FAILED if failed else ToolOutcome.DONE, _joined(said, text), _consumed(process, READ))
         told = "You will be told when it ends." if process.notify else "You will not be told when it ends."
         if process.patterns:
             told += " You will be told of lines with " + ", ".join(repr(pattern) for pattern in process.patterns) + "."
         said = f"Started as {process.process_id}. {told}"
-        return ToolResult(ToolOutcome.DONE, _joined(said, printed))
+        return ToolResult(ToolOutcome.DONE, _joined(said, text))
 
     # list, read, wait
 
@@ -218,24 +218,22 @@ class Processes(PlainTool):
         found = await self._keepers.look(name_of(process))
         limit, offset = arguments.get("limit", READ_BYTES), arguments.get("offset")
         if offset is None:
-            return self._shown(process, found, await self._tail(process, found, limit), context)
-        chunk = await self._keepers.read(name_of(process), offset=offset, limit=limit)
-        gone = f"(What it printed before byte {chunk.offset} is not kept.)\n" if chunk.offset > offset else ""
+            return self._shown(process, found, await self._tail(process, found, limit, context), context)
+        chunk = await printed(self._keepers, process, found, context.secrets, at=offset, limit=limit)
+        gone = f"(What it printed before byte {chunk.offset} is not kept, or is part of a secret.)\n" if chunk.offset > offset else ""
         return self._shown(process, found, chunk, context, before=gone)
 
     async def _wait(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         process, timeout_s = await self._mine(arguments, context), arguments.get("timeout_s", WAIT_S)
         found = await self._until_end(process, timeout_s)
         process = await self._records.process(process.process_id)  # A person may have ended it.
-        chunk = await self._tail(process, found, READ_BYTES)
+        chunk = await self._tail(process, found, READ_BYTES, context)
         return self._shown(process, found, chunk, context, waited_s=timeout_s, how=WAITED)
 
-    async def _tail(self, process: Process, found: Look, limit: int) -> Chunk:
-        """The end of the output, from the beginning of a line on: half a line may be half a secret."""
+    async def _tail(self, process: Process, found: Look, limit: int, context: ToolContext) -> Chunk:
+        """The end of the output, from the beginning of a line on."""
         at = max(0, found.out - limit)
-        chunk = await self._keepers.read(name_of(process), offset=at, limit=limit)
-        cut = chunk.data.find(b"\n") + 1 if at else 0
-        return Chunk(chunk.offset + cut, chunk.data[cut:])
+        return await printed(self._keepers, process, found, context.secrets, at=at, limit=limit, from_line=True)
 
     def _shown(
         self,
