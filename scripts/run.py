@@ -336,14 +336,15 @@ def parts_of(group: Group, places: list[str]) -> list[list[str]]:
     """What of a group runs at the same time. Where each file is a part, the longest come first, then the largest; where folders run
     together, their files are dealt out, so that no core waits for the other.
     """
-    if group.files_at_once:
-        files = [path for place in places for path in (ROOT / place).rglob("test_*.py")]
-        names = [str(path.relative_to(ROOT)) for path in sorted(files, key=lambda path: -path.stat().st_size)]
-        return [[name] for name in sorted(names, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))]
-    if len(places) < AT_ONCE:
+    if not group.files_at_once and len(places) < AT_ONCE:
         return [places]
-    files = sorted(str(path.relative_to(ROOT)) for place in places for path in (ROOT / place).rglob("test_*.py"))
-    return [files[start::HANDS] for start in range(HANDS)]
+    files = sorted(path for place in places for path in (ROOT / place).rglob("test_*.py"))
+    if group.files_at_once:
+        files.sort(key=lambda path: -path.stat().st_size)
+    names = [str(path.relative_to(ROOT)) for path in files]
+    if group.files_at_once:
+        return [[name] for name in sorted(names, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))]
+    return [names[start::HANDS] for start in range(HANDS)]
 
 
 def run_parts(parts: list[list[str]], browser: str | None, limit_s: float, *, at_once: int) -> int:
