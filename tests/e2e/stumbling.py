@@ -117,8 +117,10 @@ class StubbornAgent(DemoAgent):
             await super().run(request, turn)
 
     async def _tick(self, request: AgentRequest, turn: TurnFace) -> None:
-        await turn.keep(len(request.kept))
-        number = len(request.kept.split())
+        kept, number = request.kept.split(), 0
+        while kept[number : number + 1] == [str(number + 1)]:  # The last one may have been cut off within.
+            number += 1
+        await turn.keep(len(" ".join(kept[:number])))
         while not number or not in_home("enough").exists():
             number += 1
             await turn.say(str(number) if number == 1 else f" {number}")
