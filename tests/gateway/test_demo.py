@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.agents.demo import DemoAgent
+from holdfast.core.events import Text
 from holdfast.core.policy import parse_all
+from holdfast.core.redaction import Secrets
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 from tests.gateway.test_processes import machine
@@ -57,6 +59,21 @@ def test_a_count_that_has_passed_the_number_ends_where_it_is(home: Home) -> None
     life.rest(page)
     [answer] = life.answers(page)
     assert answer in (numbers(5), numbers(6)) and life.outcomes(page) == ["completed"]
+
+
+def test_a_count_that_was_interrupted_within_a_number_continues_with_that_number(home: Home) -> None:
+    """P5, P7: what may begin a secret is held back, so a number may be cut off anywhere; what was counted is not counted again."""
+    home.secrets = Secrets({"key": "2esame-open-sesame"})
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "count 20 0.5")
+    life.until(lambda: life.answers(page) == [f"{numbers(11)} 1"])
+    life.die()
+    life = home.start()
+    life.rest(page)
+    assert life.answers(page) == [numbers(20)]
+    again = [item.event for item in life.events(page) if isinstance(item.event, Text) and item.attempt == 2]
+    assert again and min(piece.offset for piece in again) == len(numbers(11))
 
 
 def test_a_count_that_was_steered_and_interrupted_ends_where_it_was_told_to(home: Home) -> None:

@@ -67,10 +67,10 @@ class DemoAgent:
         except ValueError:
             await turn.say(f"`count N [DELAY_S]` counts to N, at most {MAX_COUNT}, with up to {MAX_DELAY_S:.0f} s between numbers.")
             return
-        done = _numbers_in(request.kept, MAX_COUNT)
+        done, kept = _counted(request.kept)
         steered = list(request.causes[1:])
         if done:
-            await turn.keep(len(request.kept))
+            await turn.keep(kept)
         last, more = _steered(last, steered)
         while done < last:
             done += 1
@@ -144,8 +144,14 @@ def _steered(last: int, steered: list[User]) -> tuple[int, list[str]]:
     return last, more
 
 
-def _numbers_in(kept: str, last: int) -> int:
-    """How far an earlier attempt had counted; 0 when its text is not a count from one."""
-    numbers = kept.split(" ") if kept else []
-    whole = len(numbers) <= last and all(number == str(index) for index, number in enumerate(numbers, 1))
-    return len(numbers) if whole else 0
+def _counted(kept: str) -> tuple[int, int]:
+    """How far an earlier attempt had counted, and how many characters say so: its last number may have been cut off within. Zeros where its
+    text is not a count from one.
+    """
+    numbers, done = kept.split(" "), 0
+    while numbers[done : done + 1] == [str(done + 1)]:
+        done += 1
+    rest = numbers[done:]
+    if rest and (len(rest) > 1 or not str(done + 1).startswith(rest[0])):
+        return 0, 0
+    return done, len(" ".join(numbers[:done]))
