@@ -25,6 +25,8 @@ FOLD = (
     "tests/core/test_transcript_decisions.py",
     "tests/core/test_transcript_signs.py",
     "tests/core/test_transcript_models.py",
+    "tests/core/test_transcript_late.py",
+    "tests/core/test_transcript_places.py",
     "tests/core/test_transcript_any.py",
 )
 HISTORY = "tests/core/test_history.py"
@@ -50,6 +52,11 @@ def _of_plan(plan: str) -> tuple[str, ...]:
     return tuple(f"tests/core/plans/test_{name}.py" for name in ("words", *PLANS.get(plan, (plan,))))
 
 
+def _modules(package: str) -> list[str]:
+    paths = sorted((ROOT / "src" / "holdfast" / "core" / package).glob("*.py"))
+    return [path.stem for path in paths if path.stem != "__init__"]
+
+
 # What is tried: the modules that decide, and the tests that are to notice. Those that are likely to come first.
 TESTS: dict[str, tuple[str, ...]] = {
     "core.resume": (WORDS, "tests/core/test_resume.py", DIAGRAMS),
@@ -59,16 +66,13 @@ TESTS: dict[str, tuple[str, ...]] = {
     "core.turns": (WORDS, DIAGRAMS, "tests/core/test_tables.py"),
     "core.lifecycle": (WORDS, DIAGRAMS, "tests/core/test_tables.py"),
     "core.transcript": (*FOLD, HISTORY),
+    **{f"core.transcript.{name}": (*FOLD, HISTORY) for name in _modules("transcript")},
     "core.steps": FOLD,
     "core.messages": (*FOLD, HISTORY),
     "core.rows": ("tests/core/test_rows.py", *FOLD),
     "core.signs": ("tests/core/test_transcript_signs.py", *FOLD),
     "core.history": (HISTORY,),
-    **{
-        f"core.plans.{path.stem}": _of_plan(path.stem)
-        for path in sorted((ROOT / "src" / "holdfast" / "core" / "plans").glob("*.py"))
-        if path.stem != "__init__"
-    },
+    **{f"core.plans.{name}": _of_plan(name) for name in _modules("plans")},
 }
 
 

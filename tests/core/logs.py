@@ -12,7 +12,8 @@ from holdfast.core import events as e
 from holdfast.core import turns
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Event, Logged, encode
-from holdfast.core.transcript import Transcript, answer_id
+from holdfast.core.messages import answer_id
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 
 

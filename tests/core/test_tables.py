@@ -12,8 +12,8 @@ from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_resul
 from holdfast.core.errors import Bug
 from holdfast.core.events import KINDS, QuestionAnswered, QuestionAsked, TurnWaiting
 from holdfast.core.lifecycle import GatewayState, Input, Work
+from holdfast.core.messages import ToolCall
 from holdfast.core.sessions import Session, title_of
-from holdfast.core.transcript import ToolCall
 from holdfast.core.turns import OPEN, TurnState
 
 T, D, G = TurnState, DeliveryState, GatewayState

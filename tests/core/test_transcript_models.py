@@ -5,7 +5,8 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core import notices
-from holdfast.core.transcript import Transcript, model_name
+from holdfast.core.messages import model_name
+from holdfast.core.transcript import Transcript
 from holdfast.core.usage import NOTHING, Spent
 from tests.core.logs import Log, begun, fold
 

@@ -21,12 +21,13 @@ from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.live import Manners
+from holdfast.core.messages import Message, Turn
 from holdfast.core.processes import Matches
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.rights import Policy
 from holdfast.core.sessions import Session
 from holdfast.core.spools import Contents
-from holdfast.core.transcript import Message, Transcript, Turn
+from holdfast.core.transcript import Transcript
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import Agent, AgentProcesses, AgentRequest, TurnFace

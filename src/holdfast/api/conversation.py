@@ -12,13 +12,13 @@ import msgspec
 from holdfast.api import parts, views
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import approvals, content, delivery, model_choice, output
-from holdfast.core import transcript as t
 from holdfast.core.errors import BadInput
 from holdfast.core.events import ModelResponded, ProposedCall
-from holdfast.core.messages import Answered, Delivery
+from holdfast.core.messages import Answered, Delivery, Failure, Message, Question, ToolCall, Turn, model_name
 from holdfast.core.processes import Process, how_it_ended
 from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import shown as shown_state
 
 MOST_MESSAGES = 500
@@ -65,11 +65,11 @@ BRIEF = PAGE._replace(output=output.glimpse, arguments=lambda arguments: _argume
 WHOLE = Extent(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, output.Piece, output.Piece, lambda arguments: arguments)
 
 
-def session(found: Session, transcript: t.Transcript, extent: Extent = PAGE, *, schedules: Sequence[Schedule] = ()) -> views.SessionView:
+def session(found: Session, transcript: Transcript, extent: Extent = PAGE, *, schedules: Sequence[Schedule] = ()) -> views.SessionView:
     return views.SessionView(**views.fields(found), **_newest(found, transcript, extent), **_scheduled(schedules))
 
 
-def snapshot(found: Session, transcript: t.Transcript, because: str, *, schedules: Sequence[Schedule] = ()) -> views.SnapshotView:
+def snapshot(found: Session, transcript: Transcript, because: str, *, schedules: Sequence[Schedule] = ()) -> views.SnapshotView:
     return views.SnapshotView(**views.fields(found), **_newest(found, transcript, PAGE), **_scheduled(schedules), because=because)
 
 
@@ -77,7 +77,7 @@ def _scheduled(schedules: Sequence[Schedule]) -> dict[str, Any]:
     return {"schedules": [views.schedule(each) for each in schedules]}
 
 
-def page(found: Session, transcript: t.Transcript, before: str | None, limit: int) -> views.MessagePageView:
+def page(found: Session, transcript: Transcript, before: str | None, limit: int) -> views.MessagePageView:
     """The page before a message, or the newest."""
     messages = _messages(transcript)
     if before is not None:
@@ -88,11 +88,11 @@ def page(found: Session, transcript: t.Transcript, before: str | None, limit: in
     return views.MessagePageView(**_page(found, transcript, messages, PAGE._replace(messages=limit)))
 
 
-def _messages(transcript: t.Transcript) -> list[t.Message]:
+def _messages(transcript: Transcript) -> list[Message]:
     return [*transcript.messages, *transcript.queued.values()]
 
 
-def _newest(found: Session, transcript: t.Transcript, extent: Extent) -> dict[str, Any]:
+def _newest(found: Session, transcript: Transcript, extent: Extent) -> dict[str, Any]:
     shown = _page(found, transcript, _messages(transcript), extent)
     if shown["earlier"] is None:  # Also a turn of which every message is damaged.
         shown["turns"] = [_turn(turn, transcript) for turn in transcript.turns]
@@ -106,7 +106,7 @@ def _newest(found: Session, transcript: t.Transcript, extent: Extent) -> dict[st
     }
 
 
-def _page(found: Session, transcript: t.Transcript, messages: Sequence[t.Message], extent: Extent) -> dict[str, Any]:
+def _page(found: Session, transcript: Transcript, messages: Sequence[Message], extent: Extent) -> dict[str, Any]:
     """The last of these messages that fit into a page, and their turns."""
     shown: list[views.MessageView] = []
     size = 0
@@ -128,7 +128,7 @@ def _size(view: views.MessageView) -> int:
     return max(len(view.text), said) + (len(msgspec.json.encode(view.tool_calls)) if view.tool_calls else 0)
 
 
-def _message(message: t.Message, log: str, extent: Extent) -> views.MessageView:
+def _message(message: Message, log: str, extent: Extent) -> views.MessageView:
     text, omitted = extent.message(message.text)
     view = views.MessageView(
         id=message.id,
@@ -197,7 +197,7 @@ def _answers(answered: Answered) -> views.AnswersView:
     )
 
 
-def _calls(calls: list[t.ToolCall], log: str, extent: Extent) -> list[views.ToolCallView]:
+def _calls(calls: list[ToolCall], log: str, extent: Extent) -> list[views.ToolCallView]:
     """The newest calls of a turn; once they make up a page, the earlier ones with less of what they said."""
     shown: list[views.ToolCallView] = []
     size = 0
@@ -208,7 +208,7 @@ def _calls(calls: list[t.ToolCall], log: str, extent: Extent) -> list[views.Tool
     return shown[::-1]
 
 
-def _call(call: t.ToolCall, log: str, extent: Extent) -> views.ToolCallView:
+def _call(call: ToolCall, log: str, extent: Extent) -> views.ToolCallView:
     said, put_out = extent.output(call.result or ""), extent.output(call.output)
     view = views.ToolCallView(
         call_id=call.call_id,
@@ -238,7 +238,7 @@ def _call(call: t.ToolCall, log: str, extent: Extent) -> views.ToolCallView:
     return view
 
 
-def _turn(turn: t.Turn, transcript: t.Transcript) -> views.TurnView:
+def _turn(turn: Turn, transcript: Transcript) -> views.TurnView:
     view = views.TurnView(
         id=turn.id,
         generation=turn.generation,
@@ -274,7 +274,7 @@ def _response(response: ModelResponded) -> views.ResponseView:
     usage = response.usage
     return views.ResponseView(
         step=response.step,
-        model=t.model_name(response.provider, response.model),
+        model=model_name(response.provider, response.model),
         finish=response.finish,
         input=usage.input,
         output=usage.output,
@@ -285,7 +285,7 @@ def _response(response: ModelResponded) -> views.ResponseView:
     )
 
 
-def _failure(failure: t.Failure) -> views.FailureView:
+def _failure(failure: Failure) -> views.FailureView:
     event = failure.event
     return views.FailureView(
         at=rfc3339(failure.at),
@@ -298,7 +298,7 @@ def _failure(failure: t.Failure) -> views.FailureView:
     )
 
 
-def _question(question: t.Question, extent: Extent) -> views.QuestionView:
+def _question(question: Question, extent: Extent) -> views.QuestionView:
     """What somebody is to approve is shown whole, however long it is."""
     extent = WHOLE if question.form == approvals.FORM else extent
     return views.QuestionView(
@@ -346,5 +346,5 @@ def process(process: Process, extent: Extent = WHOLE) -> views.ProcessView:
     )
 
 
-def _asking(call: t.ToolCall | ProposedCall, extent: Extent) -> views.QuestionCallView:
+def _asking(call: ToolCall | ProposedCall, extent: Extent) -> views.QuestionCallView:
     return views.QuestionCallView(name=call.name, arguments=extent.arguments(call.arguments))

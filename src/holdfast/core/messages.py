@@ -284,3 +284,8 @@ class Question(msgspec.Struct, kw_only=True):
 def answer_id(turn_id: str) -> str:
     """A turn has one answer, however many attempts it takes, and its id is known from the first piece on."""
     return f"{turn_id}.answer"
+
+
+def model_name(provider: str, model: str) -> str:
+    """As it is configured: PROVIDER:NAME."""
+    return f"{provider}:{model}" if provider and model else model

@@ -11,9 +11,9 @@ from holdfast.core import content, notices, usage
 from holdfast.core import events as e
 from holdfast.core.content import BytesPart
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.messages import model_name
 from holdfast.core.plans.ask import asks
 from holdfast.core.texts import Growing
-from holdfast.core.transcript import model_name
 from holdfast.core.turns import MOVES, TABLE, TurnState
 
 

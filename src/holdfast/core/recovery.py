@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.core.effects import Effect, ToolOutcome, may_repeat, unknown_result
 from holdfast.core.events import QuestionClosed, ToolFinished
-from holdfast.core.transcript import Question, ToolCall
+from holdfast.core.messages import Question, ToolCall
 
 NOT_CONTINUED = "It was not continued with the answer: the turn ended first."
 LOST = "the call that asked was interrupted"

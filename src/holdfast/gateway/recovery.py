@@ -7,12 +7,13 @@ from holdfast.core import approvals, blame, grounds, keys, notices, recovery, re
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.errors import Bug, StalePosition
+from holdfast.core.messages import Message
 from holdfast.core.plans.ending import Unfinished, ending
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.processes import ENDED, MATCHED
 from holdfast.core.resume import Decision, Facts, Rule, Staleness
 from holdfast.core.sessions import Session
-from holdfast.core.transcript import Message, Transcript
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.gateway.host import Host
 from holdfast.gateway.people import People

@@ -10,8 +10,7 @@ from holdfast.core.approvals import Approval
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import AgentRead, AgentStarted, ContextCompacted, ModelFailed, ProposedCall, Usage
 from holdfast.core.history import Call, Item, Step, User
-from holdfast.core.messages import Link
-from holdfast.core.transcript import ToolCall
+from holdfast.core.messages import Link, ToolCall
 from holdfast.ports.tools import ToolResult, ToolSpec
 
 

@@ -7,9 +7,9 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core.content import Content, Part, TextPart, bytes_part
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.messages import ToolCall
 from holdfast.core.plans import ending
 from holdfast.core.plans.ending import Unfinished
-from holdfast.core.transcript import ToolCall
 from holdfast.core.turns import Outcome
 
 PAGE, CHAT = "agent:main:web:dm:1", "agent:main:telegram:dm:1"

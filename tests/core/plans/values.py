@@ -4,12 +4,12 @@ from typing import Any
 
 from holdfast.core import events as e
 from holdfast.core.effects import Effect
+from holdfast.core.messages import ToolCall
 from holdfast.core.plans import Plan
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.leave import Fresh
 from holdfast.core.sessions import Session
-from holdfast.core.transcript import ToolCall
 from holdfast.core.turns import OPEN, TurnState
 
 PAGE, CHAT = "agent:main:web:dm:1", "agent:main:telegram:dm:1"

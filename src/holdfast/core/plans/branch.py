@@ -10,9 +10,10 @@ from holdfast.core import events as e
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import NotFound, Refused
 from holdfast.core.events import Event, Logged
+from holdfast.core.messages import answer_id
 from holdfast.core.plans import Plan, Write
 from holdfast.core.sessions import Session, numbered_title
-from holdfast.core.transcript import Transcript, answer_id
+from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
 
 # As much as one transaction may write without holding up others; the newest turns that fit are copied.

@@ -8,8 +8,8 @@ from holdfast.core import content, notices, replies, resume
 from holdfast.core.content import Content
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.events import Event, ToolFinished, TurnEnded
+from holdfast.core.messages import ToolCall, answer_id
 from holdfast.core.recovery import close_every_call
-from holdfast.core.transcript import ToolCall, answer_id
 from holdfast.core.turns import Outcome
 
 # The tool with which an agent gives the user a file.
