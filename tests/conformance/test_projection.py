@@ -9,13 +9,15 @@ from holdfast.core.content import FilePart
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.store import projection
 from holdfast.store.heads import Head
-from holdfast.store.projection import project
+from holdfast.store.projection import common, project, sessions
 from holdfast.store.rows import Form
 from holdfast.store.sqlite.connection import connect, migrate
 from tests.conformance.backends import quick_place
 from tests.conformance.steps import NOW
 
-FORMS = [form for name, form in vars(projection).items() if isinstance(form, Form)] + [*projection.CHANGED.values()]
+PLACES = (projection, common, *projection.SUBJECTS)
+NAMED = {id(form): form for place in PLACES for form in vars(place).values() if isinstance(form, Form)}
+FORMS = [*NAMED.values(), *sessions.CHANGED.values()]
 BLOB = FilePart(blob="d1", size=3, name="a.txt")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.core.usage import Account, DaySpent, ModelSpent, SessionSpent, Spent
 from holdfast.store import queries as q
-from holdfast.store.projection import SUMS
+from holdfast.store.projection.spending import SUMS
 from holdfast.store.tx import Tx
 
 
