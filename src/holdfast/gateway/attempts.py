@@ -22,13 +22,13 @@ from holdfast.gateway.budget import Budget
 from holdfast.gateway.calls import Calls
 from holdfast.gateway.face import Face
 from holdfast.gateway.host import Host
-from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.kit import Kit
 from holdfast.gateway.news import Halt, Halted, News
 from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.gateway.toolbox import Toolbox
+from holdfast.gateway.turn_log import TurnLog
 from holdfast.ports.agents import AgentRequest
 
 CANCEL_S = 3.0

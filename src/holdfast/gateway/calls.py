@@ -22,11 +22,11 @@ from holdfast.core.plans import ask
 from holdfast.core.texts import storable, storable_value
 from holdfast.gateway.asking import Asked, Asker
 from holdfast.gateway.host import Host
-from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.kit import Kit
 from holdfast.gateway.news import Halt, News
 from holdfast.gateway.permissions import Permissions
 from holdfast.gateway.resting import Rests
+from holdfast.gateway.turn_log import TurnLog
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.tools import Answers, Asks, Tool, ToolContext, ToolResult
 

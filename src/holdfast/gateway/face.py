@@ -20,10 +20,10 @@ from holdfast.core.texts import storable, storable_value
 from holdfast.gateway.budget import Budget
 from holdfast.gateway.calls import Calls
 from holdfast.gateway.host import Host
-from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.kit import Kit
 from holdfast.gateway.news import News
 from holdfast.gateway.teller import Teller
+from holdfast.gateway.turn_log import TurnLog
 from holdfast.ports.agents import AgentRequest, Response
 from holdfast.ports.tools import ToolResult
 

@@ -12,9 +12,9 @@ from holdfast.core.messages import ToolCall
 from holdfast.core.plans.ask import QUESTION_LIFE_MS
 from holdfast.gateway.asking import Asker
 from holdfast.gateway.host import Host
-from holdfast.gateway.journal import TurnLog
 from holdfast.gateway.questions import Questions
 from holdfast.gateway.tasks import heard
+from holdfast.gateway.turn_log import TurnLog
 
 # As long as a turn may be silent is longer, so that no turn ends because somebody took their time.
 LIVE_MS = 15 * 60 * 1000

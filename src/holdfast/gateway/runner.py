@@ -13,11 +13,12 @@ from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome
 from holdfast.gateway.admission import Admission, Admissions
 from holdfast.gateway.attempts import Attempt, Means
-from holdfast.gateway.journal import Journal, TurnLog
+from holdfast.gateway.journal import Journal
 from holdfast.gateway.news import Halt, Newsroom
 from holdfast.gateway.recollections import Recollections
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.stage import Stage
+from holdfast.gateway.turn_log import TurnLog
 from holdfast.ports.store import Store
 
 log = structlog.get_logger()
