@@ -24,7 +24,7 @@ from holdfast.gateway.housekeeping import Housekeeping
 from holdfast.gateway.intake import Intake
 from holdfast.gateway.journal import Journal
 from holdfast.gateway.lanes import Lanes
-from holdfast.gateway.lifecycle import Lifecycle
+from holdfast.gateway.lifecycle import Lifecycle, Works
 from holdfast.gateway.links import Link
 from holdfast.gateway.meaning import Meaning
 from holdfast.gateway.neighbours import Neighbours
@@ -81,12 +81,19 @@ class Parts:
         self.feed = Feed(store, edges.encode)
         self.people = People(store, settings.policies)
         self.links = {name: Link(platform, self.people.policy(name), host.clock) for name, platform in edges.platforms.items()}
-        self._build_work()
+        self.neighbours = Neighbours(store=store, liveness=host.liveness, tools=edges.tools)
+        self.admissions = Admissions(store=store, host=host, resumes_at_once=settings.resumes_at_once)
+        self.teller = Teller(store=store, host=host, platforms=frozenset(edges.platforms), homes=settings.home_channels)
+        self._build_journals()
+        self._build_turns()
+        self._build_sweep()
         self._build_people()
+        self._build_chats()
+        self._build_ends()
         self._build_life()
 
-    def _build_work(self) -> None:
-        """What runs turns."""
+    def _build_journals(self) -> None:
+        """What writes turns down, and what recovers them from what was written."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
         self.spooling = Spooling(
             spool=edges.spool,
@@ -98,9 +105,6 @@ class Parts:
         )
         self.shipping = Shipping(store=store, spool=edges.spool, host=host, limits=settings.late_journals, keep_s=settings.keep_streams_s)
         self.journal, self.newsroom = Journal(store, host, self.spooling), Newsroom(store, store)
-        self.neighbours = Neighbours(store=store, liveness=host.liveness, tools=edges.tools)
-        self.admissions = Admissions(store=store, host=host, resumes_at_once=settings.resumes_at_once)
-        self.teller = Teller(store=store, host=host, platforms=frozenset(edges.platforms), homes=settings.home_channels)
         self.recovery = Recovery(
             store=store,
             host=host,
@@ -112,6 +116,10 @@ class Parts:
             tally=self.tally,
             shipping=self.shipping,
         )
+
+    def _build_turns(self) -> None:
+        """What runs turns."""
+        store, host, edges, settings = self._store, self._host, self._edges, self._settings
         budget = Budget(settings.limits, store)
         self.recollections = Recollections(store, host.clock.monotonic)
         self.runner = Runner(
@@ -146,6 +154,10 @@ class Parts:
             recollections=self.recollections,
             agent_processes=edges.agent_processes,
         )
+
+    def _build_sweep(self) -> None:
+        """What looks after turns and processes that nobody looks after."""
+        store, host, edges, settings = self._store, self._host, self._edges, self._settings
         self.sweep = Sweep(
             store=store,
             host=host,
@@ -160,7 +172,6 @@ class Parts:
             idle_timeout_s=settings.turn_idle_timeout_s,
             agent_processes=edges.agent_processes,
         )
-
         self.background = None
         if edges.keepers is not None:
             self.background = Background(store=store, host=host, keepers=edges.keepers, lanes=self.lanes, settings=settings)
@@ -203,7 +214,6 @@ class Parts:
             max_waiting=settings.max_waiting,
             models=settings.models,
         )
-        self._build_chats()
 
     def _build_chats(self) -> None:
         """What speaks with chat platforms."""
@@ -225,8 +235,8 @@ class Parts:
         self.intake = Intake(store=store, host=host, meaning=meaning, deliveries=self.deliveries, links=links)
         self.connections = Connections(host=host, stage=self.stage, links=links, agents=edges.agents, tools=edges.tools, intake=self.intake)
 
-    def _build_life(self) -> None:
-        """What leads it from its start to its end."""
+    def _build_ends(self) -> None:
+        """What pauses it, stops it and hands it over."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
         self.pausing = Pausing(store=store, host=host, stage=self.stage, lanes=self.lanes, sweep=self.sweep)
         self.stopping = Stopping(
@@ -260,6 +270,10 @@ class Parts:
             pausing=self.pausing,
             stopping=self.stopping,
         )
+
+    def _build_life(self) -> None:
+        """What leads it from its start to its end."""
+        store, host, edges, settings = self._store, self._host, self._edges, self._settings
         soundness = Soundness(
             store=store,
             host=host,
@@ -285,24 +299,28 @@ class Parts:
             startup=Startup(
                 store=store, host=host, settings=settings, sweep=self.sweep, admissions=self.admissions, safe_mode=self.safe_mode
             ),
-            works={
-                "journal": self.journal.run,
-                "late journals": self.shipping.run,
-                "news": self.newsroom.run,
-                "feed": self.feed.run,
-                "sweep": self.sweep.run,
-                **({"background processes": self.background.run} if self.background is not None else {}),
-                "deliveries": self.deliveries.run,
-                "schedules": self.alarm.run,
-                "streams": self.streams.run,
-                "search index": housekeeping.index,
-                "housekeeping": housekeeping.tidy,
-                "purge": housekeeping.purge,
-                "soundness": soundness.prove,
-                "after safe mode": soundness.after_safe_mode,
-            },
+            works=self._works(housekeeping, soundness),
             connections=self.connections,
             pausing=self.pausing,
             announcements=self.announcements,
             stopping=self.stopping,
         )
+
+    def _works(self, housekeeping: Housekeeping, soundness: Soundness) -> Works:
+        """What is done all the time, each in a task of its own."""
+        return {
+            "journal": self.journal.run,
+            "late journals": self.shipping.run,
+            "news": self.newsroom.run,
+            "feed": self.feed.run,
+            "sweep": self.sweep.run,
+            **({"background processes": self.background.run} if self.background is not None else {}),
+            "deliveries": self.deliveries.run,
+            "schedules": self.alarm.run,
+            "streams": self.streams.run,
+            "search index": housekeeping.index,
+            "housekeeping": housekeeping.tidy,
+            "purge": housekeeping.purge,
+            "soundness": soundness.prove,
+            "after safe mode": soundness.after_safe_mode,
+        }
