@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.api import parts, views
+from holdfast.api import parts, processes, views
+from holdfast.api.schedules import due_time, schedule
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import approvals, content, delivery, model_choice, output
 from holdfast.core.errors import BadInput
@@ -74,7 +75,7 @@ def snapshot(found: Session, transcript: Transcript, because: str, *, schedules:
 
 
 def _scheduled(schedules: Sequence[Schedule]) -> dict[str, Any]:
-    return {"schedules": [views.schedule(each) for each in schedules]}
+    return {"schedules": [schedule(each) for each in schedules]}
 
 
 def page(found: Session, transcript: Transcript, before: str | None, limit: int) -> views.MessagePageView:
@@ -162,7 +163,7 @@ def _message(message: Message, log: str, extent: Extent) -> views.MessageView:
     if message.cause is not None or message.role == "cause":
         view.cause = message.cause
         if message.schedule is not None:
-            view.schedule = views.due_time(message.schedule)
+            view.schedule = due_time(message.schedule)
     if message.role == "interruption":
         view.state, view.reason = message.state or "neutral", message.reason
         view.rule, view.decision, view.attempt = message.rule, message.decision, message.attempt
@@ -316,16 +317,16 @@ def _question(question: Question, extent: Extent) -> views.QuestionView:
     )
 
 
-def _processes(known: Sequence[Process], extent: Extent) -> list[views.ProcessView]:
+def _processes(known: Sequence[Process], extent: Extent) -> list[processes.ProcessView]:
     """All that run, and the newest that ended, in the order of their starts."""
     ended = [process.process_id for process in known if process.end is not None]
     hidden = set(ended[: -extent.processes] if len(ended) > extent.processes else ())
     return [process(each, extent) for each in known if each.process_id not in hidden]
 
 
-def process(process: Process, extent: Extent = WHOLE) -> views.ProcessView:
+def process(process: Process, extent: Extent = WHOLE) -> processes.ProcessView:
     end = process.end
-    return views.ProcessView(
+    return processes.ProcessView(
         process_id=process.process_id,
         session_id=process.session_id,
         command=extent.output(process.command).text,

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from holdfast.api import parts, views
+from holdfast.api import parts, schedules
 from holdfast.api.times import rfc3339
 from holdfast.core import keys
 from holdfast.core.events import CauseRecorded, DueTime, Logged, MessageAccepted, MessageWritten, Reasoning, Text, ToolOutput, public
@@ -29,7 +29,7 @@ def _shown(name: str, value: Any) -> Any:
     if name.endswith("_at"):
         return rfc3339(value) if value else None
     if isinstance(value, DueTime):
-        return views.due_time(value)
+        return schedules.due_time(value)
     return parts.content(value) if name == "parts" else value
 
 

@@ -5,12 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast import time_zones
+from holdfast.api.processes import ProcessView
+from holdfast.api.schedules import DueTimeView, ScheduleView
 from holdfast.api.times import rfc3339, rfc3339_or_none
-from holdfast.core import reminders
-from holdfast.core.approvals import Rule
-from holdfast.core.events import DueTime
-from holdfast.core.schedules import Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.usage import Spent
 from holdfast.ports.desk import Glance
@@ -154,15 +151,6 @@ class AnswersView(msgspec.Struct, kw_only=True):
     call: QuestionCallView | None
     by: str | None
     verdict: str | None
-
-
-class DueTimeView(msgspec.Struct, kw_only=True):
-    """Which time of which schedule started a turn. `when` says it in words; `missed`: how many times before it passed untold."""
-
-    schedule_id: str
-    due_at: str
-    when: str
-    missed: int
 
 
 class DeliveryView(msgspec.Struct, kw_only=True):
@@ -314,78 +302,6 @@ class QuestionView(msgspec.Struct, kw_only=True):
     expires_at: str
 
 
-class ScheduleView(msgspec.Struct, kw_only=True):
-    """Starts a turn from `text` at certain times: `at` once, every `every_s` seconds, or as `cron` says in `time_zone`; `when` says it in
-    words. It stands in the session `session_id` and works in the current session of its key. `missed`: what is done about a time at which
-    Holdfast could start nothing. `by`: whose rights its turns have; `call_id`: the call of an agent that made it. `due_at`: the next time;
-    `last_at`: the last one that came, and `skipped` why it started no turn; each null if it does not apply.
-    """
-
-    schedule_id: str
-    session_id: str
-    session_key: str
-    text: str
-    when: str
-    at: str | None
-    every_s: int | None
-    cron: str | None
-    time_zone: str
-    missed: str
-    by: str
-    call_id: str | None
-    created_at: str
-    due_at: str
-    last_at: str | None
-    skipped: str | None
-
-
-class SchedulesView(msgspec.Struct):
-    schedules: list[ScheduleView]
-
-
-class ProcessView(msgspec.Struct, kw_only=True):
-    """A background process. `state`: `running` or `ended`; `how`: in words, how it ended. `notify`: its end is told; `patterns`: so are
-    lines of its output with one of these. `consumed`: null, or why nothing of it is told any more. `lost`: why nobody saw its end;
-    `stopped`: an operator's stop of Holdfast ended it; `ended_by`: the person who ended it.
-    """
-
-    process_id: str
-    session_id: str
-    command: str
-    state: str
-    turn_id: str
-    started_at: str
-    notify: bool
-    patterns: list[str]
-    consumed: str | None
-    ended_at: str | None
-    how: str | None
-    code: int | None
-    signal: int | None
-    problem: str | None
-    lost: str | None
-    stopped: bool
-    ended_by: str | None
-
-
-class ProcessesView(msgspec.Struct):
-    processes: list[ProcessView]
-
-
-class OutputView(msgspec.Struct, kw_only=True):
-    """What a process printed from the byte `offset` up to `next`, of `size` bytes so far."""
-
-    text: str
-    offset: int
-    next: int
-    size: int
-
-
-class ProcessOutputView(msgspec.Struct, kw_only=True):
-    process: ProcessView
-    output: OutputView
-
-
 class SessionView(SummaryView, kw_only=True):
     """A session and the newest page of its conversation. `cursor` is the id of the newest event in this view. `earlier`: null, or the value
     of `before` that gets the previous page. `turns` are the turns of these messages, `questions` the open ones, `schedules` those of its
@@ -433,64 +349,6 @@ def usage(spent: Spent) -> UsageView:
         thought=spent.thought,
         cost=spent.known_cost,
         unpriced=spent.unpriced,
-    )
-
-
-# What ends a rule.
-RESET = "reset"
-
-
-class RuleView(msgspec.Struct, kw_only=True):
-    """Calls that match `pattern` need no approval in this session. `by`: who allowed them. `until`: what ends it, besides its removal: a
-    reset of the session.
-    """
-
-    rule_id: str
-    session_id: str
-    pattern: str
-    by: str
-    created_at: str
-    until: str
-
-
-class RulesView(msgspec.Struct):
-    rules: list[RuleView]
-
-
-def rule(found: Rule) -> RuleView:
-    return RuleView(
-        rule_id=found.rule_id,
-        session_id=found.session_id,
-        pattern=found.pattern,
-        by=found.by,
-        created_at=rfc3339(found.at),
-        until=RESET,
-    )
-
-
-def due_time(due: DueTime) -> DueTimeView:
-    return DueTimeView(schedule_id=due.schedule_id, due_at=rfc3339(due.due_at), when=due.when, missed=due.missed)
-
-
-def schedule(found: Schedule) -> ScheduleView:
-    timing = found.timing
-    return ScheduleView(
-        schedule_id=found.schedule_id,
-        session_id=found.session_id,
-        session_key=found.session_key,
-        text=found.text,
-        when=reminders.told(timing, time_zones.zone_or_utc(timing.time_zone)),
-        at=rfc3339_or_none(timing.once_at),
-        every_s=timing.every_s,
-        cron=timing.cron,
-        time_zone=timing.time_zone,
-        missed=found.missed,
-        by=found.sender,
-        call_id=found.call_id,
-        created_at=rfc3339(found.created_at),
-        due_at=rfc3339(found.due_at),
-        last_at=rfc3339_or_none(found.last_at),
-        skipped=found.skipped,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp
 
-from holdfast.api import views
+from holdfast.api import rules
 from holdfast.api.requests import Judgement, RulesQuery
 from holdfast.api.results import AcceptedAnswer
 from holdfast.core.errors import BadInput, Deleted, DuplicateOtherContent, NotFound, QuestionClosed
@@ -36,7 +36,7 @@ class Approvals:
             handle=self.rules,
             summary="List what was allowed for conversations",
             query=RulesQuery,
-            responses={200: views.RulesView},
+            responses={200: rules.RulesView},
             refusals=(NotFound, Deleted),
         )
         yield Endpoint(
@@ -44,7 +44,7 @@ class Approvals:
             path="/api/rules/{id}",
             handle=self.remove_rule,
             summary="Take a rule back",
-            responses={200: views.RuleView},
+            responses={200: rules.RuleView},
             refusals=(NotFound,),
         )
 
@@ -66,7 +66,7 @@ class Approvals:
         wanted: RulesQuery = request.query
         if wanted.session is not None:
             await self._gateway.session(wanted.session)
-        return json_response(200, views.RulesView([views.rule(each) for each in await self._gateway.rules(wanted.session)]))
+        return json_response(200, rules.RulesView([rules.rule(each) for each in await self._gateway.rules(wanted.session)]))
 
     async def remove_rule(self, request: Request) -> ASGIApp:
-        return json_response(200, views.rule(await self._gateway.remove_rule(request.params["id"], by=OWNER)))
+        return json_response(200, rules.rule(await self._gateway.remove_rule(request.params["id"], by=OWNER)))

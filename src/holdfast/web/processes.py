@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import structs
 from starlette.types import ASGIApp
 
-from holdfast.api import conversation, views
+from holdfast.api import conversation, processes
 from holdfast.api.requests import ProcessesQuery, ProcessQuery
 from holdfast.core.errors import Deleted, NotFound
 from holdfast.gateway.background import Background
@@ -28,7 +28,7 @@ class Processes:
             handle=self.list,
             summary="Background processes that run, or all of a session",
             query=ProcessesQuery,
-            responses={200: views.ProcessesView},
+            responses={200: processes.ProcessesView},
             refusals=(NotFound, Deleted),
         )
         yield Endpoint(
@@ -37,14 +37,14 @@ class Processes:
             handle=self.read,
             summary="A background process and what it prints",
             query=ProcessQuery,
-            responses={200: views.ProcessOutputView},
+            responses={200: processes.ProcessOutputView},
             refusals=(NotFound, Deleted),
         )
         yield command(
             f"{PATH}/{{id}}/kill",
             self.kill,
             "End a background process",
-            {200: views.ProcessView},
+            {200: processes.ProcessView},
             refusals=(NotFound, Deleted),
         )
 
@@ -55,15 +55,15 @@ class Processes:
             found = await store.running_processes()
         else:
             found = await store.processes((await self._gateway.session(wanted.session)).session_id)
-        return json_response(200, views.ProcessesView([conversation.process(each) for each in found]))
+        return json_response(200, processes.ProcessesView([conversation.process(each) for each in found]))
 
     async def read(self, request: Request) -> ASGIApp:
         wanted: ProcessQuery = request.query
         background = await self._of(request.params["id"])
         process = await self._gateway.store.process(request.params["id"])
         printed = await background.output(process, offset=wanted.offset, limit=wanted.limit)
-        output = views.OutputView(**structs.asdict(printed))
-        return json_response(200, views.ProcessOutputView(process=conversation.process(process), output=output))
+        output = processes.OutputView(**structs.asdict(printed))
+        return json_response(200, processes.ProcessOutputView(process=conversation.process(process), output=output))
 
     async def kill(self, request: Request) -> ASGIApp:
         background = await self._of(request.params["id"])

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp
 
-from holdfast.api import views
+from holdfast.api import schedules
 from holdfast.api.requests import NewSchedule, SchedulesQuery
 from holdfast.core.errors import Deleted, DuplicateOtherContent, NotFound
 from holdfast.core.reminders import When
@@ -28,7 +28,7 @@ class Schedules:
             handle=self.add,
             summary="Start work at a time, once or again and again",
             body=NewSchedule,
-            responses={201: views.ScheduleView},
+            responses={201: schedules.ScheduleView},
             refusals=(NotFound, Deleted, DuplicateOtherContent, TooManySchedules),
         )
         yield Endpoint(
@@ -37,7 +37,7 @@ class Schedules:
             handle=self.list,
             summary="Schedules, the next one that is due first",
             query=SchedulesQuery,
-            responses={200: views.SchedulesView},
+            responses={200: schedules.SchedulesView},
             refusals=(NotFound, Deleted),
         )
         yield Endpoint(
@@ -45,7 +45,7 @@ class Schedules:
             path=f"{path}/{{id}}",
             handle=self.remove,
             summary="Remove a schedule",
-            responses={200: views.ScheduleView},
+            responses={200: schedules.ScheduleView},
             refusals=(NotFound,),
         )
 
@@ -55,12 +55,12 @@ class Schedules:
         made = await self._gateway.add_schedule(
             wanted.session_id, wanted.text, when, by=OWNER, missed=wanted.missed, client_id=wanted.client_id
         )
-        return json_response(201, views.schedule(made))
+        return json_response(201, schedules.schedule(made))
 
     async def list(self, request: Request) -> ASGIApp:
         wanted: SchedulesQuery = request.query
         found = await self._gateway.schedules(wanted.session)
-        return json_response(200, views.SchedulesView([views.schedule(each) for each in found]))
+        return json_response(200, schedules.SchedulesView([schedules.schedule(each) for each in found]))
 
     async def remove(self, request: Request) -> ASGIApp:
-        return json_response(200, views.schedule(await self._gateway.remove_schedule(request.params["id"], by=OWNER)))
+        return json_response(200, schedules.schedule(await self._gateway.remove_schedule(request.params["id"], by=OWNER)))

@@ -14,6 +14,8 @@ from msgspec import to_builtins
 from holdfast.api import conversation, views
 from holdfast.api import usage as reports
 from holdfast.api.events import data
+from holdfast.api.processes import ProcessesView
+from holdfast.api.schedules import SchedulesView, schedule
 from holdfast.cli.options import home
 from holdfast.cli.terminal.layout import cut, one_line
 from holdfast.core import usage as spending
@@ -160,13 +162,13 @@ async def view(store: SqliteStore, key_or_id: str) -> dict[str, Any]:
 
 async def schedules(store: SqliteStore, key_or_id: str | None) -> dict[str, Any]:
     found = await store.schedules((await _living(store, key_or_id)).session_key if key_or_id else None)
-    told: dict[str, Any] = to_builtins(views.SchedulesView([views.schedule(each) for each in found]))
+    told: dict[str, Any] = to_builtins(SchedulesView([schedule(each) for each in found]))
     return told
 
 
 async def processes(store: SqliteStore, key_or_id: str | None) -> dict[str, Any]:
     found = await store.processes((await _living(store, key_or_id)).session_id) if key_or_id else await store.running_processes()
-    told: dict[str, Any] = to_builtins(views.ProcessesView([conversation.process(each) for each in found]))
+    told: dict[str, Any] = to_builtins(ProcessesView([conversation.process(each) for each in found]))
     return told
 
 
