@@ -1,51 +1,39 @@
 """The composition root: every part built whole from its ports, started in order, closed in reverse."""
 
 import asyncio
-import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 import structlog
 from starlette.types import ASGIApp
 
 from holdfast import processes
-from holdfast.agents.making import Ground, Making
+from holdfast.agents.making import Ground as AgentGround
+from holdfast.agents.making import Making as Agents
 from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.config import (
     LOG,
-    LOOPBACK,
     Config,
-    busy_modes,
     choices,
     drain_window_s,
-    has_agent,
     known_secrets,
-    make_token,
+    most_upload_bytes,
     public_origin,
-    read_token,
-    reset_policies,
-    schedule_policy,
     stop_deadline_s,
-    tools_folder,
     trusted_networks,
 )
-from holdfast.config.tools import fetch_networks
 from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
-from holdfast.core.policy import PROCESSES, TERMINAL, Pattern, Rules
 from holdfast.core.redaction import Secrets
-from holdfast.core.retention import Limits
 from holdfast.core.shutdowns import Shutdown
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.series import Series
-from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import Tasks
 from holdfast.keeper import KeeperProcesses
 from holdfast.keeper.keepers import AGENTS
@@ -53,8 +41,7 @@ from holdfast.keeper.launching import Launcher
 from holdfast.locks import OwnerLock, OwnerLocks
 from holdfast.platforms import choice as platforms
 from holdfast.ports.owners import Owner
-from holdfast.ports.tools import Tool
-from holdfast.process import cleanup, logs, orphans, stop_requests, system
+from holdfast.process import cleanup, credentials, logs, orphans, stop_requests, system
 from holdfast.process import place as places
 from holdfast.process.console import Console
 from holdfast.process.deadline import Deadline
@@ -67,19 +54,18 @@ from holdfast.process.restart_requests import RestartRequests
 from holdfast.process.restarting import Restarting
 from holdfast.process.server import Server, address, most_blobs, most_connections
 from holdfast.process.serving import ServingProcess
+from holdfast.process.settings import settings
 from holdfast.process.status import StatusReport
 from holdfast.process.stop_requests import StopRequests
 from holdfast.process.supervisor import Kind, Supervisor, kind_of
 from holdfast.process.this_process import ThisProcess
 from holdfast.process.wakeups import Wakeups
-from holdfast.sandbox import Sandbox
 from holdfast.spool import FolderSpool
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.sqlite.connection import check_predecessor
 from holdfast.tools.confinement import Confinement
-from holdfast.tools.processes import Processes
-from holdfast.tools.surroundings import Surroundings
-from holdfast.tools.terminal import Terminal
+from holdfast.tools.making import Ground as ToolGround
+from holdfast.tools.making import Making as Tools
 from holdfast.tools.workspaces import Workspaces
 from holdfast.web.access import Access
 from holdfast.web.app import build_app
@@ -87,12 +73,9 @@ from holdfast.web.frames import encode
 
 if TYPE_CHECKING:
     from holdfast.agents.acp import KeptAgents
-    from holdfast.ports.models import Transcriber
-    from holdfast.tools.mcp.servers import Servers
 
 T = TypeVar("T")
 OWNERS_S = 1.0
-CREDENTIALS_S = 0.5
 QUIET = "warning"
 
 log = structlog.get_logger()
@@ -213,11 +196,11 @@ async def _build_and_run(
     files = system.raise_file_limit()
     folder = Folder(config.home / FOLDER)
     blobs = Blobs(folder=folder, rows=store, clock=this.clock, ids=system.RandomIds(), most_open=most_blobs(files), secrets=this.secrets)
-    confinement = _confinement(config)
-    servers = _make_servers(config, this, blobs, confinement)
-    gateway = _make_gateway(config, this, store, blobs, owner, deadline, restart_requests, confinement, servers)
-    status = opening.with_gateway(gateway, stops, lambda: confinement.known, lambda: servers.shown if servers else ())
-    access = await _make_access(config, this, store, place)
+    keepers = KeeperProcesses(config.home, Launcher(os.environ))
+    tools = _tools(config, this, store, blobs, owner, keepers)
+    gateway = _make_gateway(config, this, store, blobs, owner, deadline, restart_requests, tools, keepers)
+    status = opening.with_gateway(gateway, stops, lambda: tools.confinement.known, lambda: tools.servers.shown if tools.servers else ())
+    access = await credentials.access(config, this, store, port=place.listener.getsockname()[1])
     app = _make_app(config, this, gateway, blobs, access, status, stops, restart_requests)
     server = Server(app, place.listener, most=most_connections(files))
     restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
@@ -228,7 +211,7 @@ async def _build_and_run(
             code = access.new_code() if this.supervisor.kind is Kind.PLAIN else None
             agent = next(iter(choices(config)), "")
             console.serving(public_origin(config) or status.url, config.home, config.home / LOG, agent=agent, code=code)
-        this.tasks.spawn(_say_which_sandbox(confinement, chosen=config.tools.sandbox), name="sandbox")
+        this.tasks.spawn(_say_which_sandbox(tools.confinement, chosen=config.tools.sandbox), name="sandbox")
 
     wakeups.listen(gateway.hint)
     closing.callback(store.subscribe(wakeups.send))
@@ -259,28 +242,12 @@ def _make_gateway(
     owner: int,
     deadline: Deadline,
     restart_requests: RestartRequests,
-    confinement: Confinement,
-    servers: "Servers | None",
+    tools: Tools,
+    keepers: KeeperProcesses,
 ) -> Gateway:
-    workspaces = Workspaces(config.home, folder=tools_folder(config), shared=config.tools.shared)
-    surroundings = Surroundings(workspaces=workspaces, confinement=confinement, environment=os.environ)
-    keepers = KeeperProcesses(config.home, Launcher(os.environ))
-    terminal = Terminal(home=config.home, owner=this.name, surroundings=surroundings, timeout_s=config.tools.timeout_s)
-    processes = Processes(
-        records=store,
-        keepers=keepers,
-        surroundings=surroundings,
-        clock=this.clock,
-        owner=owner,
-        most=config.tools.max_processes,
-        most_bytes=int(config.tools.process_output_mb * 1024 * 1024),
-    )
-    tools: dict[str, Tool] = {terminal.name: terminal, processes.name: processes}
     kept = _kept_agents(config, this)
-    making = _making(config, this, blobs, workspaces, kept)
-    if has_agent(config):
-        tools |= {tool.name: tool for tool in _more_tools(config, store, this, blobs, workspaces, making.transcriber)}
-    agent = making.default()
+    agents = _agents(config, this, blobs, tools.workspaces, kept)
+    agent = agents.default()
     return Gateway(
         store=store,
         clock=this.clock,
@@ -289,13 +256,13 @@ def _make_gateway(
         owner=owner,
         owner_name=this.name,
         agent=agent,
-        agents=making.named(agent),
-        tools=tools,
+        agents=agents.named(agent),
+        tools=tools.tools(agents.transcriber),
         platforms=platforms.make(config),
-        tool_servers=servers,
+        tool_servers=tools.servers,
         files=blobs,
         encode=encode,
-        settings=_settings(config),
+        settings=settings(config, platforms.policies(config)),
         restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
         spool=FolderSpool(config.home),
         keepers=keepers,
@@ -305,24 +272,22 @@ def _make_gateway(
     )
 
 
-def _make_servers(config: Config, this: ThisProcess, blobs: Blobs, confinement: Confinement) -> "Servers | None":
-    """Of tools, if there are some and an agent that can use them."""
-    if not config.mcp or not has_agent(config):
-        return None
-    from holdfast.tools.mcp.ground import Ground
-    from holdfast.tools.mcp.servers import Servers
-
-    ground = Ground(
+def _tools(config: Config, this: ThisProcess, store: SqliteStore, blobs: Blobs, owner: int, keepers: KeeperProcesses) -> Tools:
+    ground = ToolGround(
         home=config.home,
-        owner=this.name,
+        owner=owner,
+        name=this.name,
         environment=os.environ,
-        confinement=confinement,
+        store=store,
+        keepers=keepers,
+        clock=this.clock,
+        ids=system.RandomIds(),
         secrets=this.secrets,
         put=blobs.put,
+        read=blobs.read,
         spawn=this.tasks.spawn,
-        longest_s=config.tools.timeout_s,
     )
-    return Servers(config.mcp, ground)
+    return Tools(config, ground)
 
 
 def _kept_agents(config: Config, this: ThisProcess) -> "KeptAgents | None":
@@ -336,8 +301,8 @@ def _kept_agents(config: Config, this: ThisProcess) -> "KeptAgents | None":
     return KeptAgents(keepers, clock=this.clock, idle_s=config.agent.acp_idle_s)
 
 
-def _making(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspaces, kept: "KeptAgents | None") -> Making:
-    ground = Ground(
+def _agents(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspaces, kept: "KeptAgents | None") -> Agents:
+    ground = AgentGround(
         home=config.home,
         environment=os.environ,
         modules=Path.cwd(),
@@ -348,42 +313,7 @@ def _making(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspa
         ids=system.RandomIds(),
         kept=kept,
     )
-    return Making(config, ground)
-
-
-def _more_tools(
-    config: Config, store: SqliteStore, this: ThisProcess, blobs: Blobs, workspaces: Workspaces, transcriber: "Transcriber | None"
-) -> Iterator[Tool]:
-    """Those that the demo agent does not need."""
-    from holdfast.tools import files
-    from holdfast.tools.fetch import FetchUrl
-    from holdfast.tools.schedule import ScheduleWork
-    from holdfast.tools.transcribe import Transcribe
-
-    roots = files.Roots(config.home, workspaces)
-    for kind in (files.ReadFile, files.ListFiles, files.SearchFiles, files.WriteFile, files.EditFile):
-        yield kind(roots)
-    yield files.AttachFile(roots, blobs.put, most_bytes=_most_upload(config))
-    yield FetchUrl(allowed=fetch_networks(config.tools))
-    yield Transcribe(transcriber, blobs.read)
-    yield ScheduleWork(store, clock=this.clock, ids=system.RandomIds(), policy=schedule_policy(config))
-
-
-def _confinement(config: Config) -> Confinement:
-    """Tried when the first command needs it, or when this process serves; not before, because it takes a tenth of a second."""
-
-    def look() -> Sandbox:
-        from holdfast.sandbox.trial import choose
-
-        return choose(
-            config.tools.sandbox,
-            home=config.home,
-            shared=tools_folder(config) if config.tools.shared else None,
-            network=config.tools.network,
-            environment=os.environ,
-        )
-
-    return Confinement(look)
+    return Agents(config, ground)
 
 
 async def _say_which_sandbox(confinement: Confinement, *, chosen: str) -> None:
@@ -392,10 +322,6 @@ async def _say_which_sandbox(confinement: Confinement, *, chosen: str) -> None:
         log.info(f"commands run with {found.words}", gaps=" ".join(found.gaps))
     else:
         log.warning("no sandbox for commands: those of a model ask first", why=" ".join(found.missing))
-
-
-def _most_upload(config: Config) -> int:
-    return int(config.max_upload_mb * 1_000_000)
 
 
 def _make_app(
@@ -414,7 +340,7 @@ def _make_app(
         gateway,
         blobs=blobs,
         series=series,
-        max_upload_bytes=_most_upload(config),
+        max_upload_bytes=most_upload_bytes(config),
         access=access,
         status=status.status,
         request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
@@ -422,16 +348,6 @@ def _make_app(
         trusted_proxies=trusted_networks(config),
         secrets=this.secrets,
     )
-
-
-async def _make_access(config: Config, this: ThisProcess, store: SqliteStore, place: Place) -> Access:
-    token = read_token(config.home) or make_token(config.home)
-    this.secrets.know({"token": token})
-    port = place.listener.getsockname()[1]
-    access = Access(token, clock=this.clock, port=port, hosts=config.allowed_hosts, public=public_origin(config))
-    access.end_sign_ins(await store.signed_out(now=this.clock.now()))
-    this.tasks.spawn(_follow_credentials(config.home, access, token, store, this.secrets), name="credentials")
-    return access
 
 
 async def _say_how_it_ended(config: Config, console: Console, gateway: Gateway) -> None:
@@ -454,58 +370,3 @@ async def _know_peers(store: SqliteStore, locks: OwnerLocks, wakeups: Wakeups) -
         except Unavailable as error:
             log.warning("peers are not known", error=str(error))
         await asyncio.sleep(OWNERS_S)
-
-
-async def _follow_credentials(home: Path, access: Access, known: str, store: SqliteStore, known_secrets: Secrets) -> None:
-    """A token that was replaced counts within a second, and the old one no more; a sign-in that ended in another process is over here."""
-    while True:
-        await asyncio.sleep(CREDENTIALS_S)
-        with contextlib.suppress(Unavailable):
-            access.end_sign_ins(await store.signed_out(now=access.now()))
-        try:
-            found = read_token(home)
-        except Refused as error:
-            log.warning("the token cannot be read", error=str(error))
-            continue
-        if found and found != known:
-            known_secrets.know({"token": found})
-            access.use_token(found)
-            known = found
-
-
-def _policy(config: Config) -> Rules:
-    """The demo agent runs what its own user types, so on a page that only this machine can reach it need not ask."""
-    rules = config.policy.rules
-    if has_agent(config) or config.host not in LOOPBACK:
-        return rules
-    return msgspec.structs.replace(rules, allow=(*rules.allow, Pattern(TERMINAL), Pattern(PROCESSES)))
-
-
-def _settings(config: Config) -> Settings:
-    return Settings(
-        profile=config.profile,
-        turn_idle_timeout_s=config.turn_idle_timeout_s,
-        drain_timeout_s=drain_window_s(config),
-        max_waiting=config.max_waiting,
-        resumes_at_once=config.resumes_at_once,
-        auto_resume=config.auto_resume,
-        resume_window_s=config.resume_window_s,
-        stuck_after=config.stuck_after,
-        crash_policy=config.crash_policy,
-        crash_window_s=config.crash_window_s,
-        resets=reset_policies(config),
-        busy=busy_modes(config),
-        keep_streams_s=config.keep_streams_s,
-        undo_delete_s=config.undo_delete_s,
-        retention=Limits(config.retention_days, config.retention_max_mb),
-        home_channels=config.home_channels,
-        policy=_policy(config),
-        models=choices(config),
-        limits=config.limits.spending,
-        late_journals=config.journal.limits,
-        spool_turn_bytes=config.journal.turn_bytes,
-        spool_all_bytes=config.journal.all_bytes,
-        schedules=schedule_policy(config),
-        policies=platforms.policies(config),
-        manners=config.chats.manners,
-    )

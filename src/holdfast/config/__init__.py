@@ -242,6 +242,10 @@ def reset_policies(config: Config) -> dict[str, resets.Policy]:
     return {name: resets.policy(text) for name, text in config.resets.items()}
 
 
+def most_upload_bytes(config: Config) -> int:
+    return int(config.max_upload_mb * 1_000_000)
+
+
 def schedule_policy(config: Config) -> SchedulePolicy:
     return schedules_.policy(config.schedules, config.time_zone)
 
