@@ -36,6 +36,7 @@ class SqliteStore(TxStore):
     def __init__(self, lines: Lines, *, now: Callable[[], int], ground: Ground | None = None) -> None:
         super().__init__(lines, now=now)
         self._ground = ground
+        self._names: dict[int, str] = {}  # A session's number never names another one.
 
     async def changes(self, cursor: Cursor | None, *, behind: Mapping[str, int] = NOTHING, make: Make | None = None) -> Changes:
         return await self._checked(*await self._lines.read(changes.changes, cursor, behind, self._names, make))
