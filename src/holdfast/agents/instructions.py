@@ -65,8 +65,8 @@ def several_write(key: SessionKey) -> bool:
 
 
 def person(request: AgentRequest) -> str:
-    """Whoever wrote last, except on the page: the same from turn to turn, also where the owner writes in the conversation of somebody
-    else. On one line, because it is their own word for themselves.
+    """The person who wrote last, except on the page: the same from turn to turn, also where the owner writes in the conversation of
+    somebody else. On one line, because it is their own word for themselves.
     """
     senders = (item.sender for item in reversed(request.history) if isinstance(item, User) and item.sender not in (None, OWNER))
     return " ".join((next(senders, None) or "").split())[:MOST_OF_A_NAME]

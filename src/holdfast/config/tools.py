@@ -46,7 +46,7 @@ def check(tools: Tools, home: Path) -> None:
     if tools.shared and not tools.folder:
         raise BadConfig("[tools] has shared = true but no folder. Set folder to the one that all conversations should share.")
     if not tools.folder:
-        return  # it is in the home folder, and whoever makes that one says what is wrong with it
+        return  # it is in the home folder, and what makes that one says what is wrong with it
     chosen, own = folder(tools, home).resolve(), home.resolve()
     in_the_way = next((place for place in (chosen, *chosen.parents) if place.exists()), chosen)
     if not in_the_way.is_dir() or in_the_way.is_relative_to("/proc"):

@@ -19,7 +19,7 @@ MOST_NAME = 64
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DIGEST = 8
-# As people and rules know a version. Whoever writes a description must not be able to find another one with the same digest.
+# As people and rules know a version. The author of a description must not be able to find another one with the same digest.
 _VERSION = 16
 # Of one tool.
 MOST_DESCRIPTION = 4_000

@@ -12,9 +12,9 @@ from holdfast.core.errors import Refused, Unavailable
 ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 LENGTH = 8
 LIFE_MS = 3600 * 1000
-# Whoever writes again within this time gets no second code.
+# A stranger who writes again within this time gets no second code.
 AGAIN_MS = 600 * 1000
-# Whoever was denied hears nothing for so long.
+# A stranger who was denied hears nothing for so long.
 DENIED_MS = 24 * 3600 * 1000
 # So many strangers of a platform can have a code at once.
 MOST = 20

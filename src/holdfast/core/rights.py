@@ -27,7 +27,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Enum):
-    """NOT_MEANT: people talk with each other. STRANGER: whoever says it may not."""
+    """NOT_MEANT: people talk with each other. STRANGER: its sender may not talk here."""
 
     ALLOWED = auto()
     NOT_MEANT = auto()

@@ -185,7 +185,7 @@ class Acceptance:
         )
 
     def _operates(self, session: Session, said: Said) -> bool:
-        """Whoever writes on the page may do everything, in the conversation of a chat, too."""
+        """People on the page may do everything, in the conversation of a chat, too."""
         return said.on_page or self._announcements.operates(session.session_key, said.sender)
 
     def fresh(self) -> tuple[str, str]:

@@ -24,7 +24,7 @@ LOOK_S, IDLE_S = 0.25, 1.0
 TIDY_S = 60.0
 # So long after the record of its start a process may still be without a keeper.
 STARTS_MS = 60_000
-# One that is to be dead and still runs after this is killed again: whoever began to kill it has died.
+# One that is to be dead and still runs after this is killed again: the process that began to kill it has died.
 DIES_S = 10.0
 SCAN_BYTES, MOST_SCANNED = 64 * 1024, 1024 * 1024
 

@@ -155,7 +155,7 @@ class Calls:
         return True
 
     async def _continue(self, proposed: Call, known: ToolCall) -> bool:
-        """A call that rested, with what people have answered. Whoever approved its start approved this; what denies it now counts."""
+        """A call that rested, with what people have answered. The approval of its start covers this; a rule that denies it now counts."""
         assert known.resting is not None
         tool, elicited, step = self._tools.get(proposed.name), known.resting.elicited, elicitation.proceed(known.resting)
         refused = None if tool is None else (await self._clear(proposed, tool)).refused

@@ -1,4 +1,4 @@
-"""Buttons below questions: whoever presses one answers the question, as if they had written it."""
+"""Buttons below questions: pressing one answers the question, as if its words had been written."""
 
 import structlog
 

@@ -80,4 +80,4 @@ class Rests:
         try:
             await self._log.record(e.QuestionClosed(question_id=question_id, call_id=call.call_id, why=why))
         except HoldfastError:
-            return  # The attempt is over, and whoever ends or resumes the turn closes it.
+            return  # The attempt is over; what ends or resumes the turn closes it.

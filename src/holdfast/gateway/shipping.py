@@ -118,7 +118,7 @@ class Shipping:
             await asyncio.sleep(LOOK_S)
 
     async def look_for_all(self) -> None:
-        """What dead processes left, whoever waits for it, and what is waited for, whether it is there or not."""
+        """What dead processes left, whether or not a turn waits for it, and what is waited for, whether it is there or not."""
         files = {file.name: file for file in await self._spool.found()}
         await self._know()
         late = {each.stream_id: each for waiting in self._late.values() for each in waiting}

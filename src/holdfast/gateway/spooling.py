@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 class Backlog:
     """What one turn has in its spool and not in the store. Its events stand behind the store's position, in their order; `size` is the
-    length of the file. They are kept here as well: its own process ships from memory, the file is for whoever comes after its death.
+    length of the file. They are kept here as well: its own process ships from memory, the file is for the one after its death.
     """
 
     __slots__ = ("header", "items", "size")

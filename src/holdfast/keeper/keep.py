@@ -1,4 +1,4 @@
-"""A program, `python -ISE keep.py FOLDER`: runs one command and outlives whoever wanted it.
+"""A program, `python -ISE keep.py FOLDER`: runs one command and outlives the process that wanted it.
 
 Standard library only; it runs without our packages. It returns as soon as the command runs, with exit code 0; with 3 if there is or was
 another keeper for it; otherwise it says on standard error why it cannot. What stays behind is the keeper: a session leader of its own that
@@ -251,7 +251,7 @@ class Stream:
     def full(self) -> bool:
         if not self._holds or len(self._files) < FILES:
             return False
-        self._files = [name for name in self._files if os.path.exists(name)]  # Whoever has read one may remove it.
+        self._files = [name for name in self._files if os.path.exists(name)]  # A reader may remove one that it has read.
         return len(self._files) >= FILES
 
     def copy(self) -> bool:

@@ -113,7 +113,7 @@ class Keepers(Protocol):
         """The process comes to the end of its input once it has read what was written."""
 
     async def drop(self, name: Name, *, before: int, stream: str = OUT) -> None:
-        """Whoever reads it needs nothing before this place any more. Files that hold nothing else go, and a command that `holds`
+        """Its reader needs nothing before this place any more. Files that hold nothing else go, and a command that `holds`
         continues.
         """
 

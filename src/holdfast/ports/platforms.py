@@ -140,7 +140,7 @@ class Guest(Protocol):
         """Accepts an invitation."""
 
     async def decline(self, chat: str, why: str) -> None:
-        """Refuses an invitation. `why`: to whoever sent it, where the platform can say so."""
+        """Refuses an invitation. `why`: for the person who sent it, where the platform can say so."""
 
 
 class Platform(Incoming, Outgoings, Courtesies, Protocol):

@@ -20,7 +20,7 @@ async def reap() -> None:
             try:
                 os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - it does not block.
             except ChildProcessError:
-                pass  # Whoever started it was faster.
+                pass  # The process that started it was faster.
         seen = dead
 
 

@@ -28,7 +28,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif not found["paired"] and not found["asking"]:
-        say("Nobody was let in, and nobody asks to be. Whoever writes to the bot gets a code; `holdfast pair approve CODE` lets them in.")
+        say("Nobody was let in, and nobody asks to be. People who write to the bot get a code; `holdfast pair approve CODE` lets them in.")
     else:
         rows = [*_rows(found["paired"], "let in"), *_rows(found["asking"], "asks")]
         click.echo("\n".join(table(("PLATFORM", "USER", "NAME", "", "SINCE"), rows, flexible=2)))

@@ -31,8 +31,8 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self if seq is None else msgspec.structs.replace(self, seq=seq)
 
     def entered(self, session: str, url: str, seq: int, *, intents: int, direct: tuple[str, ...], now: int) -> "Cursor":
-        """In a new session. `now`: an id of this moment. An account that was never read begins a little earlier: whoever set it up has
-        just written to it.
+        """In a new session. `now`: an id of this moment. An account that was never read begins a little earlier: the person who set it up
+        has just written to it.
         """
         seen = self.seen or snowflakes.earlier(now, FIRST_S)
         return Cursor(session=session, url=url, seq=seq, seen=seen, gap=True, intents=intents, direct=direct)

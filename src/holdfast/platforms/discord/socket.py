@@ -1,7 +1,7 @@
 """One connection to Discord's gateway: its frames, its heartbeat, and how it ends. It knows nothing of what the events mean.
 
-There is no task for the heartbeat: it is sent by whoever waits for the next frame. While the store is out of reach nobody waits, Discord
-hangs up, and the session is resumed from what is stored.
+There is no task for the heartbeat: it is sent by the task that waits for the next frame. While the store is out of reach nobody waits,
+Discord hangs up, and the session is resumed from what is stored.
 """
 
 import random

@@ -84,7 +84,7 @@ def ship_all(tx: SqliteTx, spools: list[Spool], at: int) -> list[Spool]:
 
 
 def put_back(home: Path, spools: list[Spool]) -> None:
-    """Files again, for whoever may still read them."""
+    """Files again, for a process that may still read them."""
     for spool in spools:
         folder = home / FOLDER / spool.owner
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -154,8 +154,8 @@ class Link:
 
 @asynccontextmanager
 async def connected(transport: AbstractAsyncContextManager[Any], on_change: Callable[[], None], elicit: Elicit) -> AsyncIterator[Link]:
-    """`elicit`: asks the user while a call runs, for the protocol that knows no other way. Raises `ServerError`. Whoever enters it leaves
-    it: the library's scopes belong to a task.
+    """`elicit`: asks the user while a call runs, for the protocol that knows no other way. Raises `ServerError`. The task that enters it
+    leaves it: the library's scopes belong to a task.
     """
 
     async def hear(message: IncomingMessage) -> None:
