@@ -12,10 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -54,39 +52,6 @@ OURS = Environment(ROOT / ".venv", (RUNTIME, DEVELOPMENT))
 # The real Matrix server of the tests.
 HOMESERVER = Environment(ROOT / ".venv-homeserver", (ROOT / "requirements-homeserver.lock",))
 PYTHON = OURS.python
-
-
-class Group(NamedTuple):
-    """Test folders that run together, and the seconds they should stay within on two cores. `files_at_once`: so many of its files run at a
-    time; 0 where a part of each folder does, two such parts at a time.
-    """
-
-    folders: tuple[str, ...]
-    budget_s: int
-    files_at_once: int = 0
-
-
-FIRST = Group(("gateway", "conformance", "core", "blobs", "agents", "tools"), 150)
-# Tests with real processes wait more than they compute. With four files at a time their kills and deadlines come too late on two cores.
-GROUPS = (FIRST, Group(("sim",), 150, 2), Group(("e2e", "install", "platforms"), 480, 3), Group(("browser",), 120))
-AT_ONCE = 2
-# Into so many parts the files of several folders are dealt.
-HANDS = 6
-# The files that take longest, in that order: one of them left for the end would run alone.
-LONGEST = (
-    "tests/sim/test_every_write.py",
-    "tests/sim/test_every_write_in_chats.py",
-    "tests/sim/test_seeds.py",
-    *(
-        f"tests/e2e/test_{name}.py"
-        for name in (
-            *("one_stop", "handover", "cli_running", "kill", "cli_recovery", "service", "descriptors", "logs", "cli_words", "oracle"),
-            *("deadline", "windows", "ten_shapes", "start_and_stop", "delete", "cli_offline", "version_0_1", "tour", "terminal", "cli"),
-        )
-    ),
-)
-# A group that takes this many times its budget hangs, and is ended.
-PATIENCE = 5
 
 
 def main(words: Sequence[str]) -> int:
@@ -256,39 +221,7 @@ def test(words: Sequence[str]) -> int:
         in_browser = any("browser" in word for word in words)
         find_axe(required=in_browser)
         return pytest(words, find_browser(required=in_browser))
-    started = time.monotonic()
-    with ThreadPoolExecutor(1) as background:  # It is mostly downloaded, and only the tests of platforms need it.
-        return test_everything(started, background.submit(find_homeserver))
-
-
-def test_everything(started: float, homeserver: Future[None]) -> int:
-    in_browser = has_tests(ROOT / "tests" / "browser")
-    browser = find_browser(required=in_browser)
-    find_axe(required=in_browser)
-    find_service_manager()
-    find_proxy()
-    find_sandbox()
-    failed = ["check"] if check(()) else []
-    for group in GROUPS:
-        name = ", ".join(group.folders)
-        places = places_of(group)
-        if not places:
-            say(f"{name}: no tests yet")
-            continue
-        if "platforms" in group.folders:
-            homeserver.result()
-        say(f"{name} ...")
-        began = time.monotonic()
-        at_once = group.files_at_once or AT_ONCE
-        status = run_parts(parts_of(group, places), browser, limit_s=group.budget_s * PATIENCE, at_once=at_once)
-        took_s = time.monotonic() - began
-        if status != 0:
-            failed.append(name)
-        late = "; over its budget" if took_s > group.budget_s else ""
-        say(f"{name}: {'FAILED' if status else 'passed'}, {took_s:.1f} s of {group.budget_s} s{late}")
-    took_s = time.monotonic() - started
-    say(f"test: FAILED ({'; '.join(failed)}), {took_s:.0f} s" if failed else f"test: everything passed, {took_s:.0f} s")
-    return 1 if failed else 0
+    return run_module("scripts.suite", ROOT / "scripts" / "suite.py", ())
 
 
 def sim(words: Sequence[str]) -> int:
@@ -322,69 +255,13 @@ WORDS: dict[str, Callable[[Sequence[str]], int]] = {
 }
 
 
-def places_of(group: Group) -> list[str]:
-    """The folders of a group that hold tests. The first one also takes what no group names: nothing is left out."""
-    tests = ROOT / "tests"
-    places = [tests / folder for folder in group.folders]
-    if group is FIRST:
-        named = {folder for each in GROUPS for folder in each.folders}
-        places += sorted(each for each in tests.iterdir() if each.name not in named)
-    return [str(each.relative_to(ROOT)) for each in places if has_tests(each)]
-
-
-def parts_of(group: Group, places: list[str]) -> list[list[str]]:
-    """What of a group runs at the same time. Where each file is a part, the longest come first, then the largest; where folders run
-    together, their files are dealt out, so that no core waits for the other.
-    """
-    if not group.files_at_once and len(places) < AT_ONCE:
-        return [places]
-    files = sorted(path for place in places for path in (ROOT / place).rglob("test_*.py"))
-    if group.files_at_once:
-        files.sort(key=lambda path: -path.stat().st_size)
-    names = [str(path.relative_to(ROOT)) for path in files]
-    if group.files_at_once:
-        return [[name] for name in sorted(names, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))]
-    return [names[start::HANDS] for start in range(HANDS)]
-
-
-def run_parts(parts: list[list[str]], browser: str | None, limit_s: float, *, at_once: int) -> int:
-    """Each part in a pytest of its own; what one has to say is shown in one piece. The worst of their exit codes."""
-    if len(parts) == 1:
-        return pytest(["-q", *parts[0]], browser, limit_s=limit_s)
-    with ThreadPoolExecutor(at_once) as pool:
-        return max(pool.map(lambda part: pytest(["-q", "--no-header", *part], browser, limit_s=limit_s, quiet=True), parts))
-
-
-def has_tests(place: Path) -> bool:
-    if place.is_dir():
-        return any(place.rglob("test_*.py"))
-    return place.match("test_*.py")
-
-
-def pytest(words: Sequence[str], browser: str | None, limit_s: float | None = None, *, quiet: bool = False) -> int:
-    """`quiet`: what it says is shown at its end, because others speak at the same time."""
+def pytest(words: Sequence[str], browser: str | None) -> int:
     environment = dict(os.environ)
     if browser:
         environment["HOLDFAST_TEST_BROWSER"] = browser
-    if quiet:
-        with tempfile.TemporaryFile("w+") as said:
-            status = wait_for(subprocess.Popen([PYTHON, "-m", "pytest", *words], env=environment, stdout=said, stderr=said), limit_s)
-            said.seek(0)
-            print(words[-1], said.read(), sep="\n", flush=True)
-            return status
-    return wait_for(subprocess.Popen([PYTHON, "-m", "pytest", *words], env=environment), limit_s)
-
-
-def wait_for(process: "subprocess.Popen[bytes]", limit_s: float | None) -> int:
+    process = subprocess.Popen([PYTHON, "-m", "pytest", *words], env=environment)
     try:
-        return process.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        say(f"No end after {limit_s:.0f} s: stopping it.")
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(10) or 1
-        process.kill()
-        return process.wait() or 1
+        return process.wait()
     except KeyboardInterrupt:
         # The terminal sent the interrupt to pytest too; it is about to say what it was doing.
         process.wait()

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import config
 from holdfast.cli.app import COMMANDS, cli
-from scripts import run
+from scripts import suite
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
@@ -96,6 +96,6 @@ def test_settings_in_a_document_are_valid(tmp_path: Path, text: str) -> None:
     assert "config.toml" in sources.values()
 
 
-def test_every_folder_of_tests_is_run_by_the_test_command() -> None:
-    folders = {place.parent.relative_to(ROOT / "tests").parts[0] for place in (ROOT / "tests").rglob("test_*.py")}
-    assert folders <= {folder for group in run.GROUPS for folder in group.folders}
+def test_every_file_of_tests_is_run_once_by_the_test_command() -> None:
+    run = [word for group in suite.GROUPS for part in suite.parts_of(group) for word in part.words if word.endswith(".py")]
+    assert sorted(run) == sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
