@@ -1,8 +1,7 @@
 """An agent that is another program, over lives of the gateway and of its own: it does not notice ours, and its own are told honestly."""
 
 import itertools
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +34,11 @@ class Wired:
         ground = Ground(kept=self.kept, ids=RandomIds(), folder=lambda session: self._folder, read=_no_blob, secrets=NO_SECRETS)
         return AcpAgent(Program(name="acp:scripted", words=("scripted",), environment={}), ground)
 
+    def kill(self, life: Life) -> None:
+        """Its one process."""
+        [name] = self.machine.running
+        life.do(self.kept.keepers.kill(name))
+
     def deeds_after(self, life: Life, seconds: float) -> list[str]:
         """What they have done by then."""
         life.pass_s(seconds)
@@ -62,11 +66,46 @@ def wired(home: Home, tmp_path: Path) -> Wired:
     return Wired(home, tmp_path / "work")
 
 
-def ask(life: Life, text: str) -> str:
+def posted(life: Life, text: str) -> str:
     page = life.open_page()
     life.post(page, text)
+    return page
+
+
+def ask(life: Life, text: str) -> str:
+    page = posted(life, text)
     life.rest(page)
     return page
+
+
+def begun(life: Life, text: str) -> str:
+    """A conversation whose agent has said "one" and is at work."""
+    page = posted(life, text)
+    life.until(lambda: life.answers(page) == ["one"])
+    return page
+
+
+def over_deaths(folder: Path, moment: str, *can: str, begin: Callable[[Life, Wired], str]) -> Iterator[tuple[int, Life, str, Wired]]:
+    """The same turn from its beginning, again and again: each time the gateway dies one commit later, until it does not come to that any
+    more. Gives it once it rests.
+    """
+    for number in itertools.count(1):
+        place = folder / str(number)
+        place.mkdir()
+        with gateways.home(place) as home:
+            wired = Wired(home, place / "work", *can)
+            life = home.start()
+            page = begin(life, wired)
+            life.dies, died = (moment, life.commits + number), False
+            try:
+                life.rest(page)
+            except Crash:
+                life, died = home.start(), True
+                life.rest(page)
+            life.dies = None
+            yield number, life, page, wired
+        if not died:
+            return
 
 
 def reads(life: Life, page: str) -> list[e.AgentRead]:
@@ -124,40 +163,20 @@ def test_a_permission_is_an_approval_that_waits_over_a_death_and_gives_what_was_
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_over_a_death_of_ours_at_each_commit_the_agent_notices_nothing(tmp_path: Path, moment: str) -> None:
     """P3, P5, P7: prompted once, each deed done once, each permission asked for once, and the answer whole."""
-    deaths = 0
-    for number in itertools.count(1):
-        place = tmp_path / str(number)
-        place.mkdir()
-        with gateways.home(place) as home:
-            wired = Wired(home, place / "work")
-            life = home.start()
-            page = life.open_page()
-            life.post(page, WHOLE)
-            life.dies, died = (moment, life.commits + number), False
-            try:
-                life.rest(page)
-            except Crash:
-                life, died = home.start(), True
-                life.rest(page)
-            life.dies = None
-            assert life.session(page).state == "waiting", (number, life.turn(page), life.answers(page), home.records_on_disk(page))
-            approve(life, page)
-            life.rest(page)
-            assert life.answers(page) == ["one\n\ntwo\n\nrm: once.three"], (number, life.answers(page))
-            assert life.outcomes(page) == ["completed"] and wired.machine.deeds == ["ls", "rm"]
-            assert wired.machine.permissions == ["rm once"] and len(wired.machine.prompts) == 1
-        deaths += died
-        if not died:
-            break
-    assert deaths > 8
+    for number, life, page, wired in over_deaths(tmp_path, moment, begin=lambda life, _: posted(life, WHOLE)):
+        assert life.session(page).state == "waiting", (number, life.turn(page), life.answers(page))
+        approve(life, page)
+        life.rest(page)
+        assert life.answers(page) == ["one\n\ntwo\n\nrm: once.three"], (number, life.answers(page))
+        assert life.outcomes(page) == ["completed"] and wired.machine.deeds == ["ls", "rm"]
+        assert wired.machine.permissions == ["rm once"] and len(wired.machine.prompts) == 1
+    assert number > 9
 
 
 def test_it_goes_on_while_we_are_away_and_what_it_did_is_told_after(home: Home, wired: Wired) -> None:
     """P7"""
     life = home.start()
-    page = life.open_page()
-    life.post(page, "say one|sleep 5|tool ls|say two")
-    life.until(lambda: life.answers(page) == ["one"])
+    page = begun(life, "say one|sleep 5|tool ls|say two")
     life.die()
     home.later(60)
     life = home.start()
@@ -169,9 +188,7 @@ def test_it_goes_on_while_we_are_away_and_what_it_did_is_told_after(home: Home, 
 def test_a_stop_ends_its_work_and_its_process_answers_the_next_message(home: Home, wired: Wired) -> None:
     """A21"""
     life = home.start()
-    page = life.open_page()
-    life.post(page, "say one|sleep 100|tool ls")
-    life.until(lambda: life.answers(page) == ["one"])
+    page = begun(life, "say one|sleep 100|tool ls")
     life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
     life.until(lambda: life.outcomes(page) == ["cancelled"], within_s=5)
     life.post(page, "say two")
@@ -182,9 +199,7 @@ def test_a_stop_ends_its_work_and_its_process_answers_the_next_message(home: Hom
 def test_a_turn_that_was_set_aside_is_settled_before_the_next_prompt(home: Home, wired: Wired) -> None:
     """R6: what the agent still asks for has nobody any more."""
     life = home.start(resume_window_s=1.0)
-    page = life.open_page()
-    life.post(page, "say one|sleep 1|permit rm|say two")
-    life.until(lambda: life.answers(page) == ["one"])
+    page = begun(life, "say one|sleep 1|permit rm|say two")
     life.die()
     home.later(100)
     life = home.start(resume_window_s=1.0)
@@ -199,9 +214,7 @@ def test_a_stop_that_was_acknowledged_before_a_death_ends_its_work_after_it(home
     """A21, R0: nobody runs the turn any more, and its agent works on; one that does not listen is killed."""
     wired = Wired(home, tmp_path / "work", *can)
     life = home.start()
-    page = life.open_page()
-    life.post(page, "say one|sleep 30|tool ls")
-    life.until(lambda: life.answers(page) == ["one"])
+    page = begun(life, "say one|sleep 30|tool ls")
     life.dies = "after", life.commits + 1
     with pytest.raises(Crash):
         life.do(life.gateway.stop_turn(page, by="owner", client_id=None))
@@ -216,9 +229,7 @@ def test_a_stop_that_was_acknowledged_before_a_death_ends_its_work_after_it(home
 def test_a_turn_that_was_set_aside_leaves_nobody_at_work(home: Home, wired: Wired) -> None:
     """R6, P5"""
     life = home.start(resume_window_s=1.0)
-    page = life.open_page()
-    life.post(page, "say one|sleep 130|tool ls")
-    life.until(lambda: life.answers(page) == ["one"])
+    page = begun(life, "say one|sleep 130|tool ls")
     life.die()
     home.later(100)
     life = home.start(resume_window_s=1.0)
@@ -263,24 +274,10 @@ def test_retention_ends_the_agent_of_what_it_removes(home: Home, wired: Wired) -
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_over_a_death_of_ours_no_prompt_joins_one_that_is_slow_to_end(tmp_path: Path, moment: str) -> None:
     """P5: it may have arrived, and its agent does not end it in time."""
-    for number in itertools.count(1):
-        place = tmp_path / str(number)
-        place.mkdir()
-        with gateways.home(place) as home:
-            wired = Wired(home, place / "work", "load", "slow")
-            life = home.start()
-            page = life.open_page()
-            life.post(page, "sleep 8|tool ls|say done")
-            life.dies, died = (moment, life.commits + number), False
-            try:
-                life.rest(page)
-            except Crash:
-                life, died = home.start(), True
-                life.rest(page)
-            assert life.outcomes(page) == ["completed"] and life.answers(page) == ["done"], (number, life.turn(page))
-            assert wired.machine.joined == [] and wired.machine.deeds == ["ls"], (number, wired.machine.prompts)
-        if not died:
-            break
+    script = "sleep 8|tool ls|say done"
+    for number, life, page, wired in over_deaths(tmp_path, moment, "load", "slow", begin=lambda life, _: posted(life, script)):
+        assert life.outcomes(page) == ["completed"] and life.answers(page) == ["done"], (number, life.turn(page))
+        assert wired.machine.joined == [] and wired.machine.deeds == ["ls"], (number, wired.machine.prompts)
     assert number > 5
 
 
@@ -292,8 +289,7 @@ def test_between_turns_a_dead_process_is_replaced_and_that_is_said(home: Home, t
     wired = Wired(home, tmp_path / "work", *can)
     life = home.start()
     page = ask(life, "say one")
-    [name] = wired.machine.running
-    life.do(wired.kept.keepers.kill(name))
+    wired.kill(life)
     life.post(page, "say two")
     life.rest(page)
     assert life.answers(page) == ["one", "two"]
@@ -308,11 +304,8 @@ def test_a_process_that_dies_in_mid_turn_is_started_again_and_people_are_told(ho
     """P3, P5: what it had begun is of unknown outcome."""
     wired = Wired(home, tmp_path / "work", "load")
     life = home.start()
-    page = life.open_page()
-    life.post(page, "say one|sleep 1|say never")
-    life.until(lambda: life.answers(page) == ["one"])
-    [name] = wired.machine.running
-    life.do(wired.kept.keepers.kill(name))
+    page = begun(life, "say one|sleep 1|say never")
+    wired.kill(life)
     life.until(lambda: len(wired.machine.prompts) == 2)
     assert "ended in the middle of this turn" in wired.machine.prompts[1][-2]
     life.rest(page)
@@ -322,35 +315,19 @@ def test_a_process_that_dies_in_mid_turn_is_started_again_and_people_are_told(ho
     assert life.outcomes(page) == ["completed"] and life.answers(page) == ["one\n\nonenever"]
 
 
-def _said(life: Life, page: str, text: str) -> bool:
-    return life.answers(page) == [text]
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_over_deaths_of_both_at_each_commit_the_turn_is_completed_and_the_death_told(tmp_path: Path, moment: str) -> None:
     """P3, P7: the agent dies in mid-turn, and the gateway while it starts the agent again."""
-    for number in itertools.count(1):
-        place = tmp_path / str(number)
-        place.mkdir()
-        with gateways.home(place) as home:
-            wired = Wired(home, place / "work", "load")
-            life = home.start()
-            page = life.open_page()
-            life.post(page, "say one|sleep 1|say never")
-            life.until(partial(_said, life, page, "one"))
-            [name] = wired.machine.running
-            life.do(wired.kept.keepers.kill(name))
-            life.dies, died = (moment, life.commits + number), False
-            try:
-                life.rest(page)
-            except Crash:
-                life, died = home.start(), True
-                life.rest(page)
-            assert life.outcomes(page) == ["completed"], (number, life.turn(page))
-            assert life.answers(page)[0].startswith("one\n\n") and life.answers(page)[0].endswith("onenever"), (number, life.answers(page))
-            assert sum("ended in the middle of this answer" in notice for notice in life.notices(page)) == 1, (number, life.notices(page))
-        if not died:
-            break
+
+    def begin(life: Life, wired: Wired) -> str:
+        page = begun(life, "say one|sleep 1|say never")
+        wired.kill(life)
+        return page
+
+    for number, life, page, _ in over_deaths(tmp_path, moment, "load", begin=begin):
+        assert life.outcomes(page) == ["completed"], (number, life.turn(page))
+        assert life.answers(page)[0].startswith("one\n\n") and life.answers(page)[0].endswith("onenever"), (number, life.answers(page))
+        assert sum("ended in the middle of this answer" in notice for notice in life.notices(page)) == 1, (number, life.notices(page))
     assert number > 5
 
 
@@ -359,8 +336,7 @@ def test_a_permission_that_a_dead_process_asked_for_is_not_asked_for_again(home:
     wired = Wired(home, tmp_path / "work", "load")
     life = home.start()
     page = ask(life, "permit rm|say done")
-    [name] = wired.machine.running
-    life.do(wired.kept.keepers.kill(name))
+    wired.kill(life)
     approve(life, page)
     life.until(lambda: len(wired.machine.prompts) == 2)
     life.rest(page)

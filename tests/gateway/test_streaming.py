@@ -43,6 +43,17 @@ def start(home: Home) -> Life:
     return home.start(manners=STREAMS)
 
 
+def after_a_death(home: Home, *, unsure: bool = False) -> Life:
+    """The process after one that died in the middle of an answer of which "one" is shown. `unsure`: that one did not hear that it is."""
+    life = start(home)
+    life.write("say:one|sleep:3|hang / say:one|sleep:3|say: two")
+    home.server.moods = lambda: "late" if unsure else ""
+    life.until(lambda: shown(home) == ["one"])
+    life.die()
+    home.server.moods = lambda: ""
+    return start(home)
+
+
 async def give_way(life: Life) -> None:
     life.gateway.hand_over.begin()
     await life.gateway.hand_over.give_way()
@@ -65,11 +76,7 @@ def test_an_answer_that_comes_at_once_is_sent_once(home: Home) -> None:
 
 def test_a_process_that_dies_leaves_its_message_to_the_next_which_continues_it(home: Home) -> None:
     """B11: no second message, nothing left of the first."""
-    life = start(home)
-    life.write("say:one|sleep:3|hang / say:one|sleep:3|say: two")
-    life.until(lambda: shown(home) == ["one"])
-    life.die()
-    life = start(home)
+    life = after_a_death(home)
     life.rest()
     assert shown(home) == ["one two"]
 
@@ -88,13 +95,7 @@ def test_another_process_that_holds_the_platform_shows_a_turn_that_runs_elsewher
 
 def test_a_message_whose_sender_died_before_its_receipt_is_found_and_continued(home: Home) -> None:
     """P4, B11"""
-    life = start(home)
-    life.write("say:one|sleep:3|hang / say:one|sleep:3|say: two")
-    home.server.moods = lambda: "late"
-    life.until(lambda: shown(home) == ["one"])
-    life.die()
-    home.server.moods = lambda: ""
-    life = start(home)
+    life = after_a_death(home, unsure=True)
     life.rest()
     assert shown(home) == ["one two"]
 
@@ -102,13 +103,7 @@ def test_a_message_whose_sender_died_before_its_receipt_is_found_and_continued(h
 def test_where_nobody_can_know_whether_the_first_words_arrived_the_answer_says_that_it_may_be_a_repeat(home: Home) -> None:
     """P4"""
     can(home, finds=False)
-    life = start(home)
-    life.write("say:one|sleep:3|hang / say:one|sleep:3|say: two")
-    home.server.moods = lambda: "late"
-    life.until(lambda: shown(home) == ["one"])
-    life.die()
-    home.server.moods = lambda: ""
-    life = start(home)
+    life = after_a_death(home, unsure=True)
     life.rest()
     assert shown(home) == ["one", f"{REPEAT_LABEL}one two"]
 
@@ -117,13 +112,7 @@ def test_where_nobody_can_know_whether_the_first_words_arrived_the_answer_says_t
 def test_where_the_platform_cannot_tell_of_the_first_words_the_answer_says_that_it_may_be_a_repeat(home: Home, hides: Exception) -> None:
     """P4: the platform is not asked for ever, nor without a pause."""
     home.server.hides = hides
-    life = start(home)
-    life.write("say:one|sleep:3|hang / say:one|sleep:3|say: two")
-    home.server.moods = lambda: "late"
-    life.until(lambda: shown(home) == ["one"])
-    life.die()
-    home.server.moods = lambda: ""
-    life = start(home)
+    life = after_a_death(home, unsure=True)
     life.until(lambda: shown(home) == ["one", f"{REPEAT_LABEL}one two"], within_s=600)
     assert 0 < home.server.lookups < 25
 
@@ -131,13 +120,7 @@ def test_where_the_platform_cannot_tell_of_the_first_words_the_answer_says_that_
 def test_a_platform_that_knows_a_message_by_its_key_tells_which_one_it_was(home: Home) -> None:
     """P4: the same key is one send, also in another process."""
     can(home, finds=False, key_lasts_s=120.0)
-    life = start(home)
-    life.write("say:one|sleep:3|hang / say:one|sleep:3|say: two")
-    home.server.moods = lambda: "late"
-    life.until(lambda: shown(home) == ["one"])
-    life.die()
-    home.server.moods = lambda: ""
-    life = start(home)
+    life = after_a_death(home, unsure=True)
     life.rest()
     assert shown(home) == ["one two"]
 
