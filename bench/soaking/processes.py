@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from holdfast.store import reads
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import SqliteTx
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
@@ -32,12 +32,6 @@ STOP_S = 60.0
 FOUND_S = 5.0
 OUTGOING = ("handing_over", "retiring")
 FAILURES = (OSError, EOFError, TimeoutError)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Gateway:

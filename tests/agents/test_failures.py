@@ -15,6 +15,8 @@ from tests.agents.wiring import KEY, WIRES, asking, client_of, streamed, talking
 from tests.fakes.models import Reply, Script, call, serving, text
 
 wires = pytest.mark.parametrize("wire", WIRES)
+# Whatever hangs here hangs for good.
+SOON_S = 30.0
 WHOLE = (*text("I", " see", " it."), call("terminal", {"command": "date"}))
 
 
@@ -213,11 +215,11 @@ async def test_a_redirect_is_not_followed_because_the_key_would_go_along(wire: s
 
 
 @wires
-async def test_cancelling_closes_the_connection_within_a_second(wire: str) -> None:
+async def test_cancelling_closes_the_connection_at_once(wire: str) -> None:
     async with talking(Reply(say=WHOLE, stop_after=3, then="hang"), wire=wire) as (client, server):
         task = asyncio.create_task(streamed(client))
         await server.until(lambda it: len(it.sent) == 1)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(SOON_S):
             task.cancel()
             await asyncio.wait([task])
             await server.until(lambda it: it.closed == 1)
@@ -230,7 +232,7 @@ async def test_leaving_a_stream_closes_the_connection(wire: str) -> None:
         stream = client.stream(asking())
         await anext(stream)
         await stream.aclose()  # type: ignore[attr-defined]
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(SOON_S):
             await server.until(lambda it: it.closed == 1)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
+from tests.browser.acting import WAIT_MS
 from tests.e2e.serving import Serving
 
 FLAGS = [
@@ -32,6 +33,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield browser
@@ -85,6 +87,7 @@ def own_page(browser: Browser, serving: Serving) -> Iterator[Page]:
 def tab(browser: Browser, state: StorageState | None = None, **options: Any) -> Iterator[Page]:
     """A page under watch: it may not throw, complain, break the server's policy, or ask any other server for anything."""
     context = browser.new_context(**({"viewport": {"width": 1200, "height": 800}} | options), storage_state=state)
+    context.set_default_timeout(WAIT_MS)
     problems = watched(context)
     yield context.new_page()
     context.close()

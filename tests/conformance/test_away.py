@@ -59,7 +59,7 @@ async def test_nobody_waits_for_ever_and_the_store_is_back_by_itself(tmp_path: P
         with Locker(tmp_path / "holdfast.db"):
             with pytest.raises(StoreAway):
                 await say(store, text="lost")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await store.writable()
         assert store.degraded is None
         await say(store, text="kept")
@@ -75,5 +75,5 @@ async def test_a_store_that_is_away_can_be_closed(tmp_path: Path) -> None:
     with Locker(tmp_path / "holdfast.db"):
         with pytest.raises(StoreAway):
             await append(store, turn, text("one"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await store.aclose()

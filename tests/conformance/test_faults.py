@@ -102,7 +102,7 @@ async def test_a_failed_commit_among_writes_that_run_one_by_one_leaves_nobody_wa
         turns = [await running(store, f"s{n}", f"t{n}", owner=owner) for n in range(9)]
         for nth in range(6):
             faults.next = [*[""] * nth, "lost"]
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 results = await asyncio.gather(
                     *(append(store, turn, text("x"), *((e.TurnResumed(attempt=9, rule="", reason=""),) if n == 4 else ()))
                       for n, turn in enumerate(turns)),
@@ -127,7 +127,7 @@ async def fill_up(store: Store, turn_text: str = "x" * 3000) -> list[str]:
 
 
 async def room_again(store: Store) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while store.degraded:  # noqa: ASYNC110 - the store has no event for it
             await anyio.sleep(0.01)
 

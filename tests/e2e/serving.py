@@ -7,14 +7,13 @@ import json
 import os
 import pty
 import signal
-import socket
 import ssl
 import subprocess
 import sys
 import termios
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,30 +23,34 @@ import psutil
 
 from holdfast import tool_processes
 from holdfast.store import SqliteStore, open_store
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = Path(__file__).parent / "installed"
-START_S = 30.0
+START_S = 60.0
+SOON_S, LATER_S = 0.005, 0.05
 # Nothing here is encrypted, and a context with every certificate of the system costs as much as the start of a server.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 T = TypeVar("T")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def wait_until(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+def looks(timeout_s: float) -> Iterator[None]:
+    """The moments to look whether something has happened: often at first, then less, because looking takes processor time."""
+    deadline, pause_s = time.monotonic() + timeout_s, SOON_S
+    while True:
+        yield
+        if time.monotonic() > deadline:
+            return
+        time.sleep(pause_s)
+        pause_s = min(1.3 * pause_s, LATER_S)
+
+
+def wait_until(happened: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    assert any(happened() for _ in looks(timeout_s)), "it did not happen"
 
 
 CTRL_C = "\x03"
@@ -160,15 +163,13 @@ class Serving:
 
     def start(self) -> "Serving":
         self.process = self.launch()
-        deadline = time.monotonic() + START_S
         with httpx.Client(verify=NO_CERTIFICATES, trust_env=False, timeout=2) as client:
-            while time.monotonic() < deadline and self.process.poll() is None:
-                try:
+            for _ in looks(START_S):
+                with contextlib.suppress(httpx.TransportError):
                     if client.get(f"{self.url}/healthz").status_code == 200:
                         return self
-                except httpx.TransportError:
-                    pass
-                time.sleep(0.02)
+                if self.process.poll() is not None:
+                    break
         raise AssertionError(f"Holdfast did not start:\n{self.output()}")
 
     def output(self) -> str:
@@ -263,12 +264,10 @@ class Serving:
             return dict(answer.json())
 
     def wait_for(self, session_id: str, *, timeout_s: float = 60.0, state: str = "idle") -> dict[str, Any]:
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
+        for _ in looks(timeout_s):
             session = self.session(session_id)
             if session["state"] == state:
                 return session
-            time.sleep(0.05)
         raise AssertionError(f"session is {session['state']}, not {state}: {json.dumps(session)[:2000]}\n{self.output()[-3000:]}")
 
     def order(self, path: str, **fields: Any) -> dict[str, Any]:

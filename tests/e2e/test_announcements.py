@@ -69,7 +69,7 @@ def test_a_hand_over_that_fails_is_told_where_it_was_asked_for_with_the_reason(t
         first, asks = serving.pid, serving.new_session()
         (serving.home / "config.toml").write_text("max_waiting = 'many'\n")
         serving.post(asks, "/restart")
-        wait_until(lambda: len(said(serving, asks)) == 2, timeout_s=60)
+        wait_until(lambda: len(said(serving, asks)) == 2)
         answer, outcome = said(serving, asks)
         assert answer == words.RESTARTING and outcome.startswith("Holdfast did not restart.")
         assert "Invalid max_waiting 'many'" in outcome and "still serves" in outcome

@@ -65,9 +65,9 @@ def test_a_deleted_conversation_is_gone_from_every_file_of_the_home_after_its_ti
         wait_until(lambda: "holdfast.db" in "".join(holds(serving.home, "zanzibar")))
         with serving.client() as client:
             assert client.delete(f"/api/sessions/{session_id}").status_code == 200
-        wait_until(lambda: not any(processes.is_alive(process) for process in background), 10)
-        wait_until(lambda: not left_behind(serving), 10)
-        wait_until(lambda: not holds(serving.home, "zanzibar") and not holds(serving.home, "zan23zibar"), 60)
+        wait_until(lambda: not any(processes.is_alive(process) for process in background))
+        wait_until(lambda: not left_behind(serving))
+        wait_until(lambda: not holds(serving.home, "zanzibar") and not holds(serving.home, "zan23zibar"))
         assert holds(serving.home, "quicksilver")
         said = holdfast(serving.home, "delete", "--undo", session_id)
         assert said.code == 1 and said.err == f"holdfast: The session '{session_id}' was deleted. Its content is gone.\n"
@@ -91,6 +91,6 @@ def test_a_purge_that_is_killed_again_and_again_ends_with_nothing_left(tmp_path:
             time.sleep(death * 0.05)
             serving.kill()
             serving.start()
-        wait_until(lambda: not holds(serving.home, "zanzibar"), 60)
+        wait_until(lambda: not holds(serving.home, "zanzibar"))
         assert serving.session(other)["messages"][0]["text"] == "quicksilver"
         assert serving.status()["gateway_state"] == "running"

@@ -44,10 +44,10 @@ def test_a_gateway_without_its_database_acknowledges_nothing_says_so_and_hands_o
         serving.wait_for(session_id)
         token = serving.token
         blow(serving.home)
-        wait_until(lambda: client.get("/healthz").status_code == 503, timeout_s=10)
+        wait_until(lambda: client.get("/healthz").status_code == 503)
         status = client.get("/api/status").json()
         assert GONE in status["degraded"] and str(serving.home) in status["degraded"]
-        wait_until(lambda: serving.written["degraded"] == status["degraded"], timeout_s=10)
+        wait_until(lambda: serving.written["degraded"] == status["degraded"])
         refused = client.post(f"/api/sessions/{session_id}/messages", json={"text": "lost?"})
         assert error_of(refused) == (503, "store_gone") and refused.headers["retry-after"] == "5"
         assert error_of(client.get(f"/api/sessions/{session_id}")) == (503, "store_gone")
@@ -67,9 +67,9 @@ def test_a_turn_that_runs_while_the_home_is_away_ends_once_it_is_back(tmp_path: 
         serving.post(session_id, "count 60 0.1")
         serving.wait_for(session_id, state="running")
         os.rename(serving.home, tmp_path / "away")
-        wait_until(lambda: client.get("/healthz").status_code == 503, timeout_s=10)
+        wait_until(lambda: client.get("/healthz").status_code == 503)
         os.rename(tmp_path / "away", serving.home)
-        wait_until(lambda: client.get("/healthz").status_code == 200, timeout_s=10)
+        wait_until(lambda: client.get("/healthz").status_code == 200)
         session = serving.wait_for(session_id)
         assert [message["text"] for message in session["messages"] if message["role"] == "assistant"] == [
             " ".join(str(number) for number in range(1, 61))

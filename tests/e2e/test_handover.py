@@ -274,7 +274,7 @@ def is_refused(serving: Serving, words: str) -> None:
     assert said.code == 1 and is_one_sentence(said.err), said
     assert words in said.err and "still serves" in said.err, said.err
     assert (serving.pid, serving.status()["gateway_state"]) == (old, "running")
-    wait_until(lambda: [process.pid for process in serving.processes()] == [old], 10)  # Nothing of the new one is left.
+    wait_until(lambda: [process.pid for process in serving.processes()] == [old])  # Nothing of the new one is left.
     assert answers_people(serving)
 
 
@@ -374,7 +374,7 @@ def test_a_signal_to_the_process_in_front_stops_the_service_also_while_its_own_t
         running(serving, "hang")
         new = hand_over(serving)
         serving.stop()
-        wait_until(lambda: gone(new), 10)
+        wait_until(lambda: gone(new))
         assert serving.processes() == []
 
 
@@ -451,7 +451,7 @@ def manager(address: str) -> Iterator["Manager"]:
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
         wire.bind("\0" + address[1:] if address.startswith("@") else address)
-        wire.settimeout(30)
+        wire.settimeout(60)
         yield Manager(wire)
 
 

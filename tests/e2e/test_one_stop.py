@@ -111,7 +111,7 @@ def test_a_stop_reaches_the_others_also_when_it_cannot_be_recorded(tmp_path: Pat
         wait_until((serving.home / "hung").exists)
         front = serving.reaped()
         os.kill(retiring, signal.SIGTERM)
-        wait_until(lambda: gone(serving), 60)
+        wait_until(lambda: gone(serving))
         assert front.wait(10) == 75 and serving.written["gateway_state"] == "running"
 
 

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from tests.e2e.command_line import holdfast
-from tests.e2e.serving import ROOT, Serving, free_port, wait_until
+from tests.e2e.serving import ROOT, Serving, wait_until
+from tests.ports import free_port
 
 DOCUMENT = ROOT / "docs" / "proxy.md"
 

@@ -33,7 +33,7 @@ def ended(serving: Serving, session_id: str) -> dict[str, Any]:
         found.update(serving.session(session_id))
         return bool(found["turns"]) and found["turns"][0]["state"] == "ended" and found["state"] == "idle"
 
-    wait_until(over, 60.0)
+    wait_until(over)
     return found
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from tests.e2e.command_line import Said, command, environment, holdfast, is_one_sentence
 from tests.e2e.models import ModelProcess
-from tests.e2e.serving import ROOT, Serving, free_port, wait_until
+from tests.e2e.serving import ROOT, Serving, wait_until
 from tests.e2e.window import Window
 from tests.fakes.models.script import Reply, Script, text
+from tests.ports import free_port
 
 KEY = "sk-of-the-test-0123456789"
 READY = Script(replies=(Reply(say=text("ready")),), models=("small", "large"), key=KEY)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast import __version__
-from tests.e2e.serving import ROOT, free_port, wait_until
+from tests.e2e.serving import ROOT, wait_until
 from tests.e2e.window import Window
+from tests.ports import free_port
 
 STEP = re.compile(r"<!-- tour: terminal (?P<terminal>\d)(?P<interrupt>, Ctrl-C)? -->\n```console\n(?P<text>.*?)```\n", re.DOTALL)
 # What differs from run to run, and what it must look like. A name that came before must be the same again.

@@ -17,8 +17,14 @@ from pathlib import Path
 from tests.e2e.command_line import environment
 from tests.e2e.serving import wait_until
 
-# The process that is to have the terminal takes it before it becomes the command.
-TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+# The process that is to have the terminal takes it before it becomes the command. Ctrl-C counts there, also where whoever runs the tests
+# ignores it, as a script does that runs them in the background.
+TAKE = """
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 

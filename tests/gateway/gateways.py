@@ -751,7 +751,7 @@ async def eventually(store: Store, holds: Callable[[], Awaitable[Any]]) -> None:
     news = asyncio.Event()
     forget = store.subscribe(news.set)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await holds():
                 await news.wait()
                 news.clear()

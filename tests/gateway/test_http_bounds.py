@@ -122,7 +122,7 @@ async def test_a_head_that_never_ends_is_refused_while_it_comes(served: World, b
 
 
 async def test_a_head_that_drips_in_is_told_so_in_the_end_and_one_that_never_begins_is_closed(served: World) -> None:
-    with patched(connections, HEAD_S=0.1):
+    with patched(connections, HEAD_S=0.5):
         async with connected(served) as dripping, connected(served) as silent:
             await dripping.send(b"GET /healthz HTTP/1.1\r\nHost: ")
             assert await dripping.error() == (408, "too_slow")
@@ -130,7 +130,7 @@ async def test_a_head_that_drips_in_is_told_so_in_the_end_and_one_that_never_beg
 
 
 async def test_the_time_for_a_head_starts_over_with_each_request_of_a_connection(served: World) -> None:
-    with patched(connections, HEAD_S=0.1):
+    with patched(connections, HEAD_S=0.5):
         async with connected(served) as client:
             await client.request()
             assert (await client.answer())[0] == 200
@@ -144,7 +144,7 @@ async def test_the_time_for_a_head_starts_over_with_each_request_of_a_connection
 async def test_a_body_that_drips_in_has_a_deadline(served: World) -> None:
     """DESIGN 11: also where each piece comes in time."""
     session_id = await served.new_session()
-    with patched(bodies, BODY_S=0.3):
+    with patched(bodies, BODY_S=0.5):
         async with connected(served) as client:
             headers = [f"Authorization: Bearer {TOKEN}", "Content-Type: application/json", "Content-Length: 100000"]
             await client.request(f"/api/sessions/{session_id}/messages", *headers, method="POST", body=b'{"text": "')
@@ -164,18 +164,18 @@ async def test_a_body_that_drips_in_has_a_deadline(served: World) -> None:
 async def test_a_large_body_has_more_time_while_it_comes_at_a_fair_rate(served: World) -> None:
     session_id = await served.new_session()
     body = json.dumps({"text": "x" * 400_000}).encode()
-    with patched(bodies, BODY_S=0.1, LEAST_RATE=100_000):
+    with patched(bodies, BODY_S=1.0, LEAST_RATE=100_000):
         async with connected(served) as client:
             headers = [f"Authorization: Bearer {TOKEN}", "Content-Type: application/json", f"Content-Length: {len(body)}"]
             await client.request(f"/api/sessions/{session_id}/messages", *headers, method="POST")
             for start in range(0, len(body), 50_000):
                 await client.send(body[start : start + 50_000])
-                await asyncio.sleep(0.05)  # Altogether longer than a small body would have.
+                await asyncio.sleep(0.15)  # Altogether longer than a small body would have.
             assert (await client.answer())[0] == 202
 
 
 async def test_a_client_refused_before_its_body_was_read_does_not_keep_the_connection_by_sending_more(served: World) -> None:
-    with patched(connections, LINGER_S=0.2):
+    with patched(connections, LINGER_S=0.5):
         async with connected(served) as client:
             await client.request("/api/sessions", "Content-Type: application/json", "Content-Length: 100000", method="POST")
             assert await client.error() == (401, "not_signed_in")

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,13 +15,14 @@ from holdfast.core.output import RECORDED_HEAD, RECORDED_TAIL, SAMPLE
 from holdfast.ports.store import Store
 from holdfast.store import open_store
 from tests.conformance.steps import ENDED, NOW, append, new_owner, new_session, running, say, start, whole_log
-from tests.gateway.web import TOKEN, Hands, World, eventually, world
+from tests.gateway.web import TOKEN, WAIT_S, Hands, World, eventually, world
+from tests.pulse import undisturbed
 
 T = TypeVar("T")
 pytestmark = pytest.mark.anyio
 # An answer over HTTP, whatever is asked for.
 MOST_BYTES = 2_000_000
-# Measured at a tenth of it and less. A loaded machine is allowed the rest.
+# Measured at a tenth of it and less.
 SILENCE_S = 0.5
 
 
@@ -33,35 +32,10 @@ async def web(tmp_path: Path) -> AsyncIterator[World]:
         yield made
 
 
-class Pulse:
-    """The longest time for which the event loop did not come back to us."""
-
-    longest_s = 0.0
-
-
-@asynccontextmanager
-async def pulse() -> AsyncIterator[Pulse]:
-    found = Pulse()
-
-    async def beat() -> None:
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.001)
-            found.longest_s = max(found.longest_s, time.monotonic() - before)
-
-    task = asyncio.get_running_loop().create_task(beat())
-    try:
-        yield found
-    finally:
-        task.cancel()
-
-
 async def unhurt(work: Awaitable[T]) -> T:
     """Does it, and finds that nobody else had to wait for it."""
-    async with pulse() as found:
-        done = await work
-    assert found.longest_s < SILENCE_S
-    return done
+    async with undisturbed(SILENCE_S):
+        return await work
 
 
 async def streamed(made: World, session_id: str, *, after: str, until: str) -> bytes:
@@ -80,7 +54,7 @@ async def streamed(made: World, session_id: str, *, after: str, until: str) -> b
     headers = [(b"host", f"127.0.0.1:{made.port}".encode()), (b"authorization", f"Bearer {TOKEN}".encode())]
     path = f"/api/sessions/{session_id}/events"
     scope = {"type": "http", "method": "GET", "scheme": "http", "path": path, "raw_path": path.encode(), "headers": headers}
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_S):
         await made.app(scope | {"query_string": f"after={after}".encode()}, receive, send)
     return bytes(sent)
 
@@ -125,7 +99,7 @@ async def test_a_reader_sees_a_long_output_grow_while_its_tool_goes_on_in_silenc
         [call] = view["messages"][1]["tool_calls"]
         return bool(call["output"].endswith("the end") and call["output_omitted"] > 900_000 and call["outcome"] is None)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_S):
         while not await shown():  # noqa: ASYNC110 - the sweep looks every second, by its own clock.
             await asyncio.sleep(0.05)
 

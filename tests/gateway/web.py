@@ -39,7 +39,7 @@ from tests.gateway.gateways import Wire
 
 T = TypeVar("T")
 TOKEN = "the-token-of-this-test"
-WAIT_S = 20.0
+WAIT_S = 60.0
 MAX_UPLOAD = 1_000_000
 
 

@@ -15,7 +15,7 @@ SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/syst
 JOURNALD = next((path for path in ("/usr/lib/systemd/systemd-journald", "/lib/systemd/systemd-journald") if os.access(path, os.X_OK)), None)
 # `--kill-child`: whatever happens to the test, everything in the namespace ends with the first process.
 UNSHARE = ("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--cgroup", "--net")
-START_S = 20.0
+START_S = 60.0
 
 # $1 is the folder of the machine, $2 the interpreter. The journal tells units apart by the place of their processes in the tree of
 # control groups, so the manager gets the place that a login would give it.

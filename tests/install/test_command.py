@@ -13,7 +13,8 @@ from holdfast.cli.commands.service import command
 from holdfast.core.errors import HoldfastError
 from holdfast.install import launchd
 from holdfast.install.entry import is_waiting
-from tests.e2e.serving import free_port, wait_until
+from tests.e2e.serving import wait_until
+from tests.ports import free_port
 
 WORDS = ("install", "uninstall", "start", "stop", "restart", "status", "logs")
 

@@ -29,7 +29,7 @@ from tests.fakes.platform import UNHURRIED
 from tests.gateway.gateways import Deed, Edge, Launch, ScriptAgent
 
 ANN, BOB, TEAM = "ann", "bob", "team"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def hurried(can: Capabilities) -> Capabilities:

@@ -21,7 +21,7 @@ from holdfast.ports.platforms import Batch, OutFile, Outgoing
 from tests.fakes.matrix import Homeserver, Proxy
 from tests.platforms.conformance import QUIET, Conformance, shows, texts
 from tests.platforms.matrix_rig import MatrixRig, World
-from tests.platforms.rigs import ANN, BOB, Life, Place, until
+from tests.platforms.rigs import ANN, BOB, PATIENCE_S, Life, Place, until
 
 pytestmark = pytest.mark.anyio
 
@@ -122,7 +122,7 @@ async def test_history_that_does_not_end_is_read_once(rig: MatrixRig) -> None:
     await platform.connect()
     rig.proxy.stuck = True
     try:
-        async with aclosing(platform.receive(rig.since)) as batches, asyncio.timeout(10):
+        async with aclosing(platform.receive(rig.since)) as batches, asyncio.timeout(PATIENCE_S):
             assert len((await anext(batches)).updates) == 10
     finally:
         await platform.aclose()

@@ -61,7 +61,7 @@ def lines(folder: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-async def until(holds: Callable[[], Any], timeout_s: float = 20.0) -> None:
+async def until(holds: Callable[[], Any], timeout_s: float = 60.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not holds():  # noqa: ASYNC110 - what other processes do has no event.
             await asyncio.sleep(0.01)

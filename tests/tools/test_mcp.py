@@ -161,8 +161,7 @@ async def test_a_tool_that_is_described_differently_is_another_one(tmp_path: Pat
     with ExitStack() as stack:
         async with desk(tmp_path / "home", a=serve(stack, wire, folder)) as here:
             before = (await here.tools())["mcp__a__add"]
-            await until(lambda: "modern" not in wire or notes(folder, "tools/list"))
-            await asyncio.sleep(0.2 if "modern" in wire else 0.0)  # Until it has been asked to tell of changes.
+            await until(lambda: "modern" not in wire or notes(folder, "subscriptions/listen"))
             await here.run("a", "change")
             await until(lambda: len(notes(folder, "tools/list")) >= 4)
             now = before

@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +12,13 @@ from holdfast.core.effects import ToolOutcome
 from holdfast.core.mcp import MOST_TOOLS, tool_name
 from holdfast.core.redaction import Secrets
 from tests.fakes.mcp.logic import tool
-from tests.tools.mcp import Desk, desk, lines, notes, over_http, scripted, until, write_tools
+from tests.pulse import undisturbed
+from tests.tools.mcp import desk, lines, notes, over_http, scripted, until, write_tools
 from tests.tools.sandboxes import holding
 
 pytestmark = pytest.mark.anyio
-# No server may hold up the event loop for longer than this, on a machine with much else to do.
+# No server may hold up the event loop for longer than this.
 HELD_UP_S = 1.0
-
-
-@asynccontextmanager
-async def undisturbed(here: Desk) -> AsyncIterator[None]:
-    """The event loop is there for others all the time."""
-    clock = asyncio.get_running_loop().time
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            before = clock()
-            await asyncio.sleep(0.01)
-            longest = max(longest, clock() - before)
-
-    watching = here.tasks.spawn(watch(), name="watch")
-    yield
-    watching.cancel()
-    assert longest < HELD_UP_S, f"the event loop was held up for {longest:.2f} s"
 
 
 FAULTS = {
@@ -50,9 +31,10 @@ FAULTS = {
 
 async def test_servers_that_do_not_start_are_named_and_left_alone(tmp_path: Path) -> None:
     """P8: the others work, and no turn waits for them again and again."""
-    bad = {fault: scripted(tmp_path / fault, fault, start_timeout_s=0.7) for fault in FAULTS}
+    # The one that ends must have come so far.
+    bad = {fault: scripted(tmp_path / fault, fault, start_timeout_s=60 if fault == "exits" else 0.7) for fault in FAULTS}
     async with desk(tmp_path / "home", None, None, **{"good": scripted(tmp_path / "good"), **bad}) as here:  # type: ignore[arg-type]
-        async with undisturbed(here):
+        async with undisturbed(HELD_UP_S):
             assert (await here.run("good", "echo", text="hello")).content == "hello"
             await until(lambda: all(here.shown(fault).state == "failed" for fault in FAULTS))
             for fault, why in FAULTS.items():
@@ -65,22 +47,23 @@ async def test_servers_that_do_not_start_are_named_and_left_alone(tmp_path: Path
 async def test_a_server_that_ends_at_once_is_not_started_over_and_over(tmp_path: Path) -> None:
     """P8: each time it is left alone for longer, and a call that needs it says when it is tried again."""
     marks = tmp_path / "starts"
+    marks.touch()
     loop = scripted(tmp_path / "a")
     ends = type(loop)(command="/bin/sh", args=("-c", f"echo . >> {marks}; exit 1"))
     async with desk(tmp_path / "home", a=ends) as here:
         clock = asyncio.get_running_loop().time
         end = clock() + 1.5
-        while clock() < end:
+        while clock() < end or len(marks.read_text().splitlines()) < 2:
             await here.tools()
             await asyncio.sleep(0.01)
-        assert 2 <= len(marks.read_text().splitlines()) <= 4
+        assert len(marks.read_text().splitlines()) <= 4
 
 
 async def test_an_answer_that_is_too_long_is_not_taken_and_a_long_one_is_shortened(tmp_path: Path) -> None:
     """P8"""
     async with desk(tmp_path / "home", a=scripted(tmp_path / "a")) as here:
         await here.tools()
-        async with undisturbed(here):
+        async with undisturbed(HELD_UP_S):
             huge = await here.run("a", "big", size=20_000_000)
             assert huge.outcome is ToolOutcome.FAILED and "longer than 8 MB" in huge.text
             long = await here.run("a", "big", size=7_000_000)
@@ -96,7 +79,7 @@ async def test_an_answer_of_too_many_values_is_not_read(tmp_path: Path, wire: st
         server = stack.enter_context(over_http(tmp_path / "a", *words)) if "http" in wire else scripted(tmp_path / "a")
         async with desk(tmp_path / "home", a=server) as here:
             await here.tools()
-            async with undisturbed(here):
+            async with undisturbed(HELD_UP_S):
                 odd = await here.run("a", "values", count=2_000_000)
             assert odd.outcome is not ToolOutcome.DONE and "made of more than 100,000 values" in odd.text
             assert (await here.run("a", "values", count=100)).outcome is ToolOutcome.DONE
@@ -118,7 +101,7 @@ async def test_a_server_that_never_stops_talking_is_heard_at_its_own_pace(tmp_pa
     async with desk(tmp_path / "home", a=scripted(tmp_path / "a"), good=scripted(tmp_path / "good")) as here:
         await here.tools()
         talking = here.tasks.spawn(here.run("a", "flood", times=1_000_000), name="a call")
-        async with undisturbed(here):
+        async with undisturbed(HELD_UP_S):
             for number in range(5):
                 assert (await here.run("good", "echo", text=f"hello {number}")).content == f"hello {number}"
                 await asyncio.sleep(0.1)
@@ -132,7 +115,7 @@ async def test_an_answer_over_http_that_is_too_long_is_not_taken(tmp_path: Path)
         async with desk(tmp_path / "home", a=server) as here:
             other = here.tasks.spawn(here.run("a", "slow", seconds=1.0), name="another call")
             await until(lambda: notes(tmp_path / "a", "call"))
-            async with undisturbed(here):
+            async with undisturbed(HELD_UP_S):
                 huge = await here.run("a", "big", size=20_000_000)
             assert huge.outcome is ToolOutcome.UNKNOWN and "longer than 8 MB" in huge.text
             assert (await other).content == "at last" and len(notes(tmp_path / "a", "started")) == 1
@@ -151,7 +134,7 @@ async def test_a_server_that_reads_no_more_holds_up_nobody_and_is_replaced(tmp_p
         await asyncio.sleep(0.1)
         for call in filling:
             call.cancel()
-        await asyncio.wait(filling, timeout=3.0)
+        await asyncio.wait(filling, timeout=30.0)
         assert all(call.cancelled() for call in filling)
         await until(lambda: here.shown("a").state != "running")
         assert lines(tmp_path / "a") == []

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import os
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import httpx
 import pytest
 
 from tests.fakes.matrix.people import Person
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 PYTHON = ROOT / ".venv-homeserver" / "bin" / "python"
@@ -28,7 +28,7 @@ class Homeserver:
     """`rc_message` is Synapse's own, 0.2 messages a second and ten at once; accounts are free of it unless a test asks otherwise."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, _free_port()
+        self.folder, self.port = folder, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
         self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False, verify=False)
@@ -113,9 +113,3 @@ class Homeserver:
             "rc_room_creation": _MANY,
         }
         (self.folder / "homeserver.json").write_text(json.dumps(settings))  # JSON is YAML.
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

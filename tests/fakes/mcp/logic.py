@@ -129,6 +129,7 @@ class Logic:
                 return self._page(params)
             case "subscriptions/listen":
                 self._subscribers.append((message["id"], send))
+                self.note("subscriptions/listen")
                 acked = {"notifications": params["notifications"], "_meta": {SUBSCRIPTION: message["id"]}}
                 send({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": acked})
                 return NO_ANSWER
