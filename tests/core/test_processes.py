@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core import processes
 from holdfast.core.events import ProcessEnded
 from holdfast.core.processes import DOUBLINGS, LINES_QUOTED, MATCH_EVERY_MS, Facts, Matches, Process, Telling, TooManyProcesses
-from holdfast.core.redaction import Secrets
+from holdfast.core.redaction import NO_SECRETS, Secrets
 
 AT = 1_700_000_000_000
 
@@ -144,6 +144,34 @@ def test_a_prompt_that_may_end_within_a_secret_is_told_once_more_of_it_is_there(
     assert processes.scan(b"hit swordfis", offset=0, patterns=("hit",), over=False, secrets=known) == Matches()
     told = Matches(lines=1, quoted=("hit [secret TOKEN]",), through=18)
     assert processes.scan(b"hit swordfish-1234", offset=0, patterns=("hit",), over=False, secrets=known) == told
+
+
+def read_in_parts(line: bytes, *patterns: str, secrets: Secrets = NO_SECRETS, size: int = 100) -> Matches:
+    """A line that does not end, as far as it is longer than what is read at once."""
+    found = Matches()
+    while len(line) - found.through >= size:
+        part = line[found.through : found.through + size]
+        found += processes.scan_part(part, offset=found.through, patterns=patterns, secrets=secrets)
+    return found
+
+
+@pytest.mark.parametrize("pattern", ("ERROR", "é ü", "!"))
+def test_in_a_line_that_is_too_long_to_be_read_at_once_a_pattern_is_found_once_wherever_it_stands(pattern: str) -> None:
+    for place in range(300):
+        found = read_in_parts(b"x" * place + pattern.encode() + b"y" * 500, pattern, "never there")
+        assert found.lines == 1 and pattern in found.quoted[0], place
+
+
+def test_a_line_that_is_too_long_to_be_read_at_once_shows_no_part_of_a_secret() -> None:
+    known = Secrets({"TOKEN": "hunter2hunter2"})
+    for place in range(300):
+        found = read_in_parts(b"x" * place + b"hunter2hunter2" + b"hit" * 200, "hit", secrets=known)
+        assert found.lines > 1 and not any("hunter" in quoted or "ter2" in quoted for quoted in found.quoted), place
+
+
+def test_of_a_line_that_is_too_long_to_be_read_at_once_the_words_around_the_pattern_are_quoted() -> None:
+    [quoted] = read_in_parts(b"x" * 5000 + b" hit " + b"y" * 5000, "hit", size=8000).quoted
+    assert quoted.startswith("…xxx") and "x hit y" in quoted and quoted.endswith("y…") and len(quoted) <= 302
 
 
 PIECES = (b"hit\n", b"miss\n", b"hi", b"t\n", b"\xc3", b"\xa9\n", b"\n", b"\r")

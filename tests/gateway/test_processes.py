@@ -11,6 +11,7 @@ from holdfast.core import events as e
 from holdfast.core.policy import parse_all
 from holdfast.core.processes import Process
 from holdfast.core.resets import Policy
+from holdfast.gateway.background import SCAN_BYTES
 from holdfast.ports.keepers import Name
 from tests.fakes.clock import START_MS
 from tests.fakes.keepers import Machine
@@ -279,6 +280,22 @@ def test_lines_that_are_watched_for_start_a_turn(home: Home) -> None:
     life.pass_s(10)
     life.rest()
     assert causes(life) == ["message", "watch"] and home.heard[-1].text.endswith("a line that is watched for:\n\nready on 80")
+    nothing_more(home, life)
+
+
+@pytest.mark.parametrize("before", (SCAN_BYTES - 3, SCAN_BYTES + 5, 3 * SCAN_BYTES))
+def test_what_is_watched_for_is_found_in_a_line_of_any_length_and_over_the_ends_of_files(home: Home, before: int) -> None:
+    life = start(home)
+    assert home.machine is not None
+    home.machine.file_bytes = 50_000
+    life.say(background("at 9 print more", watch_patterns=["ready"]))
+    for running in home.machine.running.values():
+        running.prints.append((home.elapsed, b"x" * before + b"ready" + b"y" * 1000 + b"\n"))
+    life.pass_s(10)
+    life.rest()
+    assert causes(life) == ["message", "watch"] and "xreadyy" in home.heard[-1].text
+    [matched] = [event for item in life.events() if isinstance(event := item.event, e.ProcessMatched)]
+    assert matched.lines == 1
     nothing_more(home, life)
 
 

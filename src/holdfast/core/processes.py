@@ -20,6 +20,7 @@ KILLED, WAITED, READ, DELETED = "killed", "waited", "read", "deleted"
 NEVER_RAN, MACHINE = "never_ran", "machine"
 # Of the output at the end of a process, and of the lines that are watched for.
 TAIL_CHARS, LINES_QUOTED, LINE_CHARS = 2000, 10, 300
+LINE_BYTES = 4 * LINE_CHARS
 NAME_CHARS = 60
 # The first match is told at once, the next after so long; while they do not cease, after twice as long each time.
 MATCH_EVERY_MS, DOUBLINGS = 10_000, 6
@@ -185,6 +186,20 @@ def scan(data: bytes, *, offset: int, patterns: Sequence[str], over: bool, secre
             clean = secrets.text(text)
             found.append(clean if len(clean) <= LINE_CHARS else clean[:LINE_CHARS] + "…")
     return Matches(lines=len(found), quoted=tuple(found[-LINES_QUOTED:]), through=offset + read)
+
+
+def scan_part(data: bytes, *, offset: int, patterns: Sequence[str], secrets: Secrets = NO_SECRETS) -> Matches:
+    """A part of a line that is too long to be read at once, from `offset` on; it counts as a line. The end of the part, where a pattern or
+    a secret may begin that is not all there, is read again with what follows: whatever begins before it is found here, and only here.
+    """
+    forms = [pattern.encode() for pattern in patterns]
+    _, end = secrets.window(data, 0, len(data) - max(len(form) for form in forms) + 1, over=False)
+    places = [place for form in forms if 0 <= (place := data.find(form)) < end]
+    if not places:
+        return Matches(through=offset + end)
+    begin, last = secrets.window(data, max(0, min(places) - LINE_CHARS // 2), min(places) + LINE_BYTES, over=False)
+    text = secrets.text(data[begin:last].decode("utf-8", "replace")).strip()[:LINE_CHARS]
+    return Matches(lines=1, quoted=(f"{'…' if begin else ''}{text}…",), through=offset + end)
 
 
 def match_due(process: Process, now: int) -> bool:

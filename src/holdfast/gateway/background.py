@@ -16,7 +16,7 @@ from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import heard
 from holdfast.ports.keepers import End, Keepers, Look, Loss
-from holdfast.ports.processes import name_of, printed, recorded
+from holdfast.ports.processes import name_of, printed, read_on, recorded
 from holdfast.ports.store import Store
 
 # While some run, and while none does.
@@ -183,12 +183,12 @@ class Background:
         """What was found of the watched lines since some were told last. After a restart it is found again."""
         matches = self._watches.get(process.process_id) or Matches(through=process.scanned)
         secrets, until = self._host.secrets, found.out if over else min(found.out, matches.through + MOST_SCANNED)
-        while matches.through < until:
-            chunk = await self._keepers.read(name_of(process), offset=matches.through, limit=SCAN_BYTES)
-            whole = len(chunk.data) == SCAN_BYTES
-            piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=over and not whole, secrets=secrets)
-            if piece.through == chunk.offset and whole:  # A line as long as this counts as one.
-                piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=True, secrets=secrets)
+        while (at := matches.through) < until:
+            chunk = await read_on(self._keepers, process, found, start=at, at=at, size=SCAN_BYTES)
+            ends = over and chunk.next >= found.out
+            piece = processes.scan(chunk.data, offset=chunk.offset, patterns=process.patterns, over=ends, secrets=secrets)
+            if piece.through == chunk.offset and len(chunk.data) >= SCAN_BYTES:
+                piece = processes.scan_part(chunk.data, offset=chunk.offset, patterns=process.patterns, secrets=secrets)
             if piece.through <= matches.through:
                 break
             matches += piece

@@ -40,7 +40,7 @@ async def printed(
     the process runs, an end that may be the beginning of a secret is left for the next time. `from_line`, `to_line`: it begins with a
     line, and ends with one if more follows, where it has lines.
     """
-    chunk = await _read(keepers, process, found, start=max(0, at - secrets.reach), at=at, size=limit + 2 * secrets.reach)
+    chunk = await read_on(keepers, process, found, start=max(0, at - secrets.reach), at=at, size=limit + 2 * secrets.reach)
     # What stood before the beginning may be gone, and with it the first half of a secret.
     begin = max(at - chunk.offset, secrets.reach if chunk.offset else 0)
     end = begin + limit
@@ -52,8 +52,8 @@ async def printed(
     return Chunk(chunk.offset + begin, chunk.data[begin:end])
 
 
-async def _read(keepers: Keepers, process: Process, found: Look, *, start: int, at: int, size: int) -> Chunk:
-    """Several reads: each ends with a file of the output. Where files in between are gone it is in one piece, the one with `at`."""
+async def read_on(keepers: Keepers, process: Process, found: Look, *, start: int, at: int, size: int) -> Chunk:
+    """Output as it is, from `start` on, over its files. Where files in between are gone it is in one piece, the one with `at`."""
     chunk = await keepers.read(name_of(process), offset=start, limit=size)
     while len(chunk.data) < size and chunk.next < found.out:
         more = await keepers.read(name_of(process), offset=chunk.next, limit=size - len(chunk.data))
