@@ -4,7 +4,7 @@ the one that it replies or reacts to. It reads no event further than it has to; 
 
 import json
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Iterable
 from typing import Any, TypeVar
 
@@ -41,15 +41,18 @@ class News(msgspec.Struct, frozen=True):
 
 
 class _Gap(msgspec.Struct, kw_only=True):
-    """What a sync left out of a room: from `before` back to `until`; without it, to the invitation. `known`: events that it did show."""
+    """What a sync left out of a room: from `before` back to `until`; without it, to the invitation. `known`: events that it did show.
+    `later`: the updates that stand behind it in the room, which wait for it.
+    """
 
     room: str
     before: str
     until: str | None
     known: frozenset[str]
     newer_than: int
-    wait_s: float = GAP_AGAIN_S
+    wait_s: float
     again_at: float = 0.0
+    later: list[bytes] = []
 
 
 class Sync:
@@ -65,7 +68,7 @@ class Sync:
         self._direct: dict[str, list[str]] = {}
         self._known: dict[str, frozenset[str]] = {}  # Who else is in a room, until somebody comes or goes.
         self._failures: Counter[str] = Counter()
-        self._gaps: list[_Gap] = []
+        self._gaps: dict[str, deque[_Gap]] = {}  # By room, in its order.
         self._failing_since: dict[str, float] = {}  # By room.
 
     async def begin(self, me: Me) -> None:
@@ -88,7 +91,7 @@ class Sync:
 
     def patience_s(self, wait_s: float) -> float:
         """How long the next sync may wait, so that a gap is asked for in time."""
-        return max(0.0, min([wait_s, *(gap.again_at - time.monotonic() for gap in self._gaps)]))
+        return max(0.0, min([wait_s, *(gaps[0].again_at - time.monotonic() for gaps in self._gaps.values())]))
 
     async def start(self) -> News:
         """For an account that was never read: what is older than this means nothing to us, except that somebody invites it."""
@@ -118,14 +121,20 @@ class Sync:
         joined = any(self._joins(event) for event in events)
         if before is not None and (since is not None or joined):
             known, until = frozenset(_id(event) for event in events), None if joined else since
-            gap = _Gap(room=room, before=before, until=until, known=known, newer_than=newer_than)
-            older, older_members = await self._filled(gap)
-            events, members = [*older, *events], [*older_members, *members]
+            gap = _Gap(room=room, before=before, until=until, known=known, newer_than=newer_than, wait_s=GAP_AGAIN_S)
+            if room in self._gaps:
+                self._gaps[room].append(gap)
+            elif (found := await self._filled(gap)) is not None:
+                events, members = [*found[0], *events], [*found[1], *members]
         self._forget_members(room, events)
         if joined:
             events = self._since_invited(events)
             await self._settle_direct(room, events)
-        return await self._updates(room, events, members, newer_than, joined=joined)
+        updates = await self._updates(room, events, members, newer_than, joined=joined)
+        if room in self._gaps:  # What was said later must not be heard earlier.
+            self._gaps[room][-1].later += updates
+            return []
+        return updates
 
     async def _updates(self, room: str, events: list[Any], members: list[Any], newer_than: int, *, joined: bool = False) -> list[bytes]:
         names = _names(members)
@@ -135,19 +144,23 @@ class Sync:
     # what a sync leaves out
 
     async def late(self) -> list[bytes]:
-        """What a sync left out and the server gives only now. One gap at a time: the next sync must not wait for many (P8)."""
-        gap = next((gap for gap in self._gaps if gap.again_at <= time.monotonic()), None)
-        if gap is None:
+        """What a sync left out and the server gives only now, and what waited for it. One gap at a time: the next sync must not wait for
+        many (P8).
+        """
+        now = time.monotonic()
+        gap = next((gaps[0] for gaps in self._gaps.values() if gaps[0].again_at <= now), None)
+        found = await self._filled(gap) if gap is not None else None
+        if gap is None or found is None:
             return []
-        events, members = await self._filled(gap)
+        events, members = found
         if gap.until is None and events != [GAP]:
             invited = [place for place, event in enumerate(events) if self._invites(event)]
             events = events[invited[-1] + 1 :] if invited else []
         self._forget_members(gap.room, events)
-        return await self._updates(gap.room, events, members, gap.newer_than)
+        return [*await self._updates(gap.room, events, members, gap.newer_than), *gap.later]
 
-    async def _filled(self, gap: _Gap) -> tuple[list[Any], list[Any]]:
-        """Its events and who wrote them. While the server fails to give them there are none, and it stays open, for an hour at most."""
+    async def _filled(self, gap: _Gap) -> tuple[list[Any], list[Any]] | None:
+        """Its events and who wrote them. None while the server fails to give them: then it stays open, for an hour at most."""
         try:
             found = await self._history(gap)
         except (Answer, Unanswered) as error:
@@ -157,11 +170,17 @@ class Sync:
             lasts_s = now - self._failing_since.setdefault(gap.room, now)
             if (isinstance(error, Unanswered) or error.status >= 500) and lasts_s < MOST_GAP_S:
                 gap.again_at, gap.wait_s = now + gap.wait_s, min(2 * gap.wait_s, MOST_GAP_AGAIN_S)
-                self._gaps = [*(one for one in self._gaps if one is not gap), gap]
-                return [], []
+                if gap.room not in self._gaps:
+                    self._gaps[gap.room] = deque((gap,))
+                return None
             found = [GAP], []
-        self._gaps = [one for one in self._gaps if one is not gap]
-        if all(one.room != gap.room for one in self._gaps):
+        else:
+            self._failing_since.pop(gap.room, None)
+        gaps = self._gaps.get(gap.room)
+        if gaps:
+            gaps.popleft()
+        if not gaps:
+            self._gaps.pop(gap.room, None)
             self._failing_since.pop(gap.room, None)
         return found
 
