@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.core.chat_errors import LoggedOut
+from holdfast.core.chat_errors import LoggedOut, Unreadable
 from holdfast.core.errors import Unavailable
 from holdfast.platforms.discord import cursor as cursors
 from holdfast.platforms.discord.cursor import MOST_DIRECT, Cursor
@@ -303,17 +303,68 @@ async def test_the_last_logins_of_a_day_are_not_spent(server: DiscordServer) -> 
     assert server.gateway.entered == []
 
 
-async def test_a_channel_that_cannot_be_looked_up_now_is_asked_for_again_and_nothing_is_lost(server: DiscordServer) -> None:
-    """P1: nobody may take a thread for a channel."""
+async def test_what_is_written_in_a_channel_that_cannot_be_looked_up_now_waits_in_order_and_holds_up_nobody(
+    server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1, P8: nobody may take a thread for a channel. No cursor hides what waits, and the session goes on."""
+    monkeypatch.setattr("holdfast.platforms.discord.unplaced.AGAIN_S", 0.2)
     async with reading(server) as reader:
         await reader.begun()
         server.channel("77000", parent="500")
-        server.faults["GET 77000"].append(503)
-        server.say("77000", "in a thread", user=ANN)
-        with pytest.raises(Unavailable):
+        server.failing.add("77000")
+        stored = reader.cursor
+        server.say("77000", "one", user=ANN)
+        server.say("77000", "two", user=ANN)
+        server.say("500", "elsewhere", user=ANN)
+        await reader.until_heard("elsewhere")
+        assert reader.cursor == stored and reader.heard == ["elsewhere"]
+        server.failing.clear()
+        server.say("500", "and on", user=ANN)
+        while reader.cursor == stored:
             await reader.next()
-    async with reading(server, reader.cursor) as second:
-        await second.until_heard("in a thread")
+        assert [text for text in reader.heard if text in ("one", "two")] == ["one", "two"]
+    assert server.gateway.entered == ["identify"]
+
+
+@pytest.mark.parametrize("ends", ["killed", "hung up on"])
+async def test_what_waits_for_its_channel_is_told_again_to_whoever_reads_on(
+    server: DiscordServer, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1"""
+    monkeypatch.setattr("holdfast.platforms.discord.unplaced.AGAIN_S", 0.2)
+    async with reading(server) as first:
+        await first.begun()
+        server.channel("77000", parent="500")
+        server.failing.add("77000")
+        server.say("77000", "in a thread", user=ANN)
+        server.say("500", "elsewhere", user=ANN)
+        await first.until_heard("elsewhere")
+        if ends == "hung up on":
+            server.gateway.hang_up()
+            server.failing.clear()
+            while "in a thread" not in first.heard:
+                await first.next()
+            return
+    server.failing.clear()
+    async with reading(server, first.cursor) as second:
+        while "in a thread" not in second.heard:
+            await second.next()
+
+
+async def test_what_waits_for_its_channel_for_too_long_is_passed_on_for_an_operator_to_see(
+    server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P8: nothing is read by a guess."""
+    for name, seconds in (("AGAIN_S", 0.1), ("MOST_TRIED_S", 0.3)):
+        monkeypatch.setattr(f"holdfast.platforms.discord.unplaced.{name}", seconds)
+    async with reading(server) as reader:
+        await reader.begun()
+        server.channel("77000", parent="500")
+        server.failing.add("77000")
+        server.say("77000", "in a thread", user=ANN)
+        with pytest.raises(Unreadable, match="where it happened"):
+            while True:
+                await reader.next()
 
 
 async def test_a_channel_that_may_not_be_looked_at_is_a_place_like_any_other(server: DiscordServer) -> None:

@@ -21,6 +21,7 @@ from holdfast.platforms.discord.errors import Unanswered
 from holdfast.platforms.discord.events import Event
 from holdfast.platforms.discord.reads import Reads
 from holdfast.platforms.discord.socket import Dropped, Forgotten, Frame, Op, Socket
+from holdfast.platforms.discord.unplaced import Unplaced
 from holdfast.platforms.discord.wire import Wire
 from holdfast.ports.platforms import Batch
 
@@ -57,6 +58,8 @@ class Receiving:
         self._reads = Reads(wire)
         self._channels = Channels(self._reads)
         self._backlog = Backlog(self._reads, self._channels, people)
+        self._unplaced = Unplaced(self._channels)
+        self._ahead: Cursor | None = None  # Where the account will be read from once nothing waits.
         self._failures = 0
         self._logged_in_at = -3600.0
 
@@ -64,6 +67,8 @@ class Receiving:
         """A batch is stored before the next one is asked for, so what is yielded is where to resume from."""
         at = cursors.read(cursor)
         while True:
+            self._unplaced.clear()
+            self._ahead = None
             try:
                 socket, at = await self._enter(at)
             except (Dropped, Forgotten, Unanswered) as error:
@@ -77,10 +82,11 @@ class Receiving:
                         async for found in missed:
                             yield Batch(updates=found)
                             await socket.keep_up()
-                        at = at.filled() if self._backlog.settled() else at
+                        if self._backlog.settled():
+                            at, self._ahead = at.filled(), self._ahead.filled() if self._ahead is not None else None
                         yield Batch(cursor=str(at))
                         missed, missed_at = self._backlog.rest(socket.keep_up), time.monotonic() + self._pace.rest_s
-                    frame = await socket.next(min(BEAT_S, self._pace.rest_s) if at.gap else BEAT_S)
+                    frame = await socket.next(self._unplaced.patience_s(min(BEAT_S, self._pace.rest_s) if at.gap else BEAT_S))
                     batch, at = await self._batch(frame, at)
                     if batch.updates or time.monotonic() - stored_at >= BEAT_S:
                         yield batch
@@ -102,19 +108,23 @@ class Receiving:
         return Unavailable(f"Discord's gateway cannot be reached ({error}).", retry_after_s=wait_s)
 
     async def _batch(self, frame: Frame | None, at: Cursor) -> tuple[Batch, Cursor]:
-        if frame is None:
-            return Batch(cursor=str(at)), at
-        at = at.at(frame.s)
-        if frame.t not in events.KINDS:
-            return Batch(cursor=str(at)), at
-        about = events.about(frame.t, frame.d)
-        where = None
-        if about is not None:
-            where = await self._channels.where(about.channel, private=about.private)
-            if frame.t in ("MESSAGE_CREATE", "INTERACTION_CREATE"):
-                at = at.saw(about.id, about.channel if about.private else None)
-        interaction = events.interaction(frame.d) if frame.t == "INTERACTION_CREATE" else None
-        return Batch(updates=(events.stored(Event(frame.t, frame.d, where)),), cursor=str(at), ticket=interaction), at
+        """What a frame tells, and what has waited until now. While something waits the cursor stays before it, so that it is not lost with
+        this process.
+        """
+        ahead, found, interaction = self._ahead or at, [event async for event in self._unplaced.late()], None
+        if frame is not None:
+            ahead = ahead.at(frame.s)
+            if frame.t in events.KINDS and (event := await self._unplaced.placed(Event(frame.t, frame.d))) is not None:
+                found.append(event)
+                interaction = events.interaction(frame.d) if frame.t == "INTERACTION_CREATE" else None
+        for event in found:
+            about = events.about(event.t, event.d)
+            if about is not None and event.t in ("MESSAGE_CREATE", "INTERACTION_CREATE"):
+                ahead = ahead.saw(about.id, about.channel if about.private else None)
+        self._ahead = ahead if self._unplaced else None
+        at = at if self._unplaced else ahead
+        cursor = None if self._unplaced else str(at)
+        return Batch(updates=tuple(events.stored(event) for event in found), cursor=cursor, ticket=interaction), at
 
     # into a session
 
