@@ -204,6 +204,8 @@ async def _build_and_run(
     app = _make_app(config, this, gateway, blobs, access, status, stops, restart_requests)
     server = Server(app, place.listener, most=most_connections(files))
     restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
+    if predecessor is not None:  # The processor is its clients' when it takes over, and until then its predecessor's.
+        await confinement.found()
     serving = ServingProcess(this, place, gateway, server, deadline, stops, status, restarting, predecessor)
 
     def say_where() -> None:

@@ -63,3 +63,21 @@ async def test_a_reader_that_comes_while_the_log_is_read_misses_nothing(store: S
     finally:
         following.cancel()
         feed.close()
+
+
+async def test_readers_are_sent_to_a_successor_one_after_the_other_and_those_who_come_meanwhile_too(store: SqliteStore) -> None:
+    """All at once, they would wait for each other where they go."""
+    await new_session(store, "first")
+    feed = Feed(store, encode)
+    try:
+        readers = [await feed.watch("first", after=1) for _ in range(3)]
+        listing = await feed.watch_list()
+        sending = asyncio.ensure_future(feed.send_away("handover"))
+        await asyncio.sleep(0)
+        late = await feed.watch("first", after=1)
+        assert [reader.ended for reader in readers] == ["handover", None, None]
+        assert late.ended == "handover"
+        await sending
+        assert {reader.ended for reader in (*readers, listing)} == {"handover"}
+    finally:
+        feed.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import structlog
 
@@ -12,6 +13,7 @@ from holdfast.ports.log import Cursor
 from holdfast.ports.store import Store
 
 POLL_S = 1.0
+APART_S = 0.003  # About what it takes a process to welcome a reader.
 DELETED = "deleted"
 MAX_BEHIND_BYTES = 4 * 1024 * 1024
 
@@ -139,13 +141,13 @@ class Feed:
         `leave`.
         """
         watcher = Watcher(session_id)
-        if self._closed:
-            watcher.end(self._closed)
-            return watcher
         async with self._joining:  # Only the first of several that come at once may set where the watch begins.
             await self._begin()
-            self._watchers.setdefault(session_id, []).append(watcher)
-            self._behind.setdefault(session_id, after)
+            if self._closed:
+                watcher.end(self._closed)
+            else:
+                self._watchers.setdefault(session_id, []).append(watcher)
+                self._behind.setdefault(session_id, after)
         return watcher
 
     async def watch_list(self) -> ListWatcher:
@@ -180,11 +182,18 @@ class Feed:
     def end(self, reason: str) -> None:
         """Every reader is told that the server closes on purpose."""
         self._closed = reason
-        for watchers in self._watchers.values():
-            for watcher in watchers:
-                watcher.end(reason)
-        for listing in self._lists:
-            listing.end(reason)
+        for reader in self._readers():
+            reader.end(reason)
+
+    async def send_away(self, reason: str) -> None:
+        """As `end`, one after the other: where they go, all of them at once would wait for each other. New ones are ended at once."""
+        self._closed = reason
+        for reader in self._readers():
+            reader.end(reason)
+            await asyncio.sleep(APART_S)
+
+    def _readers(self) -> "list[Watcher | ListWatcher]":
+        return [*chain.from_iterable(self._watchers.values()), *self._lists]
 
     async def run(self) -> None:
         """Follows the log while anyone watches. A lost hint costs a second, never an event."""

@@ -81,8 +81,8 @@ class HandOver:
         await self._store.record_end(self._host.owner, ended=False)
 
     async def retire(self) -> None:
-        """The successor serves. Returns when the turns that run here have come to their ends; readers go over to it at once."""
+        """The successor serves. Returns when the turns that run here have come to their ends; readers go over to it."""
         self._stage.enter(Input.TAKEN_OVER)
         self._stage.tell()
-        self._feed.end("handover")
+        await self._feed.send_away("handover")
         await self._runner.idle()

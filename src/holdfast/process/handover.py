@@ -23,6 +23,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -104,7 +105,8 @@ async def hand_over(
         raise _not_started(error.strerror) from error
     with door:
         try:
-            launched = await _launch(command, Inheritance(**msgspec.structs.asdict(offer), wire=theirs.fileno()), environment)
+            inheritance = Inheritance(**msgspec.structs.asdict(offer), wire=theirs.fileno())
+            launched = await asyncio.to_thread(_launch, command, inheritance, environment)
         except HandOverFailed:
             ours.close()
             raise
@@ -158,26 +160,25 @@ def _end(launched: ProcessId | None) -> None:
             time.sleep(GONE_LOOK_S)
 
 
-async def _launch(command: Sequence[str], inherited: Inheritance, environment: Mapping[str, str]) -> ProcessId | None:
-    """The new process; None if it is gone already."""
+def _launch(command: Sequence[str], inherited: Inheritance, environment: Mapping[str, str]) -> ProcessId | None:
+    """The new process; None if it is gone already. Blocks until its program has begun, so it is no work for the event loop."""
     try:
         told, tell = os.pipe()
     except OSError as error:
         raise _not_started(error.strerror) from error
     given = [inherited.listener, inherited.lock, inherited.wire, *([] if inherited.exit_pipe is None else [inherited.exit_pipe])]
-    try:
-        launcher = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", LAUNCH, str(tell), *command),
-            pass_fds=[*given, tell],
-            env={**environment, VARIABLE: msgspec.json.encode(inherited).decode()},
-        )
-    except OSError as error:
-        os.close(told)
-        raise _not_started(error.strerror) from error
-    finally:
-        os.close(tell)
-    await launcher.wait()
-    with os.fdopen(told, "rb") as wire:  # It ends when the new program has begun, or failed to.
+    with os.fdopen(told, "rb") as wire:
+        try:
+            subprocess.run(
+                [sys.executable, "-I", "-S", "-c", LAUNCH, str(tell), *command],
+                pass_fds=[*given, tell],
+                env={**environment, VARIABLE: msgspec.json.encode(inherited).decode()},
+                check=False,
+            )
+        except OSError as error:
+            raise _not_started(error.strerror) from error
+        finally:
+            os.close(tell)
         said = dict(line.split(" ", 1) for line in wire.read().decode("utf-8", "replace").splitlines())
     if "pid" not in said or "failed" in said:
         raise _not_started(said.get("failed"))
