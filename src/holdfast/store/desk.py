@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from holdfast.core import content
 from holdfast.core import events as e
@@ -16,7 +17,6 @@ from holdfast.store.tx import Tx
 EXCERPT_CHARS = 120
 # Of the search index, before a query gives up looking for further sessions.
 MOST_FOUND = 20_000
-FOUND_AT_ONCE = 500
 
 SAID = "('message.written', 'message.accepted', 'question.asked')"
 # Word for word the condition of the index `event_record`.
@@ -94,34 +94,25 @@ def see(tx: Tx, session_id: str, seq: int) -> None:
 
 def found(tx: Tx, query: str, sessions: int, each: int) -> list[Hit]:
     """Grouped before it is limited: one session with many finds does not hide the others."""
-    groups: dict[int, list[int]] = {}
-    for session, event_id in _matches(tx, query, sessions):
-        group = groups.setdefault(session, [])
-        if len(group) < each:
-            group.append(event_id)
     hits: list[Hit] = []
-    for session, ids in groups.items():
+    for session, ids in _groups(tx, query, sessions, each).items():
         row = reads.numbered(tx, reads.name(tx, session))[1]
         if not row.deleted:
             hits += [hit for event_id in ids if (hit := _hit(tx, row, session, event_id)) is not None]
     return hits
 
 
-def _matches(tx: Tx, query: str, sessions: int) -> list[tuple[int, int]]:
-    """(session, event) by the newest event first, until there are finds of enough sessions."""
-    matches: list[tuple[int, int]] = []
-    seen: set[int] = set()
-    below = reads.MAX_INTEGER
-    while len(matches) < MOST_FOUND:
-        page = tx.finds(query, below, FOUND_AT_ONCE)
-        for event_id, session in page:
-            if session in seen or len(seen) < sessions:
-                seen.add(session)
-                matches.append((session, event_id))
-            below = event_id
-        if len(page) < FOUND_AT_ONCE or len(seen) >= sessions:
+def _groups(tx: Tx, query: str, sessions: int, each: int) -> dict[int, list[int]]:
+    """By session, the one with the newest find first: its newest finds."""
+    groups: dict[int, list[int]] = {}
+    for event_id, session in islice(tx.finds(query), MOST_FOUND):
+        group = groups.setdefault(session, [])
+        if len(group) < each:
+            group.append(event_id)
+        if len(groups) > sessions:
+            del groups[session]
             break
-    return matches
+    return groups
 
 
 def _hit(tx: Tx, row: Session, session: int, event_id: int) -> Hit | None:

@@ -1,6 +1,6 @@
 """What an operation may do with its transaction. Engines implement it; nothing above it knows which one it runs on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from holdfast.core.events import Event
@@ -71,8 +71,8 @@ class Tx(Protocol):
     def search(self, query: str) -> list[int]:
         """Sessions with all the words of a query, the last of which may still be growing."""
 
-    def finds(self, query: str, below: int, limit: int) -> list[tuple[int, int]]:
-        """Events with all the words of a query, numbered below `below`, the newest first, each with its session."""
+    def finds(self, query: str) -> Iterator[tuple[int, int]]:
+        """Events with all the words of a query, the newest first, each with its session. Read as far as they are asked for."""
 
     def unindex(self, session: int, first: int, last: int) -> None:
         """The events of these sequences are no longer found."""

@@ -1,11 +1,13 @@
 """The full-text index. A row of it has the number of its event, which is nobody else's business."""
 
+from collections.abc import Iterator
+from itertools import islice
+
 import apsw
 
-from holdfast.store.sqlite.connection import fetch
-
-PAGE, PAGES, MOST_SESSIONS = 500, 40, 500
-MAX_ROWID = 2**62
+MOST_FOUND, MOST_SESSIONS = 20_000, 500
+# CROSS: in the order of the index, not of the events.
+_FINDS = "SELECT f.rowid, e.session FROM search f CROSS JOIN event e ON e.id = f.rowid WHERE f.search MATCH ? ORDER BY f.rowid DESC"
 
 
 def index(db: apsw.Connection, session: int, seq: int, text: str) -> None:
@@ -24,28 +26,25 @@ def find(db: apsw.Connection, query: str) -> list[int]:
     is limited: a session with many finds hides no other.
     """
     sessions: dict[int, None] = {}
-    below, page = MAX_ROWID, PAGE
-    for _ in range(PAGES):
-        if page < PAGE or len(sessions) >= MOST_SESSIONS:
+    for _, session in islice(finds(db, query), MOST_FOUND):
+        sessions[session] = None
+        if len(sessions) == MOST_SESSIONS:
             break
-        found = finds(db, query, below, PAGE)
-        page = len(found)
-        sessions.update(dict.fromkeys(session for _, session in found))
-        below = found[-1][0] if found else 0
-    return list(sessions)[:MOST_SESSIONS]
+    return list(sessions)
 
 
-def finds(db: apsw.Connection, query: str, below: int, limit: int) -> list[tuple[int, int]]:
-    """The events that hold all the words, with their sessions: those of a lower number than `below`, the newest first."""
+def finds(db: apsw.Connection, query: str) -> Iterator[tuple[int, int]]:
+    """The events that hold all the words, with their sessions, the newest first. One statement gives them all, however many are wanted:
+    each new one would put the lists of all words together again that begin as the last one does.
+    """
     words = _words(query)
     if not words:
-        return []
-    return fetch(
-        db,
-        "SELECT f.id, e.session FROM (SELECT rowid AS id FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?) f"
-        " JOIN event e ON e.id = f.id ORDER BY f.id DESC",
-        (words, below, limit),
-    )
+        return
+    rows = db.execute(_FINDS, (words,))
+    try:
+        yield from rows
+    finally:
+        rows.close()
 
 
 def forget(db: apsw.Connection, session: int, first: int, last: int) -> None:

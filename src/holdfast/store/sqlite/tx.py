@@ -1,6 +1,6 @@
 """A transaction on a SQLite connection. Events and rows are written at once, heads when the operation is over."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import apsw
@@ -143,8 +143,8 @@ class SqliteTx:
     def search(self, query: str) -> list[int]:
         return search.find(self.db, query)
 
-    def finds(self, query: str, below: int, limit: int) -> list[tuple[int, int]]:
-        return search.finds(self.db, query, below, limit)
+    def finds(self, query: str) -> Iterator[tuple[int, int]]:
+        return search.finds(self.db, query)
 
     def unindex(self, session: int, first: int, last: int) -> None:
         search.forget(self.db, session, first, last)
