@@ -217,7 +217,7 @@ async def test_a_message_goes_to_its_topic_as_a_reply_that_may_have_lost_its_anc
     where = Place(platform="telegram", chat="-5", chat_type="group", thread="9", topic="12", reply_to="3")
     await bot.send(out(place=where))
     method, fields = server.asked[-1]
-    assert method.lower() == "sendmessage"
+    assert method == "sendMessage"
     assert (fields["chat_id"], fields["message_thread_id"], fields["direct_messages_topic_id"]) == (-5, 9, 12)
     assert fields["reply_parameters"] == {"message_id": 3, "allow_sending_without_reply": True}
 
@@ -240,11 +240,11 @@ async def test_buttons_stand_in_a_row_if_they_are_short_and_are_left_out_if_thei
 @pytest.mark.parametrize(
     ("media_type", "method"),
     [
-        ("image/png", "SendPhoto"),
-        ("audio/ogg", "SendVoice"),
-        ("audio/mpeg", "SendAudio"),
-        ("video/mp4", "SendVideo"),
-        ("x/y", "SendDocument"),
+        ("image/png", "sendPhoto"),
+        ("audio/ogg", "sendVoice"),
+        ("audio/mpeg", "sendAudio"),
+        ("video/mp4", "sendVideo"),
+        ("x/y", "sendDocument"),
     ],
 )
 async def test_files_are_sent_as_what_they_are(server: TelegramServer, bot: Telegram, media_type: str, method: str) -> None:
@@ -326,6 +326,22 @@ async def test_no_error_and_no_log_holds_the_token(server: TelegramServer, caplo
 # how it is connected
 
 
+@pytest.mark.parametrize("fault", [404, Refusal(404, "Not Found: method not found")])
+async def test_a_server_of_ones_own_may_lack_methods_that_can_be_done_without(server: TelegramServer, fault: Any) -> None:
+    for method in ("getwebhookinfo", "sendchataction", "setmycommands"):
+        server.faults[method].append(fault)
+    bot = Telegram(TOKEN, base_url=server.base_url, poll_s=1)
+    try:
+        await bot.connect()
+        for courtesy in (bot.typing(HERE), bot.offer({})):
+            with pytest.raises(Refused) as found:
+                await courtesy
+            assert not isinstance(found.value, LoggedOut)
+        await bot.send(out())
+    finally:
+        await bot.aclose()
+
+
 async def test_a_poll_confirms_what_is_stored_and_asks_for_the_same_kinds_each_time(server: TelegramServer, bot: Telegram) -> None:
     """P1: the offset is only ever what was stored."""
     server.say(7, "one")
@@ -338,7 +354,7 @@ async def test_a_poll_confirms_what_is_stored_and_asks_for_the_same_kinds_each_t
     assert len((await anext(again)).updates) == 2
     assert (await anext(again)).updates == () and not server.updates
     await again.aclose()  # type: ignore[attr-defined]
-    asked = [fields for method, fields in server.asked if method == "GetUpdates"]
+    asked = [fields for method, fields in server.asked if method == "getUpdates"]
     assert {tuple(fields["allowed_updates"]) for fields in asked} == {reading.KINDS}
     assert [fields.get("offset") for fields in asked] == [None, None, 1002]
 

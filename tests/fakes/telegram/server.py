@@ -150,7 +150,7 @@ class TelegramServer:
         try:
             if isinstance(fault, Refusal):
                 raise fault
-            result = await _METHODS[method.lower()](self, fields)
+            result = await _METHODS[method](self, fields)
         except Refusal as refusal:
             return web.json_response(refusal.body, status=refusal.code)
         if fault == "cut":
@@ -318,16 +318,16 @@ def _read(value: str) -> Any:
 _WORDS = ("text", "caption", "url", "secret_token", "file_id", "callback_query_id")
 _Method = Callable[[TelegramServer, dict[str, Any]], Any]
 _METHODS: dict[str, _Method] = {
-    "getme": TelegramServer._get_me,
-    "getupdates": TelegramServer._get_updates,
-    "setwebhook": TelegramServer._set_webhook,
-    "deletewebhook": TelegramServer._delete_webhook,
-    "getwebhookinfo": TelegramServer._get_webhook_info,
-    **dict.fromkeys(("sendmessage", "sendphoto", "sendvoice", "sendaudio", "sendvideo", "senddocument"), TelegramServer._send),
-    "editmessagetext": TelegramServer._edit,
-    "deletemessage": TelegramServer._delete,
-    "getfile": TelegramServer._get_file,
-    "answercallbackquery": TelegramServer._answer_click,
-    "setmycommands": TelegramServer._set_commands,
-    "sendchataction": TelegramServer._type,
+    "getMe": TelegramServer._get_me,
+    "getUpdates": TelegramServer._get_updates,
+    "setWebhook": TelegramServer._set_webhook,
+    "deleteWebhook": TelegramServer._delete_webhook,
+    "getWebhookInfo": TelegramServer._get_webhook_info,
+    **dict.fromkeys(("sendMessage", "sendPhoto", "sendVoice", "sendAudio", "sendVideo", "sendDocument"), TelegramServer._send),
+    "editMessageText": TelegramServer._edit,
+    "deleteMessage": TelegramServer._delete,
+    "getFile": TelegramServer._get_file,
+    "answerCallbackQuery": TelegramServer._answer_click,
+    "setMyCommands": TelegramServer._set_commands,
+    "sendChatAction": TelegramServer._type,
 }

@@ -6,6 +6,8 @@ from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGon
 from holdfast.core.errors import Refused, Unavailable
 
 POLLED_ELSEWHERE_S = 5.0
+# Where these are not found it is the token's fault; others may be missing from a Bot API server of one's own.
+_ALWAYS_THERE = ("getMe", "getUpdates", "sendMessage")
 
 
 class NotSent(Exception):
@@ -29,16 +31,16 @@ class _Body(msgspec.Struct, frozen=True):
 class Answer(Exception):
     """A refusal by the server. `words`: its own, in lower case."""
 
-    def __init__(self, code: int, body: _Body) -> None:
+    def __init__(self, method: str, code: int, body: _Body) -> None:
         super().__init__(f"{code}: {body.description}")
-        self.code, self.body, self.words = code, body, body.description.lower()
+        self.method, self.code, self.body, self.words = method, code, body, body.description.lower()
 
     @staticmethod
-    def read(code: int, payload: bytes) -> "Answer":
+    def read(method: str, code: int, payload: bytes) -> "Answer":
         try:
-            return Answer(code, msgspec.json.decode(payload, type=_Body))
+            return Answer(method, code, msgspec.json.decode(payload, type=_Body))
         except msgspec.DecodeError:
-            return Answer(code, _Body())
+            return Answer(method, code, _Body())
 
 
 # By what the server's words hold, the first that matches.
@@ -82,6 +84,8 @@ def _meaning(answer: Answer) -> Exception:
     match answer.code:
         case 429:
             return Limited(answer.body.parameters.retry_after)
+        case 404 if answer.method not in _ALWAYS_THERE:
+            return Refused(f"What answers for Telegram does not know {answer.method}.")
         case 401 | 404:
             return LoggedOut("Telegram does not accept the bot's token. Get a new one from @BotFather and set it.")
         case 403:

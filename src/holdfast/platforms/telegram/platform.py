@@ -1,6 +1,7 @@
 """A bot on Telegram (`ports.platforms.Platform`): translation and capabilities only."""
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -56,14 +57,23 @@ class Telegram:
 
     async def connect(self) -> Account:
         found = await self._call("getMe")
+        if not isinstance(found, dict) or "id" not in found:
+            raise Unavailable("What answers for Telegram does not say which bot the token belongs to. Check `base_url`.")
         self._me = Me(id=found["id"], username=found.get("username", ""))
         if self._webhook:
             await self._call(
                 "setWebhook", url=self._webhook, secret_token=self._secret, allowed_updates=list(reading.KINDS), max_connections=10
             )
-        elif (await self._call("getWebhookInfo")).get("url"):
+        elif await self._has_webhook():
             await self._call("deleteWebhook", drop_pending_updates=False)
         return Account(str(self._me.id), f"@{self._me.username}")
+
+    async def _has_webhook(self) -> bool:
+        """A server that cannot tell has none; if it has one all the same, it says so when it is polled."""
+        with contextlib.suppress(Refused):
+            found = await self._call("getWebhookInfo")
+            return isinstance(found, dict) and bool(found.get("url"))
+        return False
 
     # what people do
 

@@ -3,12 +3,14 @@ store them, and its classes read no update, because one that they cannot read wo
 """
 
 import logging
+import warnings
 from typing import Any
 
 import httpx
 from telegram import Bot, InputFile
 from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
+from telegram.warnings import PTBUserWarning
 
 from holdfast.platforms.telegram.errors import Answer, NotSent, Unanswered
 
@@ -43,6 +45,7 @@ class Wire:
     def __init__(self, token: str, *, base_url: str = "") -> None:
         for name in _TALKATIVE:
             logging.getLogger(name).setLevel(logging.WARNING)
+        warnings.filterwarnings("ignore", "Please use 'Bot", PTBUserWarning)  # Its typed methods would read what we only store.
         base = (base_url or API).rstrip("/")
         near = any(place in base for place in _LOOPBACK)  # No proxy of the environment is meant for this machine.
         self._polls, self._calls = (
@@ -63,20 +66,18 @@ class Wire:
         self._files = f"{base}/file/bot{token}"
 
     async def call(self, method: str, *, read_timeout_s: float = 30.0, **parameters: Any) -> Any:
-        """The result of a method. Its name begins with a capital, which the API does not mind, so that the SDK takes it for one that it
-        does not know and gives what it got.
-        """
+        """The result of a method, as the server gave it."""
         given = {name: value for name, value in parameters.items() if value is not None}
         try:
-            return await self._bot.do_api_request(method[0].upper() + method[1:], api_kwargs=given, read_timeout=read_timeout_s)
+            return await self._bot.do_api_request(method, api_kwargs=given, read_timeout=read_timeout_s)
         except TelegramError as error:
-            raise _translated(error) from None
+            raise _translated(error, method) from None
 
     async def download(self, path: str) -> bytes:
         try:
             return await self._calls.retrieve(f"{self._files}/{path}", read_timeout=60.0)
         except TelegramError as error:
-            raise _translated(error) from None
+            raise _translated(error, path) from None
 
     @staticmethod
     def file(name: str, data: bytes) -> InputFile:
@@ -87,10 +88,10 @@ class Wire:
         await self._calls.shutdown()
 
 
-def _translated(error: TelegramError) -> Exception:
+def _translated(error: TelegramError, asked: str) -> Exception:
     cause = error.__cause__
     if isinstance(cause, _Answered):
-        return Answer.read(cause.code, cause.payload)
+        return Answer.read(asked, cause.code, cause.payload)
     if isinstance(cause, httpx.PoolTimeout | httpx.ConnectTimeout | httpx.ConnectError | httpx.UnsupportedProtocol | httpx.ProxyError):
         return NotSent(type(cause).__name__)
     return Unanswered(type(cause).__name__ if cause is not None else type(error).__name__)
