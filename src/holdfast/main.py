@@ -205,7 +205,7 @@ async def _build_and_run(
     server = Server(app, place.listener, most=most_connections(files))
     restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
     if predecessor is not None:  # The processor is its clients' when it takes over, and until then its predecessor's.
-        await confinement.found()
+        await tools.confinement.found()
     serving = ServingProcess(this, place, gateway, server, deadline, stops, status, restarting, predecessor)
 
     def say_where() -> None:
