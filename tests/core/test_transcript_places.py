@@ -3,6 +3,7 @@
 from holdfast.core import delivery
 from holdfast.core import events as e
 from holdfast.core.messages import Message
+from holdfast.core.turns import Outcome
 from tests.core.logs import Log, begun, fold, text
 
 
@@ -36,6 +37,37 @@ def test_a_step_of_a_model_that_is_asked_again_is_interrupted_before_what_it_say
 def test_the_first_step_of_a_model_is_no_different() -> None:
     log = begun().in_turn(text("Wel", 0)).cut(written=3).resumed(2).in_turn(text("W", 0), responded(0, "What?"))
     assert cuts(log) == [(0, 0)] == cuts_of_records(log)
+
+
+def answered(content: str, begun: int = 0) -> e.MessageWritten:
+    return e.MessageWritten(message_id="t1.answer", role="assistant", content=content, begun=begun)
+
+
+def test_a_step_that_no_response_fixed_says_in_its_record_which_attempt_began_it() -> None:
+    """P7: the interruption stands in the same place once the pieces are gone."""
+    log = begun().in_turn(responded(0, "Let me look."), text("The fi", 0, step=1)).cut(written=6).resumed(2)
+    assert fold(log).begun == 1
+    log.in_turn(text("All", 0, step=1), text(" is", 3, step=1))
+    assert fold(log).begun == 2
+    log.cut(written=6).resumed(3).in_turn(answered("All is", 2), e.TurnEnded(outcome=Outcome.CANCELLED))
+    assert cuts(log) == [(1, 0), (1, None)] == cuts_of_records(log)
+
+
+def test_the_attempt_that_began_an_answer_of_one_step_is_on_record_too() -> None:
+    """P7"""
+    log = begun().in_turn(text("Wel", 0)).cut(written=3).resumed(2).in_turn(text("What?", 0), answered("What?", 2))
+    assert fold(log.items[:-1]).begun == 2 and cuts(log) == [(0, 0)] == cuts_of_records(log)
+    log = begun().in_turn(text("1 2 ", 0)).cut(written=4).resumed(2).in_turn(text("3", 4))
+    assert fold(log).begun == 1
+    log.in_turn(answered("1 2 3"))
+    assert cuts(log) == [(0, 4)] == cuts_of_records(log)
+
+
+def test_a_response_ends_what_an_attempt_began() -> None:
+    log = begun().in_turn(text("Wel", 0))
+    assert fold(log).begun == 1
+    log.in_turn(responded(0, "Well."))
+    assert fold(log).begun == 0 == fold(Log()).begun
 
 
 def cuts_of_records(log: Log) -> list[tuple[int | None, int | None]]:

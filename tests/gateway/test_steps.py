@@ -17,6 +17,7 @@ from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease, Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
+from holdfast.ports.agents import AgentRequest, Response, TurnFace
 from holdfast.store import SqliteStore
 from tests.fakes.agents_steps import whole_answer
 from tests.fakes.platform import NAME
@@ -475,3 +476,47 @@ def _check(home: Home, life: Life, page: str) -> None:
     assert steps == sorted(set(steps)), f"a step was recorded twice: {steps}"
     taken = [message.text for message in life.transcript(page).messages if message.text == "faster"]
     assert life.answers(page)[0] == whole_answer(turn.id, SCRIPT, found, taken if len(life.outcomes(page)) == 1 else [])  # type: ignore[arg-type]
+
+
+class Half:
+    """Ends one step, is interrupted in the next one, and says nothing more."""
+
+    name = "half"
+
+    async def aclose(self) -> None:
+        pass
+
+    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+        if request.attempt == 1:
+            await turn.responded(Response(text="Let me look."))
+            await turn.say("The fi")
+        await asyncio.Event().wait()
+
+
+def test_what_an_interrupted_step_had_said_stays_if_its_turn_is_stopped_before_it_says_more(home: Home) -> None:
+    """P7, R0"""
+    home.agent = lambda life: Half()
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "look")
+    life.until(lambda: life.transcript(page).answer_text == "The fi")
+    life.die()
+    life = home.start()
+    life.until(lambda: life.turn(page).attempt == 2 and life.gateway.runner.running)
+    life.post(page, "/stop")
+    life.rest(page)
+    assert (life.outcomes(page), life.answers(page)) == (["cancelled"], ["The fi"])
+
+
+@pytest.mark.parametrize(("script", "offset"), [("say:half|hang / say:all of it", 0), ("count 30", 7)])
+def test_an_interruption_stands_where_it_was_seen_once_the_pieces_are_gone(home: Home, script: str, offset: int) -> None:
+    """P7: before an answer that was begun again, and behind what was kept of one that was continued."""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, script)
+    life.until(lambda: life.transcript(page).answer_text in ("half", "1 2 3 4"))
+    life.die()
+    life = home.start()
+    life.rest(page)
+    grown = Transcript().extend(life.events(page))
+    assert [cut.offset for cut in life.cuts(page)] == [offset] == [row.offset for row in grown.messages if row.role == "interruption"]

@@ -163,8 +163,8 @@ class Attempt:
 
     @property
     def _so_far(self) -> str:
-        """The answer as it is shown. Until this attempt has said something, it is what the earlier ones had written."""
-        return self._log.text or self._answered_before
+        """The answer as it is shown. Until this attempt says something or ends a step, it is what the earlier ones had written (P7)."""
+        return self._log.text if self._log.says_more else self._answered_before
 
     def _interruption(self, reason: str, end: End) -> Interruption:
         lived_ms = int(1000 * (self._clock.monotonic() - self._began))
@@ -269,6 +269,7 @@ class Attempt:
             session_key=self.session.session_key,
             turn_id=self.turn_id,
             said=self._so_far,
+            begun=self._log.begun,
             anchor=self.anchor,
             calls=calls,
             asking=self.news.questions.started,

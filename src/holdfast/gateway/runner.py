@@ -54,7 +54,8 @@ class Runner:
         try:
             session, transcript = await self._read(session_id)
             news.tell(session)
-            written = TurnLog(self._journal, started, news, step=_next_step(transcript), said=_said(transcript))
+            step, said, begun = _next_step(transcript), _said(transcript), transcript.begun
+            written = TurnLog(self._journal, started, news, step=step, said=said, begun=begun)
             attempt = Attempt(session=session, transcript=transcript, written=written, news=news, means=self._means, resumed=resumed)
             try:
                 await self._run(attempt, started, admission)

@@ -36,8 +36,10 @@ log = structlog.get_logger()
 class TurnLog:
     """Where one attempt is written down. Keeps the turn's position; writes in order, one at a time."""
 
-    def __init__(self, journal: Journal, started: StartedTurn, news: News, *, step: int = 0, said: str = "") -> None:
-        """`step`: the first one that is not on record. `said`: the last text of those that are."""
+    def __init__(self, journal: Journal, started: StartedTurn, news: News, *, step: int = 0, said: str = "", begun: int = 0) -> None:
+        """`step`: the first one that is not on record; `begun`: the earlier attempt that began to write it, if one did. `said`: the last
+        text of those that are.
+        """
         self.lease, self.turn_id = started.lease, started.turn_id
         self.attempt, self.position = started.attempt, started.position
         self.spoke = False  # This attempt has something of its own to show.
@@ -45,7 +47,7 @@ class TurnLog:
         self._journal, self._news = journal, news
         self._lock = asyncio.Lock()
         self._unwritten = Unwritten(journal.secrets.stream, step=step, said=said)
-        self._unwritten_size = 0
+        self._unwritten_size, self._begun = 0, begun
         self._spoken = False
         self._backlog: Backlog | None = None  # What could not be stored yet, while the store is away.
         self._waiting = 0  # How many records wait for the store to come back.
@@ -68,6 +70,16 @@ class TurnLog:
     def text(self) -> str:
         """The answer, as far as this attempt has it: the text of its step or, before that says something, the last one that was said."""
         return self._unwritten.text
+
+    @property
+    def says_more(self) -> bool:
+        """Whether this attempt has said something, or ended a step."""
+        return self._unwritten.says_more
+
+    @property
+    def begun(self) -> int:
+        """The attempt that began to write the step; 0 for none."""
+        return self.attempt if self._unwritten.begun else self._begun
 
     @property
     def holds_back(self) -> bool:
@@ -260,6 +272,7 @@ class TurnLog:
         if not await self._recorded((responded, *events)):
             return False
         self._unwritten.next_step(responded.text)
+        self._begun = 0
         return True
 
     async def wait(self, asking: tuple[str, ...]) -> Waiting:

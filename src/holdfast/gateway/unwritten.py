@@ -19,13 +19,14 @@ class Unwritten:
 
     def __init__(self, secrets: Callable[[], Held[str]], *, step: int, said: str) -> None:
         """`secrets`: makes what holds back the beginnings of secrets. `said`: the last text of the steps that are on record."""
-        self.step = step
+        self.step = self._first = step
         self._secrets, self._earlier, self._text = secrets, said, Growing()
         self._pieces: list[Event] = []
         # What was said last and is not among the pieces yet, and where in the text it begins.
         self._said: list[str] = []
         self._said_from = 0
         self._starts_over = False
+        self.begun = False  # The text of the step was begun here, with its first character.
         self._thoughts = _thoughts()  # Those of the step.
         self._outputs: dict[str, Course] = {}
         self._held_text, self._held_thought = secrets(), secrets()
@@ -42,6 +43,11 @@ class Unwritten:
         return self._text.read() + self._held_text.waiting or self._earlier
 
     @property
+    def says_more(self) -> bool:
+        """Whether there is more than was on record when this was made: some of the step's text, or a step that has ended since."""
+        return self.step > self._first or self._text.length > 0 or self.holds_back
+
+    @property
     def holds_back(self) -> bool:
         """Whether some text is held back because it may be the beginning of a secret."""
         return bool(self._held_text.waiting)
@@ -54,7 +60,7 @@ class Unwritten:
     def keep(self, text: str) -> None:
         """The step's text begins with what earlier attempts wrote."""
         self._gather()
-        self._text, self._held_text, self._starts_over = Growing(text), self._secrets(), False
+        self._text, self._held_text, self._starts_over, self.begun = Growing(text), self._secrets(), False, False
 
     def start_over(self) -> None:
         """What is said next stands in the place of the step's text. Until then, and if nothing more is said, that text stays (P7)."""
@@ -63,6 +69,7 @@ class Unwritten:
     def say(self, text: str) -> Iterator[int]:
         if self._starts_over:
             self.keep("")
+        self.begun = self.begun or not self._text.length
         text = self._held_text.add(storable(text))
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
@@ -102,7 +109,7 @@ class Unwritten:
     def next_step(self, said: str) -> None:
         """`said`: the text of the response that ended the step, which is on record."""
         self._earlier = said or self._earlier
-        self.step, self._text, self._thoughts = self.step + 1, Growing(), _thoughts()
+        self.step, self._text, self._thoughts, self.begun = self.step + 1, Growing(), _thoughts(), False
 
     # the output of calls
 

@@ -156,3 +156,10 @@ def test_an_answer_has_the_files_that_were_attached_once_each(said: str, calls: 
     events = ending.stopped(unfinished(said=said, calls=calls))
     (found,) = [event for event in events if isinstance(event, e.MessageWritten) and event.role == "assistant"]
     assert found.content == answer and found.delivery_id == found.message_id
+
+
+@pytest.mark.parametrize(("begun", "recorded"), [(0, 0), (1, 0), (2, 2), (3, 3)])
+def test_an_answer_says_which_later_attempt_began_to_write_it_once_more(begun: int, recorded: int) -> None:
+    """P7: so that an interruption stands in the same place once the pieces are gone."""
+    events = ending.by_agent(unfinished(begun=begun), Outcome.COMPLETED, recovers=False, said_now=True)
+    assert written(events)["assistant"].begun == recorded

@@ -13,7 +13,7 @@ from holdfast.core.events.base import Event, Says
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
 _HIDDEN = frozenset(
     {"dedup_key", "log", "owner", "epoch", "attempt", "died", "blamed_for", "blocks", "calls", "since", "elicited", "recital"}
-    | {"buttons", "fold"}
+    | {"buttons", "fold", "begun"}
 )
 
 

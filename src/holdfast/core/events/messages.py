@@ -85,6 +85,7 @@ class Button(msgspec.Struct, frozen=True, array_like=True):
 class MessageWritten(Says, frozen=True):
     """A message of the conversation, whole. What must be sent to a chat carries its delivery, the anchor of what it replies to, and the
     buttons that a chat which has any shows below it. A command to the gateway carries the `recital` of its client, if it has one.
+    `begun`: of an answer whose last step no response fixed, the attempt that began to write that step once more, if one did.
     """
 
     kind = "message.written"
@@ -93,5 +94,6 @@ class MessageWritten(Says, frozen=True):
     delivery_id: str | None = None
     anchor: str | None = None
     buttons: tuple[Button, ...] = ()
+    begun: int = 0
     dedup_key: str | None = None
     recital: Recital | None = None

@@ -21,13 +21,15 @@ ENDED_WAITING = "The turn ended before an answer came."
 
 
 class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that is about to end, as far as it came. `said`: its answer so far. `asking`: the calls that wait for an answer.
-    `unread_results`: it stands at tool results that nobody processed. `resume_pending`: its session is still marked for an interruption.
+    """A turn that is about to end, as far as it came. `said`: its answer so far; `begun`: the attempt that began to write its open step.
+    `asking`: the calls that wait for an answer. `unread_results`: it stands at tool results that nobody processed. `resume_pending`: its
+    session is still marked for an interruption.
     """
 
     session_key: str
     turn_id: str
     said: Content
+    begun: int = 0
     anchor: str | None = None
     calls: Sequence[ToolCall] = ()
     asking: tuple[str, ...] = ()
@@ -90,6 +92,8 @@ def ending(
     events += interrupted
     if answer := _answer(turn):
         written = replies.written(key, "assistant", answer_id(turn.turn_id), answer, anchor=turn.anchor)
+        if turn.begun > 1:  # Only an interruption lies before a later attempt.
+            written = msgspec.structs.replace(written, begun=turn.begun)
         events.append(written if owed else msgspec.structs.replace(written, delivery_id=None))
     if told is not None and replies.owed(key):
         events.append(replies.written(key, "notice", f"{turn.turn_id}.error", told, anchor=turn.anchor))

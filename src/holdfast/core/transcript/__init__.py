@@ -126,6 +126,11 @@ class Transcript:
         return newest.steps.steps if (newest := self._fold.newest) else []
 
     @property
+    def begun(self) -> int:
+        """The attempt that began to write the open step, as far as pieces of it are known; 0 for none."""
+        return newest.begun.get(newest.turn.steps, 0) if (newest := self._fold.newest) else 0
+
+    @property
     def request(self) -> Message | None:
         """The message that began it."""
         return self._fold.rows.newest(self.turns[-1].causes if self.turns else ())

@@ -15,7 +15,7 @@ from holdfast.core.steps import Key, Steps, key
 class Work:
     """What is known of one turn while it is folded. `at`: the place of the event that is being applied."""
 
-    __slots__ = ("answer", "approvals", "at", "cuts", "late", "opened", "row", "signs", "steps", "superseded", "turn")
+    __slots__ = ("answer", "approvals", "at", "begun", "cuts", "late", "opened", "row", "signs", "steps", "superseded", "turn")
 
     def __init__(self, turn: Turn, at: Key, started_at: int) -> None:
         self.turn, self.at = turn, at
@@ -35,8 +35,16 @@ class Work:
         self.opened: Key | None = None
         self.row: Message | None = None  # Tells of the interruption over which nothing is decided yet.
         self.cuts: list[Message] = []  # The rows of all its interruptions.
+        self.begun: dict[int, int] = {}  # By step: the last attempt that wrote it from its beginning.
         self.late: dict[str, Message] = {}  # By the journal that is late: the row that tells of its interruption.
         self.superseded: dict[str, Message] = {}  # By the same: what was said in it, where another attempt has continued.
+
+    def begin_again(self, step: int, attempt: int) -> None:
+        """A step that was interrupted is written from its beginning: the interruption stands before what is said now."""
+        self.begun[step] = max(attempt, self.begun.get(step, 0))
+        for row in self.cuts:
+            if row.step == step and row.attempt is not None and attempt >= row.attempt:
+                row.offset = 0
 
 
 class Fold:

@@ -62,6 +62,8 @@ def _write(fold: Fold, item: e.Logged, event: e.MessageWritten) -> None:
 def _write_in_turn(fold: Fold, work: Work, item: e.Logged, event: e.MessageWritten) -> None:
     if event.role == "assistant":
         work.steps.write(event.content)
+        if event.begun:
+            work.begin_again(work.turn.steps, event.begun)
         fold.open(work, item)
         answer = work.answer
         answer.content, answer.status, answer.created_at, answer.seq = event.content, "complete", item.at, item.seq

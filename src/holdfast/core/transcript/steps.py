@@ -15,7 +15,7 @@ def _say(fold: Fold, work: Work, item: e.Logged, event: e.Text) -> None:
         return
     work.steps.say(work.at, event)
     if event.offset == 0:
-        _begin_again(work, event.step, item.attempt)
+        work.begin_again(event.step, item.attempt)
     fold.unjoined.add(work)
     fold.open(work, item)
 
@@ -27,19 +27,12 @@ def _think(fold: Fold, work: Work, item: e.Logged, event: e.Reasoning) -> None:
 
 def _respond(fold: Fold, work: Work, item: e.Logged, event: e.ModelResponded) -> None:
     work.steps.respond(event)
-    _begin_again(work, event.step, item.attempt)
+    work.begin_again(event.step, item.attempt)
     work.turn.steps = max(work.turn.steps, event.step + 1)
     work.turn.spent += usage.of(event)
     work.turn.model = model_name(event.provider, event.model) or work.turn.model
     fold.unjoined.add(work)
     fold.open(work, item)
-
-
-def _begin_again(work: Work, step: int, attempt: int) -> None:
-    """A step that was interrupted is written from its beginning: the interruption stands before what is said now."""
-    for row in work.cuts:
-        if row.step == step and row.attempt is not None and attempt >= row.attempt:
-            row.offset = 0
 
 
 def _fail(fold: Fold, work: Work, item: e.Logged, event: e.ModelFailed) -> None:

@@ -104,6 +104,7 @@ def unfinished(tx: Tx, head: Head, session_key: str) -> Unfinished:
         session_key=session_key,
         turn_id=head.turn or "",
         said=folded.answer_text,
+        begun=folded.begun,
         anchor=anchor(tx, head),
         calls=folded.calls,
         asking=_asking(tx, head.session, folded),
