@@ -75,7 +75,8 @@ async def main(home: Path) -> None:
             await gateway.post(session_id, text, client_id=None)
         while (await gateway.session(session_id)).state != "idle":  # noqa: ASYNC110 - as anybody outside would look.
             await asyncio.sleep(REST_S)
-        print(msgspec.json.encode(conversation.session(*await gateway.view(session_id))).decode(), flush=True)
+        async with gateway.view(session_id) as (session, transcript):
+            print(msgspec.json.encode(conversation.session(session, transcript)).decode(), flush=True)
 
 
 def lives(home: Path) -> None:

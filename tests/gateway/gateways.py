@@ -14,6 +14,8 @@ import apsw
 from structlog.testing import capture_logs
 
 from holdfast.agents.demo import DemoAgent
+from holdfast.api import conversation
+from holdfast.api.views import SessionView
 from holdfast.core.busy import Mode
 from holdfast.core.content import bytes_part, outline
 from holdfast.core.delivery import key
@@ -683,7 +685,16 @@ class Life:
         return found.session_id
 
     def transcript(self, name: str = ANN) -> Transcript:
-        return self.do(self.gateway.view(self.session(name).session_id))[1]
+        return self.do(self.gateway.store.transcript(self.session(name)))
+
+    def view(self, session_id: str) -> SessionView:
+        """As a reader gets it."""
+
+        async def look() -> SessionView:
+            async with self.gateway.view(session_id) as (session, transcript):
+                return conversation.session(session, transcript)
+
+        return self.do(look())
 
     def turn(self, name: str = ANN) -> Turn:
         return self.transcript(name).turns[-1]

@@ -436,7 +436,7 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
         await gateway.post(page, "call:terminal trap '' TERM; echo $$; while true; do sleep 1; done", client_id=None)
 
         async def output() -> str:
-            messages = (await gateway.view(page))[1].messages
+            messages = (await gateway.store.transcript(await gateway.session(page))).messages
             return "".join(call.output for message in messages for call in message.tool_calls)
 
         await eventually(store, output)
@@ -445,7 +445,8 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
         await gateway.post(page, "/stop", client_id=None)
 
         async def ended() -> bool:
-            return [turn.outcome for turn in (await gateway.view(page))[1].turns] == ["cancelled", "completed"]
+            turns = (await gateway.store.transcript(await gateway.session(page))).turns
+            return [turn.outcome for turn in turns] == ["cancelled", "completed"]
 
         await eventually(store, ended)
         assert clock.monotonic() - began < STOP_WITHIN_S

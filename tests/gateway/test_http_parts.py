@@ -72,7 +72,8 @@ async def test_an_answer_has_the_same_parts_before_and_after_its_pieces_are_prun
         assert [(found["call_id"], found["step"]) for found in answer["tool_calls"]] == [("a", 0)]
         page = (await made.client.get("/api/sessions/s1/messages", params={"limit": 1})).json()
         assert page["messages"] == [answer]
-        session, transcript = await made.gateway.view("s1")
+        session = await made.gateway.session("s1")
+        transcript = await made.gateway.store.transcript(session)
         snapshot = json.loads(frames.snapshot("l", 1, conversation.snapshot(session, transcript, "pruned")).split(b"data: ")[1])
         assert snapshot["messages"] == view["messages"]
 

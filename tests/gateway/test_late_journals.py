@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.api import conversation
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.spools import Sealed, frame, frames, read
 from tests.gateway import gateways
@@ -57,8 +56,7 @@ def spoilt(home: Home, script: str) -> Spoilt:
 
 def seen(life: Life) -> dict[str, Any]:
     """What a reader of the session gets."""
-    session, transcript = life.do(life.gateway.view(life.id_of("ann")))
-    told: dict[str, Any] = msgspec.to_builtins(conversation.session(session, transcript))
+    told: dict[str, Any] = msgspec.to_builtins(life.view(life.id_of("ann")))
     return told
 
 
@@ -134,12 +132,14 @@ def test_of_readers_that_come_at_once_one_recovers_and_the_others_get_the_sessio
     file = spoilt(home, TALK)
     life = home.start(auto_resume=False)
     life.rest()
-    seen(life)
     file.write(file.whole)
 
+    async def read() -> str:
+        async with life.gateway.view(life.id_of("ann")) as (_, transcript):
+            return transcript.answer_text
+
     async def read_at_once() -> list[str]:
-        views = await asyncio.gather(*(life.gateway.view(life.id_of("ann")) for _ in range(8)))
-        return [transcript.answer_text for _, transcript in views]
+        return await asyncio.gather(*(read() for _ in range(8)))
 
     texts = life.do(read_at_once())
     assert set(texts) <= {"one ", "one two three"} and "one two three" in texts

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.agents.talk import Talk
-from holdfast.api import conversation
 from holdfast.core import content, notes
 from holdfast.core import events as e
 from holdfast.core.content import TextPart, bytes_part
@@ -242,7 +241,7 @@ def test_a_busy_model_is_asked_again_later_and_every_try_is_on_record(home: Home
         (1, "model_busy", "overloaded", FIRST),
         (2, "model_busy", "slow down", FIRST),
     ]
-    [turn] = conversation.session(*life.do(life.gateway.view(page))).turns
+    [turn] = life.view(page).turns
     assert isinstance(turn.failures, list) and [(each.why, each.tries) for each in turn.failures] == [("overloaded", 1), ("slow down", 2)]
     assert all(each.retry_at is not None for each in turn.failures)
 

@@ -1,6 +1,8 @@
 """What a process keeps of conversations between their turns: it saves reading, and nothing depends on it."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,6 +11,8 @@ from holdfast.gateway.recollections import KEPT_S, Recollections
 from holdfast.ports.store import Store
 from tests.conformance.backends import BACKENDS, quick_place
 from tests.conformance.steps import rested, say
+from tests.gateway import gateways
+from tests.gateway.gateways import Life
 
 
 class Now:
@@ -64,3 +68,39 @@ async def test_only_so_much_is_kept_and_not_for_ever(store: Store) -> None:
     recollections.keep(sessions[2], again[2])
     recollections.tidy()
     assert [await recollections.read(session) is given for session, given in zip(sessions[1:], again[1:], strict=True)] == [False, True]
+
+
+def seen(life: Life, session_id: str) -> Any:
+    return msgspec.to_builtins(life.view(session_id))
+
+
+SCRIPTS = ("say:half|hang / say:all of it", "steps: look > look a > deed 2 | done", "call:deed 1|say:so", "ask:why")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_conversation_is_shown_as_one_who_never_looked_before_sees_it(tmp_path: Path, script: str) -> None:
+    """P7: however often it was looked at, and in the middle of whatever turn."""
+    with gateways.home(tmp_path) as home:
+        life = home.start()
+        page = life.open_page()
+        for _ in range(2):
+            life.post(page, "hello")
+            life.rest(page)
+            seen(life, page)
+        life.post(page, script)
+        life.until(lambda: seen(life, page)["state"] in ("running", "waiting"))
+        life.pass_s(0.5)
+        seen(life, page)
+        life.die()
+        life = home.start()
+        life.pass_s(0.1)
+        seen(life, page)
+        life.pass_s(0.5)
+        for text in ("an answer, or a message", "/status"):
+            seen(life, page)
+            life.post(page, text)
+            life.rest(page)
+        last = seen(life, page)
+        assert last == seen(life, page)
+        life.stop()
+        assert seen(home.start(), page) == last

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.agents.prices import Prices
-from holdfast.api import conversation, usage, views
+from holdfast.api import usage, views
 from holdfast.config.agent import ModelPrice
 from holdfast.core import events as e
 from holdfast.core.events import Usage
@@ -34,7 +34,7 @@ def home(tmp_path: Path, models: ScriptedModels) -> Iterator[Home]:
 
 
 def view(life: Life, page: str) -> views.SessionView:
-    return conversation.session(*life.do(life.gateway.view(page)))
+    return life.view(page)
 
 
 def test_each_response_is_recorded_with_its_cost_its_day_and_its_person(home: Home) -> None:

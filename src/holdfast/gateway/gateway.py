@@ -1,7 +1,8 @@
 """The gateway as the rest of Holdfast sees it: everything people can ask of it, and its life from start to stop."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from holdfast.core import keys, usage
 from holdfast.core.approvals import Rule
@@ -225,8 +226,8 @@ class Gateway:
 
     async def branch(self, session_id: str, message_id: str, *, by: str, client_id: str | None) -> Session:
         """A new conversation that begins with what was said here up to a message."""
-        session, transcript = await self.view(session_id)
-        return await self._parts.branching.branch(session, transcript, message_id, by=by, client_id=client_id)
+        async with self.view(session_id) as (session, transcript):
+            return await self._parts.branching.branch(session, transcript, message_id, by=by, client_id=client_id)
 
     async def resume_session(self, session_id: str, *, by: str, client_id: str | None) -> Moved:
         """Makes it its key's current one, lifts its suspension, continues its cut turn."""
@@ -317,13 +318,23 @@ class Gateway:
     async def remove_schedule(self, schedule_id: str, *, by: str) -> Schedule:
         return await self.store.remove_schedule(schedule_id, by=by, at=self._clock.now())
 
-    async def view(self, session_id: str) -> tuple[Session, Transcript]:
-        """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from. Journals that are late
-        are looked for first.
+    @contextlib.asynccontextmanager
+    async def view(self, session_id: str) -> AsyncIterator[tuple[Session, Transcript]]:
+        """The session and its conversation, as of one moment: the transcript's `seq` is the cursor to continue from. It is the caller's
+        until the context ends; after that the next one to view it reads only what is new. Journals that are late are looked for first.
         """
         await self._parts.shipping.look(session_id)
         session = await self.session(session_id)
-        transcript = await self.store.transcript(session)
+        transcript = await self._parts.shown.read(session)
+        # Of a turn that is over, a fresh look sees the records alone. So does the next one, if no piece was read here.
+        of_records = not session.open_turn and transcript.seq == session.seq
+        yield await self._newest(session, transcript), transcript
+        if of_records:
+            self._parts.shown.keep(session, transcript)
+
+    async def _newest(self, session: Session, transcript: Transcript) -> Session:
+        """The session as it was when its conversation was read, which grows to that point."""
+        session_id = session.session_id
         if transcript.seq != session.seq:  # Something came in between: the flags become as new as the conversation, and it as they are.
             session = await self.store.session(session_id)
         while transcript.seq < session.seq:
@@ -331,7 +342,7 @@ class Gateway:
             transcript.extend(item for item in page if item.seq <= session.seq)
             if not page:
                 break
-        return session, transcript
+        return session
 
     async def spent(self, *, days: int) -> tuple[str, list[DaySpent]]:
         """What models used in so many days up to today, by day and person, and the first of these days."""

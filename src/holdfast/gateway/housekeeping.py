@@ -2,6 +2,7 @@
 gone."""
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
@@ -38,7 +39,7 @@ class Housekeeping:
         tools: Toolbox,
         agent_processes: AgentProcesses | None,
         settings: Settings,
-        recollections: Recollections,
+        recollections: Sequence[Recollections],
         shipping: Shipping,
     ) -> None:
         self._store, self._clock, self._host, self._lanes, self._tools = store, host.clock, host, lanes, tools
@@ -75,7 +76,8 @@ class Housekeeping:
             await asyncio.sleep(PURGE_PAUSE_S if more else PURGE_S)
 
     async def _tidy_once(self) -> None:
-        self._recollections.tidy()
+        for recollections in self._recollections:
+            recollections.tidy()
         now = self._clock.now()
         for session_id in await self._store.expire_questions(now=now):
             self._lanes.look(session_id)

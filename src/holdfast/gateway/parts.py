@@ -121,7 +121,8 @@ class Parts:
         """What runs turns."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
         budget = Budget(settings.limits, store)
-        self.recollections = Recollections(store, host.clock.monotonic)
+        # What turns end with holds pieces, too; what is shown of a turn that is over does not.
+        self.recollections, self.shown = (Recollections(store, host.clock.monotonic) for _ in range(2))
         self.runner = Runner(
             store=store,
             means=Means(
@@ -290,7 +291,7 @@ class Parts:
             tools=edges.tools,
             agent_processes=edges.agent_processes,
             settings=settings,
-            recollections=self.recollections,
+            recollections=(self.recollections, self.shown),
             shipping=self.shipping,
         )
         self.lifecycle = Lifecycle(

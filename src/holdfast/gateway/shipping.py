@@ -146,6 +146,8 @@ class Shipping:
             self._looking.discard(session_id)
 
     async def _look_for(self, session_id: str) -> None:
+        if not self._late[session_id]:  # It was just recorded, and is not read yet.
+            await self._know()
         files = {file.name: file for file in await self._spool.found()}
         for late in self._late.get(session_id, ()):
             await self._once(late.stream_id, late, files.get(late.stream_id))

@@ -106,7 +106,7 @@ class Desk:
 
     async def export(self, request: Request) -> ASGIApp:
         asked: ExportQuery = request.query
-        session, transcript = await self._gateway.view(request.params["id"])
-        name = export.file_name(session, asked.as_)
+        async with self._gateway.view(request.params["id"]) as (session, transcript):
+            name, exported = export.file_name(session, asked.as_), export.export(session, transcript, asked.as_)
         headers = ((b"content-disposition", f'attachment; filename="{name}"'.encode()),)
-        return Response(200, export.export(session, transcript, asked.as_), content_type=export.MEDIA_TYPES[asked.as_], headers=headers)
+        return Response(200, exported, content_type=export.MEDIA_TYPES[asked.as_], headers=headers)

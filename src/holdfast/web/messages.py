@@ -84,8 +84,8 @@ class Messages:
 
     async def earlier(self, request: Request) -> ASGIApp:
         asked: MessagesQuery = request.query
-        session, transcript = await self._gateway.view(request.params["id"])
-        return json_response(200, conversation.page(session, transcript, asked.before, asked.limit))
+        async with self._gateway.view(request.params["id"]) as (session, transcript):
+            return json_response(200, conversation.page(session, transcript, asked.before, asked.limit))
 
     async def post(self, request: Request) -> ASGIApp:
         message: NewMessage = request.body

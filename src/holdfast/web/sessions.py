@@ -137,10 +137,10 @@ class Sessions:
 
     async def read(self, request: Request) -> ASGIApp:
         asked: SessionQuery = request.query
-        session, transcript = await self._gateway.view(request.params["id"])
         extent = conversation.PAGE._replace(messages=asked.messages)
-        schedules = await self._gateway.store.schedules(session.session_key)
-        return json_response(200, conversation.session(session, transcript, extent, schedules=schedules))
+        async with self._gateway.view(request.params["id"]) as (session, transcript):
+            schedules = await self._gateway.store.schedules(session.session_key)
+            return json_response(200, conversation.session(session, transcript, extent, schedules=schedules))
 
     async def change(self, request: Request) -> ASGIApp:
         wanted: SessionChange = request.body

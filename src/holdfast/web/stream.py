@@ -203,11 +203,12 @@ class Reader:
                 return
 
     async def _snapshot(self, because: str) -> None:
-        session, transcript = await self._gateway.view(self._session.session_id)
-        schedules = await self._gateway.store.schedules(session.session_key)
-        view = conversation.snapshot(session, transcript, because, schedules=schedules)
-        await self._put(frames.snapshot(session.log, transcript.seq, view))
-        self._seq = transcript.seq
+        async with self._gateway.view(self._session.session_id) as (session, transcript):
+            schedules = await self._gateway.store.schedules(session.session_key)
+            view = conversation.snapshot(session, transcript, because, schedules=schedules)
+            seq, data = transcript.seq, frames.snapshot(session.log, transcript.seq, view)
+        await self._put(data)
+        self._seq = seq
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
         """In pieces, so that no more of it than one lies in the server's buffer for a reader that does not read."""
