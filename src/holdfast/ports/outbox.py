@@ -79,7 +79,7 @@ class Outbox(Protocol):
 
     async def live_messages(self, session_id: str, turn_id: str, *, before: int = 2**62) -> list[Live]:
         """The messages that show the answer of a turn, in the order in which they were opened. What was written later to a conversation of
-        the same session key follows them, unless that was at or behind `before`.
+        the same session key follows them, unless that was at or behind `before`, where a record stands.
         """
 
     async def reply_anchor(self, session_id: str) -> str | None:

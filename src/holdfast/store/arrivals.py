@@ -12,9 +12,8 @@ REFUSED_KEPT = 1000
 
 
 def take_updates(tx: Tx, account: str, updates: Sequence[bytes], cursor: str | None, at: int) -> None:
+    tx.write(q.CURSOR_SET, account, cursor)  # First: with many writers, this is what another one of the same account waits for.
     tx.write_many(q.ARRIVED, [(account, tx.secrets.raw(update), at) for update in updates])
-    if cursor is not None:
-        tx.write(q.CURSOR_SET, account, cursor)
 
 
 def cursor(tx: Tx, account: str) -> str | None:

@@ -402,7 +402,10 @@ DELIVERIES_ALL = f"{_DELIVERY} WHERE o.live = 0 ORDER BY o.at DESC, o.session, o
 # what came from chats
 
 ARRIVED = "INSERT INTO arrived (account, body, at) VALUES (?, ?, ?)"
-CURSOR_SET = "INSERT INTO account (account, cursor) VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET cursor = excluded.cursor"
+CURSOR_SET = (
+    "INSERT INTO account (account, cursor) VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET"
+    " cursor = coalesce(excluded.cursor, account.cursor)"
+)
 CURSOR = "SELECT cursor FROM account WHERE account = ?"
 WAITING_UPDATES = "SELECT id, account, body, at, refused FROM arrived WHERE account = ? AND refused IS NULL AND id > ? ORDER BY id LIMIT ?"
 UPDATE_GONE = "DELETE FROM arrived WHERE id = ?"
@@ -444,7 +447,7 @@ UNPAIR = "DELETE FROM paired WHERE platform = ? AND person = ?"
 PAIRED = "SELECT platform, person, name, at FROM paired ORDER BY at, person"
 IS_PAIRED = "SELECT 1 FROM paired WHERE platform = ? AND person = ?"
 WRONG_CODE = "INSERT INTO wrong_code (at) VALUES (?)"
-WRONG_CODES = "SELECT at FROM wrong_code ORDER BY id DESC LIMIT ?"
+WRONG_CODES = "SELECT at FROM wrong_code ORDER BY at DESC LIMIT ?"
 WRONG_CODES_FORGET = "DELETE FROM wrong_code WHERE id <= (SELECT id FROM wrong_code ORDER BY id DESC LIMIT 1 OFFSET ?)"
 
 # journals that are late
