@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.plans.schedules import dedup_key
+from holdfast.store import desk
 from holdfast.store.lines import Operation
 from holdfast.store.work import inbox, journals, outbox, questions, schedules, sessions, streams, turns
 
@@ -26,6 +27,8 @@ class Targets(msgspec.Struct, frozen=True):
 
 # Every operation that touches a few lanes and says which, by its own first arguments. The others may touch anything.
 NAMED: dict[Callable[..., Any], Callable[..., Targets]] = {
+    desk.keep_draft: lambda session_id, *_: _session(session_id),
+    desk.see: lambda session_id, *_: _session(session_id),
     inbox.accept_message: lambda session_id, message, *_: _session(session_id, message.dedup_key),
     inbox.edit_message: lambda session_id, wanted, *_: _session(session_id, wanted.dedup_key),
     inbox.withdraw_message: lambda session_id, *_: _session(session_id),
@@ -49,6 +52,9 @@ NAMED: dict[Callable[..., Any], Callable[..., Targets]] = {
     sessions.clear_mark: lambda session_id, *_: _session(session_id),
     sessions.clear_pending: lambda session_key, *_: Targets(keys=(session_key,)),
     sessions.reset: lambda session_id, names, by, dedup_key, *_: _session(session_id, dedup_key),
+    sessions.branch_session: lambda origin, names, by, dedup_key, *_: Targets(
+        sessions=(origin.session.session_id, names.session_id), keys=(names.session_key,), dedup=_known(dedup_key)
+    ),
     sessions.resume_session: lambda session_id, by, dedup_key, *_: _session(session_id, dedup_key),
     sessions.delete_session: lambda session_id, *_: _session(session_id),
     sessions.undelete_session: lambda session_id, *_: _session(session_id),
