@@ -250,3 +250,25 @@ def test_a_call_without_a_place_is_approved_like_any_other() -> None:
     made = approvals.fingerprint("terminal", {"command": "git push"}, "")
     granted = msgspec.structs.replace(GRANTED, fingerprint=made)
     approve.check(msgspec.structs.replace(STARTED, place=None), turn_id="t1", granted=granted)
+
+
+@pytest.mark.parametrize("offer", [None, Pattern("terminal", "git push *")])
+def test_a_chat_with_buttons_has_one_for_each_verdict_that_is_possible(offer: Pattern | None) -> None:
+    owed, asked = ask.approval("q1", "c1", CALL, place="", offer=offer, session_key=CHAT, anchor=None, at=AT)
+    assert isinstance(owed, e.MessageWritten) and isinstance(asked, e.QuestionAsked)
+    always = [e.Button("Always here", "q1 always")] if offer else []
+    assert list(owed.buttons) == [e.Button("Approve", "q1 approve"), *always, e.Button("Deny", "q1 deny")]
+    assert (asked.for_operators, asked.theirs) == (False, False)
+
+
+def test_an_approval_for_operators_and_one_that_an_agent_asks_for_itself_say_so() -> None:
+    *_, asked = ask.approval("q1", "c1", CALL, place="", offer=None, for_operators=True, theirs=True, session_key=PAGE, anchor=None, at=AT)
+    plain = ask.approval("q1", "c1", CALL, place="", offer=None, session_key=PAGE, anchor=None, at=AT)[-1]
+    assert isinstance(asked, e.QuestionAsked) and isinstance(plain, e.QuestionAsked) and (asked.for_operators, asked.theirs) == (True, True)
+    assert asked.text != plain.text and "only an administrator" in asked.text
+
+
+def test_what_an_agent_is_allowed_for_itself_becomes_no_rule_of_ours() -> None:
+    """It keeps that for itself, and Holdfast never runs the call."""
+    planned = answer.plan(found(theirs=True), Answer(by="ann", verdict="approve", scope="session"), at=AT)
+    assert [write.event.kind for write in planned.writes] == ["question.answered"]

@@ -63,6 +63,12 @@ def test_an_answer_is_put_into_the_messages_that_showed_it() -> None:
     assert (planned.live, planned.lost) == (("l1", "l2"), ())
 
 
+def test_nothing_is_known_to_stand_below_a_message_unless_it_is_said() -> None:
+    known = Live(delivery_id="l1", state=DeliveryState.LIVE, seq=1, receipt="r1")
+    planned = deliver.planned("d", "short", SMALL, size, [known])
+    assert planned is not None and planned.live == ("l1",)
+
+
 def test_an_answer_is_not_put_above_what_was_said_since() -> None:
     planned = deliver.planned("d", "short", SMALL, size, [shows("l1", "r1", followed=True)])
     assert planned is not None and texts(planned.pieces) == [("short", None)] and planned.live == ()
@@ -78,6 +84,51 @@ def test_after_a_message_that_may_have_arrived_the_answer_says_that_it_may_be_a_
 def test_a_file_is_never_put_into_a_message_of_text() -> None:
     planned = deliver.planned("d", (PICTURE, TextPart("x")), SMALL, size, [shows("l1", "r1")])
     assert planned is not None and [piece.target for piece in planned.pieces] == [None, None] and planned.live == ()
+
+
+@pytest.mark.parametrize(("limit", "room"), [(20, 20), (200, 200), (201, 145), (4096, 4040)])
+def test_a_message_has_room_for_what_may_have_to_stand_before_its_text(limit: int, room: int) -> None:
+    """P4: "(may be a repeat)", and that something is missing; in a very short message the text comes first."""
+    assert deliver.room(Capabilities(text_limit=limit)) == room
+
+
+def test_files_are_numbered_in_their_order_whether_or_not_the_platform_takes_them() -> None:
+    large, nameless = (bytes_part(blob="b" * 64, size=6, media_type=kind, name=name) for kind, name in (("a/b", "x"), ("c/d", None)))
+    found = deliver.plan((PICTURE, large, nameless, PICTURE), Capabilities(text_limit=1000, bytes_out=5), size)
+    assert [piece.file for piece in found] == [0, None, None, 3]
+    assert [piece.text.text.split(" (")[0] for piece in found if piece.text] == ["x", "c/d"]
+
+
+@pytest.mark.parametrize("said", ["", (TextPart("  "),)])
+def test_where_nothing_was_said_a_chat_is_told_so(said: str | tuple[TextPart, ...]) -> None:
+    assert [piece.text.text for piece in deliver.plan(said, SMALL, size) if piece.text] == ["(nothing was said)"]
+    assert deliver.words("", None).text == "(nothing was said)"
+
+
+def test_what_is_sent_of_a_reply_is_its_piece_or_all_of_it() -> None:
+    piece = Piece(text=Rich("a piece"))
+    assert [deliver.words("all of it", each).text for each in (piece, None, Piece(file=0))] == ["a piece", "all of it", "all of it"]
+
+
+def test_a_file_alone_is_a_piece() -> None:
+    planned = deliver.planned("d", (PICTURE,), SMALL, size)
+    assert planned is not None and [(piece.file, piece.text) for piece in planned.pieces] == [(0, None)]
+
+
+@pytest.mark.parametrize("state", [state for state in DeliveryState if state is not DeliveryState.LIVE])
+def test_an_answer_is_put_only_into_messages_that_are_known_to_be_there(state: DeliveryState) -> None:
+    """P4"""
+    for one in (shows("l1", "r1", state=state), shows("l1", None)):
+        planned = deliver.planned("d", "short", SMALL, size, [one, shows("l2", "r2")])
+        assert planned is not None and texts(planned.pieces) == [("short", "r2")] and planned.live == ("l2",)
+
+
+def test_only_what_follows_a_message_that_may_have_arrived_may_be_a_repeat() -> None:
+    """P4: the first piece says so, for all of them."""
+    long, lost = "one two three four five six", shows("l1", None, state=DeliveryState.UNKNOWN)
+    for shown, repeats in (([lost], [True, False]), ([shows("l2", None)], [False, False])):
+        planned = deliver.planned("d", long, SMALL, size, shown)
+        assert planned is not None and [piece.repeat for piece in planned.pieces] == repeats
 
 
 @pytest.mark.parametrize(

@@ -117,3 +117,45 @@ def test_a_trial_is_awaited_by_an_interrupted_turn(state: TurnState, turn_id: st
     plan = marks.trial_awaited(session(state, turn_id="t1"), turn_id, aged_ms=5)
     assert plan.reply == (state is TurnState.INTERRUPTED and turn_id == "t1")
     assert kinds(plan) == (["trial.awaited"] if plan.reply else [])
+
+
+@pytest.mark.parametrize("pieces", [*product(DeliveryState), *product(DeliveryState, repeat=2)])
+def test_a_message_in_pieces_is_lost_with_one_of_them_and_there_with_all(pieces: tuple[DeliveryState, ...]) -> None:
+    """A27, P4"""
+    assert owe.arrived(pieces) is (DEAD if DEAD in pieces else SENT if set(pieces) == {SENT} else PENDING)
+
+
+LIVE, UNKNOWN = DeliveryState.LIVE, DeliveryState.UNKNOWN
+STANDING: list[dict[str, DeliveryState]] = [{}, {"l1": LIVE, "l2": UNKNOWN}, {"l1": LIVE, "l2": LIVE}, {"l1": UNKNOWN, "l2": UNKNOWN}]
+
+
+@pytest.mark.parametrize(("state", "live"), list(product((None, *DeliveryState), STANDING)))
+def test_a_reply_is_planned_only_while_it_waits_and_all_that_it_is_put_into_is_as_it_was_found(
+    state: DeliveryState | None, live: dict[str, DeliveryState]
+) -> None:
+    """P4, B11: two processes that plan the same reply leave one plan."""
+    planned = e.DeliveryPlanned(delivery_id="d", pieces=(e.Piece(),), live=("l1",), lost=("l2",))
+    plan = owe.pieces("s1", planned, owe.Planning(state=state, live=live))
+    holds = state is PENDING and live == {"l1": LIVE, "l2": UNKNOWN}
+    assert (plan.reply, [(write.session_id, write.event) for write in plan.writes]) == (holds, [("s1", planned)] if holds else [])
+
+
+@pytest.mark.parametrize(("live", "holds"), [({"l1": LIVE, "l3": LIVE}, True), ({"l1": LIVE, "l3": PENDING}, False), ({"l1": LIVE}, False)])
+def test_every_message_that_a_reply_is_put_into_counts(live: dict[str, DeliveryState], holds: bool) -> None:
+    planned = e.DeliveryPlanned(delivery_id="d", pieces=(e.Piece(),), live=("l1", "l3"))
+    assert owe.pieces("s1", planned, owe.Planning(state=PENDING, live=live)).reply is holds
+    gone = {name: UNKNOWN if state is LIVE else state for name, state in live.items()}
+    lost = e.DeliveryPlanned(delivery_id="d", pieces=(e.Piece(),), lost=("l1", "l3"))
+    assert owe.pieces("s1", lost, owe.Planning(state=PENDING, live=gone)).reply is holds
+
+
+@pytest.mark.parametrize(("state", "turn", "owes", "deleted"), list(product(STATES, ("t1", "t2"), FLAGS, FLAGS)))
+def test_a_message_shows_an_answer_only_while_its_turn_runs_and_nothing_else_is_owed(
+    state: TurnState, turn: str, owes: bool, deleted: bool
+) -> None:
+    """P4, B11"""
+    found = session(state, deleted_at=AT if deleted else None)
+    opened = e.DeliveryOpened(delivery_id="l1", turn_id=turn, owner=1)
+    plan = owe.opening(found, opened, owes=owes)
+    opens = state is TurnState.RUNNING and turn == found.turn_id and not owes and not deleted
+    assert (plan.reply, [(write.session_id, write.event) for write in plan.writes]) == (opens, [("s1", opened)] if opens else [])

@@ -5,9 +5,10 @@ from itertools import product
 import msgspec
 import pytest
 
+from holdfast.core import elicitation, keys
 from holdfast.core import events as e
-from holdfast.core import keys
 from holdfast.core.content import ImagePart, TextPart
+from holdfast.core.elicitation import Elicited, Request
 from holdfast.core.errors import QuestionClosed, UnknownChoice
 from holdfast.core.plans import Write, answer, ask, take, wait
 from holdfast.core.plans.answer import Answer, Snapshot
@@ -192,3 +193,32 @@ def test_a_correction_that_was_meant_for_an_earlier_turn_is_dropped(generation: 
     assert [(write.session_id, write.event.kind, write.in_turn) for write in planned.writes] == (
         [("s1", "cause.taken", True)] if generation == 4 else dropped
     )
+
+
+@pytest.mark.parametrize(("key", "told"), [(PAGE, False), (CHAT, True)])
+def test_a_call_that_has_started_asks_the_request_that_is_due_and_ends_no_attempt(key: str, told: bool) -> None:
+    """A27"""
+    requests = (Request(key="a", message="First?"), Request(key="b", message="Sure?"))
+    elicited = Elicited(requests=requests, number=1, state="s", version="1")
+    words = elicitation.question("mcp", requests[1], "That was no number.")
+    *owed, asked = ask.elicitation(
+        "q1", "c1", "mcp", elicited, problem="That was no number.", session_key=key, anchor="a1", expires_at=NOW + 5
+    )
+    carried = e.MessageWritten(message_id="q1.asked", role="notice", content=words, delivery_id="q1.asked", anchor="a1")
+    assert owed == ([carried] if told else [])
+    assert asked == e.QuestionAsked(
+        question_id="q1",
+        call_id="c1",
+        content=words,
+        choices=("Accept", "Decline"),
+        expires_at=NOW + 5,
+        form="elicitation",
+        elicited=elicited,
+        ends_attempt=False,
+    )
+
+
+def test_a_long_choice_is_a_short_button() -> None:
+    asked = Asking(question_id="q1", call_id="c1", content="why?", choices=("x" * 61,), step=0, offset=0)
+    owed = ask.by_call(asked, session_key=CHAT, anchor=None, at=NOW)[1]
+    assert isinstance(owed, e.MessageWritten) and [button.label for button in owed.buttons] == ["x" * 60]

@@ -59,7 +59,9 @@ def test_a_resume_continues_what_was_interrupted_and_puts_again_what_was_set_asi
 def test_what_another_cause_started_is_put_again_as_what_it_was() -> None:
     """E8: no message is invented, and the time of a schedule is still named; its own key is used up."""
     due = e.DueTime(schedule_id="c1", due_at=5, when="then")
-    cause = e.CauseRecorded(cause_id="c1.5", what="schedule", content="do it", sender="ann", generation=4, schedule=due, dedup_key="k")
+    cause = e.CauseRecorded(
+        cause_id="c1.5", what="schedule", content="do it", sender="ann", generation=4, during=True, schedule=due, dedup_key="k"
+    )
     of = session(TurnState.ENDED, rule="R6")
     plan = resume.plan(Snapshot(session=of, request=Request(cause, "crash")), by="bob")
     assert (plan.reply, kinds(plan)) == (

@@ -89,3 +89,9 @@ def test_a_schedule_too_many_is_refused(here: int, limit: int) -> None:
     with pytest.raises(TooManySchedules):
         schedules.add(session(), added, here=here, limit=limit)
     assert schedules.add(session(), added, here=here, limit=here + 1).writes[0].event is added
+
+
+def test_a_schedule_that_is_removed_says_who_removed_it_where_it_stands() -> None:
+    plan = schedules.remove(SCHEDULE, by="bob")
+    assert (plan.reply, written(plan)) == (SCHEDULE, [("s0", "schedule.removed", False)])
+    assert events(plan, e.ScheduleRemoved) == [e.ScheduleRemoved(schedule_id="c1", by="bob")]

@@ -1,6 +1,6 @@
 """Words of plans that stand on disk or before people keep their spelling."""
 
-from holdfast.core.plans import accept, causes, delete, edit, ending, leave, owe, processes, repeats, schedules
+from holdfast.core.plans import accept, causes, delete, deliver, edit, ending, leave, owe, processes, repeats, schedules
 
 
 def test_what_requests_and_causes_are_remembered_by_keeps_its_spelling() -> None:
@@ -11,6 +11,7 @@ def test_what_requests_and_causes_are_remembered_by_keeps_its_spelling() -> None
     assert causes.STEERING == ("edit", "process", "watch")
     assert (leave.DELETED, leave.SUSPENDED) == ("deleted", "suspended")
     assert owe.notice_key("s1", "held.3") == "notice|s1|held.3"
+    assert deliver.ANSWER == "assistant"
     assert (schedules.WHAT, schedules.dedup_key("c1", 5), schedules.cause_id("c1", 5)) == ("schedule", "schedule|c1|5", "c1.5")
 
 
@@ -24,6 +25,7 @@ def test_why_something_was_refused_or_dropped_is_said_in_words_that_end_a_senten
     assert (accept.BUSY, accept.INTERRUPTED) == ("the conversation was busy", "interrupted by a new message")
     assert causes.UNREADABLE == "(this message was damaged on disk and cannot be read)"
     assert owe.UNREADABLE == "(this answer was damaged on disk and cannot be read)"
+    assert schedules.UNREADABLE == "(this schedule was damaged on disk and cannot be read)"
     assert ending.STOPPED_WAITING == "The turn was stopped before an answer came."
     assert ending.ENDED_WAITING == "The turn ended before an answer came."
     assert (ending.NO_ANSWER, ending.ENDED_BY_ITSELF) == (

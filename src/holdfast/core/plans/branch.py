@@ -166,7 +166,7 @@ def _copied(event: Event, old: str, new: str) -> Event | None:
         case e.TurnStarted():
             return msgspec.structs.replace(event, attempt=1, owner=0, trial=False, sender=None, day=None)
         case e.MessageWritten(role="assistant"):
-            return msgspec.structs.replace(event, message_id=answer_id(new), delivery_id=None, anchor=None, buttons=())
+            return msgspec.structs.replace(event, message_id=answer_id(new), delivery_id=None, anchor=None, buttons=(), begun=0)
         case e.MessageWritten(role="user"):
             return msgspec.structs.replace(event, delivery_id=None, anchor=None, dedup_key=None, recital=None)
         case e.ModelResponded() | e.ContextCompacted():

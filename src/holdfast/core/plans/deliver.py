@@ -35,7 +35,7 @@ def rich(text: str) -> Rich:
 
 def room(can: Capabilities) -> int:
     """How much of a message is for its text: what may have to stand before it fits as well."""
-    return max(1, can.text_limit - 2 * len(REPEAT_LABEL) - 20) if can.text_limit > 200 else can.text_limit
+    return can.text_limit - 2 * len(REPEAT_LABEL) - 20 if can.text_limit > 200 else can.text_limit
 
 
 def plan(said: Content, can: Capabilities, size: Size) -> list[Piece]:
