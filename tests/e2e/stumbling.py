@@ -1,6 +1,7 @@
 """`python -m tests.e2e.stumbling` is `python -m holdfast` where things go wrong on demand: an agent that does not let go, a disk that
 hangs, and processes that fail, or are held, at the place of a hand-over which the file `stumble` in the home folder names.
-PATIENCE_S says how long a successor is waited for, OFFERED_SCHEMA of which schema the process says it is to a successor.
+PATIENCE_S says how long a successor is waited for, SERVING_S how long once it was told to go, OFFERED_SCHEMA of which schema the process
+says it is to a successor.
 
     the old process:   letting-go, let-go (before it says "go"), heard-serving (before it says "announced")
     the new process:   loaded, ready (said, not told to go), told-to-go, about-to-serve, serving (said, and in no file yet)
@@ -26,6 +27,7 @@ from holdfast.process import handover, place, predecessor, supervisor, watchdog
 from holdfast.store.sqlite.connection import SCHEMA_VERSION
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "30"))
+SERVING_S = float(os.environ.get("SERVING_S", PATIENCE_S))
 HUNG_AFTER_S, BEAT_S = 1.0, 0.25
 DAWDLE_S = 1.5
 FOREVER_S = 3600.0
@@ -142,7 +144,7 @@ if __name__ == "__main__":
         (making, "DemoAgent", StubbornAgent),
         (handover, "READY_S", PATIENCE_S),
         (place, "SCHEMA_VERSION", int(os.environ.get("OFFERED_SCHEMA", SCHEMA_VERSION))),
-        (handover, "SERVING_S", PATIENCE_S),
+        (handover, "SERVING_S", SERVING_S),
         (watchdog, "HUNG_AFTER_S", HUNG_AFTER_S),
         (watchdog, "BEAT_S", BEAT_S),
         (

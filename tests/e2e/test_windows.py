@@ -174,7 +174,7 @@ def test_a_bare_signal_to_the_new_process_is_a_stop_of_both(serving: Serving, pl
 @pytest.mark.parametrize("place", ["told-to-go", "serving"])
 def test_an_old_process_that_was_frozen_does_not_kill_the_one_that_serves(tmp_path: Path, place: str) -> None:
     """C24, C20: its patience is over when it wakes, and what the new one said has long arrived."""
-    with Serving(tmp_path / "home", module=STUMBLING, variables={"PATIENCE_S": "4"}) as serving:
+    with Serving(tmp_path / "home", module=STUMBLING, variables={"SERVING_S": "4"}) as serving:
         assert serving.process is not None
         session_id, old = running(serving, "tick"), serving.process
         with held(serving, place) as new:
