@@ -5,6 +5,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import anyio
+
 from holdfast.core import events as e
 from holdfast.core.blame import Interruption
 from holdfast.core.content import Content
@@ -128,3 +130,10 @@ async def so_far(store: Store) -> Cursor:
 
 def kinds(logged: Sequence[Logged]) -> list[str]:
     return [item.kind for item in logged]
+
+
+async def well_again(store: Store) -> None:
+    """Waits until nothing is wrong with it any more."""
+    with anyio.fail_after(60):
+        while store.degraded:  # noqa: ASYNC110 - the store has no event for it
+            await anyio.sleep(0.005)

@@ -13,7 +13,7 @@ from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
 from holdfast.store.sqlite import threads
 from tests.conformance.backends import ROOMS, Backend
-from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, text, whole_log
+from tests.conformance.steps import ENDED, NOW, append, bodies, new_owner, new_session, running, say, text, well_again, whole_log
 
 pytestmark = pytest.mark.anyio
 
@@ -126,12 +126,6 @@ async def fill_up(store: Store, turn_text: str = "x" * 3000) -> list[str]:
             return acknowledged
 
 
-async def room_again(store: Store) -> None:
-    with anyio.fail_after(60):
-        while store.degraded:  # noqa: ASYNC110 - the store has no event for it
-            await anyio.sleep(0.01)
-
-
 @pytest.mark.parametrize("room", ROOMS)
 async def test_without_room_nothing_is_acknowledged_and_it_goes_on_by_itself(backend: Backend, room: str) -> None:
     async with backend.limited(room) as (store, space):
@@ -154,7 +148,7 @@ async def test_without_room_nothing_is_acknowledged_and_it_goes_on_by_itself(bac
             with pytest.raises(StoreFull):
                 await say(store)
         await space.free()
-        await room_again(store)
+        await well_again(store)
         await say(store, "s1", "there is room", max_waiting=10**6)
         log = await whole_log(store)
         assert [item.seq for item in log] == list(range(1, len(log) + 1))
@@ -183,7 +177,7 @@ async def test_writes_that_were_queued_before_the_disk_was_full_do_not_eat_the_r
             log = await whole_log(store, turn.lease.session_id)
             assert [item.seq for item in log] == list(range(1, len(log) + 1))
         await space.free()
-        await room_again(store)
+        await well_again(store)
 
 
 async def test_the_end_that_finds_the_disk_full_is_recorded_all_the_same(backend: Backend) -> None:

@@ -20,7 +20,7 @@ from holdfast.store.sqlite.connection import connect, fetch, reader, set_up
 from holdfast.store.sqlite.ground import Ground, StrangeDatabase
 from holdfast.store.sqlite.store import SqliteStore
 from tests.conformance.backends import CommitFaults, FailingConnection, SqliteBackend, quick_place
-from tests.conformance.steps import NOW, new_session, say
+from tests.conformance.steps import NOW, new_session, say, well_again
 
 pytestmark = pytest.mark.anyio
 Blow = Callable[[Path], None]
@@ -151,9 +151,7 @@ async def test_it_continues_by_itself_when_the_very_same_files_are_back(home: Pa
     await until_degraded(store)
     shutil.rmtree(home, ignore_errors=True)
     os.rename(home.with_name("away"), home)
-    with anyio.fail_after(60):
-        while store.degraded is not None:  # noqa: ASYNC110 - the store has no event for it
-            await anyio.sleep(0.005)
+    await well_again(store)
     await say(store, text="again", key="k1", message_id="m1")
     assert (await store.session("s1")).queued == 2
     await store.aclose()
@@ -188,9 +186,7 @@ async def test_a_commit_that_fails_while_the_database_is_away_is_refused_and_it_
     assert store.degraded == WORDS.format(path=path)
     shutil.rmtree(home, ignore_errors=True)
     os.rename(home.with_name("away"), home)
-    with anyio.fail_after(60):
-        while store.degraded is not None:  # noqa: ASYNC110 - the store has no event for it
-            await anyio.sleep(0.005)
+    await well_again(store)
     await say(store, text="again", key="k2", message_id="m2")
     assert (await store.session("s1")).queued == 3
     await store.aclose()

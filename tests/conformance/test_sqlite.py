@@ -46,7 +46,7 @@ from holdfast.store.sqlite.tx import SqliteTx, in_tx
 from holdfast.store.work import inbox, outbox, processes, streams, turns
 from holdfast.store.work import sessions as writes
 from tests.conformance.backends import BEGINNING, CommitFaults, FailingConnection, SqliteBackend, quick_place
-from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text
+from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text, well_again
 
 pytestmark = pytest.mark.anyio
 
@@ -245,9 +245,7 @@ async def test_a_store_that_starts_on_a_full_disk_says_so_and_still_records_ends
         await say(store)
     assert full.value.code == "store_full"
     monkeypatch.setattr(os, "posix_fallocate", allocate)
-    with anyio.fail_after(60):
-        while store.degraded:  # noqa: ASYNC110 - the store has no event for it
-            await anyio.sleep(0.005)
+    await well_again(store)
     await say(store)
     await store.aclose()
 
