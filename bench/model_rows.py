@@ -76,7 +76,8 @@ def model_turns(setting: Setting) -> list[Figure]:
 
 
 def _answering(setting: Setting, url: str) -> Serving:
-    return Serving(setting.home(), profiles=setting.profiles, variables={"HOLDFAST_MODEL": "chat:fake", "HOLDFAST_MODEL_BASE_URL": url})
+    variables = {"HOLDFAST_MODEL": "chat:fake", "HOLDFAST_MODEL_BASE_URL": url, "HOLDFAST_AGENT_TITLES": "false"}
+    return Serving(setting.home(), profiles=setting.profiles, variables=variables)
 
 
 def _first_texts(setting: Setting) -> tuple[list[float], list[float]]:

@@ -160,7 +160,7 @@ export class Api {
   }
 
   /** For the operator's view, which names what it asks for itself. */
-  order(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<unknown> {
+  order(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<unknown> {
     return this.#request(method, path, body);
   }
 

@@ -239,6 +239,8 @@ const STEPS: Record<string, Step> = {
     return { ...change(again, { usage: using(view.session.usage, data) }), writing: null };
   },
 
+  "title.made": (view, data) => (data.usage ? change(view, { usage: using(view.session.usage, data) }) : view),
+
   "context.compacted": (view, data) => {
     const turn = turnId(data);
     const what = Array.isArray(data.trimmed) && data.trimmed.length > 0 ? data.trimmed[0] : data.through;

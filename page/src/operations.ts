@@ -107,6 +107,10 @@ export class OperationsView {
     return this.#done(this.api.order("DELETE", `/api/ops/people/${encodeURIComponent(platform)}/${encodeURIComponent(user)}`));
   }
 
+  pauseSchedule(schedule_id: string, paused: boolean): Promise<boolean> {
+    return this.#done(this.api.order("PATCH", `/api/schedules/${encodeURIComponent(schedule_id)}`, { paused }));
+  }
+
   removeSchedule(schedule_id: string): Promise<boolean> {
     return this.#done(this.api.order("DELETE", `/api/schedules/${encodeURIComponent(schedule_id)}`));
   }

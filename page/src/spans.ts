@@ -26,11 +26,13 @@ export interface Picture {
   open: boolean;
 }
 
-/** A rule that was looked at, and the fact that it looked at, in the server's words. */
+/** A rule that was looked at, and the fact that it looked at: in the server's words and, if it is one that the page can word, by its name and numbers. */
 export interface Considered {
   rule: string;
   fact: string;
   applies: boolean;
+  known_as?: string;
+  numbers?: number[];
 }
 
 export type Happening =

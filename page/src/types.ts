@@ -381,9 +381,11 @@ export interface DeadPlace {
 export interface Platforms {
   platforms: {
     name: string; account: string | null; state: "connecting" | "connected" | "away" | "refused" | "off"; since: string | null; last_update_at: string | null; retry_at: string | null;
-    error: string | null; last_error: string | null; last_error_at: string | null; waiting: number; refused: number; outbox: Record<string, number>; dead: DeadPlace[];
+    error: string | null; last_error: string | null; last_error_at: string | null; waiting: number; refused: number; taken_in: number; delivered: number; outbox: Record<string, number>; dead: DeadPlace[];
   }[];
   readers: number;
+  taken_in: number;
+  counted_since: string;
 }
 
 export interface Person {
@@ -404,10 +406,15 @@ export interface Schedule {
   session_key: string;
   text: string;
   when: string;
+  at: string | null;
+  every_s: number | null;
+  cron: string | null;
+  time_zone: string;
   by: string;
   due_at: string;
   last_at: string | null;
   skipped: string | null;
+  paused_at: string | null;
 }
 
 /** A background process that runs. */
@@ -427,9 +434,22 @@ export interface Series {
 }
 
 export interface Timeline {
-  lives: { pid: number; started_at: string; until: string | null; end: "stop" | "crash" | null }[];
+  lives: Life[];
   turns: { since: string; bucket_s: number; completed: number[]; failed: number[]; other: number[]; interrupted: number[] };
   partial: boolean;
+}
+
+/** A process that served until `until`. `ended_at`: when it was gone; after a hand-over it may finish its turns until then. `interrupted`: turns that its end interrupted; of these `resumed` continued, the last `took_ms` later. */
+export interface Life {
+  pid: number;
+  version: string | null;
+  started_at: string;
+  until: string | null;
+  ended_at: string | null;
+  end: "hand_over" | "stop" | "crash" | null;
+  interrupted: number;
+  resumed: number;
+  took_ms: number | null;
 }
 
 export interface LogLine {

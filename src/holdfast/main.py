@@ -259,6 +259,7 @@ def _make_gateway(
         owner_name=this.name,
         agent=agent,
         agents=agents.named(agent),
+        titler=agents.titler(),
         tools=tools.tools(agents.transcriber),
         platforms=platforms.make(config),
         tool_servers=tools.servers,

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -42,11 +43,11 @@ NAMES = (
     "session say say say start start start write write tool ask answer stop cut cut leave leave take end end deliver suspend change mark"
     " reset resume resume command crash expire prune index repeat delete delete undelete purge trial trial await_trial pass_trial"
     " step step compact steer process edit edit approve approve elicit unrule ship ship schedule schedule due due unschedule"
-    " show show plan plan settle"
+    " hold hold title title show show plan plan settle"
 ).split()
 KEYS = ("agent:main:web:page:0", "agent:main:chat:dm:1")
 EVERYTHING = (
-    "prune session schedule schedule due unschedule"
+    "prune session schedule schedule due hold hold unschedule"
     " say start write tool approve elicit unrule ask leave answer take cut leave resume take end say start"
     " tool cut leave say start stop end"
     " say start write ship cut leave ship ship end"
@@ -54,7 +55,7 @@ EVERYTHING = (
     " undelete delete session"
     " say trial pass_trial cut await_trial leave say trial ask answer take cut"
     " leave say start background hear link step compact steer process edit ask answer answer take end say edit"
-    " session settle say start show end plan deliver deliver say branch"
+    " session settle say start show end plan deliver deliver say branch title title"
 ).split()
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5), st.integers(0, 5)), min_size=5, max_size=60)
 
@@ -321,6 +322,26 @@ class History:
             if fired is not None and fired.session_id == fresh:
                 self.sessions.append(fresh)
 
+    async def hold(self, which: int, how: int) -> None:
+        if found := await self.store.schedules():
+            held = found[which % len(found)]
+            if held.paused_at is None:
+                await self.store.pause_schedule(held.schedule_id, by="owner", at=self._now)
+            else:
+                await self.store.continue_schedule(held.schedule_id, zones=lambda name: UTC, by="owner", at=self._now)
+
+    async def title(self, which: int, how: int) -> None:
+        """Asked for, or what came of it."""
+        for found in (await self.store.open_titles(since=0, limit=10))[which % 2 :]:
+            if found.state == "due" and how != 5:
+                await self.store.ask_title(found, turn_id="t", owner=1, at=self._now)
+            else:
+                used = e.Usage(input=how, output=1) if how % 3 else None
+                made = e.TitleMade(
+                    turn_id="t", title="Words" if how % 2 else None, tries=found.tries, usage=used, model="m", day="2026-01-01"
+                )
+                await self.store.keep_title(found.session_id, made, at=self._now)
+
     async def unschedule(self, which: int, how: int) -> None:
         if found := await self.store.schedules():
             await self.store.remove_schedule(found[which % len(found)].schedule_id, by="owner", at=self._now)
@@ -491,6 +512,7 @@ async def views(store: Store, sessions: list[str]) -> Any:
         await store.waiting_lanes(limit=100),
         await store.schedules(),
         await store.due_schedules(now=2**50, limit=100),
+        await store.open_titles(since=0, limit=100),
         await store.deliveries(states=list(DeliveryState), now=2**60, limit=100),
         await store.live_deliveries(),
         await store.counts(),

@@ -55,7 +55,7 @@ CASES: list[tuple[str, e.Event, TurnState | None, list[tuple[str, tuple[Any, ...
         "an end that completes it",
         e.TurnEnded(outcome=Outcome.COMPLETED),
         TurnState.RUNNING,
-        [("question", (NOW, "ended", 7, "t1")), ("start", (3,)), ("session", (NOW, 7))],
+        [("question", (NOW, "ended", 7, "t1")), ("start", (3,)), ("titling", (7, "due", NOW)), ("session", (NOW, 7))],
     ),
     (
         "a schedule",
@@ -64,6 +64,11 @@ CASES: list[tuple[str, e.Event, TurnState | None, list[tuple[str, tuple[Any, ...
         [("schedule", ("c", 7, 40, NOW, 9, NOW))],
     ),
     ("a due time", e.ScheduleDue(schedule_id="c", due_at=9, next_at=12, skipped="late"), None, [("schedule", (12, NOW, 9, "late", "c"))]),
+    ("a schedule that is paused", e.SchedulePaused(schedule_id="c", by="ann"), None, [("schedule", (NOW, NOW, "c"))]),
+    ("one that continues", e.ScheduleContinued(schedule_id="c", by="ann", next_at=12), None, [("schedule", (12, NOW, "c"))]),
+    ("a name", e.SessionChanged(title="x"), None, [("session", ("x", 7)), ("titling", (7, "given", NOW))]),
+    ("a request for a title", e.TitleAsked(turn_id="t1", owner=3, tries=2), None, [("titling", ("asked", 3, 2, 7))]),
+    ("a title that failed", e.TitleMade(turn_id="t1", problem="no", tries=2), None, [("titling", ("done", 7, 2))]),
     ("the last due time", e.ScheduleDue(schedule_id="c", due_at=9, cause_id="c.9"), None, [("schedule", ("c",))]),
     ("a wait", e.TurnWaiting(question_ids=("q",)), TurnState.RUNNING, [("session", (7,))]),
     (

@@ -95,6 +95,23 @@ async def test_an_end_can_be_taken_back(backend: Backend, store: Store) -> None:
     assert await store.record_start(owners[3], at=NOW) == 0
 
 
+async def test_a_hand_over_is_on_record_as_one_and_can_be_taken_back(backend: Backend, store: Store) -> None:
+    """C25"""
+    owners = [await life(store, number) for number in range(3)]
+    for owner in owners:
+        await store.record_start(owner, at=NOW, version="0.1.0")
+    await store.record_end(owners[0], handed_over=True)
+    await store.record_end(owners[1], handed_over=True)
+    await store.record_end(owners[1], ended=False)
+    handed, taken_back, serves = await store.lives()
+    assert handed.ended and handed.handed_at is not None and handed.ended_at is None and handed.version == "0.1.0"
+    assert (taken_back.ended, taken_back.handed_at) == (serves.ended, serves.handed_at) == (False, None)
+    await store.record_end(owners[0])  # It has finished its turns.
+    async with backend.opened() as other:
+        [handed, *_] = await other.lives()
+        assert handed.handed_at is not None and handed.ended_at is not None
+
+
 async def test_deaths_are_counted_within_a_time_whether_or_not_a_turn_completed(store: Store) -> None:
     """C26: soundness ends safe mode's row, but a start that died has died."""
     owners = [await life(store, number) for number in range(6)]

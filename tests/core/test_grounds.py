@@ -17,6 +17,17 @@ def test_every_decision_says_what_was_looked_at_and_ends_with_the_rule_that_appl
         assert all(each.fact.endswith(".") for each in found)
 
 
+def test_a_fact_has_one_name_for_those_who_word_it_themselves() -> None:
+    """Two facts that say different things have different names; figures come as numbers."""
+    named: dict[str, set[str]] = {}
+    for facts in EVERY_FACT:
+        for each in grounds.considered(facts):
+            named.setdefault(each.known_as, set()).add(each.fact)
+    assert "" not in named and all(len(words) == 1 for words in named.values())
+    numbers = {each.known_as: each.numbers for each in grounds.considered(replace(PLAIN, restarts=1, deaths=2, aged_ms=192_000))}
+    assert numbers["restarts"] == (1, 2) and numbers["fresh"] == (192_000,)
+
+
 def test_facts_come_with_their_figures() -> None:
     facts = [each.fact for each in grounds.considered(replace(PLAIN, restarts=1, deaths=2, aged_ms=192_000))]
     assert "Restarts in a row that interrupted it: 1. Crashes of this turn: 2." in facts

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.series import Ring
+from holdfast.core.series import Counts, Ring
 
 
 def test_of_a_slot_the_highest_number_stays_and_gaps_are_gaps() -> None:
@@ -33,3 +33,11 @@ def test_a_window_shows_what_a_list_of_everything_would(steps: list[tuple[int, i
     until = slot + later
     shown = [known.get(each) if each > slot - 8 else None for each in range(until - 11, until + 1)]
     assert ring.window(until, points=12, slots=1) == shown
+
+
+def test_what_happened_is_counted_by_name_in_the_newest_slots_alone() -> None:
+    counts = Counts(3)
+    for slot, name in ((1, "a"), (1, "b"), (2, "a"), (4, "a")):
+        counts.add(name, slot)
+    assert [counts.total("a", until) for until in (4, 5, 6, 7)] == [2, 1, 1, 0]
+    assert counts.total("b", 4) == 0 == counts.total("c", 4)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import compaction
+from holdfast.core import compaction, titles
 from holdfast.core.events import Usage
 from holdfast.core.history import Item, Result, Step, User
 from holdfast.ports.agents import Response
@@ -35,7 +35,7 @@ class Given(msgspec.Struct, frozen=True):
 class ScriptedModels:
     """All models of a test. `wrong`: by model, what becomes of its next requests; None: nothing, "hang": no word ever comes. `changes` is
     made to every response. `silent_s`: how long one takes. `window`: a request of more tokens than that is refused, None: none is.
-    `summaries`: how many were asked for.
+    `summaries`: how many were asked for. `title`: what they say who are asked for one.
     """
 
     def __init__(self) -> None:
@@ -47,6 +47,7 @@ class ScriptedModels:
         self.open = 0
         self.window: int | None = None
         self.summaries = 0
+        self.title = "Title: **Watering the plants.**"
 
     def client(self, name: str) -> "ScriptedClient":
         return ScriptedClient(self, name)
@@ -85,7 +86,10 @@ class ScriptedClient:
             tokens = sum(map(compaction.size, request.history))
             if models.window is not None and tokens > models.window:
                 raise TooLong(f"{tokens} tokens are too many")
-            response = self._summary(request) if request.system == compaction.INSTRUCTIONS else respond(request)
+            if request.system == titles.INSTRUCTIONS:
+                response = Response(text=models.title, usage=Usage(input=50, output=4))
+            else:
+                response = self._summary(request) if request.system == compaction.INSTRUCTIONS else respond(request)
             yield ThoughtPiece("hm")
             for start in range(0, len(response.text), PIECE):
                 yield TextPiece(response.text[start : start + PIECE])

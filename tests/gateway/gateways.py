@@ -37,6 +37,7 @@ from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Batch, Outgoing, Platform, Receipt
 from holdfast.ports.process import Restarts
 from holdfast.ports.store import Store
+from holdfast.ports.titles import Titler
 from holdfast.ports.tools import Tool, ToolContext, ToolResult, ToolServers
 from holdfast.process.system import RandomIds
 from holdfast.spool import FolderSpool
@@ -330,6 +331,7 @@ class Home:
         self.line: type[Line] = Line
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.agents: dict[str, Agent] = {}
+        self.titler: Titler | None = None
         self.agent_processes: Callable[[Life], AgentProcesses | None] = lambda life: None  # Asked for after the agent.
         self.more_tools: Callable[[Life], Sequence[Tool]] = lambda life: ()
         self.path.write_bytes(empty_database())
@@ -532,6 +534,7 @@ class Life:
             owner_name=self.name,
             agent=self.home.agent(self),
             agents=self.home.agents,
+            titler=self.home.titler,
             agent_processes=self.home.agent_processes(self),
             tools=self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)} | self._background(owner),
             platforms=platforms,

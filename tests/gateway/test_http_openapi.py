@@ -38,6 +38,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/sessions/{id}/branch": {"message_id": "m_1"},
     "/api/ops/outbox/{id}": {"action": "drop"},
     "/api/ops/people": {"platform": NAME, "user": "7"},
+    "/api/schedules/{id}": {"paused": True},
 }
 # What a chat platform tells by itself.
 UPDATE = msgspec.json.encode(["Message", {"key": "c|1", "source": {"chat": "c", "user": "u"}, "text": "hello"}])
@@ -294,6 +295,12 @@ class Provocations:
             dropped = await self.owed()
             await self.ask(method, path, session_id=dropped)
             return await self.ask(method, path, session_id=dropped)
+        if path == "/api/schedules/{id}":
+            planned = {"session_id": await self.world.new_session(), "text": "x", "when": "in 1 minute"}
+            schedule_id = (await self.world.client.post("/api/schedules", json=planned)).json()["schedule_id"]
+            await self.ask(method, path, session_id=schedule_id)
+            self.world.clock.pass_s(120)
+            return await self.ask(method, path, session_id=schedule_id, json={"paused": False})
         if path == "/api/schedules":
             planned = {"session_id": await self.world.new_session(), "text": "x", "when": "in 1 hour", "client_id": "c"}
             await self.ask(method, path, json=planned)

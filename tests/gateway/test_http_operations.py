@@ -75,6 +75,11 @@ async def test_what_the_process_measures_is_shown_in_steps_with_gaps_where_nothi
     assert found["series"]["inbox"][-3:] == [0, None, 1]
     assert found["series"]["memory_bytes"][-1] == 50_000_000
     assert 0 < found["series"]["commit_ms"][-1] < 60_000
+    await world.client.post(f"/api/sessions/{session_id}/stop")
+    await world.until_state(session_id, "idle")
+    await world.series.measure()
+    measured = (await ops(world, "series"))["series"]
+    assert measured["inbox_lag_ms"][-1] >= 0 and measured["first_text_ms"][-1] >= 0
     day = await ops(world, "series", hours=24)
     assert (day["step_s"], day["series"]["inbox"][-1], len(day["series"]["inbox"])) == (240, 1, 360)
     assert (await world.client.get("/api/ops/series", params={"hours": 25})).status_code == 400
@@ -104,6 +109,15 @@ async def test_each_platform_says_since_when_it_is_as_it_is_and_what_was_wrong(t
         link.works()
         [back] = (await ops(world, "platforms"))["platforms"]
         assert (back["state"], back["error"], back["last_error"], back["retry_at"]) == ("connected", None, "no route", None)
+
+
+async def test_what_is_written_on_the_page_is_counted_for_a_day(world: World) -> None:
+    session_id = await world.new_session()
+    await world.say(session_id, "hello")
+    found = await ops(world, "platforms")
+    assert found["taken_in"] == 1 and found["counted_since"]
+    world.clock.pass_s(25 * 3600)
+    assert (await ops(world, "platforms"))["taken_in"] == 0
 
 
 async def test_messages_owed_to_a_platform_that_is_not_set_up_are_shown_as_such(world: World) -> None:

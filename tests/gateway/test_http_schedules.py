@@ -41,6 +41,7 @@ async def test_a_schedule_is_made_listed_shown_with_its_session_and_removed(worl
         "due_at": "2027-01-18T07:00:00.000Z",
         "last_at": None,
         "skipped": None,
+        "paused_at": None,
     }
     assert made.json().items() >= expected.items()
     await plan(world, other, when="in 2 hours")
@@ -52,6 +53,19 @@ async def test_a_schedule_is_made_listed_shown_with_its_session_and_removed(worl
     assert (await world.client.delete(path)).json() == made.json()
     assert code(await world.client.delete(path)) == (404, "not_found")
     assert (await world.view(session_id))["schedules"] == []
+
+
+async def test_a_schedule_is_paused_and_continued(world: World) -> None:
+    session_id = await world.new_session()
+    made = (await plan(world, session_id, every_s=3600)).json()
+    path = f"/api/schedules/{made['schedule_id']}"
+    for paused in (True, True, False, False):
+        changed = await world.client.patch(path, json={"paused": paused})
+        assert changed.status_code == 200 and (changed.json()["paused_at"] is not None) == paused
+        assert (await world.view(session_id))["schedules"] == [changed.json()]
+    assert changed.json() == made
+    assert code(await world.client.patch(path, json={})) == (400, "bad_input")
+    assert code(await world.client.patch("/api/schedules/none", json={"paused": True})) == (404, "not_found")
 
 
 async def test_a_time_that_has_come_starts_a_turn_that_shows_what_caused_it(world: World) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from holdfast.core import schedules
 from holdfast.core.errors import BadInput
 from holdfast.core.policy import Pattern, Rules
 from holdfast.core.reminders import When
-from holdfast.core.schedules import Policy, Schedule
+from holdfast.core.schedules import Policy, Schedule, ScheduleOver
 from holdfast.ports.agents import AgentRequest, TurnFace
 from holdfast.ports.tools import Tool
 from holdfast.process.system import RandomIds
@@ -213,6 +214,80 @@ def test_a_pause_holds_schedules_and_what_came_in_it_counts_as_missed(home: Home
     assert (len(home.heard), life.session().queued) == (1, 0)
     life.pass_s(20)
     assert home.replies()[1:] == (["tick"] if missed == "run" else [])
+
+
+@pytest.mark.parametrize("missed", ["run", "skip"])
+def test_a_paused_schedule_starts_nothing_and_what_came_meanwhile_is_skipped(home: Home, missed: str) -> None:
+    """P6: also over a restart."""
+    life = begun(home)
+    made = add(life, "say:tick", every_s=60, missed=missed)
+    life.pass_s(70)
+    assert home.replies()[1:] == ["tick"]
+    for _ in range(2):  # Repeating it changes nothing.
+        assert life.do(life.gateway.pause_schedule(made.schedule_id, by="ann")).paused_at is not None
+    life.pass_s(300)
+    life.die()
+    life = home.start()
+    life.pass_s(300)
+    assert home.replies()[1:] == ["tick"]
+    for _ in range(2):
+        continued = life.do(life.gateway.continue_schedule(made.schedule_id, by="ann"))
+        assert continued.paused_at is None and 0 < continued.due_at - life.clock.now() <= 60_000
+    assert home.replies()[1:] == ["tick"]
+    life.pass_s(60)
+    assert home.replies()[1:] == ["tick"] * 2
+    kinds = [item.kind for item in life.events() if item.kind.startswith("schedule.")]
+    assert kinds == ["schedule.added", "schedule.due", "schedule.paused", "schedule.continued", "schedule.due"]
+
+
+def test_a_paused_schedule_is_shown_as_such_in_its_chat(home: Home) -> None:
+    life = begun(home)
+    made = add(life, "say:tick", every_s=3600)
+    life.do(life.gateway.pause_schedule(made.schedule_id, by="ann"))
+    life.say("/remind")
+    assert home.told()[-1].startswith(f"{made.schedule_id}: say:tick (every hour, paused)")
+
+
+def test_one_whose_only_time_passed_while_paused_says_so_and_can_be_removed(home: Home) -> None:
+    life = begun(home)
+    made = add(life, "say:tick", when="in 1 minute")
+    life.do(life.gateway.pause_schedule(made.schedule_id, by="ann"))
+    life.pass_s(120)
+    with pytest.raises(ScheduleOver):
+        life.do(life.gateway.continue_schedule(made.schedule_id, by="ann"))
+    assert [each.paused_at is not None for each in life.do(life.gateway.schedules())] == [True]
+    life.do(life.gateway.remove_schedule(made.schedule_id, by="ann"))
+    assert home.replies()[1:] == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_over_a_death_at_a_pause_or_a_continuation_no_time_is_told_twice_or_lost(home: Home, moment: str) -> None:
+    """P6, E8: each is one commit, and what the client repeats changes nothing."""
+    life = begun(home)
+    made = add(life, "say:tick", every_s=60)
+    for change, steady in (("pause", False), ("go on", True)):
+        life.dies = (moment, life.commits + 1)
+        for _ in range(2):
+            work = life.gateway.continue_schedule if steady else life.gateway.pause_schedule
+            try:
+                life.do(work(made.schedule_id, by="ann"))
+            except Crash:
+                life = home.start()
+        life.pass_s(65)
+        assert home.replies()[1:] == ["tick"] * steady, change
+    kinds = [item.kind for item in life.events() if item.kind.startswith("schedule.")]
+    assert kinds == ["schedule.added", "schedule.paused", "schedule.continued", "schedule.due"]
+
+
+def test_a_schedule_that_is_paused_while_its_time_comes_starts_one_turn_or_none(home: Home) -> None:
+    """P6: the pause and the time are each one transaction, in either order."""
+    life = begun(home)
+    made = add(life, "say:tick", when="in 1 minute")
+    due = schedules.due(made, now=made.due_at, zone=UTC)
+    assert due is not None
+    life.do(life.gateway.pause_schedule(made.schedule_id, by="ann"))
+    fired = life.do(life.gateway.store.fire_schedule(made, due, when="then", fresh=("s9", "l9"), at=made.due_at))
+    assert fired is None and bodies(life, e.ScheduleDue) == []
 
 
 def test_in_safe_mode_no_schedule_starts_a_turn(home: Home) -> None:

@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from holdfast.core import events as e
 from holdfast.core import notices, turns
 from holdfast.core.delivery import MAX_TRIES, REPEAT_LABEL, DeliveryState
@@ -16,6 +18,7 @@ from holdfast.core.delivery import key as key_of_delivery
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.plans import deliver
 from holdfast.core.plans.accept import BUSY
+from holdfast.core.titles import MOST_TRIES
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.store.projection import DERIVED
@@ -47,6 +50,7 @@ STOPPING_MS = 10_000
 KEEPS_IDLE = (
     *(e.DeliveryOpened, e.DeliveryPlanned, e.DeliveryChanged, e.SessionChanged, e.JournalPruned, e.JournalChanged),
     *(e.ProcessEnded, e.ProcessMatched, e.ProcessConsumed),
+    *(e.TitleAsked, e.TitleMade),
 )
 # What people do to it.
 BY_PEOPLE = (
@@ -590,6 +594,21 @@ def p6_each_time_is_told_once(found: Evidence) -> None:
         assert not safe or started.cause in ("message", "edit"), f"B14: {started} in safe mode"
 
 
+def a_title_is_made_once(found: Evidence) -> None:
+    """P5, P6: each request is on record before it is made and has one outcome; a model is asked again only after a death, and once."""
+    asked_of_all = 0
+    for session in found.sessions.values():
+        records = [event for _, event in session.log if isinstance(event, e.TitleAsked | e.TitleMade | e.SessionChanged)]
+        asked = [event for event in records if isinstance(event, e.TitleAsked)]
+        made = [event for event in records if isinstance(event, e.TitleMade)]
+        named = [event.title for event in records if isinstance(event, e.SessionChanged) and event.title is not UNSET]
+        asked_of_all += len(asked)
+        assert [event.tries for event in asked] == list(range(1, len(asked) + 1)) and len(asked) <= MOST_TRIES, f"P5: {asked}"
+        assert len(made) <= 1 and (made or not asked), f"P5: {session.session_id} was asked for as {asked}, and {made} came of it"
+        assert all(named.count(event.title) == 1 for event in made if event.title is not None), f"P6: {session.session_id} became {named}"
+    assert len(found.world.titles_asked) <= asked_of_all, "P5: a model was asked for a title that nobody recorded"
+
+
 def p7_what_you_saw_is_what_is_stored(found: Evidence) -> None:
     """P7: everything any reader was ever shown is in the log, in the same place and byte by byte, and nothing was left out."""
     logs = {session.session_id: [(item.seq, as_shown(item)) for item, _ in session.whole] for session in found.sessions.values()}
@@ -688,6 +707,7 @@ PROMISES = (
     p6_no_phantom_turns,
     p6_each_time_is_told_once,
     *PROCESS_PROMISES,
+    a_title_is_made_once,
     p7_what_you_saw_is_what_is_stored,
     p8_a_stop_wins,
     a_question_is_answered_only_once_it_was_asked,

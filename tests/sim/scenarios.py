@@ -282,6 +282,8 @@ STORIES = (
     *(Story(f"unsure chat, {name}", *ANYWHERE[name], chats=True, reconciles=False) for name in UNSURE),
     *(Story(f"page, {name}", tell, ends, stride=5, world_is=OFTEN) for name, (tell, ends) in PLANNED.items()),
     Story("chat, a reminder", *REMINDED, chats=True, stride=7),
+    # A title comes two seconds after the first answer, and somebody still reads then.
+    Story("page, a title", _ann(Say("say:one"), Say("say:two", after_s=4.0)), (COMPLETED,) * 2, stride=2, world_is={"titles": True}),
     *(Story(f"page, {name}", tell, ends, stride=5, world_is={"keeps": True}) for name, (tell, ends) in KEPT.items()),
     *(Story(f"chat, {name}", *KEPT[name], chats=True, stride=9, world_is={"keeps": True}) for name in IN_CHATS),
     # The machine is started again with the second life: what ran is lost.

@@ -41,6 +41,7 @@ from tests.fakes.keepers import Machine, SimKeepers, nowhere
 from tests.fakes.loop import Crash, SimLoop, never, run
 from tests.fakes.platform import NAME, Chat, ChatServer, Shelf
 from tests.fakes.power import Mode
+from tests.fakes.titles import SimTitles
 from tests.fakes.tools import CounterTool, Done
 from tests.sim.disk import DATABASE, SimDisk, empty_database
 from tests.sim.lines import SimLines
@@ -139,10 +140,11 @@ class World:
         capabilities: Capabilities | None = None,
         by_cursor: bool = True,
         keeps: bool = False,
+        titles: bool = False,
     ) -> None:
         """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
         `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to. `readable`: whether
-        spools can be read now; `unreadable`: they cannot at some time.
+        spools can be read now; `unreadable`: they cannot at some time. `titles`: a model is asked for them.
         """
         self.seed, self.deaths, self.weather = seed, tuple(deaths), weather or Weather()
         self.wrap, self.really, self.synchronous = wrap, really, synchronous
@@ -162,6 +164,7 @@ class World:
         self.effects: list[Done] = []
         self.given: list[Given] = []
         self.asked: list[Asked] = []
+        self.titles, self.titles_asked = titles, list[str]()
         self.alive: set[str] = set()
         self.spans: list[Span] = []
         self.times: list[tuple[int, float]] = []
@@ -456,6 +459,7 @@ class Life:
                 crash=self.crash,
                 models=models,
             ),
+            titler=SimTitles(asked=self.world.titles_asked.append, at=self.at) if self.world.titles else None,
             tools=tools,
             platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
             files=Shelf(store),

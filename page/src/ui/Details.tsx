@@ -209,13 +209,20 @@ function Why(props: { rule: string; why: string | null; considered: Considered[]
   return (
     <div class="why" data-testid="why">
       <ul>
-        {looked.map(({ rule, fact, applies }, index) => (
-          <li key={index} class={applies ? "hit" : ""}><span>{rule}</span><span>{says.get(rule) ?? rule}{fact && <i data-testid="fact">{fact}</i>}</span><span>{applies ? words.applies : words.no}</span></li>
-        ))}
+        {looked.map((each, index) => {
+          const { rule, fact, applies } = each;
+          return <li key={index} class={applies ? "hit" : ""}><span>{rule}</span><span>{says.get(rule) ?? rule}{fact && <i data-testid="fact">{worded(each)}</i>}</span><span>{applies ? words.applies : words.no}</span></li>;
+        })}
       </ul>
-      {props.why && <p>{props.why}</p>}
+      {props.why && (locale() === "en" || !props.considered.some((each) => each.known_as)) && <p>{props.why}</p>}
     </div>
   );
+}
+
+/** A fact in the language of the page; one that an older version has on record, in the words it has. */
+function worded(looked: Considered): string {
+  const said = t().details.facts[looked.known_as ?? ""];
+  return said ? said(looked.numbers ?? [], duration) : looked.fact;
 }
 
 function CallList(props: { records: TurnRecord[] }): VNode {

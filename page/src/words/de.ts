@@ -4,6 +4,26 @@ import type { Words } from "./en";
 
 const n = (count: number): string => count.toLocaleString("de");
 
+/** Warum ein Termin nichts gestartet hat, nach den Worten des Servers. */
+const SKIPPED: Record<string, string> = {
+  "it was missed": "er wurde verpasst",
+  "the clock was set back": "die Uhr wurde zurückgestellt",
+  "the time before it still waits for its turn": "der Termin davor wartet noch",
+  "the conversation is suspended": "das Gespräch ist ausgesetzt",
+  "its author may no longer use the agent": "wer ihn anlegte, darf den Agenten nicht mehr benutzen",
+  "it was told already": "er war schon gesagt",
+};
+const DAYS = ["Sonntag", "Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag"];
+
+const planned: Words["ops"]["schedules"]["planned"] = (schedule, time) => {
+  if (schedule.at !== null) return `einmal, ${new Date(schedule.at).toLocaleString("de", { dateStyle: "medium", timeStyle: "short" })}`;
+  if (schedule.every_s !== null) return `alle ${time(schedule.every_s)}`;
+  const [minute, hour, day, month, days] = (schedule.cron ?? "").split(" ");
+  const named = days === "*" ? "jeden Tag" : days === "1-5" ? "jeden Werktag" : /^[0-6](,[0-6])*$/.test(days ?? "") ? `jeden ${days!.split(",").map((each) => DAYS[Number(each)]).join(" und ")}` : null;
+  if (!/^\d+ \d+$/.test(`${minute} ${hour}`) || day !== "*" || month !== "*" || named === null) return `cron ${schedule.cron} (${schedule.time_zone})`;
+  return `${named} um ${hour!.padStart(2, "0")}:${minute!.padStart(2, "0")} (${schedule.time_zone})`;
+};
+
 export const de: Words = {
   code: "de",
   name: "Deutsch",
@@ -442,6 +462,30 @@ export const de: Words = {
       ["R8", "nirgends zu antworten, oder niemand darf"],
       ["R9", "sonst: jetzt fortsetzen"],
     ],
+    facts: {
+      stop: () => "Ein Stopp ist vermerkt.",
+      no_stop: () => "Kein Stopp ist vermerkt.",
+      suspended: () => "Das Gespräch ist ausgesetzt.",
+      not_suspended: () => "Das Gespräch ist nicht ausgesetzt.",
+      restarts: ([restarts, deaths]) => `Neustarts hintereinander, die es unterbrachen: ${restarts}. Abstürze dieses Durchgangs: ${deaths}.`,
+      no_turn: () => "Kein Durchgang ist offen.",
+      open_turn: () => "Sein Durchgang ist nicht zu Ende.",
+      tried: () => "Ein Versuch, es fortzusetzen, ist fehlgeschlagen.",
+      not_tried: () => "Kein Versuch, es fortzusetzen, ist fehlgeschlagen.",
+      waits: () => "Es wartet auf eine Antwort.",
+      does_not_wait: () => "Es wartet auf keine Antwort.",
+      asked: () => "Ein Mensch wollte, dass es weitergeht.",
+      age_unknown: () => "Wann sein letztes Lebenszeichen war, ist nicht bekannt.",
+      fresh: ([aged_ms], time) => `Sein letztes Lebenszeichen war vor ${time(aged_ms ?? 0)}.`,
+      stale: ([aged_ms], time) => `Sein letztes Lebenszeichen war vor ${time(aged_ms ?? 0)}, das ist zu lange her.`,
+      held: () => "Unterbrochenes wird jetzt nicht von selbst fortgesetzt.",
+      automatic: () => "Unterbrochenes wird von selbst fortgesetzt.",
+      reachable: () => "Sein Chat ist erreichbar.",
+      unreachable: () => "Sein Chat ist hier nicht eingerichtet.",
+      allowed: () => "Seine Person darf den Agenten benutzen.",
+      not_allowed: () => "Seine Person darf den Agenten nicht mehr benutzen.",
+      otherwise: () => "Keine andere Regel trifft zu.",
+    },
   },
 
   ops: {
@@ -449,6 +493,8 @@ export const de: Words = {
     back: "Gespräche",
     sentence: (version, pid, since) => `Version ${version}, Prozess ${pid}, seit ${since}.`,
     lastCrash: (count) => (count === 0 ? "" : count === 1 ? "Der Prozess davor ist abgestürzt." : `Die ${count} Prozesse davor sind abgestürzt.`),
+    lastHandOver: "Der Prozess davor hat an ihn übergeben.",
+    lastCost: (interrupted, resumed, took) => (interrupted === 0 ? "Kein Durchgang wurde unterbrochen." : `${interrupted === 1 ? "Ein Durchgang wurde unterbrochen" : `${interrupted} Durchgänge wurden unterbrochen`}${resumed === 0 ? "." : resumed < interrupted ? `; ${resumed} gingen innerhalb von ${took} weiter.` : interrupted === 1 ? ` und ging innerhalb von ${took} weiter.` : `; alle gingen innerhalb von ${took} weiter.`}`),
     interruptedThen: (count) => `${count} ${count === 1 ? "Unterbrechung" : "Unterbrechungen"} in den letzten 24 Stunden.`,
     paused: (by, until) => `Pausiert von ${by} bis ${until}: Nachrichten werden aufbewahrt, nichts beginnt.`,
     retiring: (count) => (count === 1 ? "Ein älterer Prozess beendet noch seine Durchgänge." : `${count} ältere Prozesse beenden noch ihre Durchgänge.`),
@@ -466,9 +512,9 @@ export const de: Words = {
       stopSays: (turns) => `${turns === 0 ? "Jetzt läuft nichts." : turns === 1 ? "Ein Durchgang wird unterbrochen und geht weiter, wenn Holdfast wieder gestartet ist." : `${turns} Durchgänge werden unterbrochen und gehen weiter, wenn Holdfast wieder gestartet ist.`} Diese Seite kann es nicht starten: Tipp holdfast serve.`,
       done: { pause: "Für eine Stunde pausiert.", unpause: "Arbeitet wieder.", restart: "Neu gestartet.", stop: "Holdfast stoppt." },
     },
-    figures: { running: "Laufende Durchgänge", retiring: (count) => `${count} in einem abtretenden Prozess`, inbox: "Eingang", waits: (age) => `ältester seit ${age}`, nothingWaits: "nichts wartet", outbox: "Ausgang", unknown: (count) => `${count} unbekannt`, allDelivered: "alles zugestellt", held: "Ausgesetzt", pending: (count) => `${count} warten aufs Fortsetzen`, commit: "Commit", commitFoot: "auf die Platte, im Mittel", lag: "Verzug der Schleife", lagFoot: "höchstens, in zehn Sekunden", memory: "Speicher", memoryFoot: (pid) => `von Prozess ${pid}`, needs: "Braucht einen Menschen", oldest: (age) => `ältestes seit ${age}`, nobody: "Nichts wartet auf dich." },
+    figures: { running: "Laufende Durchgänge", retiring: (count) => `${count} in einem abtretenden Prozess`, inbox: "Eingang", waits: (age) => `ältester seit ${age}`, nothingWaits: "nichts wartet", outbox: "Ausgang", unknown: (count) => `${count} unbekannt`, allDelivered: "alles zugestellt", inboxLag: "Verzug im Eingang", inboxLagFoot: "längstes Warten auf einen Durchgang", firstText: "Erster Text", firstTextFoot: "nach Beginn des Durchgangs, Median", held: "Ausgesetzt", pending: (count) => `${count} warten aufs Fortsetzen`, commit: "Commit", commitFoot: "auf die Platte, im Mittel", lag: "Verzug der Schleife", lagFoot: "höchstens, in zehn Sekunden", memory: "Speicher", memoryFoot: (pid) => `von Prozess ${pid}`, needs: "Braucht einen Menschen", oldest: (age) => `ältestes seit ${age}`, nobody: "Nichts wartet auf dich." },
     day: "Letzte 24 Stunden",
-    daySub: "Prozesse, und wie Durchgänge endeten",
+    daySub: "Neustarts, Übergaben, und was sie kosteten",
     hours: { 1: "1 h", 24: "24 h", 168: "7 T" },
     processes: "Prozesse",
     turns: "Durchgänge",
@@ -479,8 +525,12 @@ export const de: Words = {
     failed: "fehlgeschlagen",
     otherEnds: "gestoppt oder zurückgestellt",
     totals: (all, completed, failed, interrupted) => `${all} ${all === 1 ? "Durchgang" : "Durchgänge"} · ${completed} beantwortet · ${failed} fehlgeschlagen · ${interrupted} ${interrupted === 1 ? "Unterbrechung" : "Unterbrechungen"}`,
-    crashed: (time, pid) => `${time}: Prozess ${pid} starb`,
-    stopped: (time, pid) => `${time}: Prozess ${pid} wurde gestoppt`,
+    crashed: (time, cost) => `${time} gestorben: ${cost}`,
+    stopped: (time, cost) => `${time} gestoppt: ${cost}`,
+    handedOver: (time, cost) => `${time} übergeben: ${cost}`,
+    cost: { none: "kein Durchgang unterbrochen", some: (interrupted) => (interrupted === 1 ? "1 Durchgang unterbrochen" : `${interrupted} Durchgänge unterbrochen`), resumed: (resumed, took) => `${resumed} nach ${took} fortgesetzt` },
+    served: (pid, version) => (version === null ? `${pid}` : `${pid} · ${version}`),
+    finishes: "beendet seine Durchgänge",
     timelineLabel: (all, deaths) => `Wie Durchgänge endeten: ${all} Durchgänge, ${deaths} ${deaths === 1 ? "Prozess" : "Prozesse"} starben.`,
     live: "live",
     runningEmpty: "Nichts läuft.",
@@ -506,7 +556,10 @@ export const de: Words = {
       title: "Plattformen und Zustellungen",
       platform: "Plattform",
       connection: "Verbindung",
-      toRead: "Zu lesen",
+      since: (time) => `seit ${time}`,
+      takenIn: "Ein",
+      delivered: "Zugestellt",
+      toRead: (count) => (count === 1 ? "1 zu lesen" : `${count} zu lesen`),
       pending: "Offen",
       unknown: "Unbekannt",
       givenUp: "Aufgegeben",
@@ -556,7 +609,11 @@ export const de: Words = {
       next: "Nächstes Mal",
       in: (time) => `in ${time}`,
       now: "jetzt",
-      skipped: (why) => `zuletzt ausgelassen: ${why}`,
+      skipped: (why) => `zuletzt ausgelassen: ${SKIPPED[why] ?? why}`,
+      planned,
+      paused: "pausiert",
+      pause: "Pausieren",
+      continue: "Fortsetzen",
       remove: "Entfernen",
       removeAsk: "Diesen Termin entfernen?",
       removeSays: (text) => `„${text.length > 200 ? `${text.slice(0, 200)}…` : text}“ startet nichts mehr. Was er gestartet hat, bleibt.`,
@@ -567,7 +624,7 @@ export const de: Words = {
     usageEmpty: "In diesen Tagen wurde kein Modell gefragt.",
     tokens: (count) => `${count} Token`,
     tokensHead: "Token",
-    cost: "Kosten",
+    price: "Kosten",
     byModel: "Modell",
     byConversation: "Gespräch",
     removed: "(entfernte Gespräche)",

@@ -2,6 +2,15 @@
 
 const n = (count: number): string => count.toLocaleString("en");
 
+/** When a schedule is due: `when` is the server's English. */
+interface Planned {
+  when: string;
+  at: string | null;
+  every_s: number | null;
+  cron: string | null;
+  time_zone: string;
+}
+
 export const en = {
   code: "en",
   name: "English",
@@ -441,6 +450,30 @@ export const en = {
       ["R8", "nowhere to answer, or nobody allowed"],
       ["R9", "otherwise: continue now"],
     ] as [string, string][],
+    facts: {
+      stop: () => "A stop is on record.",
+      no_stop: () => "No stop is on record.",
+      suspended: () => "The conversation is suspended.",
+      not_suspended: () => "The conversation is not suspended.",
+      restarts: ([restarts, deaths]) => `Restarts in a row that interrupted it: ${restarts}. Crashes of this turn: ${deaths}.`,
+      no_turn: () => "No turn is open.",
+      open_turn: () => "Its turn has not ended.",
+      tried: () => "An attempt to recover it has failed.",
+      not_tried: () => "No attempt to recover it has failed.",
+      waits: () => "It waits for an answer.",
+      does_not_wait: () => "It does not wait for an answer.",
+      asked: () => "A person asked to continue it.",
+      age_unknown: () => "The time of its last sign of life is not known.",
+      fresh: ([aged_ms], time) => `Its last sign of life was ${time(aged_ms ?? 0)} ago.`,
+      stale: ([aged_ms], time) => `Its last sign of life was ${time(aged_ms ?? 0)} ago, which is too long.`,
+      held: () => "Interrupted work is not continued automatically now.",
+      automatic: () => "Interrupted work is continued automatically.",
+      reachable: () => "Its chat can be reached.",
+      unreachable: () => "Its chat is not configured here.",
+      allowed: () => "Its user may use the agent.",
+      not_allowed: () => "Its user may no longer use the agent.",
+      otherwise: () => "No other rule applies.",
+    } as Record<string, (numbers: number[], time: (ms: number) => string) => string>,
   },
 
   ops: {
@@ -448,6 +481,8 @@ export const en = {
     back: "Conversations",
     sentence: (version: string, pid: number, since: string) => `Version ${version}, process ${pid}, since ${since}.`,
     lastCrash: (count: number) => (count === 0 ? "" : count === 1 ? "The process before it crashed." : `The ${count} processes before it crashed.`),
+    lastHandOver: "The process before it handed over to it.",
+    lastCost: (interrupted: number, resumed: number, took: string) => (interrupted === 0 ? "No turn was interrupted." : `${interrupted === 1 ? "One turn was interrupted" : `${interrupted} turns were interrupted`}${resumed === 0 ? "." : resumed < interrupted ? `; ${resumed} continued within ${took}.` : interrupted === 1 ? ` and continued within ${took}.` : `; all continued within ${took}.`}`),
     interruptedThen: (count: number) => `${count} ${count === 1 ? "interruption" : "interruptions"} in the last 24 hours.`,
     paused: (by: string, until: string) => `Paused by ${by} until ${until}: messages are kept, no turn starts.`,
     retiring: (count: number) => `${count === 1 ? "One older process finishes" : `${count} older processes finish`} its turns.`,
@@ -465,9 +500,9 @@ export const en = {
       stopSays: (turns: number) => `${turns === 0 ? "Nothing runs now." : turns === 1 ? "One turn is interrupted, and continues when Holdfast is started again." : `${turns} turns are interrupted, and continue when Holdfast is started again.`} This page cannot start it: type holdfast serve.`,
       done: { pause: "Paused for an hour.", unpause: "Working again.", restart: "Restarted.", stop: "Holdfast is stopping." },
     },
-    figures: { running: "Running turns", retiring: (count: number) => `${count} in a retiring process`, inbox: "Inbox", waits: (age: string) => `oldest for ${age}`, nothingWaits: "nothing waits", outbox: "Outbox", unknown: (count: number) => `${count} unknown`, allDelivered: "all delivered", held: "Suspended", pending: (count: number) => `${count} wait to be resumed`, commit: "Commit", commitFoot: "to disk, on average", lag: "Loop lag", lagFoot: "at most, in ten seconds", memory: "Memory", memoryFoot: (pid: number) => `of process ${pid}`, needs: "Needs a person", oldest: (age: string) => `oldest for ${age}`, nobody: "Nothing waits for you." },
+    figures: { running: "Running turns", retiring: (count: number) => `${count} in a retiring process`, inbox: "Inbox", waits: (age: string) => `oldest for ${age}`, nothingWaits: "nothing waits", outbox: "Outbox", unknown: (count: number) => `${count} unknown`, allDelivered: "all delivered", inboxLag: "Inbox lag", inboxLagFoot: "longest wait for a turn", firstText: "First text", firstTextFoot: "after the turn began, median", held: "Suspended", pending: (count: number) => `${count} wait to be resumed`, commit: "Commit", commitFoot: "to disk, on average", lag: "Loop lag", lagFoot: "at most, in ten seconds", memory: "Memory", memoryFoot: (pid: number) => `of process ${pid}`, needs: "Needs a person", oldest: (age: string) => `oldest for ${age}`, nobody: "Nothing waits for you." },
     day: "Last 24 hours",
-    daySub: "processes, and how turns ended",
+    daySub: "restarts, hand-overs and what they cost",
     hours: { 1: "1 h", 24: "24 h", 168: "7 d" } as Record<number, string>,
     processes: "Processes",
     turns: "Turns",
@@ -478,8 +513,12 @@ export const en = {
     failed: "failed",
     otherEnds: "stopped or set aside",
     totals: (all: number, completed: number, failed: number, interrupted: number) => `${n(all)} ${all === 1 ? "turn" : "turns"} · ${n(completed)} completed · ${n(failed)} failed · ${n(interrupted)} ${interrupted === 1 ? "interruption" : "interruptions"}`,
-    crashed: (time: string, pid: number) => `${time}: process ${pid} died`,
-    stopped: (time: string, pid: number) => `${time}: process ${pid} was stopped`,
+    crashed: (time: string, cost: string) => `${time} died: ${cost}`,
+    stopped: (time: string, cost: string) => `${time} stopped: ${cost}`,
+    handedOver: (time: string, cost: string) => `${time} handed over: ${cost}`,
+    cost: { none: "no turn interrupted", some: (interrupted: number) => (interrupted === 1 ? "1 turn interrupted" : `${interrupted} turns interrupted`), resumed: (resumed: number, took: string) => `${resumed} continued in ${took}` },
+    served: (pid: number, version: string | null) => (version === null ? `${pid}` : `${pid} · ${version}`),
+    finishes: "finishes its turns",
     timelineLabel: (all: number, deaths: number) => `How turns ended over time: ${all} turns, ${deaths} ${deaths === 1 ? "process" : "processes"} died.`,
     live: "live",
     runningEmpty: "Nothing runs.",
@@ -505,7 +544,10 @@ export const en = {
       title: "Platforms and deliveries",
       platform: "Platform",
       connection: "Connection",
-      toRead: "To read",
+      since: (time: string) => `since ${time}`,
+      takenIn: "In",
+      delivered: "Delivered",
+      toRead: (count: number) => (count === 1 ? "1 to read" : `${n(count)} to read`),
       pending: "Pending",
       unknown: "Unknown",
       givenUp: "Given up",
@@ -556,6 +598,10 @@ export const en = {
       in: (time: string) => `in ${time}`,
       now: "now",
       skipped: (why: string) => `last time skipped: ${why}`,
+      planned: (schedule: Planned, _time: (seconds: number) => string): string => schedule.when,
+      paused: "paused",
+      pause: "Pause",
+      continue: "Continue",
       remove: "Remove",
       removeAsk: "Remove this schedule?",
       removeSays: (text: string) => `“${text.length > 200 ? `${text.slice(0, 200)}…` : text}” starts nothing any more. What it has started stays.`,
@@ -566,7 +612,7 @@ export const en = {
     usageEmpty: "No model was asked in these days.",
     tokens: (count: string) => `${count} tokens`,
     tokensHead: "Tokens",
-    cost: "Cost",
+    price: "Cost",
     byModel: "Model",
     byConversation: "Conversation",
     removed: "(removed conversations)",

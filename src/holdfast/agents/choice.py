@@ -26,7 +26,7 @@ class Choice:
 
     def __init__(self, agent: Agent, *, key: str | None, environment: Mapping[str, str]) -> None:
         self._agent, self._key, self._environment = agent, key, environment
-        for name in (*agent.choices, *agent.fallbacks):
+        for name in (*agent.choices, *agent.fallbacks, *filter(None, [agent.title_model])):
             self.client(name)
         self.transcriber: Transcriber | None = self._transcriber(agent.transcriber) if agent.transcriber else None
 

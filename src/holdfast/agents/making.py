@@ -21,7 +21,10 @@ from holdfast.ports.process import Clock, Ids
 if TYPE_CHECKING:
     from holdfast.agents.acp import KeptAgents
     from holdfast.agents.choice import Choice
+    from holdfast.agents.prices import Prices
+    from holdfast.agents.titles import Asked
     from holdfast.ports.models import Transcriber
+    from holdfast.ports.titles import Titler
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +48,7 @@ class Making:
 
     def __init__(self, config: Config, ground: Ground) -> None:
         self._config, self._ground = config, ground
+        self._asked: dict[str | None, Asked | None] = {}
         self._choice: Choice | None = None
         if config.agent.model:
             self._choice = self._of_models(config.agent, model_key(config.agent, config.home, ground.environment))
@@ -52,6 +56,42 @@ class Making:
     @property
     def transcriber(self) -> "Transcriber | None":
         return self._choice.transcriber if self._choice is not None else None
+
+    def titler(self) -> "Titler | None":
+        """What gives conversations their titles, where that is wanted and some model answers."""
+        models = self._config.agent.model or any(named.model for named in self._config.agents.values())
+        if not models or not self._config.agent.titles:
+            return None
+        from holdfast.agents.titles import ModelTitles
+
+        return ModelTitles(self._asked_for, read=self._ground.read)
+
+    def _asked_for(self, chosen: str | None) -> "Asked | None":
+        """The model that is asked for the title of a conversation that has chosen this. Raises `BadConfig`."""
+        name = chosen if chosen in self._config.agents else None
+        if name not in self._asked:
+            self._asked[name] = self._titles_of(name)
+        asked = self._asked[name]
+        if asked is None or name is not None or self._config.agent.title_model or self._choice is None:
+            return asked
+        return msgspec.structs.replace(asked, model=self._choice.models(chosen)[0])
+
+    def _titles_of(self, name: str | None) -> "Asked | None":
+        from holdfast.agents.titles import Asked
+
+        agent = self._config.agent
+        if agent.title_model or (name is None and self._choice is not None):
+            settings, choice = agent, self._choice
+        else:
+            first = None if agent.module or agent.acp else next(iter(self._config.agents), None)
+            named = self._config.agents.get(name or first or "")
+            if named is None or not named.model:
+                return None
+            settings, choice = self._of_named(named)
+        if choice is None:
+            return None
+        model = agent.title_model or choice.models(None)[0]
+        return Asked(model=model, client=choice.client, settings=choice.settings, prices=self._prices(settings))
 
     def default(self) -> Agent:
         """The one of `[agent]`, else the first of `[agents]`, else the demo."""
@@ -82,11 +122,14 @@ class Making:
             return self._own(named.module)
         if named.acp:
             return self._program(name, named.acp)
+        return self._with_models(*self._of_named(named))
+
+    def _of_named(self, named: NamedAgent) -> "tuple[AgentSettings, Choice]":
         settings = named_agents.as_agent(named, self._config.agent)
         key = named_agents.key(named, self._config.agent, self._config.home, self._ground.environment)
         if named.api_key_file and key:  # It may have been written since the start.
             self._ground.secrets.know({named.api_key_file: key})
-        return self._with_models(settings, self._of_models(settings, key))
+        return settings, self._of_models(settings, key)
 
     def _own(self, module: str) -> Agent:
         from holdfast.agents import own
@@ -111,7 +154,6 @@ class Making:
     def _with_models(self, settings: AgentSettings, choice: "Choice") -> Agent:
         from holdfast.agents.instructions import Instructions
         from holdfast.agents.model import ModelAgent
-        from holdfast.agents.prices import Prices, find
 
         ground = self._ground
         return ModelAgent(
@@ -129,5 +171,10 @@ class Making:
             read=ground.read,
             clock=ground.clock,
             max_steps=settings.max_steps,
-            prices=Prices(settings.prices, window=settings.window, find=find),
+            prices=self._prices(settings),
         )
+
+    def _prices(self, settings: AgentSettings) -> "Prices":
+        from holdfast.agents.prices import Prices, find
+
+        return Prices(settings.prices, window=settings.window, find=find)

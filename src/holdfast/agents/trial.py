@@ -100,12 +100,14 @@ def introduces_itself(words: Sequence[str], environment: Mapping[str, str]) -> s
 
 def check_transcriber(agent: Agent, *, key: str | None, environment: Mapping[str, str]) -> None:
     """Asks nobody. Raises `BadConfig` if the configured transcriber cannot be asked with these settings."""
-    Choice(msgspec.structs.replace(agent, fallbacks=(), models=()), key=key, environment=environment)
+    Choice(msgspec.structs.replace(agent, fallbacks=(), models=(), title_model=""), key=key, environment=environment)
 
 
 def hears(agent: Agent, *, key: str | None, environment: Mapping[str, str]) -> None:
     """Has the configured transcriber hear a second of silence. Raises as `answers` does."""
-    transcriber = Choice(msgspec.structs.replace(agent, fallbacks=(), models=()), key=key, environment=environment).transcriber
+    transcriber = Choice(
+        msgspec.structs.replace(agent, fallbacks=(), models=(), title_model=""), key=key, environment=environment
+    ).transcriber
     if transcriber is not None:
         asyncio.run(transcriber.words(_silence(), name="silence.wav", media_type="audio/wav"))
 
@@ -163,7 +165,7 @@ def offered(agent: Agent, name: str, *, key: str | None, environment: Mapping[st
 
 def _alone(agent: Agent, key: str | None, environment: Mapping[str, str]) -> Choice:
     """Without its other models, which are not what is asked about."""
-    return Choice(msgspec.structs.replace(agent, fallbacks=(), models=(), transcriber=""), key=key, environment=environment)
+    return Choice(msgspec.structs.replace(agent, fallbacks=(), models=(), title_model="", transcriber=""), key=key, environment=environment)
 
 
 def _run(client: ModelClient, ask: Callable[[ModelClient], Awaitable[T]]) -> T:

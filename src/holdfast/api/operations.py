@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from holdfast.api import chronicle
+from holdfast.api.chronicle import End
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import keys
 from holdfast.core.pairing import LIFE_MS, Pending
@@ -119,6 +121,7 @@ class PlatformView(msgspec.Struct, kw_only=True):
     """An account on a chat platform. `state`: connecting, connected, away, refused (it does not accept the credentials), or off: it is not
     set up any more, and messages are still owed. `error`: what is wrong now; `last_error`: what was wrong last. `waiting`: updates that are
     stored and not yet part of a conversation; `refused`: those that could not be read. `outbox`: how many messages, by their state.
+    `taken_in`, `delivered`: how many messages people wrote there, and how many arrived, in the last day of the process that serves.
     """
 
     name: str
@@ -132,15 +135,21 @@ class PlatformView(msgspec.Struct, kw_only=True):
     last_error_at: str | None = None
     waiting: int = 0
     refused: int = 0
+    taken_in: int = 0
+    delivered: int = 0
     outbox: dict[str, int]
     dead: list[DeadView]
 
 
 class PlatformsView(msgspec.Struct, kw_only=True):
-    """`readers`: open tabs of the page."""
+    """`readers`: open tabs of the page. `taken_in`: how many messages people wrote there. `counted_since`: from when on this process
+    counts, at most a day ago.
+    """
 
     platforms: list[PlatformView]
     readers: int
+    taken_in: int
+    counted_since: str
 
 
 class SeriesView(msgspec.Struct, kw_only=True):
@@ -168,14 +177,21 @@ class PeopleView(msgspec.Struct, kw_only=True):
 
 
 class LifeView(msgspec.Struct, kw_only=True):
-    """A process that served. `until`: when the next one began, null for the newest. `end`: `stop` (on purpose), `crash`, or null while it
-    serves.
+    """A process that served. `until`: until when, null for the one that serves. `end`: `hand_over` to the next one, `stop` (on purpose),
+    `crash`, or null while it serves. `ended_at`: when the process itself ended, later than `until` where it finished its turns after a
+    hand-over; null while it is not known. `interrupted`: how many turns its end interrupted; `resumed`: how many of them continued, the
+    last `took_ms` later.
     """
 
     pid: int
+    version: str | None
     started_at: str
     until: str | None
+    ended_at: str | None
     end: str | None
+    interrupted: int
+    resumed: int
+    took_ms: int | None
 
 
 class TurnCounts(msgspec.Struct, kw_only=True):
@@ -398,13 +414,23 @@ def timeline(lives: Sequence[Life], marks: Sequence[Mark], *, since: int, now: i
         elif mark.kind == "turn.ended":
             outcome = str(mark.fields.get("outcome"))
             counts[outcome if outcome in ("completed", "failed") else "other"][place] += 1
-    views = []
-    for index, life in enumerate(lives):
-        following = lives[index + 1].started_at if index + 1 < len(lives) else None
-        end = "stop" if life.ended else None if following is None else "crash"
-        views.append(LifeView(pid=life.pid, started_at=rfc3339(life.started_at), until=rfc3339_or_none(following), end=end))
     turns = TurnCounts(since=rfc3339(since), bucket_s=bucket // 1000, **counts)
-    return Timeline(lives=views, turns=turns, partial=partial)
+    return Timeline(lives=[_life(each) for each in chronicle.ends(lives, marks)], turns=turns, partial=partial)
+
+
+def _life(each: End) -> LifeView:
+    life = each.life
+    return LifeView(
+        pid=life.pid,
+        version=life.version,
+        started_at=rfc3339(life.started_at),
+        until=rfc3339_or_none(each.until),
+        ended_at=rfc3339_or_none(life.ended_at),
+        end=each.how,
+        interrupted=each.interrupted,
+        resumed=each.resumed,
+        took_ms=each.took_ms,
+    )
 
 
 def log(marks: Iterable[Mark], titles: Mapping[str, str | None]) -> LogView:

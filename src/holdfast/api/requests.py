@@ -257,6 +257,12 @@ class NewSchedule(Body, frozen=True):
     client_id: ClientId | None = None
 
 
+class ChangedSchedule(Body, frozen=True):
+    """`paused`: true pauses it, false continues it with its next time; what came in between is skipped."""
+
+    paused: bool
+
+
 class SchedulesQuery(Query, frozen=True):
     """`session`: only those of this session's key."""
 

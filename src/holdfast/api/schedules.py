@@ -22,7 +22,8 @@ class ScheduleView(msgspec.Struct, kw_only=True):
     """Starts a turn from `text` at certain times: `at` once, every `every_s` seconds, or as `cron` says in `time_zone`; `when` says it in
     words. It stands in the session `session_id` and works in the current session of its key. `missed`: what is done about a time at which
     Holdfast could start nothing. `by`: whose rights its turns have; `call_id`: the call of an agent that made it. `due_at`: the next time;
-    `last_at`: the last one that came, and `skipped` why it started no turn; each null if it does not apply.
+    `last_at`: the last one that came, and `skipped` why it started no turn; `paused_at`: since when none of its times is due; each null if
+    it does not apply.
     """
 
     schedule_id: str
@@ -41,6 +42,7 @@ class ScheduleView(msgspec.Struct, kw_only=True):
     due_at: str
     last_at: str | None
     skipped: str | None
+    paused_at: str | None
 
 
 class SchedulesView(msgspec.Struct):
@@ -70,4 +72,5 @@ def schedule(found: Schedule) -> ScheduleView:
         due_at=rfc3339(found.due_at),
         last_at=rfc3339_or_none(found.last_at),
         skipped=found.skipped,
+        paused_at=rfc3339_or_none(found.paused_at),
     )

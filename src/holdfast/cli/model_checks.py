@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.agent.choices, *self.agent.fallbacks)))
+        return tuple(dict.fromkeys((*self.agent.choices, *self.agent.fallbacks, *filter(None, [self.agent.title_model]))))
 
 
 def run_all(settings: config.Config, *, gateway_alive: bool, deep: bool, folder: Path) -> Iterator[Finding]:

@@ -73,6 +73,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     takes: tuple[str, ...] | None = None
     extra: dict[str, Any] = {}
     transcriber: str = ""
+    titles: bool = True
+    title_model: str = ""
     window: int | None = None
     prices: dict[str, ModelPrice] = {}
 
@@ -115,7 +117,7 @@ VARIABLES = {"agent.model": "HOLDFAST_MODEL", "agent.base_url": "HOLDFAST_MODEL_
 def check(agent: Agent, where: str = "agent") -> None:
     """Raises `BadConfig`. `where`: the table it stands in."""
     table = f"[{where}]"
-    for name in (*agent.choices, *agent.fallbacks, *filter(None, [agent.transcriber])):
+    for name in (*agent.choices, *agent.fallbacks, *filter(None, [agent.transcriber, agent.title_model])):
         if not _MODEL.fullmatch(name):
             raise BadConfig(f"Invalid model {name!r} in {table}. It must be PROVIDER:NAME, for example anthropic:claude-sonnet-4-5.")
     if agent.acp:
@@ -131,6 +133,8 @@ def check(agent: Agent, where: str = "agent") -> None:
         raise BadConfig(f"Invalid {where}.module {agent.module!r}. It must be MODULE:OBJECT, for example my_agent:agent.")
     if agent.transcriber and not agent.model:
         raise BadConfig("[agent] has a transcriber but no model. Set model to the one that answers, or remove transcriber.")
+    if agent.title_model and not agent.model:
+        raise BadConfig("[agent] has a title_model but no model. Set model to the one that answers, or remove title_model.")
     if (agent.fallbacks or agent.models) and not agent.model:
         raise BadConfig(f"{table} lists fallbacks or models but no model. Set model to the one that answers by default.")
     if agent.instructions and agent.instructions_file:

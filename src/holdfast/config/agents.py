@@ -90,6 +90,7 @@ def as_agent(named: NamedAgent, agent: Agent) -> Agent:
         takes=agent.takes if shares else None,
         extra=agent.extra if shares else {},
         transcriber="",
+        title_model="",
     )
 
 

@@ -289,6 +289,8 @@ def listed(found: Sequence[tuple[Schedule, tzinfo]]) -> str:
     lines = []
     for schedule, zone in found:
         next_one = "" if schedule.timing.once_at is not None else f", next {time_of(schedule.due_at, zone, schedule.timing.time_zone)}"
+        if schedule.paused_at is not None:
+            next_one = ", paused"
         skipped = f". Last time nothing was started: {schedule.skipped}" if schedule.skipped else ""
         lines.append(f"{schedule.schedule_id}: {_short(schedule.text)} ({told(schedule.timing, zone)}{next_one}){skipped}")
     return "\n".join(lines) + "\n\n/remind remove ID removes one of them."

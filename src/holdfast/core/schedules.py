@@ -44,6 +44,17 @@ class TooManySchedules(Refused):
         super().__init__(f"This conversation already has {limit} schedules, which is the limit. Remove one of them first.")
 
 
+class ScheduleOver(Refused):
+    """Its only time passed while it was paused."""
+
+    code = "schedule_over"
+
+    def __init__(self, when: str) -> None:
+        super().__init__(
+            f"Its time passed while it was paused: {when}. Remove this schedule, and plan the work again if it is still needed."
+        )
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator decides. `time_zone`: the one that counts where none is named. `limit`: how many a session key may have. `least_s`:
     the shortest interval. `missed`: what is done about a missed time where nobody said it.
@@ -68,7 +79,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """`session_id`: in whose log it stands; it belongs to the session key, and starts turns in the key's current session. `sender`: with
     whose rights. `call_id`: the call of an agent that made it, if one did. `noted_at`: when its newest record was written; `skipped`: why
-    its last due time started no turn, if it did not.
+    its last due time started no turn, if it did not. `paused_at`: since when no time of it is due.
     """
 
     schedule_id: str
@@ -84,6 +95,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     noted_at: int
     last_at: int | None = None
     skipped: str | None = None
+    paused_at: int | None = None
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +172,11 @@ def _behind(timing: Timing, after: int, zone: tzinfo) -> Iterator[int]:
     for local in CronSim(timing.cron or "", _local(after, zone)):
         if (at := _ms(local)) > after:
             yield at
+
+
+def passed(schedule: Schedule, next_at: int, zone: tzinfo) -> int:
+    """How many of its times lie before `next_at`, from the one that is next now."""
+    return _count(schedule.timing, schedule.due_at, next_at, zone)
 
 
 def _count(timing: Timing, first: int, newest: int, zone: tzinfo) -> int:

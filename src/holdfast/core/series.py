@@ -1,6 +1,7 @@
-"""Numbers over time, as many as fit into a ring."""
+"""Numbers over time, as many as fit into a ring, and how often something happened in the newest slots of time."""
 
 from array import array
+from collections import Counter, defaultdict
 from math import isnan, nan
 
 
@@ -33,3 +34,19 @@ class Ring:
         oldest = max(0, self._newest - self._kept + 1)
         found = (self._values[slot % self._kept] for slot in range(max(first, oldest), min(first + slots, self._newest + 1)))
         return max((value for value in found if not isnan(value)), default=None)
+
+
+class Counts:
+    """How often something happened, by name, in the newest `kept` slots of time. Slots are counted by the caller and never go back."""
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._slots: defaultdict[int, Counter[str]] = defaultdict(Counter)
+
+    def add(self, name: str, slot: int) -> None:
+        self._slots[slot][name] += 1
+        for passed in [each for each in self._slots if each <= slot - self._kept]:
+            del self._slots[passed]
+
+    def total(self, name: str, until: int) -> int:
+        return sum(counted[name] for slot, counted in self._slots.items() if slot > until - self._kept)

@@ -4,9 +4,14 @@ import re
 
 import msgspec
 
+from holdfast.core import markdown
 from holdfast.core.turns import OPEN, TurnState
 
 TITLE_CHARS = 60
+# So much of a text is read for its first words.
+READ_CHARS = 1000
+# What stands for a bullet or a rule in a text that was read.
+_MARKS = re.compile(r"^[ \t]*(?:• |———$)", re.M)
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +83,14 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def title_of(text: str) -> str:
-    """The title of a conversation without one: its first words."""
-    words = " ".join(text.split(maxsplit=TITLE_CHARS)[:TITLE_CHARS])  # As many as could fit: the text may be megabytes long.
+    """The title of a conversation without one: its first words, without the marks of Markdown."""
+    start = text.lstrip()[:READ_CHARS]  # The text may be megabytes long.
+    return brief(_MARKS.sub("", markdown.read(start).text)) or brief(start)
+
+
+def brief(text: str) -> str:
+    """On one line, as long as a title may be."""
+    words = " ".join(text.split())
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from holdfast.core.events import ContextCompacted, ModelResponded
+    from holdfast.core.events import ContextCompacted, ModelResponded, TitleMade, Usage
 
 
 # So many conversations are listed, those that used most.
@@ -84,7 +84,15 @@ def of(event: "ModelResponded | ContextCompacted") -> Spent:
     """What one request has used. A summary that no model wrote used nothing, and what is copied was counted where it was made."""
     if event.copied or (event.kind == "context.compacted" and not event.model):
         return NOTHING
-    usage = event.usage
+    return _request(event.usage, event.cost)
+
+
+def of_title(event: "TitleMade") -> Spent:
+    """Where no model responded, nothing."""
+    return NOTHING if event.usage is None else _request(event.usage, event.cost)
+
+
+def _request(usage: "Usage", cost: int | None) -> Spent:
     return Spent(
         requests=1,
         input=usage.input,
@@ -92,8 +100,8 @@ def of(event: "ModelResponded | ContextCompacted") -> Spent:
         cached=usage.cached,
         stored=usage.stored,
         thought=usage.thought,
-        cost=event.cost or 0,
-        unpriced=int(event.cost is None),
+        cost=cost or 0,
+        unpriced=int(cost is None),
     )
 
 

@@ -25,6 +25,7 @@ from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.schedules import Wishes
 from holdfast.gateway.stage import Stage
+from holdfast.gateway.tally import Tally
 from holdfast.ports.store import Store
 
 LISTED = 20
@@ -67,10 +68,11 @@ class Acceptance:
         busy_modes: dict[str, Mode],
         max_waiting: int,
         models: tuple[str, ...],
+        tally: Tally,
     ) -> None:
         self._store, self._clock, self._ids, self._lanes = store, host.clock, host.ids, lanes
         self._stage, self._safe_mode, self._admissions, self._announcements = stage, safe_mode, admissions, announcements
-        self._wishes = wishes
+        self._wishes, self._tally = wishes, tally
         self._policies, self._busy_modes, self._max_waiting, self._models = policies, busy_modes, max_waiting, models
 
     async def take(self, session: Session, said: Said) -> Accepted:
@@ -111,6 +113,7 @@ class Acceptance:
             recital=said.recital,
         )
         accepted = await self._store.command(session.session_id, aside, action, at=self._clock.now())
+        self._count(session, accepted)
         self._lanes.look(session.session_id)
         self._lanes.look(accepted.session_id)
         return accepted
@@ -165,7 +168,7 @@ class Acceptance:
     async def _accept(self, session: Session, said: Said, *, answers: bool) -> Accepted:
         now, key = self._clock.now(), keys.parse(session.session_key)
         policy = resets.policy_for(self._policies, key.platform, key.chat_type)
-        return await self._store.accept(
+        accepted = await self._store.accept(
             session.session_id,
             message_id=self._ids.new("m"),
             content=content.of([*content.parts(said.text), *said.attached]),
@@ -183,6 +186,12 @@ class Acceptance:
             operator=self._operates(session, said),
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
+        self._count(session, accepted)
+        return accepted
+
+    def _count(self, session: Session, accepted: Accepted) -> None:
+        if not accepted.duplicate and not accepted.refused:
+            self._tally.accepted(keys.parse(session.session_key).platform)
 
     def _operates(self, session: Session, said: Said) -> bool:
         """People on the page may do everything, in the conversation of a chat, too."""

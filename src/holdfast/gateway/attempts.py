@@ -96,6 +96,7 @@ class Attempt:
         self.session, self.turn_id, self.anchor, self.news = session, turn.id, transcript.anchor, news
         self._log, self._means, self._clock = written, means, means.host.clock
         self._began = self._clock.monotonic()
+        self._waited_ms = max(0, turn.started_at - transcript.request.created_at) if transcript.request else 0
         # It was interrupted before, whichever process resumed it, and however often it asked since.
         self._recovers = turn.reason is not None
         self.outcome: Outcome | None = None
@@ -262,6 +263,13 @@ class Attempt:
     async def _end_expired(self) -> None:
         await self._record_end(ending.expired(await self._unfinished()))
 
+    def _count(self) -> None:
+        """How long people waited: for the turn to begin and, from then on, for its first words."""
+        if self.number == 1:
+            self._means.tally.waited_ms.append(float(self._waited_ms))
+            if self._log.first_text_at is not None:
+                self._means.tally.first_text_ms.append(1000 * (self._log.first_text_at - self._began))
+
     async def _unfinished(self) -> Unfinished:
         """Also a result counts whose recording takes longer than the agent was given to end (P5)."""
         calls = await self._calls.finished()
@@ -285,6 +293,7 @@ class Attempt:
             log.info("recovery", session=self.session.session_id, turn=self.turn_id, rule=ended.rule, why=ended.why)
         await self._log.record(*events)
         self._over, self.outcome = True, ended.outcome
+        self._count()
         self._means.tally.turns[ended.outcome] += 1
         if ended.rule is not None:
             self._means.tally.rules[ended.rule] += 1

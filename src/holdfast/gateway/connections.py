@@ -14,6 +14,7 @@ from holdfast.gateway.stage import Stage
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent
 from holdfast.ports.platforms import Platform
+from holdfast.ports.titles import Titler
 
 LEAVE_S = 5.0
 CLOSE_S = 3.0
@@ -31,9 +32,19 @@ async def vital(stage: Stage, work: Coroutine[Any, Any, None]) -> None:
 
 
 class Connections:
-    def __init__(self, *, host: Host, stage: Stage, links: dict[str, Link], agents: Agents, tools: Toolbox, intake: Intake) -> None:
+    def __init__(
+        self,
+        *,
+        host: Host,
+        stage: Stage,
+        links: dict[str, Link],
+        agents: Agents,
+        titler: Titler | None,
+        tools: Toolbox,
+        intake: Intake,
+    ) -> None:
         self._host, self._stage, self._links, self._intake = host, stage, links, intake
-        self._agents, self._tools = agents, tools
+        self._agents, self._titler, self._tools = agents, titler, tools
         self._intakes: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
@@ -55,7 +66,8 @@ class Connections:
     async def close(self) -> None:
         await self.leave()
         platforms = [link.platform for link in self._links.values()]
-        open_ones: list[Platform | Agent | Toolbox] = [*platforms, *self._agents.all, self._tools]
+        titlers = [self._titler] if self._titler is not None else []
+        open_ones: list[Platform | Agent | Titler | Toolbox] = [*platforms, *self._agents.all, *titlers, self._tools]
         for what in open_ones:
             try:
                 async with asyncio.timeout(CLOSE_S):

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 import structlog
 
-from holdfast.core import content, delivery
+from holdfast.core import content, delivery, keys
 from holdfast.core.chat_errors import LoggedOut, PlaceGone
 from holdfast.core.delivery import DUE, IN_FLIGHT, DeliveryState, NotOver, Settle
 from holdfast.core.errors import NotFound, Refused, Unavailable
@@ -21,6 +21,7 @@ from holdfast.core.rich import Rich
 from holdfast.gateway.host import Host
 from holdfast.gateway.links import Link
 from holdfast.gateway.sending import Outcome, Sender
+from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import heard
 from holdfast.ports.blobs import Files
 from holdfast.ports.outbox import Delivery
@@ -42,9 +43,9 @@ log = structlog.get_logger()
 
 
 class Deliveries:
-    def __init__(self, *, store: Store, host: Host, links: dict[str, Link], files: Files) -> None:
+    def __init__(self, *, store: Store, host: Host, links: dict[str, Link], files: Files, tally: Tally) -> None:
         self._store, self._clock, self._links, self._tasks = store, host.clock, links, host.tasks
-        self._owner, self._liveness, self._files = host.owner, host.liveness, files
+        self._owner, self._liveness, self._files, self._tally = host.owner, host.liveness, files, tally
         self._sender = Sender(store)
         self._busy: set[Spot] = set()
         self._looks: list[set[Spot]] = []
@@ -428,7 +429,10 @@ class Deliveries:
             owner=self._owner if state in IN_FLIGHT else None,
             anew=anew,
         )
-        return await self._store.record_delivery(owed.session_id, change, expect=expect or owed.state, at=now)
+        moved = await self._store.record_delivery(owed.session_id, change, expect=expect or owed.state, at=now)
+        if moved and state is DeliveryState.SENT:
+            self._tally.delivered(keys.parse(owed.session_key).platform)
+        return moved
 
 
 def _receipt(owed: Delivery) -> Receipt | None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
+from holdfast import time_zones
 from holdfast.core import keys, usage
 from holdfast.core.approvals import Rule
 from holdfast.core.busy import Mode
@@ -39,6 +40,7 @@ from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Clock, Ids, Liveness, Restarts
 from holdfast.ports.spool import Spool
 from holdfast.ports.store import Store
+from holdfast.ports.titles import Titler
 from holdfast.ports.tools import Tool, ToolServers
 from holdfast.ports.upkeep import Counts
 
@@ -47,7 +49,7 @@ PAGE = 200
 
 class Gateway:
     """Built whole from its ports. `start` begins with what the record says is unfinished; `stop` leaves everything on record. `agents`:
-    what a conversation may choose by name instead of `agent`.
+    what a conversation may choose by name instead of `agent`. `titler`: gives conversations their titles; None: nobody does.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Gateway:
         owner_name: str,
         agent: Agent,
         agents: Mapping[str, Agent] | None = None,
+        titler: Titler | None = None,
         tools: dict[str, Tool],
         platforms: dict[str, Platform],
         files: Files,
@@ -79,6 +82,7 @@ class Gateway:
         host = Host(clock=clock, ids=ids, liveness=liveness, tasks=Tasks(), owner=owner, name=owner_name, secrets=secrets)
         edges = Edges(
             agents=Agents(agent, agents or {}),
+            titler=titler,
             tools=Toolbox(tools, tool_servers),
             platforms=platforms,
             files=files,
@@ -314,6 +318,15 @@ class Gateway:
         made = await self.store.add_schedule(session_id, added, limit=self._wishes.policy.limit, at=self._clock.now())
         self._parts.alarm.hint()
         return made
+
+    async def pause_schedule(self, schedule_id: str, *, by: str) -> Schedule:
+        return await self.store.pause_schedule(schedule_id, by=by, at=self._clock.now())
+
+    async def continue_schedule(self, schedule_id: str, *, by: str) -> Schedule:
+        """Raises `ScheduleOver`."""
+        continued = await self.store.continue_schedule(schedule_id, zones=time_zones.zone_or_utc, by=by, at=self._clock.now())
+        self._parts.alarm.hint()
+        return continued
 
     async def remove_schedule(self, schedule_id: str, *, by: str) -> Schedule:
         return await self.store.remove_schedule(schedule_id, by=by, at=self._clock.now())

@@ -52,7 +52,7 @@ class HandOver:
         await self._streams.hold()
         self._deliveries.hold()
         await self._deliveries.tried()
-        await self._stopping.record_end()
+        await self._stopping.record_end(handed_over=True)
 
     async def take_back(self, *, to_stop: bool = False) -> None:
         """The successor failed: everything continues here. `to_stop`: only until this one stops, so that nothing new begins."""

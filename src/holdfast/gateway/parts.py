@@ -49,6 +49,7 @@ from holdfast.gateway.streaming import Streams
 from holdfast.gateway.sweep import Sweep
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
+from holdfast.gateway.titles import Titles
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentProcesses
 from holdfast.ports.blobs import Files
@@ -57,12 +58,14 @@ from holdfast.ports.platforms import Platform
 from holdfast.ports.process import Restarts
 from holdfast.ports.spool import Spool
 from holdfast.ports.store import Store
+from holdfast.ports.titles import Titler
 
 
 class Edges(msgspec.Struct, frozen=True, kw_only=True):
     """What lies beyond a gateway: whom it calls, and who hears of it."""
 
     agents: Agents
+    titler: Titler | None
     tools: Toolbox
     platforms: dict[str, Platform]
     files: Files
@@ -77,7 +80,7 @@ class Edges(msgspec.Struct, frozen=True, kw_only=True):
 class Parts:
     def __init__(self, store: Store, host: Host, edges: Edges, settings: Settings) -> None:
         self._store, self._host, self._edges, self._settings = store, host, edges, settings
-        self.stage, self.safe_mode, self.tally = Stage(host.clock), SafeMode(), Tally()
+        self.stage, self.safe_mode, self.tally = Stage(host.clock), SafeMode(), Tally(host.clock)
         self.feed = Feed(store, edges.encode)
         self.people = People(store, settings.policies)
         self.links = {name: Link(platform, self.people.policy(name), host.clock) for name, platform in edges.platforms.items()}
@@ -121,6 +124,17 @@ class Parts:
         """What runs turns."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
         budget = Budget(settings.limits, store)
+        self.titles = None
+        if edges.titler is not None:
+            self.titles = Titles(
+                store=store,
+                host=host,
+                stage=self.stage,
+                safe_mode=self.safe_mode,
+                neighbours=self.neighbours,
+                budget=budget,
+                titler=edges.titler,
+            )
         # What turns end with holds pieces, too; what is shown of a turn that is over does not.
         self.recollections, self.shown = (Recollections(store, host.clock.monotonic) for _ in range(2))
         self.runner = Runner(
@@ -214,12 +228,13 @@ class Parts:
             busy_modes=settings.busy,
             max_waiting=settings.max_waiting,
             models=settings.models,
+            tally=self.tally,
         )
 
     def _build_chats(self) -> None:
         """What speaks with chat platforms."""
         store, host, edges, settings, links = self._store, self._host, self._edges, self._settings, self.links
-        self.deliveries = Deliveries(store=store, host=host, links=links, files=edges.files)
+        self.deliveries = Deliveries(store=store, host=host, links=links, files=edges.files, tally=self.tally)
         self.streams = Streams(store=store, host=host, links=links, deliveries=self.deliveries, feed=self.feed, manners=settings.manners)
         self.strangers = Strangers(store=store, host=host, links=links, profile=settings.profile)
         meaning = Meaning(
@@ -234,7 +249,15 @@ class Parts:
             profile=settings.profile,
         )
         self.intake = Intake(store=store, host=host, meaning=meaning, deliveries=self.deliveries, links=links)
-        self.connections = Connections(host=host, stage=self.stage, links=links, agents=edges.agents, tools=edges.tools, intake=self.intake)
+        self.connections = Connections(
+            host=host,
+            stage=self.stage,
+            links=links,
+            agents=edges.agents,
+            titler=edges.titler,
+            tools=edges.tools,
+            intake=self.intake,
+        )
 
     def _build_ends(self) -> None:
         """What pauses it, stops it and hands it over."""
@@ -316,6 +339,7 @@ class Parts:
             "feed": self.feed.run,
             "sweep": self.sweep.run,
             **({"background processes": self.background.run} if self.background is not None else {}),
+            **({"titles": self.titles.run} if self.titles is not None else {}),
             "deliveries": self.deliveries.run,
             "schedules": self.alarm.run,
             "streams": self.streams.run,

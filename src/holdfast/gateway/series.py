@@ -4,6 +4,7 @@ with the process.
 
 import asyncio
 from collections.abc import Callable
+from statistics import median
 
 import msgspec
 
@@ -18,7 +19,7 @@ KEPT = 24 * 3600 // STEP_S
 # So many are shown, however long a time they are of.
 POINTS = 360
 BEAT_S = 1.0
-NAMES = ("running_turns", "inbox", "outbox", "loop_lag_ms", "commit_ms", "memory_bytes")
+NAMES = ("running_turns", "inbox", "outbox", "inbox_lag_ms", "first_text_ms", "loop_lag_ms", "commit_ms", "memory_bytes")
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +52,13 @@ class Series:
         if made := self._commits.count - before.count:
             self._put("commit_ms", 1000 * (self._commits.seconds - before.seconds) / made)
         self._put("memory_bytes", self._memory())
+        waited, first_text = self._gateway.tally.waited_ms, self._gateway.tally.first_text_ms
+        if waited:
+            self._put("inbox_lag_ms", max(waited))
+        if first_text:
+            self._put("first_text_ms", median(first_text))
+        waited.clear()
+        first_text.clear()
         try:
             counts = await self._gateway.counts()
         except Unavailable:

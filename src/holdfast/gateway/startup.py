@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from holdfast import __version__
 from holdfast.core import crash_loops
 from holdfast.core.errors import Unavailable
 from holdfast.gateway.admission import Admissions
@@ -38,10 +39,10 @@ class Startup:
 
     async def _read_back(self) -> Pause | None:
         now, owner = self._host.clock.now(), self._host.owner
-        unclean = await self._store.record_start(owner, at=now)
+        unclean = await self._store.record_start(owner, at=now, version=__version__)
         await self._sweep.convict()
         if unclean >= SAFE_AFTER:  # Deaths for which a session has just been suspended do not count.
-            unclean = await self._store.record_start(owner, at=now)
+            unclean = await self._store.record_start(owner, at=now, version=__version__)
         if unclean >= SAFE_AFTER:
             self._enter_safe_mode(starts_that_died=unclean)
         await self._slow_down(now)

@@ -197,10 +197,10 @@ class Stopping:
         except Unavailable as error:
             log.warning("the stop is not on record", error=str(error))
 
-    async def record_end(self) -> None:
+    async def record_end(self, *, handed_over: bool = False) -> None:
         if self._stage.broken.is_set():
             return  # However orderly it is taken down, it did not end on purpose.
         try:
-            await self._store.record_end(self._host.owner)
+            await self._store.record_end(self._host.owner, handed_over=handed_over)
         except Unavailable as error:
             log.warning("the end of this life is not on record", error=str(error))

@@ -43,6 +43,7 @@ class TurnLog:
         self.lease, self.turn_id = started.lease, started.turn_id
         self.attempt, self.position = started.attempt, started.position
         self.spoke = False  # This attempt has something of its own to show.
+        self.first_text_at: float | None = None
         self.unread_results = False
         self._journal, self._news = journal, news
         self._lock = asyncio.Lock()
@@ -101,6 +102,8 @@ class TurnLog:
 
     async def say(self, text: str) -> None:
         self.spoke, self.unread_results = True, False
+        if self.first_text_at is None:
+            self.first_text_at = self._journal.clock.monotonic()
         for size in self._unwritten.say(text):
             await self._grown(size)
 

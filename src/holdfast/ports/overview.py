@@ -38,11 +38,16 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that served. `ended`: on purpose."""
+    """A process that served. `ended`: on purpose. `handed_at`: when it gave way to the next one, if it did; `ended_at`: when it ended. Each
+    None where that is not on record.
+    """
 
     pid: int
     started_at: int
     ended: bool
+    version: str | None = None
+    handed_at: int | None = None
+    ended_at: int | None = None
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,9 +46,10 @@ class Owners(Protocol):
 
     async def owners(self) -> list[Owner]: ...
 
-    async def record_start(self, owner: int, *, at: int) -> int:
-        """This process begins to serve. Gives how many starts in a row before it died without an end, without a completed turn and
-        without having been called sound; a death for which a session is suspended is left out. The same owner again changes nothing.
+    async def record_start(self, owner: int, *, at: int, version: str | None = None) -> int:
+        """This process begins to serve, in this `version`. Gives how many starts in a row before it died without an end, without a
+        completed turn and without having been called sound; a death for which a session is suspended is left out. The same owner again
+        changes nothing.
         """
 
     async def record_sound(self, owner: int) -> None:
@@ -65,8 +66,8 @@ class Owners(Protocol):
         after this (C28, C30).
         """
 
-    async def record_end(self, owner: int, *, ended: bool = True) -> None:
-        """This process ends on purpose; or, after all, does not."""
+    async def record_end(self, owner: int, *, ended: bool = True, handed_over: bool = False) -> None:
+        """This process ends on purpose; or, after all, does not. `handed_over`: it gives way to a successor, and may finish its turns."""
 
     async def running_by_owner(self) -> dict[int, int]:
         """How many turns each owner runs; those that run none are not in it."""

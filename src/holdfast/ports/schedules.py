@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.core.events import ScheduleAdded
 from holdfast.core.plans.schedules import Fired
+from holdfast.core.reminders import Zones
 from holdfast.core.schedules import Due, Schedule
 
 
@@ -39,11 +40,21 @@ class Schedules(Protocol):
     async def remove_schedule(self, schedule_id: str, *, by: str, at: int) -> Schedule:
         """Takes one back, and gives what it was. A cause that it has recorded stays. Raises `NotFound`."""
 
-    async def due_schedules(self, *, now: int, limit: int) -> DueSchedules: ...
+    async def pause_schedule(self, schedule_id: str, *, by: str, at: int) -> Schedule:
+        """From now on none of its times is due. A cause that it has recorded stays. Repeating it changes nothing. Raises `NotFound`."""
+
+    async def continue_schedule(self, schedule_id: str, *, zones: Zones, by: str, at: int) -> Schedule:
+        """Continues a paused one with its first time after `at`; what came while it was paused is skipped. Repeating it changes nothing.
+        Raises `NotFound`, and `ScheduleOver` where no time is left. `zones`: a time zone by its name.
+        """
+
+    async def due_schedules(self, *, now: int, limit: int) -> DueSchedules:
+        """Paused ones are never due."""
 
     async def fire_schedule(self, schedule: Schedule, due: Due, *, when: str, fresh: tuple[str, str], at: int) -> Fired | None:
         """A time has come: records it with the next one and, in the same transaction, a cause in the inbox of the key's current session.
-        None, and nothing changed, if the schedule is not due when the caller believes: another process was faster, or it was removed.
+        None, and nothing changed, if the schedule is not due when the caller believes: another process was faster, or it was removed or
+        paused.
         One time is told once, also if a clock that was set back brings it again. No cause is recorded while one of an earlier time waits,
         or in a suspended session, whose people are told the first time. Where the key's current session is deleted a new one (`fresh`:
         session id, log name) begins. `when`: the time in words.

@@ -16,6 +16,7 @@ from holdfast.ports.recitals import Recitals
 from holdfast.ports.schedules import Schedules
 from holdfast.ports.sessions import Conversations, Marks, Sessions
 from holdfast.ports.spending import Spending
+from holdfast.ports.titles import Titles
 from holdfast.ports.turns import Turns
 from holdfast.ports.updates import Updates
 from holdfast.ports.upkeep import Upkeep
@@ -29,6 +30,7 @@ class Store(
     Inbox,
     Recitals,
     Schedules,
+    Titles,
     Turns,
     Journals,
     Processes,

@@ -35,7 +35,10 @@ OWED = f"{_OWED} AND o.state NOT IN ('sent', 'dead') ORDER BY o.at, o.session, o
 GIVEN_UP = f"{_OWED} AND o.state = 'dead' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
 ARRIVED = f"{_OWED} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
 # The row of an owner that is gone is removed before long; an earlier version did not note its pid here.
-LIVES = "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended FROM start s LEFT JOIN owner o ON o.id = s.owner ORDER BY s.owner"
+LIVES = (
+    "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended, s.version, s.handed, s.gone FROM start s LEFT JOIN owner o ON o.id = s.owner"
+    " ORDER BY s.owner"
+)
 # Word for word the conditions of the indexes `event_mark` and `event_branched`. What stands before `session.branched` is copied, with the
 # times at which it happened in another session: it is told there.
 MARKS = (
@@ -114,7 +117,10 @@ def owed(tx: Tx, limit: int, given_up: bool, arrived: bool) -> list[Owed]:
 
 
 def lives(tx: Tx) -> list[Life]:
-    return [Life(pid=pid, started_at=at, ended=bool(ended)) for pid, at, ended in tx.query(LIVES)]
+    return [
+        Life(pid=pid, started_at=at, ended=bool(ended), version=version, handed_at=handed, ended_at=gone)
+        for pid, at, ended, version, handed, gone in tx.query(LIVES)
+    ]
 
 
 def marks(tx: Tx, since: int, limit: int) -> list[Mark]:

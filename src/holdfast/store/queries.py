@@ -159,13 +159,16 @@ OWNER_REGISTER = (
     " ON CONFLICT (name) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, boot_id = excluded.boot_id,"
     " socket = excluded.socket RETURNING id"
 )
-START_ADD = "INSERT INTO start (owner, at, pid) VALUES (?, ?, (SELECT pid FROM owner WHERE id = ?)) ON CONFLICT DO NOTHING"
+START_ADD = "INSERT INTO start (owner, at, pid, version) VALUES (?, ?, (SELECT pid FROM owner WHERE id = ?), ?) ON CONFLICT DO NOTHING"
 STARTS_KEEP = "DELETE FROM start WHERE owner NOT IN (SELECT owner FROM start ORDER BY owner DESC LIMIT ?)"
 START_SOUND = "UPDATE start SET sound = 1 WHERE owner = ?"
 OWNER_DRAINS = "UPDATE owner SET draining = ? WHERE id = ?"
 OWNERS_TOLD = "SELECT id, told FROM owner WHERE id IS DISTINCT FROM ?"
 OWNER_TELL = "UPDATE owner SET told = ? WHERE id = ?"
-START_ENDED = "UPDATE start SET ended = ? WHERE owner = ?"
+START_ENDED = "UPDATE start SET ended = 1, gone = ? WHERE owner = ?"
+START_STOPPED = "UPDATE start SET ended = 1 WHERE owner = ?"  # When it died is not known.
+START_HANDED = "UPDATE start SET ended = 1, handed = ? WHERE owner = ?"
+START_GOES_ON = "UPDATE start SET ended = 0, handed = NULL, gone = NULL WHERE owner = ?"
 OWNER_STOPPED = "UPDATE owner SET draining = ? WHERE id = ? AND draining IS NULL"
 PAUSE_END = "DELETE FROM pause"
 PAUSE_BEGIN = "INSERT INTO pause VALUES (1, ?, ?, ?)"
@@ -283,19 +286,29 @@ RULES_ALL = f"{RULES} JOIN head h ON h.session = r.session WHERE h.deleted = 0 O
 RULE = f"{RULES} WHERE r.rule_id = ?"
 RULE_IDS = "SELECT rule_id FROM rule WHERE session = ? ORDER BY at, rule_id"
 
+# titles that a model is to be asked for
+
+TITLES_OPEN = (
+    "SELECT s.session_id, t.state, t.since, t.owner, t.tries FROM titling t JOIN session s ON s.id = t.session"
+    " JOIN head h ON h.session = t.session WHERE t.state IN ('due', 'asked') AND t.since >= ? AND h.deleted = 0 ORDER BY t.since LIMIT ?"
+)
+TITLING = "SELECT state, since, owner, tries FROM titling WHERE session = ?"
+
 # schedules: those of deleted sessions rest until that is undone
 
 _SCHEDULES = "FROM schedule c JOIN session s ON s.id = c.session JOIN head h ON h.session = c.session WHERE h.deleted = 0"
-SCHEDULES = f"SELECT c.schedule_id, s.session_id, s.session_key, c.session, c.seq, c.at, c.due, c.noted, c.last, c.skipped {_SCHEDULES}"
+SCHEDULES = (
+    f"SELECT c.schedule_id, s.session_id, s.session_key, c.session, c.seq, c.at, c.due, c.noted, c.last, c.skipped, c.paused {_SCHEDULES}"
+)
 SCHEDULE = f"{SCHEDULES} AND c.schedule_id = ?"
 SCHEDULES_ALL = f"{SCHEDULES} ORDER BY c.due, c.schedule_id"
 SCHEDULES_OF = f"{SCHEDULES} AND s.session_key = ? ORDER BY c.due, c.schedule_id"
 SCHEDULES_COUNT = f"SELECT count(*) {_SCHEDULES} AND s.session_key = ?"
 SCHEDULES_DUE = (
-    f"{SCHEDULES} AND c.schedule_id IN (SELECT d.schedule_id FROM schedule d WHERE d.due <= ?"
+    f"{SCHEDULES} AND c.paused IS NULL AND c.schedule_id IN (SELECT d.schedule_id FROM schedule d WHERE d.due <= ?"
     " UNION SELECT n.schedule_id FROM schedule n WHERE n.noted > ?) ORDER BY c.due, c.schedule_id LIMIT ?"
 )
-NEXT_DUE = f"SELECT min(c.due) {_SCHEDULES} AND c.due > ?"
+NEXT_DUE = f"SELECT min(c.due) {_SCHEDULES} AND c.paused IS NULL AND c.due > ?"
 WAITS_FROM = "SELECT 1 FROM inbox WHERE session = ? AND cause_id >= ? AND cause_id < ? LIMIT 1"
 
 _SUMS = "sum(requests), sum(input), sum(output), sum(cached), sum(stored), sum(thought), sum(cost), sum(unpriced)"

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.core.plans.schedules import dedup_key
 from holdfast.store import desk
 from holdfast.store.lines import Operation
-from holdfast.store.work import inbox, journals, outbox, questions, schedules, sessions, streams, turns
+from holdfast.store.work import inbox, journals, outbox, questions, schedules, sessions, streams, titles, turns
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -59,6 +59,8 @@ NAMED: dict[Callable[..., Any], Callable[..., Targets]] = {
     sessions.delete_session: lambda session_id, *_: _session(session_id),
     sessions.undelete_session: lambda session_id, *_: _session(session_id),
     streams.append_streams: lambda items, *_: Targets(sessions=tuple(item.lease.session_id for item in items)),
+    titles.ask_title: lambda session_id, *_: _session(session_id),
+    titles.keep_title: lambda session_id, *_: _session(session_id),
     turns.start_turn: lambda session_id, *_: _session(session_id),
     turns.take_turn: lambda session_id, *_: _session(session_id),
     turns.append_turn: lambda lease, *_: _session(lease.session_id),

@@ -27,8 +27,8 @@ def register_owner(tx: Tx, owner: Owner) -> int:
     return int(rows[0][0])
 
 
-def record_start(tx: Tx, owner: int, at: int) -> int:
-    tx.execute(q.START_ADD, owner, at, owner)
+def record_start(tx: Tx, owner: int, at: int, version: str | None) -> int:
+    tx.execute(q.START_ADD, owner, at, owner, version)
     tx.execute(q.STARTS_KEEP, STARTS_KEPT)
     return reads.unclean_starts(tx, owner)
 
@@ -47,14 +47,17 @@ def tell_owners(tx: Tx, stop: Shutdown, by: int | None) -> None:
         tx.execute(q.OWNER_TELL, whole, id_)
 
 
-def record_end(tx: Tx, owner: int, ended: bool) -> None:
-    tx.execute(q.START_ENDED, int(ended), owner)
+def record_end(tx: Tx, owner: int, ended: bool, handed_over: bool, at: int) -> None:
+    if ended:
+        tx.execute(q.START_HANDED if handed_over else q.START_ENDED, at, owner)
+    else:
+        tx.execute(q.START_GOES_ON, owner)
 
 
 def record_stop(tx: Tx, owners: Sequence[int], reason: str) -> None:
     for owner in owners:
         tx.execute(q.OWNER_STOPPED, reason, owner)
-        record_end(tx, owner, True)
+        tx.execute(q.START_STOPPED, owner)
 
 
 def set_pause(tx: Tx, pause: Pause | None) -> None:

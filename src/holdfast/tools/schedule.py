@@ -118,4 +118,4 @@ class ScheduleWork(PlainTool):
         timing = schedule.timing
         zone = time_zones.zone_or_utc(timing.time_zone)
         next_one = "" if timing.once_at is not None else f", next {reminders.time_of(schedule.due_at, zone, timing.time_zone)}"
-        return reminders.told(timing, zone) + next_one
+        return reminders.told(timing, zone) + (", paused by its people" if schedule.paused_at is not None else next_one)

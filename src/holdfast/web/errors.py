@@ -34,7 +34,7 @@ from holdfast.core.errors import (
 from holdfast.core.pairing import TooManyWrongCodes, WrongCode
 from holdfast.core.plans.branch import NotOverYet, TooMuchToCopy
 from holdfast.core.redaction import NO_SECRETS, Secrets
-from holdfast.core.schedules import TooManySchedules
+from holdfast.core.schedules import ScheduleOver, TooManySchedules
 from holdfast.web.responses import Header, Response, json_response
 
 log = structlog.get_logger()
@@ -179,6 +179,7 @@ STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (DuplicateOtherContent, 409),
     (AttachmentGone, 409),
     (TooManySchedules, 409),
+    (ScheduleOver, 409),
     (Refused, 400),
     (StoreFull, 507),
     (Unavailable, 503),

@@ -9,6 +9,7 @@ from holdfast.api import operations
 from holdfast.api.requests import LogQuery, NewPerson, OutboxChange, OutboxQuery, SeriesQuery
 from holdfast.api.status import Status
 from holdfast.api.times import rfc3339, rfc3339_or_none
+from holdfast.core import keys
 from holdfast.core.delivery import NotOver
 from holdfast.core.errors import NotFound
 from holdfast.core.pairing import TooManyWrongCodes, WrongCode
@@ -22,6 +23,7 @@ MOST = 200
 MOST_MARKS = 20_000
 LOG_LINES = 200
 HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
 TIMELINE: dict[int, Any] = {200: operations.Timeline}
 LOG: dict[int, Any] = {200: operations.LogView}
 SERIES: dict[int, Any] = {200: operations.SeriesView}
@@ -30,6 +32,7 @@ SERIES: dict[int, Any] = {200: operations.SeriesView}
 class Operations:
     def __init__(self, gateway: Gateway, series: Series, status: Callable[[], Awaitable[Status]], now: Callable[[], int]) -> None:
         self._gateway, self._store, self._series, self._status, self._now = gateway, gateway.store, series, status, now
+        self._began = now()
 
     def endpoints(self) -> Iterable[Endpoint]:
         for name, handle, summary, response in (
@@ -124,10 +127,37 @@ class Operations:
     async def platforms(self, request: Request) -> ASGIApp:
         found = await self._outbox(OutboxQuery(given_up=True))
         links = self._gateway.links
-        shown = [_platform(link, found) for link in links.values()]
+        shown = [self._platform(link, found) for link in links.values()]
         owing = sorted({owed.platform for owed in found.deliveries if owed.state != "dead"} - set(links))
         shown += [operations.PlatformView(name=name, outbox=found.counts[name], dead=[]) for name in owing]
-        return json_response(200, operations.PlatformsView(platforms=shown, readers=self._gateway.feed.tabs))
+        view = operations.PlatformsView(
+            platforms=shown,
+            readers=self._gateway.feed.tabs,
+            taken_in=self._gateway.tally.traffic(keys.PAGE)[0],
+            counted_since=rfc3339(max(self._now() - DAY_MS, self._began)),
+        )
+        return json_response(200, view)
+
+    def _platform(self, link: Link, found: operations.OutboxView) -> operations.PlatformView:
+        failed_at, why = link.failed or (None, None)
+        taken_in, delivered = self._gateway.tally.traffic(link.name)
+        return operations.PlatformView(
+            name=link.name,
+            account=link.account.name if link.account else None,
+            state=link.state,
+            since=rfc3339(link.since),
+            last_update_at=rfc3339_or_none(link.updated_at),
+            retry_at=rfc3339_or_none(link.retry_at),
+            error=link.problem,
+            last_error=why,
+            last_error_at=rfc3339_or_none(failed_at),
+            waiting=link.waiting,
+            refused=link.refused,
+            taken_in=taken_in,
+            delivered=delivered,
+            outbox=found.counts.get(link.name, {}),
+            dead=[gone for gone in found.dead if gone.platform == link.name],
+        )
 
     async def people(self, request: Request) -> ASGIApp:
         paired, pending = await self._store.paired(), await self._store.pairings()
@@ -168,22 +198,3 @@ class Operations:
         for session_id in {mark.session_id for mark in marks}:
             titles[session_id] = (await self._store.session(session_id)).title
         return json_response(200, operations.log(marks, titles))
-
-
-def _platform(link: Link, found: operations.OutboxView) -> operations.PlatformView:
-    failed_at, why = link.failed or (None, None)
-    return operations.PlatformView(
-        name=link.name,
-        account=link.account.name if link.account else None,
-        state=link.state,
-        since=rfc3339(link.since),
-        last_update_at=rfc3339_or_none(link.updated_at),
-        retry_at=rfc3339_or_none(link.retry_at),
-        error=link.problem,
-        last_error=why,
-        last_error_at=rfc3339_or_none(failed_at),
-        waiting=link.waiting,
-        refused=link.refused,
-        outbox=found.counts.get(link.name, {}),
-        dead=[gone for gone in found.dead if gone.platform == link.name],
-    )

@@ -1,14 +1,14 @@
-"""Schedules over HTTP: make them, list them, remove them."""
+"""Schedules over HTTP: make them, list them, pause them, remove them."""
 
 from collections.abc import Iterable
 
 from starlette.types import ASGIApp
 
 from holdfast.api import schedules
-from holdfast.api.requests import NewSchedule, SchedulesQuery
+from holdfast.api.requests import ChangedSchedule, NewSchedule, SchedulesQuery
 from holdfast.core.errors import Deleted, DuplicateOtherContent, NotFound
 from holdfast.core.reminders import When
-from holdfast.core.schedules import TooManySchedules
+from holdfast.core.schedules import ScheduleOver, TooManySchedules
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request
 from holdfast.web.responses import json_response
@@ -41,6 +41,15 @@ class Schedules:
             refusals=(NotFound, Deleted),
         )
         yield Endpoint(
+            method="PATCH",
+            path=f"{path}/{{id}}",
+            handle=self.change,
+            summary="Pause or continue a schedule",
+            body=ChangedSchedule,
+            responses={200: schedules.ScheduleView},
+            refusals=(NotFound, ScheduleOver),
+        )
+        yield Endpoint(
             method="DELETE",
             path=f"{path}/{{id}}",
             handle=self.remove,
@@ -61,6 +70,11 @@ class Schedules:
         wanted: SchedulesQuery = request.query
         found = await self._gateway.schedules(wanted.session)
         return json_response(200, schedules.SchedulesView([schedules.schedule(each) for each in found]))
+
+    async def change(self, request: Request) -> ASGIApp:
+        wanted: ChangedSchedule = request.body
+        change = self._gateway.pause_schedule if wanted.paused else self._gateway.continue_schedule
+        return json_response(200, schedules.schedule(await change(request.params["id"], by=OWNER)))
 
     async def remove(self, request: Request) -> ASGIApp:
         return json_response(200, schedules.schedule(await self._gateway.remove_schedule(request.params["id"], by=OWNER)))

@@ -1,5 +1,6 @@
 """What becomes of a time of a schedule that has come, over every fact that decides it (P6, E7)."""
 
+from datetime import UTC
 from itertools import product
 
 import msgspec
@@ -9,7 +10,7 @@ from holdfast.core import events as e
 from holdfast.core import schedules as s
 from holdfast.core.plans import schedules
 from holdfast.core.plans.schedules import Fired, Snapshot
-from holdfast.core.schedules import Due, Schedule, Timing, TooManySchedules
+from holdfast.core.schedules import Due, Schedule, ScheduleOver, Timing, TooManySchedules
 from holdfast.core.turns import TurnState
 from tests.core.plans.values import CHAT, FRESH, PAGE, STATES, events, kinds, session, written
 
@@ -81,6 +82,40 @@ def test_people_of_a_suspended_conversation_are_told_when_it_begins_to_hold_a_sc
         assert notice.text.startswith("This was scheduled for then, but the conversation is suspended") and notice.text.endswith(
             "> one\n> two"
         )
+
+
+def test_a_schedule_is_paused_once() -> None:
+    plan = schedules.pause(SCHEDULE, by="ann")
+    assert written(plan) == [("s0", "schedule.paused", False)]
+    assert schedules.pause(msgspec.structs.replace(SCHEDULE, paused_at=7), by="ann").writes == ()
+
+
+@pytest.mark.parametrize(
+    ("timing", "now", "next_at", "missed"),
+    [
+        (Timing(every_s=100, since=0), 150_000, 200_000, 1),
+        (Timing(every_s=100, since=0), 950_000, 1_000_000, 9),
+        (Timing(every_s=100, since=0), 100_000, 200_000, 1),
+        (Timing(every_s=100, since=0), 50_000, 100_000, 0),
+        (Timing(once_at=100_000), 99_999, 100_000, 0),
+        (Timing(cron="0 8 * * *"), 9 * 3_600_000, 32 * 3_600_000, 1),
+    ],
+)
+def test_a_paused_schedule_continues_with_its_next_time_and_skips_what_came_meanwhile(
+    timing: Timing, now: int, next_at: int, missed: int
+) -> None:
+    """P6, E7"""
+    first = s.following(timing, 1, UTC)
+    paused = msgspec.structs.replace(SCHEDULE, timing=timing, due_at=first, paused_at=7)
+    plan = schedules.proceed(paused, now=now, zone=UTC, by="ann")
+    assert events(plan, e.ScheduleContinued) == [e.ScheduleContinued(schedule_id="c1", by="ann", next_at=next_at, missed=missed)]
+    assert schedules.proceed(msgspec.structs.replace(paused, paused_at=None), now=now, zone=UTC, by="ann").writes == ()
+
+
+def test_one_whose_only_time_passed_while_it_was_paused_is_not_continued() -> None:
+    paused = msgspec.structs.replace(SCHEDULE, timing=Timing(once_at=100), due_at=100, paused_at=7)
+    with pytest.raises(ScheduleOver, match="Its time passed while it was paused: Thursday 1 January 1970"):
+        schedules.proceed(paused, now=100, zone=UTC, by="ann")
 
 
 @pytest.mark.parametrize(("here", "limit"), [(0, 0), (1, 1), (5, 3)])

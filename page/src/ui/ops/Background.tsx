@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { t } from "../../i18n";
 import type { BackgroundProcess, Schedule } from "../../types";
 import { clock, duration, moment, platformOf, visible, when } from "../../words";
-import { PlatformIcon } from "../icons";
+import { PlatformIcon, StateSign } from "../icons";
 import { useApp, useNow } from "../shared";
 import { Card, Empty, Open, Table } from "./shared";
 
@@ -29,16 +29,22 @@ function Row(props: { schedule: Schedule }): VNode {
   const { schedule } = props;
   const now = useNow(true, 5000);
   const due = Date.parse(schedule.due_at) - now;
+  const paused = schedule.paused_at !== null;
   const remove = (): void => {
     operations.asking.value = { title: words.removeAsk, says: words.removeSays(visible(schedule.text)), yes: words.remove, danger: true, run: () => operations.removeSchedule(schedule.schedule_id) };
   };
   return (
-    <tr data-testid="schedule">
+    <tr data-testid="schedule" data-paused={paused}>
       <td><PlatformIcon platform={platformOf(schedule.session_key)} small /></td>
       <td class="t" title={visible(schedule.text)}><Open session={schedule.session_id}>{visible(schedule.text)}</Open></td>
-      <td class="wrap">{schedule.when}</td>
-      <td class="r" title={moment(schedule.due_at)}>{due > 86_400_000 ? when(schedule.due_at, new Date(now)) || clock(schedule.due_at) : due > 0 ? words.in(duration(due)) : words.now}{schedule.skipped && <span class="dim"> {words.skipped(schedule.skipped)}</span>}</td>
-      <td><button type="button" class="b small" data-testid="remove-schedule" onClick={remove}>{words.remove}</button></td>
+      <td class="wrap">{words.planned(schedule, (seconds) => duration(seconds * 1000))}{schedule.skipped && <span class="dim"> {words.skipped(schedule.skipped)}</span>}</td>
+      <td class="r" title={moment(paused ? schedule.paused_at! : schedule.due_at)}>{paused ? <StateSign sign={{ shape: "suspended", tone: "amber", text: words.paused }} /> : due > 86_400_000 ? when(schedule.due_at, new Date(now)) || clock(schedule.due_at) : due > 0 ? words.in(duration(due)) : words.now}</td>
+      <td>
+        <span class="acts-row">
+          <button type="button" class="b small" data-testid="pause-schedule" onClick={() => void operations.pauseSchedule(schedule.schedule_id, !paused)}>{paused ? words.continue : words.pause}</button>
+          <button type="button" class="b small" data-testid="remove-schedule" onClick={remove}>{words.remove}</button>
+        </span>
+      </td>
     </tr>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { t } from "../../i18n";
+import { locale, t } from "../../i18n";
 import type { Person, Platforms as Found } from "../../types";
 import { duration, moment, platformName, platformOf, titleOf, visible, when, type Sign } from "../../words";
 import { PlatformIcon, ShapeIcon, StateSign } from "../icons";
@@ -15,13 +15,13 @@ export function Platforms(): VNode {
   const words = t().ops.chats;
   const found = useApp().operations.platforms.value;
   return (
-    <Card id="platforms" title={words.title} testid="platforms">
+    <Card id="platforms" title={words.title} sub={found ? words.since(when(found.counted_since, new Date())) : ""} testid="platforms">
       {found === null ? <Empty>{t().details.loading}</Empty> : (
         <Table label={words.title}>
-          <thead><tr><th>{words.platform}</th><th>{words.connection}</th><th class="r">{words.toRead}</th><th class="r">{words.pending}</th><th class="r">{words.unknown}</th><th class="r">{words.givenUp}</th></tr></thead>
+          <thead><tr><th>{words.platform}</th><th>{words.connection}</th><th class="r">{words.takenIn}</th><th class="r">{words.delivered}</th><th class="r">{words.pending}</th><th class="r">{words.unknown}</th><th class="r">{words.givenUp}</th></tr></thead>
           <tbody>
             {found.platforms.map((each) => <PlatformRow key={each.name} platform={each} />)}
-            <tr><td><span class="named"><PlatformIcon platform="web" small />{platformName("web")}</span></td><td><StateSign sign={{ shape: found.readers > 0 ? "running" : "next", tone: found.readers > 0 ? "kelp" : "", text: words.readers(found.readers) }} /></td><Dash /><Dash /><Dash /><Dash /></tr>
+            <tr><td><span class="named"><PlatformIcon platform="web" small />{platformName("web")}</span></td><td><StateSign sign={{ shape: found.readers > 0 ? "running" : "next", tone: found.readers > 0 ? "kelp" : "", text: words.readers(found.readers) }} /></td><td class="r">{found.taken_in.toLocaleString(locale())}</td><Dash /><Dash /><Dash /><Dash /></tr>
           </tbody>
         </Table>
       )}
@@ -44,7 +44,8 @@ function PlatformRow(props: { platform: Platform }): VNode {
     <tr data-testid="platform" data-state={platform.state}>
       <td><span class="named"><PlatformIcon platform={platform.name} small />{platformName(platform.name)}{platform.account && <span class="dim">{platform.account}</span>}</span></td>
       <td title={platform.since ? moment(platform.since) : undefined}><StateSign sign={connection(platform, now)} /></td>
-      <td class="r">{platform.waiting}</td>
+      <td class="r">{platform.taken_in.toLocaleString(locale())}{platform.waiting > 0 && <span class="dim"> {t().ops.chats.toRead(platform.waiting)}</span>}</td>
+      <td class="r">{platform.delivered.toLocaleString(locale())}</td>
       <td class="r">{(outbox.pending ?? 0) + (outbox.sending ?? 0)}</td>
       <td class={unknown > 0 ? "r amber" : "r"}>{unknown}</td>
       <td class={outbox.dead ? "r amber" : "r"}>{outbox.dead ?? 0}</td>

@@ -2,7 +2,7 @@
 
 import type { VNode } from "preact";
 import { locale, t } from "../../i18n";
-import type { Timeline } from "../../types";
+import type { Life, Timeline } from "../../types";
 import { clock, duration } from "../../words";
 import { useApp } from "../shared";
 import { Card, Empty } from "./shared";
@@ -22,16 +22,17 @@ export function Day(): VNode {
       {[1, 24, 168].map((each) => <label key={each}><input type="radio" name="hours" checked={hours.value === each} onChange={() => app.operations.show(each)} /><span>{words.hours[each]}</span></label>)}
     </fieldset>
   );
-  return <Card id="day" title={words.day} sub={words.daySub} right={choose} testid="day">{timeline.value ? <DayPlot timeline={timeline.value} hours={hours.value} /> : <Empty>{t().details.loading}</Empty>}</Card>;
+  return <Card id="day" title={words.day} sub={words.daySub} right={choose} testid="day">{timeline.value ? <DayPlot timeline={timeline.value} hours={hours.value} retiring={app.safeMode.status.value?.retiring.map((each) => each.pid) ?? []} /> : <Empty>{t().details.loading}</Empty>}</Card>;
 }
 
-function DayPlot(props: { timeline: Timeline; hours: number }): VNode {
+function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] }): VNode {
   const words = t().ops;
+  const { retiring } = props;
   const { lives, turns } = props.timeline;
   const from = Date.parse(turns.since);
   const to = from + turns.bucket_s * 1000 * turns.completed.length;
   const x = (at: number): number => LEFT + ((Math.min(to, Math.max(from, at)) - from) / (to - from)) * (RIGHT - LEFT);
-  const shown = lives.filter((life) => life.until === null || Date.parse(life.until) > from).slice(-8);
+  const shown = lives.filter((life) => life.until === null || Date.parse(life.ended_at ?? life.until) > from).slice(-8);
   const rows = shown.length;
   const base = 40 + rows * 24;
   const bars = base + 92;
@@ -46,23 +47,12 @@ function DayPlot(props: { timeline: Timeline; hours: number }): VNode {
   const width = (RIGHT - LEFT) / turns.completed.length - 2;
   return (
     <div class="plot long" tabIndex={0} role="region" aria-label={words.day} ref={(box) => { if (box && box.scrollLeft === 0) box.scrollLeft = box.scrollWidth; }}>
-      <svg viewBox={`0 0 ${WIDTH} ${bars + 30}`} role="img" aria-label={words.timelineLabel(completed + failed + other, deaths)}>
+      <svg viewBox={`0 0 ${WIDTH} ${bars + 30}`} role="img" aria-label={[words.timelineLabel(completed + failed + other, deaths), ...shown.map(ending)].filter(Boolean).join(" ")}>
+        <defs><pattern id="finishes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="f-kelp-soft" /><rect width="2.5" height="6" class="f-kelp-mid" /></pattern></defs>
         {ticks.map((at) => <><path class="g" d={`M${x(at)} 20V${bars}`} /><text x={x(at)} y="12" text-anchor="middle">{props.hours > 24 ? new Date(at).toLocaleDateString(locale(), { weekday: "short" }) : clock(new Date(at).toISOString())}</text></>)}
         <text x={RIGHT} y="12" text-anchor="end" class="strong">{words.nowWord}</text>
         <text x="0" y="44" class="strong">{words.processes}</text>
-        {shown.map((life, index) => {
-          const [start, end] = [x(Date.parse(life.started_at)), life.until === null ? RIGHT : x(Date.parse(life.until))];
-          const y = 30 + index * 24;
-          const told = life.until === null || life.end === null ? "" : (life.end === "crash" ? words.crashed : words.stopped)(clock(life.until), life.pid);
-          const room = end - start > 90;
-          return (
-            <>
-              <rect x={start} y={y} width={Math.max(3, end - start)} height="18" rx="5" class={life.until === null ? "f-kelp-soft" : "f-faint"} />
-              {room ? <text x={start + 9} y={y + 13} class="strong">{life.pid}</text> : <text x={start - 8} y={y + 13} text-anchor="end" class="strong">{life.pid}</text>}
-              {told !== "" && (end > WIDTH / 2 ? <text x={Math.max(240, (room ? end : start - 52) - 12)} y={y + 13} text-anchor="end" class={life.end === "crash" ? "t-amber" : ""}>{told}</text> : <text x={end + 12} y={y + 13} class={life.end === "crash" ? "t-amber" : ""}>{told}</text>)}
-            </>
-          );
-        })}
+        {shown.map((life, index) => <Strand key={`${life.pid} ${life.started_at}`} life={life} y={30 + index * 24} x={x} retires={retiring.includes(life.pid)} />)}
         <text x="0" y={bars - 62} class="strong">{words.turns}</text>
         <text x="0" y={bars - 47}>{words.per(duration(turns.bucket_s * 1000))}</text>
         <path class="g" d={`M${LEFT} ${bars}H${RIGHT}`} /><text x={LEFT - 8} y={bars + 4} text-anchor="end">0</text>
@@ -81,4 +71,39 @@ function DayPlot(props: { timeline: Timeline; hours: number }): VNode {
       <div class="legend" aria-hidden="true"><span><i class="l-kelp-mid" />{words.completed}</span><span><i class="l-amber" />{words.interrupted}</span><span><i class="l-red" />{words.failed}</span><span><i class="l-faint" />{words.otherEnds}</span></div>
     </div>
   );
+}
+
+/** A process as a strand: how long it served, hatched where it finished its turns after a hand-over, and how it ended. */
+function Strand(props: { life: Life; y: number; x: (at: number) => number; retires: boolean }): VNode {
+  const { life, y, x } = props;
+  const words = t().ops;
+  const [start, end] = [x(Date.parse(life.started_at)), life.until === null ? RIGHT : x(Date.parse(life.until))];
+  const finished = life.end !== "hand_over" ? end : life.ended_at !== null ? x(Date.parse(life.ended_at)) : props.retires ? RIGHT : end;
+  const name = words.served(life.pid, life.version);
+  const told = ending(life);
+  const room = end - start > name.length * 7 + 18;
+  const wide = told.length * 5.6;
+  const tone = life.end === "crash" ? "t-amber" : life.end === "hand_over" ? "t-kelp" : "";
+  const inside = room && end - start > name.length * 7 + wide + 36;
+  const left = room ? start : start - name.length * 7 - 16;
+  return (
+    <g data-testid="life" data-end={life.end ?? "serves"}>
+      <rect x={start} y={y} width={Math.max(3, end - start)} height="18" rx="5" class={life.until === null ? "f-kelp-soft" : "f-faint"} />
+      {finished - end > 2 && <rect x={end} y={y} width={finished - end} height="18" rx="5" fill="url(#finishes)"><title>{words.finishes}</title></rect>}
+      <text x={room ? start + 9 : start - 8} y={y + 13} text-anchor={room ? "start" : "end"} class="strong">{name}</text>
+      {told !== "" && (inside ? <text x={end - 9} y={y + 13} text-anchor="end" class={tone}>{told}</text>
+        : left - wide - 12 > LEFT ? <text x={left - 12} y={y + 13} text-anchor="end" class={tone}>{told}</text>
+        : <text x={Math.max(finished, end) + 10} y={y + 13} class={tone}>{told}</text>)}
+      {life.end === "crash" && <path d={`M${end - 3.5} ${y + 5.5}l7 7m0 -7l-7 7`} class="s-amber" fill="none" stroke-width="1.6" stroke-linecap="round" />}
+      {life.end === "hand_over" && <path d={`M${end - 6} ${y + 7}h8m-4 4h8`} class="s-kelp" fill="none" stroke-width="1.8" stroke-linecap="round" />}
+    </g>
+  );
+}
+
+/** How a process ended, and what that cost; nothing while it serves. */
+function ending(life: Life): string {
+  if (life.until === null || life.end === null) return "";
+  const words = t().ops;
+  const cost = life.interrupted === 0 ? words.cost.none : [words.cost.some(life.interrupted), life.resumed > 0 ? words.cost.resumed(life.resumed, duration(life.took_ms ?? 0)) : ""].filter(Boolean).join(", ");
+  return { crash: words.crashed, stop: words.stopped, hand_over: words.handedOver }[life.end](clock(life.until), cost);
 }

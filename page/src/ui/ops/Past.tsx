@@ -1,8 +1,9 @@
 /** What people have allowed for good, and what was decided about turns. */
 
 import type { VNode } from "preact";
-import { t } from "../../i18n";
-import { clock, moment, titleOf, visible, when } from "../../words";
+import { locale, t } from "../../i18n";
+import type { LogLine } from "../../types";
+import { clock, interruptedBy, moment, titleOf, visible, when } from "../../words";
 import { ShapeIcon } from "../icons";
 import { useApp } from "../shared";
 import { Card, Empty, Open } from "./shared";
@@ -29,6 +30,11 @@ export function Rules(): VNode {
   );
 }
 
+/** How it ended, or what interrupted it. */
+function said(line: LogLine): string {
+  return line.what === "ended" ? (t().details.ended[line.outcome!] ?? line.outcome!).toLowerCase() : interruptedBy(line.outcome);
+}
+
 export function Log(): VNode {
   const app = useApp();
   const words = t().ops;
@@ -40,8 +46,8 @@ export function Log(): VNode {
         <ol class="log" tabIndex={0} aria-label={words.log}>
           {lines.map((line, index) => (
             <li key={index}>
-              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at, true)}</time> <b class={tone(line.what, line.outcome)}>{words.what[line.what] ?? line.what}{line.outcome && ` ${line.outcome}`}</b>{" "}
-              <Open session={line.session_id}>{titleOf(line)}</Open>{line.attempt > 1 && ` attempt=${line.attempt}`}{line.rule && ` rule=${line.rule}`}{line.why && ` · ${line.why}`}
+              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at, true)}</time> <b class={tone(line.what, line.outcome)}>{words.what[line.what] ?? line.what}{line.outcome && ` ${said(line)}`}</b>{" "}
+              <Open session={line.session_id}>{titleOf(line)}</Open>{line.attempt > 1 && ` attempt=${line.attempt}`}{line.rule && ` rule=${line.rule}`}{line.why && (line.rule === null || locale() === "en") && ` · ${line.why}`}
             </li>
           ))}
         </ol>

@@ -88,7 +88,7 @@ function Shares(props: { report: UsageReport }): VNode {
   const words = t().ops;
   const { report } = props;
   const cells = (used: Used, turns: number): VNode => <><td class="r">{turns}</td><td class="r">{tokens(used)}</td><td class="r">{used.cost === null ? words.unknown : price(used.cost)}</td></>;
-  const head = (name: string): VNode => <thead><tr><th>{name}</th><th class="r">{words.turns}</th><th class="r">{words.tokensHead}</th><th class="r">{words.cost}</th></tr></thead>;
+  const head = (name: string): VNode => <thead><tr><th>{name}</th><th class="r">{words.turns}</th><th class="r">{words.tokensHead}</th><th class="r">{words.price}</th></tr></thead>;
   return (
     <>
       <Table label={words.byModel}>

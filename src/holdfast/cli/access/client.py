@@ -92,6 +92,10 @@ class Client:
     def remove_rule(self, rule_id: str) -> Response:
         return self._ask("DELETE", f"/api/rules/{quote(rule_id, safe='')}")
 
+    def pause_schedule(self, schedule_id: str, *, paused: bool) -> Response:
+        """Pauses it, or continues it."""
+        return self._ask("PATCH", f"/api/schedules/{quote(schedule_id, safe='')}", json.dumps({"paused": paused}).encode())
+
     def remove_schedule(self, schedule_id: str) -> Response:
         return self._ask("DELETE", f"/api/schedules/{quote(schedule_id, safe='')}")
 

@@ -16,7 +16,7 @@ from holdfast.cli.terminal.output import print_json, say
 @json_option
 @click.pass_context
 def command(ctx: click.Context, key_or_id: str | None, as_json: bool) -> None:
-    """List what is planned for later, plan more, or remove it.
+    """List what is planned for later, plan more, pause or remove it.
 
     At each of its times a schedule starts a turn from its text, in the current conversation of its chat. Lists with and without a running
     gateway; only a running one starts anything.
@@ -62,6 +62,38 @@ def add(key_or_id: str, when: str, text: tuple[str, ...], time_zone: str | None,
         say(f"Scheduled {made['when']}. `holdfast schedules remove {made['schedule_id']}` removes it.")
 
 
+@command.command("pause")
+@home_option
+@click.argument("schedule_id")
+@json_option
+def pause(schedule_id: str, as_json: bool) -> None:
+    """Pause a schedule: none of its times is due until you continue it."""
+    from holdfast.cli.access.client import connect
+
+    paused = connect(home()).pause_schedule(schedule_id, paused=True).body
+    if as_json:
+        print_json(paused)
+    else:
+        name = paused["schedule_id"]
+        say(f"Paused {name}: {one_line(paused['text'])}. `holdfast schedules continue {name}` continues it.")
+
+
+@command.command("continue")
+@home_option
+@click.argument("schedule_id")
+@json_option
+def continue_(schedule_id: str, as_json: bool) -> None:
+    """Continue a paused schedule with its next time. Times that came while it was paused are skipped."""
+    from holdfast.cli.access.client import connect
+
+    continued = connect(home()).pause_schedule(schedule_id, paused=False).body
+    if as_json:
+        print_json(continued)
+    else:
+        due = short(moment(continued["due_at"]), datetime.now().astimezone())
+        click.echo(f"Continued {continued['schedule_id']}: {one_line(continued['text'])}. Next: {due}.")
+
+
 @command.command("remove")
 @home_option
 @click.argument("schedule_id")
@@ -82,7 +114,7 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
     rows = [
         (
             each["schedule_id"],
-            short(moment(each["due_at"]), now),
+            "paused" if each.get("paused_at") else short(moment(each["due_at"]), now),
             one_line(each["when"]),
             each["session_id"],
             one_line(each["skipped"] or ""),

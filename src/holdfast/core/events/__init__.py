@@ -22,7 +22,7 @@ from holdfast.core.events.messages import (
 )
 from holdfast.core.events.processes import ProcessConsumed, ProcessEnded, ProcessMatched, ProcessStarted
 from holdfast.core.events.questions import QuestionAnswered, QuestionAsked, QuestionClosed, RuleAdded, RuleRemoved
-from holdfast.core.events.schedules import DueTime, ScheduleAdded, ScheduleDue, ScheduleRemoved
+from holdfast.core.events.schedules import DueTime, ScheduleAdded, ScheduleContinued, ScheduleDue, SchedulePaused, ScheduleRemoved
 from holdfast.core.events.sessions import (
     RequestNoted,
     SessionBranched,
@@ -46,6 +46,7 @@ from holdfast.core.events.steps import (
     Text,
     Usage,
 )
+from holdfast.core.events.titles import TitleAsked, TitleMade
 from holdfast.core.events.turns import (
     Considered,
     StopRequested,
@@ -104,7 +105,9 @@ __all__ = [
     "RuleRemoved",
     "Says",
     "ScheduleAdded",
+    "ScheduleContinued",
     "ScheduleDue",
+    "SchedulePaused",
     "ScheduleRemoved",
     "SessionBranched",
     "SessionChanged",
@@ -117,6 +120,8 @@ __all__ = [
     "SessionUndeleted",
     "StopRequested",
     "Text",
+    "TitleAsked",
+    "TitleMade",
     "ToolFinished",
     "ToolOutput",
     "ToolStarted",

@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.core import content
 from holdfast.core.content import BytesPart
-from holdfast.core.events import calls, deliveries, journals, messages, processes, questions, schedules, sessions, steps, turns
+from holdfast.core.events import calls, deliveries, journals, messages, processes, questions, schedules, sessions, steps, titles, turns
 from holdfast.core.events.base import Event, Says
 
 # Fields of records that are the store's own affair, and those that the place of the event in the log already says.
@@ -31,7 +31,7 @@ class Damaged(Event, frozen=True):
     reason: str
 
 
-SUBJECTS = (sessions, messages, schedules, processes, turns, steps, calls, questions, deliveries, journals)
+SUBJECTS = (sessions, titles, messages, schedules, processes, turns, steps, calls, questions, deliveries, journals)
 # Every event of these modules that has a kind is one, so that a new one is named in its module alone.
 KINDS: dict[str, type[Event]] = {
     event.kind: event

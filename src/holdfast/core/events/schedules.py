@@ -48,6 +48,24 @@ class ScheduleDue(Event, frozen=True):
     skipped: str | None = None
 
 
+class SchedulePaused(Event, frozen=True):
+    """None of its times is due until it is continued."""
+
+    kind = "schedule.paused"
+    schedule_id: str
+    by: str
+
+
+class ScheduleContinued(Event, frozen=True):
+    """`next_at`: its first time from here on. `missed`: how many times came while it was paused, and are skipped."""
+
+    kind = "schedule.continued"
+    schedule_id: str
+    by: str
+    next_at: int
+    missed: int = 0
+
+
 class ScheduleRemoved(Event, frozen=True):
     kind = "schedule.removed"
     schedule_id: str

@@ -78,11 +78,15 @@ class TurnInterrupted(Event, frozen=True):
 
 
 class Considered(msgspec.Struct, frozen=True):
-    """A rule that was looked at for a decision: the fact it looked at, in words, and whether it applied."""
+    """A rule that was looked at for a decision: the fact it looked at, in words, and whether it applied. `known_as` and `numbers`: the same
+    fact for those who word it themselves, in another language.
+    """
 
     rule: str
     fact: str
     applies: bool
+    known_as: str = ""
+    numbers: tuple[int, ...] = ()
 
 
 class TurnResumed(Event, frozen=True):

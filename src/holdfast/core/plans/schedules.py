@@ -1,12 +1,23 @@
-"""Schedules of a session key: how one is added and removed, and what becomes of a time that has come (P6, E7)."""
+"""Schedules of a session key: how one is added, paused and removed, and what becomes of a time that has come (P6, E7)."""
+
+from datetime import tzinfo
 
 import msgspec
 
-from holdfast.core import replies, schedules
-from holdfast.core.events import CauseRecorded, DueTime, Event, ScheduleAdded, ScheduleDue, ScheduleRemoved
+from holdfast.core import reminders, replies, schedules
+from holdfast.core.events import (
+    CauseRecorded,
+    DueTime,
+    Event,
+    ScheduleAdded,
+    ScheduleContinued,
+    ScheduleDue,
+    SchedulePaused,
+    ScheduleRemoved,
+)
 from holdfast.core.plans import Plan, Write, to_session
 from holdfast.core.plans.leave import DELETED, Fresh, beginning
-from holdfast.core.schedules import Due, Schedule, TooManySchedules
+from holdfast.core.schedules import Due, Schedule, ScheduleOver, TooManySchedules
 from holdfast.core.sessions import Session
 
 WHAT = "schedule"
@@ -51,6 +62,25 @@ def add(session: Session, added: ScheduleAdded, *, here: int, limit: int) -> Pla
 
 def remove(schedule: Schedule, *, by: str) -> Plan[Schedule]:
     return Plan((Write(schedule.session_id, ScheduleRemoved(schedule_id=schedule.schedule_id, by=by)),), schedule)
+
+
+def pause(schedule: Schedule, *, by: str) -> Plan[None]:
+    """One that is paused already stays as it is."""
+    if schedule.paused_at is not None:
+        return Plan((), None)
+    return Plan((Write(schedule.session_id, SchedulePaused(schedule_id=schedule.schedule_id, by=by)),), None)
+
+
+def proceed(schedule: Schedule, *, now: int, zone: tzinfo, by: str) -> Plan[None]:
+    """Continues a paused one with its first time from now on. What came meanwhile is skipped. Raises `ScheduleOver`."""
+    if schedule.paused_at is None:
+        return Plan((), None)
+    next_at = schedules.following(schedule.timing, now, zone)
+    if next_at is None:
+        raise ScheduleOver(reminders.time_of(schedule.due_at, zone, schedule.timing.time_zone))
+    missed = schedules.passed(schedule, next_at, zone)
+    continued = ScheduleContinued(schedule_id=schedule.schedule_id, by=by, next_at=next_at, missed=missed)
+    return Plan((Write(schedule.session_id, continued),), None)
 
 
 def fire(found: Snapshot, due: Due, *, when: str) -> Plan[Fired]:

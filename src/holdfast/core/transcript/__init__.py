@@ -16,7 +16,7 @@ from holdfast.core.turns import MOVES, TABLE, TurnState
 
 # What is done with an event of a turn, and with one that belongs to none. Kinds that are not here say nothing to people.
 IN_TURN: InTurn = {**messages.IN_TURN, **steps.IN_TURN, **questions.IN_TURN, **turns.IN_TURN}
-FREE: Free = {**messages.FREE, **questions.FREE, **turns.FREE, **journals.FREE, **processes.FREE}
+FREE: Free = {**messages.FREE, **steps.FREE, **questions.FREE, **turns.FREE, **journals.FREE, **processes.FREE}
 
 
 class Transcript:
@@ -89,8 +89,8 @@ class Transcript:
 
     @property
     def spent(self) -> usage.Spent:
-        """What the models of all turns used."""
-        return sum((turn.spent for turn in self.turns if turn.spent.requests), usage.NOTHING)
+        """What the models of all turns used, and the one that was asked for a title."""
+        return sum((turn.spent for turn in self.turns if turn.spent.requests), self._fold.titled)
 
     # what agents are given of it
 

@@ -10,6 +10,7 @@ from holdfast.core.processes import Process
 from holdfast.core.rows import Rows
 from holdfast.core.signs import Signs
 from holdfast.core.steps import Key, Steps, key
+from holdfast.core.usage import NOTHING
 
 
 class Work:
@@ -60,6 +61,7 @@ class Fold:
         self.compacted: Compacted | None = None  # What agents are given instead of the earliest turns.
         self.links: dict[str, Link] = {}  # To agents that are other programs, by their names.
         self.trimmed: set[str] = set()  # Calls whose results they are given shortened.
+        self.titled = NOTHING  # What the model used that was asked for a title.
         self.holes = False  # Something of the newest turn, or of what came after it, could not be read.
         self.works: dict[str, Work] = {}
         self.unjoined: set[Work] = set()  # Turns that have said or put out something since their answer was read.

@@ -6,7 +6,7 @@ from holdfast.core import events as e
 from holdfast.core import notices, usage
 from holdfast.core.messages import Compacted, Failure, Link, Message, model_name
 from holdfast.core.spools import stream_id
-from holdfast.core.transcript.fold import Fold, InTurn, Work
+from holdfast.core.transcript.fold import Fold, Free, InTurn, Work
 from holdfast.core.turns import TurnState
 
 
@@ -79,6 +79,10 @@ def _read_agent(fold: Fold, work: Work, item: e.Logged, event: e.AgentRead) -> N
     fold.links[event.agent] = msgspec.structs.replace(before, read=event, turn_id=work.turn.id)
 
 
+def _title(fold: Fold, item: e.Logged, event: e.TitleMade) -> None:
+    fold.titled += usage.of_title(event)
+
+
 IN_TURN: InTurn = {
     e.Text: _say,
     e.Reasoning: _think,
@@ -91,3 +95,4 @@ IN_TURN: InTurn = {
     e.AgentStarted: _start_agent,
     e.AgentRead: _read_agent,
 }
+FREE: Free = {e.TitleMade: _title}

@@ -11,10 +11,11 @@ from holdfast.store.port.owners import Owners
 from holdfast.store.port.processes import Processes
 from holdfast.store.port.schedules import Schedules
 from holdfast.store.port.sessions import Sessions
+from holdfast.store.port.titles import Titles
 from holdfast.store.port.turns import Turns
 from holdfast.store.port.updates import Updates
 from holdfast.store.port.upkeep import Upkeep
 
 
-class TxStore(Sessions, Log, Inbox, Schedules, Turns, Processes, Outbox, Updates, Owners, Blobs, Desk, Upkeep):
+class TxStore(Sessions, Log, Inbox, Schedules, Titles, Turns, Processes, Outbox, Updates, Owners, Blobs, Desk, Upkeep):
     """See `ports.store.Store` for what each method promises. An engine adds `backup`, and `_scrub` where it needs it."""

@@ -13,8 +13,8 @@ class Owners(OverLines):
     async def owners(self) -> list[Owner]:
         return await self._lines.read(reads.owners)
 
-    async def record_start(self, owner: int, *, at: int) -> int:
-        return await self._lines.write(upkeep.record_start, owner, at)
+    async def record_start(self, owner: int, *, at: int, version: str | None = None) -> int:
+        return await self._lines.write(upkeep.record_start, owner, at, version)
 
     async def record_sound(self, owner: int) -> None:
         await self._lines.write(upkeep.record_sound, owner)
@@ -28,8 +28,8 @@ class Owners(OverLines):
     async def tell_owners(self, stop: Shutdown, *, by: int | None) -> None:
         await self._lines.write(upkeep.tell_owners, stop, by, when_full=True)
 
-    async def record_end(self, owner: int, *, ended: bool = True) -> None:
-        await self._lines.write(upkeep.record_end, owner, ended, when_full=True)
+    async def record_end(self, owner: int, *, ended: bool = True, handed_over: bool = False) -> None:
+        await self._lines.write(upkeep.record_end, owner, ended, handed_over, self._now(), when_full=True)
 
     async def running_by_owner(self) -> dict[int, int]:
         return await self._lines.read(reads.running_by_owner)

@@ -2,6 +2,7 @@
 
 from holdfast.core import events as e
 from holdfast.core.plans.schedules import Fired
+from holdfast.core.reminders import Zones
 from holdfast.core.schedules import Due, Schedule
 from holdfast.ports.schedules import DueSchedules
 from holdfast.store.port.base import OverLines
@@ -20,6 +21,12 @@ class Schedules(OverLines):
 
     async def remove_schedule(self, schedule_id: str, *, by: str, at: int) -> Schedule:
         return await self._lines.write(schedules.remove_schedule, schedule_id, by, at)
+
+    async def pause_schedule(self, schedule_id: str, *, by: str, at: int) -> Schedule:
+        return await self._lines.write(schedules.pause_schedule, schedule_id, by, at)
+
+    async def continue_schedule(self, schedule_id: str, *, zones: Zones, by: str, at: int) -> Schedule:
+        return await self._lines.write(schedules.continue_schedule, schedule_id, zones, by, at)
 
     async def due_schedules(self, *, now: int, limit: int) -> DueSchedules:
         return await self._lines.read(schedules.due, now, limit)

@@ -6,15 +6,15 @@ The same function serves those who append and those who rebuild the catalog from
 from holdfast.core import events as e
 from holdfast.core.turns import after
 from holdfast.store.heads import Head
-from holdfast.store.projection import deliveries, journals, messages, processes, questions, schedules, sessions, spending, turns
+from holdfast.store.projection import deliveries, journals, messages, processes, questions, schedules, sessions, spending, titles, turns
 from holdfast.store.projection.common import Rows
 from holdfast.store.rows import Change, Insert
 
 DERIVED = (
     *("head", "session", "lane", "inbox", "dedup", "forgotten", "outbox", "question", "rule", "process", "schedule"),
-    *("blob_use", "spent", "recital", "journal"),
+    *("blob_use", "spent", "recital", "journal", "titling"),
 )
-SUBJECTS = (turns, questions, spending, journals, processes, schedules, messages, deliveries, sessions)
+SUBJECTS = (turns, questions, spending, journals, processes, schedules, messages, deliveries, sessions, titles)
 # Kinds that are not here change no row but the head's.
 ROWS: Rows = {kind: rows for subject in SUBJECTS for kind, rows in subject.ROWS.items()}
 # What people would call a sign of life in a conversation; other records do not move it up in the list.

@@ -7,6 +7,7 @@ from holdfast.core import events as e
 from holdfast.core import turns
 from holdfast.core.plans.repeats import CONTINUES, RESET, RESUME
 from holdfast.store.heads import Head
+from holdfast.store.projection import titles
 from holdfast.store.projection.common import KEY_OF, THIS, Rows, remember
 from holdfast.store.projection.journals import JOURNALS_GONE
 from holdfast.store.projection.messages import INBOX_GONE, RECITALS_GONE
@@ -50,6 +51,7 @@ def _session_created(head: Head, event: e.SessionCreated, at: int, in_turn: bool
         (HEAD_NEW, (head.session, 0, "", 0, 0, 0, 0, 0)),
         (SESSION_NEW, row),
         (LANE_NEW, (event.session_key, head.session, 0)),
+        *titles.named(head, event.title, at),
         *remember(event.dedup_key, RESET, head, event.session_id),
     ]
 
@@ -71,7 +73,10 @@ def _session_changed(head: Head, event: e.SessionChanged, at: int, in_turn: bool
         changes |= {"resume_reason": None, "last_resume_marked_at": None}
     if event.archived is not UNSET:
         head.archived = int(event.archived)
-    return [(CHANGED[field], (int(value) if isinstance(value, bool) else value, head.session)) for field, value in changes.items()]
+    return [
+        *((CHANGED[field], (int(value) if isinstance(value, bool) else value, head.session)) for field, value in changes.items()),
+        *([] if event.title is UNSET else titles.named(head, event.title, at)),
+    ]
 
 
 def _session_restored(head: Head, event: e.SessionRestored, at: int, in_turn: bool) -> list[Change]:
@@ -104,6 +109,7 @@ def _session_purged(head: Head, event: e.SessionPurged, at: int, in_turn: bool) 
         (SCHEDULES_GONE, (head.session,)),
         (SPENT_GONE, (head.session,)),
         (JOURNALS_GONE, (head.session,)),
+        (titles.TITLING_GONE, (head.session,)),
         *((SPENT, (head.session, "", each.day, "", "", *msgspec.structs.astuple(each.spent))) for each in event.spent),
         (SESSION_GONE, (head.session,)),
         (SESSION_BURIED, known),

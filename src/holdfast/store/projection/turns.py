@@ -4,7 +4,7 @@ from holdfast.core import events as e
 from holdfast.core import turns
 from holdfast.core.plans.repeats import STOP
 from holdfast.store.heads import Head
-from holdfast.store.projection import journals, spending
+from holdfast.store.projection import journals, spending, titles
 from holdfast.store.projection.common import KEY_OF, THIS, Rows, remember
 from holdfast.store.rows import Change, Delete, Update
 
@@ -88,7 +88,7 @@ def _turn_ended(head: Head, event: e.TurnEnded, at: int, in_turn: bool) -> list[
     closed = (0, "cancelled") if event.outcome is turns.Outcome.CANCELLED else (at, "ended")
     changes: list[Change] = [(CLOSED, (*closed, head.session, head.turn))]
     if completed:
-        changes.append((SOUND, (head.owner,)))
+        changes += [(SOUND, (head.owner,)), titles.due(head, at)]
     if event.blamed_for is not None:
         changes.append((EXPLAINED, (event.blamed_for,)))
     if event.still_pending:

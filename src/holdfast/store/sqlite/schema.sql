@@ -184,7 +184,7 @@ CREATE INDEX process_session ON process (session, seq);
 CREATE INDEX process_running ON process (session, seq) WHERE state = 'running';
 
 -- What starts turns at certain times: where its words and times stand in the log, when it is due next, when its newest record was written,
--- the last time that came, and why no turn started then, if none did.
+-- the last time that came, why no turn started then, if none did, and since when it is paused.
 CREATE TABLE schedule (
     schedule_id TEXT PRIMARY KEY,
     session     INTEGER NOT NULL,
@@ -193,11 +193,23 @@ CREATE TABLE schedule (
     due         INTEGER NOT NULL,
     noted       INTEGER NOT NULL,
     last        INTEGER,
-    skipped     TEXT
+    skipped     TEXT,
+    paused      INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX schedule_due ON schedule (due);
 CREATE INDEX schedule_noted ON schedule (noted);
 CREATE INDEX schedule_session ON schedule (session);
+
+-- Titles from models. `state`: due since the first completed turn, asked (by the process `owner`, so many `tries`), done; or given by
+-- somebody, so that no model is asked.
+CREATE TABLE titling (
+    session INTEGER PRIMARY KEY,
+    state   TEXT NOT NULL,
+    since   INTEGER NOT NULL,
+    owner   INTEGER,
+    tries   INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX titling_open ON titling (since) WHERE state IN ('due', 'asked');
 
 -- What models used and cost: of a turn, on a day, which one, for whom. Of a purged session the sums of its days are left, under no turn.
 CREATE TABLE spent (
@@ -269,15 +281,18 @@ CREATE TABLE owner (
     told       TEXT
 );
 
--- The last few lives that served. `ended`: on purpose. `sound`: it completed a turn, or was healthy for long enough. `explained`: a session
--- was suspended for its death.
+-- The last few lives that served. `ended`: on purpose, `gone`: when; `handed`: when it gave way to a successor, if it did. `sound`: it
+-- completed a turn, or was healthy for long enough. `explained`: a session was suspended for its death.
 CREATE TABLE start (
     owner INTEGER PRIMARY KEY,
     at    INTEGER NOT NULL,
     ended INTEGER NOT NULL DEFAULT 0,
     sound INTEGER NOT NULL DEFAULT 0,
     explained INTEGER NOT NULL DEFAULT 0,
-    pid INTEGER
+    pid INTEGER,
+    version TEXT,
+    handed INTEGER,
+    gone INTEGER
 );
 
 -- At most one: who holds up the work of this home, and until when.

@@ -1,4 +1,4 @@
-"""Schedules: read from the catalog and the log, added, removed, and advanced when one of their times has come."""
+"""Schedules: read from the catalog and the log, added, paused, removed, and advanced when one of their times has come."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from holdfast.core.content import Content
 from holdfast.core.errors import NotFound
 from holdfast.core.plans import schedules as plans
 from holdfast.core.plans.schedules import UNREADABLE, Fired, Snapshot
+from holdfast.core.reminders import Zones
 from holdfast.core.schedules import FUTURE_MS, Due, Schedule
 from holdfast.core.sessions import Session
 from holdfast.ports.schedules import DueSchedules
@@ -56,12 +57,23 @@ def remove_schedule(tx: Tx, schedule_id: str, by: str, at: int) -> Schedule:
     return run(tx, plans.remove(_found(tx, schedule_id), by=by), at)
 
 
+def pause_schedule(tx: Tx, schedule_id: str, by: str, at: int) -> Schedule:
+    run(tx, plans.pause(_found(tx, schedule_id), by=by), at)
+    return _found(tx, schedule_id)
+
+
+def continue_schedule(tx: Tx, schedule_id: str, zones: Zones, by: str, at: int) -> Schedule:
+    schedule = _found(tx, schedule_id)
+    run(tx, plans.proceed(schedule, now=at, zone=zones(schedule.timing.time_zone), by=by), at)
+    return _found(tx, schedule_id)
+
+
 def fire_schedule(
     tx: Tx, session_id: str, schedule_id: str, expect: int, come: Due, when: str, names: tuple[str, str], at: int
 ) -> Fired | None:
     schedule = find(tx, schedule_id)
-    if schedule is None or schedule.due_at != expect:
-        return None  # It was removed, or another process was faster.
+    if schedule is None or schedule.due_at != expect or schedule.paused_at is not None:
+        return None  # It was removed or paused, or another process was faster.
     return run(tx, plans.fire(_snapshot(tx, schedule, come, names), come, when=when), at)
 
 
@@ -90,7 +102,7 @@ def _found(tx: Tx, schedule_id: str) -> Schedule:
 
 
 def _schedule(tx: Tx, schedule_id: str, session_id: str, session_key: str, session: int, seq: int, *row: Any) -> Schedule:
-    at, due_at, noted, last, skipped = row
+    at, due_at, noted, last, skipped, paused = row
     added = tx.event_at(session, seq)
     if not isinstance(added, e.ScheduleAdded):  # It is told once more, so that somebody learns of it, and is over.
         added = e.ScheduleAdded(schedule_id=schedule_id, content=UNREADABLE, due_at=due_at, once_at=due_at, sender="")
@@ -108,4 +120,5 @@ def _schedule(tx: Tx, schedule_id: str, session_id: str, session_key: str, sessi
         noted_at=noted,
         last_at=last,
         skipped=skipped,
+        paused_at=paused,
     )

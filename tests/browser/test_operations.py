@@ -1,0 +1,90 @@
+"""The operator's view in a real browser: what runs in the background, what is planned, how processes ended, and in which language."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.acting import WAIT_MS, answers, send
+from tests.e2e.command_line import holdfast
+from tests.e2e.serving import Serving
+
+
+def operate(page: Page, serving: Serving) -> None:
+    page.goto(serving.url + "/operations")
+    expect(page.get_by_test_id("day").get_by_role("img")).to_be_visible(timeout=WAIT_MS)
+
+
+def answered(page: Page, count: int = 1) -> None:
+    expect(answers(page).nth(count - 1)).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+
+
+def test_a_background_process_is_shown_and_ended_by_a_person_who_was_asked_first(page: Page, lasting: Serving) -> None:
+    send(page, "background sleep 4321")
+    answered(page)
+    operate(page, lasting)
+    card = page.get_by_test_id("processes")
+    row = card.get_by_test_id("process").filter(has_text="sleep 4321")
+    expect(row).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_test_id("section").filter(has_text="Background processes")).to_have_text(re.compile(r"\d$"))
+    row.get_by_test_id("end-process").click()
+    expect(page.get_by_test_id("confirm")).to_contain_text("is ended with everything it started")
+    page.get_by_role("button", name="Cancel").click()
+    expect(row).to_be_visible()
+    row.get_by_test_id("end-process").click()
+    page.get_by_test_id("confirm-yes").click()
+    expect(row).to_have_count(0, timeout=WAIT_MS)
+
+
+def test_a_schedule_is_paused_and_continued(page: Page, lasting: Serving) -> None:
+    send(page, "/remind every day 4:44 water the cactus")
+    expect(page.locator('[data-testid="message"][data-role="notice"]').first).to_be_visible(timeout=WAIT_MS)
+    operate(page, lasting)
+    row = page.get_by_test_id("schedule").filter(has_text="water the cactus")
+    expect(row).to_have_attribute("data-paused", "false", timeout=WAIT_MS)
+    row.get_by_test_id("pause-schedule").click()
+    expect(row).to_have_attribute("data-paused", "true", timeout=WAIT_MS)
+    expect(row).to_contain_text("paused")
+    assert "paused" in next(line for line in holdfast(lasting.home, "schedules").out.splitlines() if "water the cactus" in line)
+    row.get_by_role("button", name="Continue").click()
+    expect(row).to_have_attribute("data-paused", "false", timeout=WAIT_MS)
+    row.get_by_test_id("remove-schedule").click()
+    page.get_by_test_id("confirm-yes").click()
+    expect(row).to_have_count(0, timeout=WAIT_MS)
+
+
+def test_a_hand_over_is_told_from_a_crash_and_what_it_cost_is_said(own_page: Page, serving: Serving) -> None:
+    """P8: which process served when, how it ended, what was interrupted and how soon that continued."""
+    send(own_page, "count 200 0.05")
+    expect(answers(own_page).first).to_contain_text("1 2 3", timeout=WAIT_MS)
+    serving.kill()
+    serving.start()
+    expect(answers(own_page).first).to_contain_text("199 200", timeout=WAIT_MS)
+    assert holdfast(serving.home, "restart").code == 0
+    operate(own_page, serving)
+    lives = own_page.get_by_test_id("life")
+    expect(lives.nth(2)).to_be_attached(timeout=WAIT_MS)
+    assert [lives.nth(number).get_attribute("data-end") for number in range(3)] == ["crash", "hand_over", "serves"]
+    expect(lives.nth(0)).to_contain_text(re.compile(r"died: 1 turn interrupted, 1 continued in "))
+    expect(lives.nth(1)).to_contain_text("handed over: no turn interrupted")
+    expect(own_page.get_by_test_id("state-sentence")).to_contain_text("The process before it handed over to it. No turn was interrupted.")
+    speaks_german(own_page, serving)
+
+
+def speaks_german(page: Page, serving: Serving) -> None:
+    """Also the facts that rules looked at, and what was decided."""
+    page.evaluate("localStorage['holdfast.language'] = 'de'")
+    operate(page, serving)
+    expect(page.get_by_test_id("life").nth(0)).to_contain_text("1 Durchgang unterbrochen")
+    log = page.get_by_test_id("log")
+    expect(log).to_contain_text("fortgesetzt", timeout=WAIT_MS)
+    for english in ("interrupted", "continued", "completed", "crash", "earlier"):
+        expect(log).not_to_contain_text(english)
+    log.get_by_role("link").first.click()
+    expect(answers(page).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    page.get_by_test_id("details-button").click()
+    why = page.get_by_test_id("why").first
+    expect(why).to_contain_text("Kein Stopp ist vermerkt.", timeout=WAIT_MS)
+    expect(why).to_contain_text(re.compile(r"Sein letztes Lebenszeichen war vor .+\."))
+    expect(why).to_contain_text("Keine andere Regel trifft zu.")
+    for english in ("Interrupted", "interrupted", "ago", "on record", "rule"):
+        expect(why).not_to_contain_text(english)

@@ -1,0 +1,38 @@
+"""Asking for a title, over what may have happened since it was looked at."""
+
+import msgspec
+import pytest
+
+from holdfast.core import events as e
+from holdfast.core import titles
+from holdfast.core.plans import titles as plans
+from holdfast.core.titles import ASKED, DONE, DUE, GIVEN, Titling
+from tests.core.plans.values import events, kinds
+
+FOUND = Titling(session_id="s1", state=ASKED, since=5, owner=2, tries=1)
+MADE = e.TitleMade(turn_id="t1", title="Plants", tries=1, usage=e.Usage(input=5, output=1), model="m")
+FAILED = e.TitleMade(turn_id="t1", problem="no", tries=1)
+
+
+@pytest.mark.parametrize("changed", [{}, {"state": GIVEN}, {"state": DONE}, {"owner": 3}, {"tries": 2}])
+def test_a_model_is_asked_only_if_the_session_is_as_it_was_seen(changed: dict[str, object]) -> None:
+    found = msgspec.structs.replace(FOUND, **changed)
+    plan = plans.ask(found, expected=FOUND, turn_id="t1", owner=9)
+    assert plan.reply == (not changed)
+    assert events(plan, e.TitleAsked) == ([] if changed else [e.TitleAsked(turn_id="t1", owner=9, tries=2)])
+
+
+@pytest.mark.parametrize("outcome", [MADE, FAILED])
+@pytest.mark.parametrize("state", [DUE, ASKED, DONE, GIVEN])
+@pytest.mark.parametrize("tries", [1, 2])
+def test_a_name_that_somebody_gave_stays_and_what_a_title_cost_counts(outcome: e.TitleMade, state: str, tries: int) -> None:
+    plan = plans.made(msgspec.structs.replace(FOUND, state=state, tries=tries), outcome)
+    wanted = state in (DUE, ASKED) and tries == outcome.tries
+    assert plan.reply == (wanted and outcome is MADE)
+    if wanted:
+        assert kinds(plan) == ["title.made", *(["session.changed"] if outcome is MADE else [])]
+    elif outcome is FAILED:
+        assert kinds(plan) == []
+    else:
+        assert events(plan, e.TitleMade) == [msgspec.structs.replace(MADE, title=None, problem=titles.NAMED_FIRST)]
+    assert not any(write.in_turn for write in plan.writes)
