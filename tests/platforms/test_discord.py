@@ -221,7 +221,7 @@ async def server() -> AsyncIterator[DiscordServer]:
 
 @pytest.fixture
 async def bot(server: DiscordServer) -> AsyncIterator[Discord]:
-    made = Discord(TOKEN, base_url=server.base_url)
+    made = Discord(TOKEN, base_url=f"{server.base_url}/api/v10")  # As libraries name it.
     await made.connect()
     yield made
     await made.aclose()

@@ -326,6 +326,14 @@ async def test_no_error_and_no_log_holds_the_token(server: TelegramServer, caplo
 # how it is connected
 
 
+async def test_a_server_of_ones_own_may_be_named_with_what_libraries_put_behind_its_address(server: TelegramServer) -> None:
+    bot = Telegram(TOKEN, base_url=f"{server.base_url}/bot", poll_s=1)
+    try:
+        assert (await bot.connect()).name == "@holdfast_bot"
+    finally:
+        await bot.aclose()
+
+
 @pytest.mark.parametrize("fault", [404, Refusal(404, "Not Found: method not found")])
 async def test_a_server_of_ones_own_may_lack_methods_that_can_be_done_without(server: TelegramServer, fault: Any) -> None:
     for method in ("getwebhookinfo", "sendchataction", "setmycommands"):

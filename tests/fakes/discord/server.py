@@ -87,7 +87,7 @@ class DiscordServer:
 
     async def __aenter__(self) -> "DiscordServer":
         app = web.Application(client_max_size=100_000_000)
-        app.router.add_get("/gateway{end:/?}", self.gateway.serve)
+        app.router.add_get("/gateway", self.gateway.serve)
         app.router.add_get("/files/{name}", self._file)
         app.router.add_route("*", "/api/v10/{path:.+}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)

@@ -35,7 +35,7 @@ class Wire:
 
     def __init__(self, token: str, *, base_url: str = "") -> None:
         self.token = token
-        self._api = (base_url or API).rstrip("/") + VERSION
+        self._api = (base_url or API).rstrip("/").removesuffix(VERSION) + VERSION  # People name either.
         self._limits = Limits()
         self._open: aiohttp.ClientSession | None = None
         self.server_s = 0.0  # Discord's own clock, as its last answer said.
@@ -103,7 +103,7 @@ class Wire:
         """It is closed by us, also where Discord closes it first: the library would answer with 1000, which ends a session for good.
         Raises `Unanswered`.
         """
-        address = f"{url.rstrip('/')}/?v=10&encoding=json"
+        address = f"{url}?v=10&encoding=json"
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_S)
         try:
             return await self._session().ws_connect(

@@ -46,7 +46,7 @@ class Wire:
         for name in _TALKATIVE:
             logging.getLogger(name).setLevel(logging.WARNING)
         warnings.filterwarnings("ignore", "Please use 'Bot", PTBUserWarning)  # Its typed methods would read what we only store.
-        base = (base_url or API).rstrip("/")
+        base = (base_url or API).rstrip("/").removesuffix("/bot")  # As libraries want it, or as people do.
         near = any(place in base for place in _LOOPBACK)  # No proxy of the environment is meant for this machine.
         self._polls, self._calls = (
             _Request(
