@@ -185,7 +185,7 @@ async def test_what_is_no_sound_backup_is_refused_and_nothing_is_changed(home: P
         "empty": b"",
         "text": b"not a database" * 1000,
         "half": whole[: len(whole) // 2],
-        "a page overwritten": whole[: 2048 * 5] + b"\xff" * 2048 + whole[2048 * 6 :],
+        "a page overwritten": whole[: 1024 * 10] + b"\xff" * 2048 + whole[1024 * 12 :],
     }
     files = [foreign, newer, beside]
     for name, content in torn.items():

@@ -33,8 +33,9 @@ UNFIT = {
     "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs",
 }  # fmt: skip
 
-# A message touches eight pages, whatever their size: half of SQLite's usual one halves what is written. Counts for new files.
-PAGE_BYTES = 2048
+# A message touches ten pages or so, and each is written whole: a quarter of SQLite's usual size writes half as much. Smaller ones would
+# hold no message. Counts for new files.
+PAGE_BYTES = 1024
 
 # How many uses of other statements a compiled one outlives: the most that there may be. A stream of pieces uses up one for each.
 KEPT_STATEMENTS = 512

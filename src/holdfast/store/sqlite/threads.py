@@ -11,11 +11,10 @@ from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.upkeep import Commits
 from holdfast.store.lines import Operation, Queues, Result
 from holdfast.store.sqlite.batch import CommitLost, answerable, commit, read_back
-from holdfast.store.sqlite.connection import PAGE_BYTES, wait_a_while
 from holdfast.store.sqlite.ground import Ground, leave
 from holdfast.store.sqlite.reserve import Reserve
 from holdfast.store.sqlite.tx import SqliteTx
-from holdfast.store.sqlite.wal import WalLength, checkpoint
+from holdfast.store.sqlite.wal import WalLength, copied_back
 
 RESERVE_RETRY_S = 1.0
 LOOK_S = 1.0  # How long a database that is gone may stay unnoticed while nothing is written.
@@ -23,7 +22,7 @@ HOLD_S = 10.0  # How long those wait who can do nothing else while another progr
 PROBE_S = 0.02  # How soon it is tried again when nobody waits.
 REOPEN_TRIES = 10
 REOPEN_WAIT_S = 0.3
-FULL_PAGES = 100
+FULL_BYTES = 200 * 1024
 
 
 class Threads(Queues):
@@ -48,7 +47,7 @@ class Threads(Queues):
         self._away_since: float | None = None
         self._looked = 0.0
         self._reserve_tried = 0.0
-        self._wal = WalLength()
+        self._wal = WalLength(self._copy_elsewhere if readers else None)
         self._start()
 
     # on the event loop
@@ -71,7 +70,14 @@ class Threads(Queues):
         if self._full and not when_full:
             raise StoreFull
 
+    def _have_copied(self) -> None:
+        self._reads.put((self._loop.create_future(), lambda tx: self._wal.copy_most(tx.db), ()))
+
     # in the threads
+
+    def _copy_elsewhere(self) -> None:
+        """A reader copies the write-ahead log back, so that no commit waits for it."""
+        self._on_loop(self._have_copied)
 
     def _write_loop(self) -> None:
         batch: list[Operation] = []
@@ -136,7 +142,7 @@ class Threads(Queues):
             self._gone = self._ground.gone()
             if db is not None:
                 # If only the WAL is lost, what was in it is safe now.
-                checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE, after=wait_a_while)
+                copied_back(db)
 
     def _perform(self, db: apsw.Connection, batch: list[Operation]) -> tuple[apsw.Connection, list[Result]]:
         """An answer for every operation of the batch, whatever happens to the disk. Nothing is acknowledged before the database has been
@@ -236,7 +242,7 @@ class Threads(Queues):
 
     def _save_room(self, db: apsw.Connection) -> None:
         """The WAL's own room counts now, where what is in it can be copied back as a whole."""
-        if self._reserve is not None and self._wal.pages >= FULL_PAGES and self._wal.pages * PAGE_BYTES <= self._reserve.room():
+        if self._reserve is not None and FULL_BYTES <= self._wal.size <= self._reserve.room():
             self._wal.give_back(db)
 
     def _try_reserve(self) -> None:

@@ -1,4 +1,4 @@
-"""The length of SQLite's write-ahead log: when it is copied back into the database."""
+"""The length of SQLite's write-ahead log: when it is copied back into the database, and by whom."""
 
 import time
 from collections.abc import Callable
@@ -7,43 +7,89 @@ import apsw
 
 from holdfast.store.sqlite.connection import wait_a_while, wait_for_the_other
 
-# The writer copies the WAL back when it is this long. Readers that follow each other closely keep it from being used
-# again from its start; when it has grown to the second length, the writer waits a moment until none of them is in it.
-CHECKPOINT_PAGES = 2000
-RESTART_PAGES = 6000
+# At this length the WAL is copied back. A page that changed often is copied once, so a long WAL writes less. Copying takes several
+# milliseconds: another thread does it while the writer commits, until so few pages are left that the writer copies them itself between
+# two commits. Only then can the WAL be used from its start again.
+CHECKPOINT_PAGES = 8000
+REST_PAGES = 200
+PASSES = 3
+# Readers that follow each other closely keep it from starting over. At this length the writer waits a moment until none of them is in it.
+RESTART_PAGES = 16000
 RESTART_WAIT_S = 0.1  # As long as a read may take.
 
 
 class WalLength:
-    """Keeps the write-ahead log from growing. Copying it back happens after the answers, in the writer's own time."""
+    """Keeps the write-ahead log from growing. Nobody who waits for a commit waits for more than a few pages to be copied.
 
-    def __init__(self) -> None:
+    `elsewhere` has `copy_most` run in another thread, on a connection of that thread. Without it the writer does everything.
+    """
+
+    def __init__(self, elsewhere: Callable[[], None] | None = None) -> None:
         self.pages = 0
+        self._page_bytes = 0
+        self._elsewhere = elsewhere
         self._next = CHECKPOINT_PAGES
+        self._asked = False  # Another thread copies most of it, or is about to.
+        self._rest = False  # Another thread has copied all but a few pages of it.
 
     def watch(self, db: apsw.Connection) -> None:
         """Takes the place of SQLite's own automatic checkpoint."""
         db.set_wal_hook(self._committed)
         db.set_busy_handler(wait_a_while)
+        self._page_bytes = int(db.pragma("page_size"))
+
+    @property
+    def size(self) -> int:
+        """In bytes. How large a page is was decided when the database was made."""
+        return self.pages * self._page_bytes
 
     def _committed(self, db: apsw.Connection, name: str, pages: int) -> int:
         self.pages = pages
         return apsw.SQLITE_OK
 
     def keep_short(self, db: apsw.Connection) -> None:
-        if self.pages < self._next:
-            if self.pages < CHECKPOINT_PAGES:
-                self._next = CHECKPOINT_PAGES  # It has started over.
-            return
-        if self.pages >= RESTART_PAGES:
+        """In the writer's own time, after the answers."""
+        if self._rest:
+            self._rest = False
+            if CHECKPOINT_PAGES <= self.pages:
+                copied_back(db)
+        elif self.pages < CHECKPOINT_PAGES:
+            self._next = CHECKPOINT_PAGES  # It has started over.
+        elif self.pages >= max(self._next, RESTART_PAGES):
+            self._asked = False  # Whoever was asked had their time.
             checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART, after=wait_a_while)
-        else:
-            checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE, after=wait_a_while)
-        self._next = self.pages + CHECKPOINT_PAGES
+            self._next = self.pages + CHECKPOINT_PAGES
+        elif self.pages >= self._next and not self._asked:
+            self._next = self.pages + CHECKPOINT_PAGES
+            if self._elsewhere is None:
+                copied_back(db)
+            else:
+                self._asked = True
+                self._elsewhere()
+
+    def copy_most(self, db: apsw.Connection) -> None:
+        """In another thread. What was committed during one pass is left for the next."""
+        left = 0
+        for _ in range(PASSES):
+            copied = copied_back(db)
+            left = 0 if copied is None else self.pages - copied
+            if left <= REST_PAGES:
+                break
+        self._asked, self._rest = False, 0 < left <= REST_PAGES
 
     def give_back(self, db: apsw.Connection) -> None:
         if checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE, after=wait_a_while):
             self.pages = 0
+
+
+def copied_back(db: apsw.Connection) -> int | None:
+    """Copies what no reader holds up, without waiting for anybody. Gives how many pages of the WAL are in the database now; None when
+    another one copies it, or there is no room. What was committed is safe where it is.
+    """
+    try:
+        return db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)[1]
+    except apsw.Error:
+        return None
 
 
 def checkpoint(db: apsw.Connection, mode: int, *, after: Callable[[int], bool] = wait_for_the_other) -> bool:

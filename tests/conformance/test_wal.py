@@ -1,0 +1,93 @@
+"""The write-ahead log is copied back beside the commits: nobody who waits for one waits for that, and the log stays short."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast.store.sqlite import wal
+from holdfast.store.sqlite.connection import connect, fetch, migrate, set_up
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.sqlite.threads import Threads
+from tests.conformance.backends import quick_place
+from tests.conformance.steps import NOW, new_session, say
+
+pytestmark = pytest.mark.anyio
+
+MESSAGES = 300
+A_BATCH = 100  # Pages of one commit, at most.
+
+
+@pytest.fixture(autouse=True)
+def short_wal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wal, "CHECKPOINT_PAGES", 300)
+    monkeypatch.setattr(wal, "REST_PAGES", 100)
+
+
+class Copying(apsw.Connection):
+    """Notes how far each copying came, and who did it."""
+
+    def noted_by(self, who: str, notes: list[tuple[str, int]]) -> "Copying":
+        self._who, self._notes = who, notes
+        return self
+
+    def wal_checkpoint(self, dbname: str | None = None, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE) -> tuple[int, int]:
+        found = super().wal_checkpoint(dbname, mode)
+        self._notes.append((self._who, found[1]))
+        return found
+
+
+def lines(path: Path, notes: list[tuple[str, int]], *, readers: int) -> Threads:
+    def opened(who: str) -> apsw.Connection:
+        return set_up(Copying(str(path)).noted_by(who, notes))
+
+    return Threads(open_writer=lambda: opened("writer"), open_reader=lambda: opened("reader"), reserve=None, readers=readers)
+
+
+async def messages(path: Path, *, readers: int) -> tuple[list[tuple[str, int]], int]:
+    """Who copied back how much while messages came one after the other, and how long the log became, in pages."""
+    db = connect(path)
+    migrate(db)
+    page_bytes = int(db.pragma("page_size"))
+    db.close()
+    notes: list[tuple[str, int]] = []
+    longest, store = 0, SqliteStore(lines(path, notes, readers=readers), now=lambda: NOW)
+    await new_session(store)
+    for _ in range(MESSAGES):
+        await say(store, max_waiting=10**6)
+        longest = max(longest, os.stat(f"{path}-wal").st_size // page_bytes)
+        await asyncio.sleep(0)
+    await store.aclose()
+    return notes, longest
+
+
+async def test_a_commit_waits_for_no_more_than_a_few_pages_to_be_copied_back() -> None:
+    """P8: what is much is copied by a reader."""
+    with quick_place() as home:
+        notes, longest = await messages(home / "holdfast.db", readers=2)
+        assert longest < wal.RESTART_PAGES
+    assert [who for who, _ in notes].count("reader") >= 2
+    copied = 0
+    for who, pages in notes:
+        if who == "writer":
+            assert pages - copied <= wal.REST_PAGES + A_BATCH
+        copied = pages if who == "reader" else 0  # What the writer copied last lets the log start over.
+
+
+async def test_the_log_starts_over_whoever_copies_it_back() -> None:
+    for readers in (2, 0):
+        with quick_place() as home:
+            _, longest = await messages(home / "holdfast.db", readers=readers)
+        assert longest < 5 * wal.CHECKPOINT_PAGES
+
+
+async def test_everything_is_in_the_database_once_the_store_is_closed() -> None:
+    with quick_place() as home:
+        await messages(home / "holdfast.db", readers=2)
+        assert not (home / "holdfast.db-wal").exists()
+        db = connect(home / "holdfast.db")
+        assert fetch(db, "SELECT count(*) FROM inbox")[0][0] == MESSAGES
+        assert db.pragma("integrity_check") == "ok"
+        db.close()
