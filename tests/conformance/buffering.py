@@ -204,7 +204,8 @@ class BufferingLines:
             answers = [Result(operation.future, None, error) for operation in batch]
         finally:
             self._before.execute("COMMIT")
-        for future, value, failure in answers:
+        for answer in answers:
+            future, value, failure = answer.future, answer.value, answer.error
             if failure is None:
                 future.set_result(value)
             else:

@@ -47,6 +47,7 @@ class Forms(Generic[T]):
         self._shortest = min(map(len, marks), default=0)
         self._longest = max(map(len, marks), default=0)
         self._beginnings: set[T] = {form[:size] for form in marks for size in range(1, min(len(form), BEGINNING + 1))}
+        self._firsts: frozenset[object] = frozenset(form[0] for form in marks)
 
     def __bool__(self) -> bool:
         return bool(self._forms)
@@ -55,6 +56,10 @@ class Forms(Generic[T]):
     def reach(self) -> int:
         """How far before and after a place a form may stand that the place splits."""
         return max(0, self._longest - 1)
+
+    def nowhere_in(self, text: T) -> bool:
+        """Whether no form can begin in a text, by its characters alone. None does in most words, and looking takes next to no time."""
+        return self._firsts.isdisjoint(text)
 
     def window(self, text: T, begin: int, end: int, *, over: bool) -> tuple[int, int]:
         """The part of a text nearest to these places that splits no secret: it begins behind one and ends before one, or behind one that is
@@ -251,7 +256,7 @@ class Held(Generic[T]):
 
     def add(self, piece: T) -> T:
         """What can be passed on now."""
-        if not self._forms:
+        if not self._held and self._forms.nowhere_in(piece):
             return piece
         clean, self._held = self._forms.replaced(self._held + piece, over=False)
         return clean

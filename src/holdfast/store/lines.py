@@ -5,7 +5,9 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from holdfast.core.errors import StoreClosed
 from holdfast.ports.upkeep import Commits
@@ -14,7 +16,7 @@ T = TypeVar("T")
 Read = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
 
 
-class Operation(NamedTuple):
+class Operation(msgspec.Struct, frozen=True):
     """`when_full`: still tried when the disk is full, because it ends something and frees more than it takes. `waits`: its caller has
     nowhere else to put it, and waits while another program holds the database.
     """
@@ -26,7 +28,7 @@ class Operation(NamedTuple):
     waits: bool = True
 
 
-class Result(NamedTuple):
+class Result(msgspec.Struct, frozen=True):
     future: "asyncio.Future[Any]"
     value: Any
     error: BaseException | None
@@ -152,12 +154,8 @@ class Queues:
             pass  # It is already awake, or about to be.
 
     def _resolve(self, results: list[Result]) -> None:
-        for future, value, error in results:
-            if not future.done():  # Its caller may have been cancelled.
-                if error is None:
-                    future.set_result(value)
-                else:
-                    future.set_exception(error)
+        for result in results:
+            _settle(result)
         for heard in tuple(self._heard):
             heard()
 
@@ -206,8 +204,9 @@ class Queues:
 
 
 def _settle(result: Result) -> None:
-    if not result.future.done():
+    future = result.future
+    if not future.done():  # Its caller may have been cancelled.
         if result.error is None:
-            result.future.set_result(result.value)
+            future.set_result(result.value)
         else:
-            result.future.set_exception(result.error)
+            future.set_exception(result.error)

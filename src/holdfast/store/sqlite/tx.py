@@ -34,7 +34,8 @@ class SqliteTx:
 
     def __init__(self, db: apsw.Connection, secrets: Secrets = NO_SECRETS) -> None:
         self.db, self.secrets = db, secrets
-        self._execute = db.execute
+        # One cursor for all of them: making one takes longer than what most statements do with it.
+        self._execute = db.cursor().execute
         self._heads: dict[int, Head] = {}
         self.first_event = NONE_WRITTEN
 
@@ -58,7 +59,7 @@ class SqliteTx:
     def page(self, sql: str, *values: Any) -> list[Any]:
         if self._heads:
             self.flush()
-        cursor, rows, size = self._execute(sql, values), [], 0
+        cursor, rows, size = self.db.execute(sql, values), [], 0
         for row in cursor:
             rows.append(row)
             size += body_size(row)
