@@ -34,6 +34,7 @@ class Entry(NamedTuple):
 
 ROWS = {
     "append": Entry("one durable append through the store", "3 x the floor", store_rows.append),
+    "accept": Entry("one message accepted: key, inbox, log and catalog", "a plain insert: floor + 0.34 ms", store_rows.accepted),
     "group": Entry("group commit, 100 producers, whole fenced appends", "3,500/s durable", store_rows.group),
     "update": Entry("a session's title changed, among few and among many", "11 x -> 3,300 x the floor", store_rows.update),
     "message": Entry("a message appended to a store with a long past", "stalls of 2.2 s", store_rows.message),

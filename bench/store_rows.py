@@ -79,6 +79,24 @@ def append(setting: Setting) -> list[Figure]:
     return [at_most("one fenced append of 200 bytes", "ms", found, limit, goal=f"p50 <= {shown(limit)} ({goal})")]
 
 
+def accepted(setting: Setting) -> list[Figure]:
+    """One message at a time, each to a conversation that has few others waiting."""
+
+    async def once() -> list[float]:
+        home = setting.home()
+        async with prepared.opened(home) as store:
+            ids = [await prepared.new_session(store) for _ in range(setting.sizes.samples // 20)]
+            for session_id in ids:
+                await prepared.accept(store, session_id, MESSAGE)
+            took = await _timed(lambda: prepared.accept(store, random.choice(ids), MESSAGE), setting.sizes.samples)
+        setting.drop(home)
+        return took
+
+    found = setting.measure(lambda: _run(setting, once()))
+    limit = setting.floor_p50 + 0.25
+    return [at_most("one message of 300 bytes", "ms", found, limit, goal=f"p50 <= {shown(limit)} (floor+0.25)")]
+
+
 def group(setting: Setting) -> list[Figure]:
     sizes = setting.sizes
 
