@@ -281,7 +281,9 @@ def find_browser(*, required: bool) -> str | None:
 
 
 def find_axe(*, required: bool) -> None:
-    """Axe, which looks for what some people could not read or use: the one package of tests/browser, as its lock file has it."""
+    """The packages of tests/browser, as its lock file has them: axe, which looks for what some people could not read or use, and the
+    examples of the Markdown specification.
+    """
     folder = ROOT / "tests" / "browser"
     lock, stamp = folder / "package-lock.json", folder / "node_modules" / "lock"
     if not required or (stamp.exists() and stamp.read_bytes() == lock.read_bytes()):

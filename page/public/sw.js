@@ -1,7 +1,9 @@
 // Keeps the page's own files, so that a reload while the server is away still shows the page. It never touches the API: what the server
-// says is the server's to say. Pages are asked for first and only then taken from here; files named by their content never change.
+// says is the server's to say. Pages are asked for first and taken from here if no answer comes; files named by their content never change.
 
 const CACHE = "holdfast-page-1";
+// A server that hangs, or a line that is very slow, must not keep the page from those who have it here.
+const PATIENCE_MS = 3000;
 
 async function keep() {
   const cache = await caches.open(CACHE);
@@ -16,6 +18,13 @@ async function keep() {
   await Promise.all(old.map((request) => cache.delete(request)));
 }
 
+/** The answer, or the page that is kept here where there is none by then. */
+async function soon(answer) {
+  const late = new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));
+  const found = await Promise.race([answer.catch(() => undefined), late]);
+  return found ?? (await caches.match("/")) ?? answer;
+}
+
 self.addEventListener("install", (event) => event.waitUntil(keep().then(() => self.skipWaiting())));
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
 
@@ -24,15 +33,10 @@ self.addEventListener("fetch", (event) => {
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== self.location.origin || url.pathname.startsWith("/api/") || url.pathname.startsWith("/v1/")) return;
   if (request.mode === "navigate") {
-    event.respondWith(
-      fetch(request).then(
-        (answer) => {
-          if (answer.ok && (url.pathname === "/" || url.pathname.startsWith("/s/"))) event.waitUntil(keep());
-          return answer;
-        },
-        async () => (await caches.match("/")) ?? Response.error(),
-      ),
-    );
+    const answer = fetch(request);
+    const is_page = url.pathname === "/" || url.pathname.startsWith("/s/");
+    event.waitUntil(answer.then((found) => (found.ok && is_page ? keep() : undefined)).catch(() => undefined));
+    event.respondWith(soon(answer));
   } else if (url.pathname.startsWith("/assets/") || url.pathname === "/favicon.svg") {
     event.respondWith(
       caches.match(request).then(

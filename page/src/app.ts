@@ -134,7 +134,7 @@ export class App {
     });
     effect(() => {
       const view = this.conversation.view.value;
-      if (view) this.sending.seen(new Set(view.session.messages.map((message) => message.id)), Date.now());
+      if (view && this.sending.sent.value.length > 0) this.sending.seen(new Set(view.session.messages.map((message) => message.id)), Date.now());
     });
     effect(() => {
       // Another conversation took the place of the open one: that is not in its own log, only in the list.

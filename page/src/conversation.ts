@@ -4,10 +4,11 @@ import { type ReadonlySignal, signal } from "@preact/signals";
 import { type Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
 import { delayMs } from "./backoff";
 import type { Connection } from "./connection";
+import { nextFrame } from "./frames";
 import { randomId } from "./ids";
 import { apply, arrivesLate, isForeign, type LogEvent, liveTurn, openTurn, prepend, type View, viewOf } from "./log";
 import { Pause } from "./pause";
-import type { Shelf } from "./shelf";
+import { RECALL_MS, type Shelf } from "./shelf";
 import { follow } from "./stream";
 
 const KEPT_VIEWS = 20;
@@ -36,6 +37,8 @@ export class Conversation {
   #session: string | null = null;
   #watching: AbortController | null = null;
   #pending: LogEvent[] = [];
+  /** The view is no longer what its session is, and cannot be continued. */
+  #stale = false;
   #frame: (() => void) | null = null;
   /** When the present connection last gave a sign of life; 0 before it did. */
   #heard = 0;
@@ -63,6 +66,7 @@ export class Conversation {
     if (session === this.#session && this.#watching !== null) return;
     this.#unwatch();
     this.#session = session;
+    this.#stale = false;
     this.#missing.value = false;
     this.stopAsked.value = null;
     this.#view.value = session === null ? null : (this.#kept.get(session) ?? null);
@@ -172,7 +176,7 @@ export class Conversation {
   }
 
   async #run(session: string | null, signal: AbortSignal): Promise<"stopped" | "signed-out" | "gone"> {
-    const loaded = session !== null && this.#view.value === null ? await this.#load(session, signal) : "loaded";
+    const loaded = session !== null && (this.#view.value === null || this.#stale) ? await this.#load(session, signal) : "loaded";
     if (loaded !== "loaded") return loaded;
     return follow({
       fetch: this.fetch,
@@ -197,10 +201,12 @@ export class Conversation {
   }
 
   async #load(session: string, signal: AbortSignal): Promise<"loaded" | "stopped" | "signed-out" | "gone"> {
+    const late = setTimeout(() => void this.#recall(session, signal), RECALL_MS);
     for (let tries = 1; !signal.aborted; tries++) {
       try {
-        const whole = await this.api.session(session);
+        const whole = await this.api.session(session).finally(() => clearTimeout(late));
         if (signal.aborted) break;
+        this.#stale = false;
         this.#show(viewOf(whole));
         return "loaded";
       } catch (error) {
@@ -264,29 +270,14 @@ export class Conversation {
     }
   }
 
-  /** What is here cannot be continued: only the whole session helps. */
+  /** What is here cannot be continued: only the whole session helps. What is shown stays until that is here. */
   #reload(): void {
     const session = this.#session;
     this.#unwatch();
-    this.#view.value = null;
+    this.#stale = true;
     if (session !== null) {
       this.#kept.delete(session);
       this.#watch(session);
     }
   }
-}
-
-/** Runs `then` with the next frame, or soon where no frames are drawn (a hidden page). Gives what calls it off. */
-function nextFrame(then: () => void): () => void {
-  const cancel = (): void => {
-    cancelAnimationFrame(frame);
-    clearTimeout(timer);
-  };
-  const run = (): void => {
-    cancel();
-    then();
-  };
-  const frame = requestAnimationFrame(run);
-  const timer = setTimeout(run, 250);
-  return cancel;
 }

@@ -5,8 +5,9 @@ import { t } from "./i18n";
 import { dayOf } from "./words";
 import { type Api, SignedOut, Unavailable } from "./api";
 import type { Connection } from "./connection";
+import { nextFrame } from "./frames";
 import type { LogEvent } from "./log";
-import type { Shelf } from "./shelf";
+import { RECALL_MS, type Shelf } from "./shelf";
 import type { Found, Summary } from "./types";
 
 const EVERY_MS = 60_000;
@@ -44,6 +45,8 @@ export class List {
   /** Up to where the list is known: what changed since is told. */
   rev = "0";
   #asked = 0;
+  #news: LogEvent[] = [];
+  #frame: (() => void) | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = false;
 
@@ -85,6 +88,7 @@ export class List {
   async refresh(): Promise<void> {
     clearTimeout(this.#timer);
     const asked = ++this.#asked;
+    const late = setTimeout(() => void this.#recall(), RECALL_MS);
     try {
       const query = this.query.value.trim();
       if (query !== "") void this.api.search(query).then((found) => { if (this.query.value.trim() === query) this.found.value = found; }, () => undefined);
@@ -102,12 +106,19 @@ export class List {
       if (error instanceof SignedOut) return this.connection.signedOut();
       if (error instanceof Unavailable) {
         this.connection.request(false);
-        const kept = this.sessions.value === null ? await this.shelf.list() : null;
-        if (kept !== null && this.sessions.value === null) this.sessions.value = kept;
+        await this.#recall();
       }
     } finally {
+      clearTimeout(late);
       if (asked === this.#asked && this.#running) this.#timer = setTimeout(() => void this.refresh(), EVERY_MS);
     }
+  }
+
+  /** As it was when this device last saw it, until the server can be asked. */
+  async #recall(): Promise<void> {
+    if (this.sessions.value !== null || this.query.value !== "" || this.archived.value) return;
+    const kept = await this.shelf.list();
+    if (kept !== null && this.sessions.value === null) this.sessions.value = kept;
   }
 
   async loadMore(): Promise<void> {
@@ -136,26 +147,37 @@ export class List {
     this.sessions.value = next.filter((session) => session.archived === this.archived.value);
   }
 
-  /** What the stream tells: true where the whole list has to be read again. */
+  /** What the stream tells. Many conversations may change at once: they are put into the list once per frame. */
   received(event: LogEvent): void {
     const first = this.rev === "0";
     if (typeof event.data.rev === "string") this.rev = event.data.rev;
     if (event.name === "list.reset" || (event.name === "stream.opened" && first)) return void this.refresh();
-    if (event.name === "list.removed") return this.drop(String(event.data.session_id));
-    if (event.name === "list.changed") this.#put(event.data.session as Summary);
+    if (event.name !== "list.removed" && event.name !== "list.changed") return;
+    this.#news.push(event);
+    this.#frame ??= nextFrame(() => this.#tell());
   }
 
-  /** In its place: the newest first. A search, and what is archived, are lists of their own. */
-  #put(summary: Summary): void {
-    const shown = this.sessions.value;
+  #tell(): void {
+    const news = this.#news;
+    this.#news = [];
+    this.#frame = null;
+    let shown = this.sessions.value;
     if (shown === null) return;
+    for (const { name, data } of news) {
+      shown = name === "list.changed" ? this.#with(shown, data.session as Summary) : shown.filter((session) => session.session_id !== data.session_id);
+    }
+    this.sessions.value = shown;
+  }
+
+  /** With a conversation in its place: the newest first. A search, and what is archived, are lists of their own. */
+  #with(shown: Summary[], summary: Summary): Summary[] {
     const others = shown.filter((session) => session.session_id !== summary.session_id);
     const known = others.length < shown.length;
-    if (summary.archived !== this.archived.value) return void (known && (this.sessions.value = others));
-    if (this.query.value.trim() !== "" && !known) return;
+    if (summary.archived !== this.archived.value) return others;
+    if (this.query.value.trim() !== "" && !known) return shown;
     const at = others.findIndex((session) => session.updated_at < summary.updated_at);
-    if (at < 0 && this.more.value !== null && !known) return; // Further down than what is loaded.
-    this.sessions.value = at < 0 ? [...others, summary] : [...others.slice(0, at), summary, ...others.slice(at)];
+    if (at < 0 && this.more.value !== null && !known) return shown; // Further down than what is loaded.
+    return at < 0 ? [...others, summary] : [...others.slice(0, at), summary, ...others.slice(at)];
   }
 
   /** It is no longer there. */

@@ -11,7 +11,7 @@ import { countPoints } from "./codepoints";
 import { delivered, owed, planned } from "./deliveries";
 import { compacted, endThinking, failing, lastFailure, responding, summarising, thinking, using } from "./models";
 import { branchedText, cutText, journalText, leftOut } from "./words";
-import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
+import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, Summary, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
 export interface View {
   session: Session;
@@ -26,6 +26,8 @@ export interface View {
   /** The request to a model that failed last, until the open turn shows anything else. */
   failing: ModelFailure | null;
 }
+
+export type Overview = Summary & Pick<Session, "usage">;
 
 export interface LogEvent {
   id: string;
@@ -99,6 +101,11 @@ export function reading(messages: Message[]): { settled: Message[]; waiting: Mes
   const said = settled.splice(aside);
   const merged = [...waiting, ...said].sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
   return { settled, waiting: merged };
+}
+
+/** What is said of a conversation as a whole: its fields stay the same while an answer grows. */
+export function summaryOf({ messages, turns, cursor, earlier, questions, answer_below, ...summary }: Session): Overview {
+  return summary;
 }
 
 /** The turn that has not ended, if there is one. */

@@ -3,6 +3,8 @@
 import { clear, createStore, get, set } from "idb-keyval";
 import type { Session, Summary } from "./types";
 
+/** A server that has not answered by then may hang: what is kept here is shown meanwhile. */
+export const RECALL_MS = 1500;
 const LATER_MS = 1500;
 const MOST = 10;
 const LIST = "list";

@@ -2,7 +2,7 @@
 
 import { locale, t } from "./i18n";
 import type { Verdict } from "./outbox";
-import type { Answers, Delivery, Message, ModelFailure, Question, Session, Summary, ToolCall, Turn, Usage } from "./types";
+import type { Answers, Delivery, Message, ModelFailure, Question, Summary, ToolCall, Turn, Usage } from "./types";
 
 /** The server's own words, which the fold must use too. */
 const SERVER: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", store_gone: "the loss of the database", suspended: "a suspension", restored: "the restoring of a backup" };
@@ -27,10 +27,15 @@ export function branchedText(title: string | null, left_out: number): string {
 }
 
 /** The same, of an interruption whose journal is or was late. */
-export function journalText(reason: string, state: string): string {
-  const known: Record<string, string> = { recovering: "Some of its output has not arrived yet; Holdfast is looking for it.", recovered: "Its output was recovered from the run journal." };
-  return `Interrupted by ${SERVER[reason] ?? "an interruption"}. ${known[state] ?? "Some output may be missing."}`;
+export function journalText(reason: string, state: "recovering" | "recovered" | "neutral"): string {
+  return `Interrupted by ${SERVER[reason] ?? "an interruption"}. ${JOURNAL[state]}`;
 }
+
+const JOURNAL = {
+  recovering: "Some of its output has not arrived yet; Holdfast is looking for it.",
+  recovered: "Its output was recovered from the run journal.",
+  neutral: "Some output may be missing.",
+};
 
 /** The step it happened in is written from its beginning: what had been written of it is gone. */
 function isBegunAgain(row: Message): boolean {
@@ -40,7 +45,10 @@ function isBegunAgain(row: Message): boolean {
 /** What an interruption row says, in two parts: what interrupted it, and what is left of it. Server and page word the row alike. */
 export function cutWords(row: Message): { what: string; kept: string } {
   const said = /^Interrupted by .*?(?:\. | (?=before anything))(.*)$/s.exec(row.text)?.[1] ?? row.text;
-  return { what: t().cut(interruptedBy(row.reason)), kept: isBegunAgain(row) && row.state !== "recovering" ? t().askedAgain : (t().kept[said] ?? said) };
+  const told = t().kept[said] ?? said;
+  // What became of a journal is said in any case.
+  const kept = !isBegunAgain(row) || row.state === "recovering" ? told : said === JOURNAL.recovered || said === JOURNAL.neutral ? `${told} ${t().askedAgain}` : t().askedAgain;
+  return { what: t().cut(interruptedBy(row.reason)), kept };
 }
 
 export function interruptedBy(reason: string | null | undefined): string {
@@ -49,7 +57,7 @@ export function interruptedBy(reason: string | null | undefined): string {
 }
 
 /** Why a message would not simply continue this conversation; null if it would. The button next to it resumes the conversation. */
-export function standing(session: Session): string | null {
+export function standing(session: Summary): string | null {
   const words = t().bars;
   if (session.suspended) return session.current ? words.suspended : words.suspendedLeft;
   if (!session.current) return words.left;
@@ -216,15 +224,25 @@ export function duration(ms: number): string {
   return hours < 48 ? words.hoursMinutes(hours, minutes % 60) : words.days(Math.floor(hours / 24));
 }
 
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Making a format takes longer than drawing a line of the list, so each is made once. */
+function formatted(time: Date, options: Intl.DateTimeFormatOptions): string {
+  const name = locale() + JSON.stringify(options);
+  let format = formats.get(name);
+  if (format === undefined) formats.set(name, (format = new Intl.DateTimeFormat(locale(), options)));
+  return format.format(time);
+}
+
 /** When something was, in few letters, in a list that is ordered by days. */
 export function when(at: string, now: Date): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return "";
   const days = dayNumber(now) - dayNumber(time);
   if (days <= 0) return clock(at);
-  if (days < 7) return time.toLocaleDateString(locale(), { weekday: "short" });
+  if (days < 7) return formatted(time, { weekday: "short" });
   const same_year = time.getFullYear() === now.getFullYear();
-  return time.toLocaleDateString(locale(), same_year ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", year: "2-digit" });
+  return formatted(time, same_year ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", year: "2-digit" });
 }
 
 function dayNumber(time: Date): number {
@@ -237,13 +255,13 @@ export function dayOf(at: string, now: Date): string {
   const days = dayNumber(now) - dayNumber(time);
   if (Number.isNaN(days) || days <= 0) return t().ago.today;
   if (days === 1) return t().ago.yesterday;
-  if (days < 7) return time.toLocaleDateString(locale(), { weekday: "long" });
-  return time.toLocaleDateString(locale(), { month: "long", ...(time.getFullYear() !== now.getFullYear() && { year: "numeric" }) });
+  if (days < 7) return formatted(time, { weekday: "long" });
+  return formatted(time, { month: "long", ...(time.getFullYear() !== now.getFullYear() && { year: "numeric" }) });
 }
 
 export function clock(at: string, seconds = false): string {
   const time = new Date(at);
-  return Number.isNaN(time.getTime()) ? "" : time.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }), hour12: false });
+  return Number.isNaN(time.getTime()) ? "" : formatted(time, { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }), hour12: false });
 }
 
 export function moment(at: string): string {

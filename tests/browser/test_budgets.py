@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, CDPSession, Page, StorageState, expect
 
 from tests.browser.acting import WAIT_MS, answers
 from tests.browser.conftest import tab
+from tests.browser.feeding import Fed
 from tests.e2e.serving import Serving
 
 FIRST_LOAD_BYTES = 120_000
@@ -22,6 +23,7 @@ WATCHED_S = 4.0
 LONG = 2000
 # Measured on a busy machine: 8 loops, 7 % of the frames.
 MOST_LOOPS, SLOW = 40, 0.3
+MOST_GROWTH = 6.0
 
 # A loop of parsing, which is what a page does most. Gives how often it ran.
 CALIBRATION = """() => {
@@ -156,3 +158,36 @@ def test_a_piece_at_the_end_of_a_long_conversation_costs_what_one_at_the_beginni
         costs.append(meter.cost(lambda: expect(answers(page).last).to_contain_text("59 60", timeout=WAIT_MS)))
     print(f"{costs[0]:.3f} s, and after {LONG} pieces {costs[1]:.3f} s")
     assert costs[1] <= 5 * costs[0] + 0.2
+
+
+# The beginning of an answer, and what it repeats until it is long.
+GROWING = {
+    "an answer": ("", "Some *words* of `it`, and a [link](https://example.org/).\n\n- one\n- two\n\n"),
+    "a list": ("", "- an item of **it**\n"),
+    "code": ("```\n", "let x = 1; // one\n"),
+    "a table": ("| a | b |\n|---|---|\n", "| one | **two** |\n"),
+}
+LITTLE, MUCH, PIECES = 1000, 50_000, 20
+
+
+def test_a_piece_at_the_end_of_a_long_answer_costs_little_more_than_one_at_its_beginning(
+    browser: Browser, lasting: Serving, signed_in: StorageState
+) -> None:
+    """Of long lists, tables and code, too: processor time of the page's thread, drawing and layout included."""
+    with tab(browser, signed_in, service_workers="block") as page:
+        fed, found = Fed(page, lasting), {}
+        for name, (head, line) in GROWING.items():
+            costs = []
+            for size in (LITTLE, MUCH):
+                text = head + line * (size // len(line))
+                fed.show(text)
+                expect(answers(page).locator(".prose")).to_have_count(1, timeout=WAIT_MS)
+                page.wait_for_timeout(300)
+                meter = Meter(page)
+                pieces = [fed.piece(" wor", len(text) + 4 * number) for number in range(PIECES)]
+                fed.feed(pieces[:2])
+                costs.append(meter.cost(lambda pieces=pieces: fed.feed(pieces[2:])) / (PIECES - 2))  # type: ignore[misc]
+            found[name] = costs
+    print("; ".join(f"{name}: {1000 * little:.2f} ms, {1000 * much:.2f} ms" for name, (little, much) in found.items()))
+    slow = {name: (little, much) for name, (little, much) in found.items() if much > MOST_GROWTH * little}
+    assert not slow, slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, StorageState, expect
 
-from tests.browser.acting import WAIT_MS, answers, send
+from tests.browser.acting import WAIT_MS, answers, send, words
 from tests.browser.conftest import tab
 from tests.e2e.serving import Serving
 
@@ -91,6 +91,43 @@ def test_a_snapshot_of_eight_megabytes_is_drawn_and_the_page_stays_usable(plain:
     expect(plain.locator('[data-testid="message"]').last).to_contain_text("99 word", timeout=WAIT_MS)
     send(plain, "and one more")
     expect(answers(plain).last).to_contain_text("You said: and one more", timeout=WAIT_MS)
+
+
+def test_a_slow_line_shows_all_of_a_fast_answer_and_the_page_can_be_used_meanwhile(plain: Page) -> None:
+    """P7: 40 kB/s, half a second there and back: the server reads on, the page shows what has come, in its order, once."""
+    cdp = plain.context.new_cdp_session(plain)
+    cdp.send("Network.enable")
+    slow = {"offline": False, "latency": 500, "downloadThroughput": 40_000, "uploadThroughput": 40_000}
+    cdp.send("Network.emulateNetworkConditions", slow)
+    send(plain, "count 1500 0.001")
+    expect(answers(plain).first).to_contain_text("1 2 3", timeout=WAIT_MS)
+    plain.get_by_test_id("composer").fill("meanwhile")
+    expect(plain.get_by_test_id("composer")).to_have_value("meanwhile")
+    expect(answers(plain).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    assert words(plain) == " ".join(str(number) for number in range(1, 1501))
+    expect(plain.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+
+
+def test_a_line_that_is_cut_within_an_answer_is_taken_up_where_it_was(plain: Page) -> None:
+    """P7: the server stays; what it said meanwhile is there when the network is."""
+    send(plain, "count 80 0.05")
+    expect(answers(plain).first).to_contain_text("1 2 3", timeout=WAIT_MS)
+    plain.context.set_offline(True)
+    plain.wait_for_timeout(500)
+    plain.context.set_offline(False)
+    expect(answers(plain).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    assert words(plain) == " ".join(str(number) for number in range(1, 81))
+    expect(plain.get_by_test_id("interruption")).to_have_count(0)
+
+
+def test_a_line_of_a_hundred_kilobytes_and_five_thousand_quotes_are_drawn(plain: Page) -> None:
+    """P8: what no screen was made for takes neither the page's time nor its stack, and scrolls nothing sideways."""
+    send(plain, "x" * 100_000 + "\n\n" + "> " * 5000 + "deep")
+    expect(answers(plain).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+    expect(answers(plain).first).to_contain_text("deep")
+    assert plain.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    send(plain, "still here?")
+    expect(answers(plain).nth(1)).to_contain_text("You said: still here?", timeout=WAIT_MS)
 
 
 def test_no_text_becomes_more_than_text(plain: Page) -> None:

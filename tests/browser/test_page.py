@@ -2,9 +2,9 @@
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.acting import WAIT_MS, answers, send, words
+from tests.browser.acting import WAIT_MS, answers, open_session, send, words
 from tests.e2e.command_line import holdfast
-from tests.e2e.serving import Serving
+from tests.e2e.serving import Serving, hand_over
 
 LAST = 60
 NUMBERS = " ".join(str(number) for number in range(1, LAST + 1))
@@ -18,9 +18,17 @@ def test_a_message_is_answered_on_the_page(page: Page) -> None:
 
 
 def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_back(own_page: Page, serving: Serving) -> None:
-    """P7, R9: no reload; what was being typed is still there; the cut says what was decided and why, and a reload shows the same."""
+    """P7, R9: no reload; what was being typed is still there; the cut says what was decided and why, and a reload shows the same. So do
+    another tab and a phone that were looking on.
+    """
     send(own_page, f"count {LAST} 0.05")
-    expect(answers(own_page).first).to_contain_text("10", timeout=WAIT_MS)
+    expect(answers(own_page).first).to_contain_text("1 2", timeout=WAIT_MS)
+    open_session(own_page)
+    tab, phone = own_page.context.new_page(), own_page.context.new_page()
+    phone.set_viewport_size({"width": 390, "height": 780})
+    for other in (tab, phone):
+        other.goto(own_page.url)
+        expect(answers(other).first).to_contain_text("1 2", timeout=WAIT_MS)
     own_page.get_by_test_id("composer").fill("half a thought")
     serving.kill()
     expect(own_page.get_by_test_id("connection")).to_have_attribute("data-state", "reconnecting", timeout=WAIT_MS)
@@ -37,9 +45,31 @@ def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_bac
     expect(own_page.get_by_test_id("composer")).to_have_value("half a thought")
     expect(own_page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
     followed = own_page.get_by_role("log").inner_text()
+    for other in (tab, phone):
+        expect(other.get_by_role("log")).to_have_text(followed, use_inner_text=True, timeout=WAIT_MS)
+        other.close()
     own_page.reload()
     expect(answers(own_page).first).to_contain_text(f"{LAST - 1} {LAST}", timeout=WAIT_MS)
     assert own_page.get_by_role("log").inner_text() == followed
+
+
+def test_a_hand_over_in_the_middle_of_an_answer_is_no_interruption(own_page: Page, serving: Serving) -> None:
+    """P7: two tabs go over to the new process with their places; nothing is missing, doubled or called interrupted."""
+    send(own_page, f"count {LAST} 0.05")
+    expect(answers(own_page).first).to_contain_text("1 2", timeout=WAIT_MS)
+    open_session(own_page)
+    other = own_page.context.new_page()
+    other.goto(own_page.url)
+    before = serving.pid
+    assert hand_over(serving) != before
+    for each in (own_page, other):
+        expect(answers(each).first).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
+        assert words(each) == NUMBERS
+        expect(each.get_by_test_id("interruption")).to_have_count(0)
+        expect(each.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+    send(other, "and you?")
+    for each in (own_page, other):
+        expect(answers(each).nth(1)).to_contain_text("You said: and you?", timeout=WAIT_MS)
 
 
 def test_a_message_sent_while_the_server_is_away_is_kept_and_answered_once(own_page: Page, serving: Serving) -> None:

@@ -1,6 +1,8 @@
 """What happened in a turn and why, next to the conversation; the operator's view; and a reload while the server is away."""
 
+import os
 import re
+import signal
 
 from playwright.sync_api import Page, expect
 
@@ -60,7 +62,9 @@ def test_an_operator_sees_what_runs_and_who_is_waited_for_and_a_pause_asks_first
 
 
 def test_a_reload_while_the_server_is_away_shows_the_page_and_what_was_there(own_page: Page, serving: Serving) -> None:
-    """P1: the shell, the last conversations, and what waits to be sent, files too, which is sent once when the server is back."""
+    """P1: the shell, the last conversations, and what waits to be sent, files too, which is sent once when the server is back. So does one
+    whose server hangs.
+    """
     send(own_page, "before the storm")
     expect(answers(own_page)).to_have_count(1, timeout=WAIT_MS)
     own_page.evaluate("navigator.serviceWorker.ready.then(() => true)")
@@ -84,3 +88,11 @@ def test_a_reload_while_the_server_is_away_shows_the_page_and_what_was_there(own
     send(own_page, "and the chart")
     expect(own_page.get_by_test_id("attachment")).to_have_count(1, timeout=WAIT_MS)
     expect(own_page.get_by_test_id("files")).to_have_count(0)
+    expect(answers(own_page)).to_have_count(3, timeout=WAIT_MS)
+    os.kill(serving.pid, signal.SIGSTOP)  # It hangs: it takes every request and answers none.
+    own_page.reload()
+    expect(own_page.get_by_test_id("away")).to_contain_text("Holdfast is not answering.", timeout=WAIT_MS)
+    expect(answers(own_page).first).to_contain_text("before the storm", timeout=10_000)
+    os.kill(serving.pid, signal.SIGCONT)
+    expect(own_page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+    expect(answers(own_page)).to_have_count(3, timeout=WAIT_MS)

@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { t } from "../i18n";
 import { standing } from "../words";
-import { useApp } from "./shared";
+import { useApp, useOpen } from "./shared";
 
 export function AwayBar(): VNode {
   const away = useApp().connection.away.value;
@@ -24,7 +24,7 @@ export function SafeModeBanner(): VNode | null {
 
 export function StandingBar(): VNode | null {
   const app = useApp();
-  const session = app.route.value.session === null ? null : (app.conversation.view.value?.session ?? null);
+  const session = useOpen();
   const text = session && standing(session);
   if (!session || !text) return null;
   const resuming = app.resuming.value === session.session_id;

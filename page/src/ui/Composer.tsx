@@ -1,17 +1,16 @@
-import { useComputed } from "@preact/signals";
 import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { offered, written } from "../commands";
 import { t } from "../i18n";
-import { liveTurn } from "../log";
+import { liveTurn, type Overview } from "../log";
 import type { Mode } from "../outbox";
-import type { Command, Session } from "../types";
+import type { Command } from "../types";
 import { platformName, platformOf, used } from "../words";
 import { Field } from "./Field";
 import { AttachButton, Files, useAttach } from "./Files";
 import { SendIcon, StopIcon } from "./icons";
 import { Offer, OFFER, optionId } from "./Offer";
-import { isTouch, useApp } from "./shared";
+import { isTouch, useApp, useOpen, useSame } from "./shared";
 
 export function Composer(): VNode {
   const app = useApp();
@@ -39,13 +38,13 @@ export function Composer(): VNode {
     if (redrafted > 0) field.current?.focus();
   }, [redrafted]);
 
-  const turn = useComputed(() => {
+  const turn = useSame(() => {
     const view = app.conversation.view.value;
     const open = view && liveTurn(view.session);
     if (!view || !open) return null;
     return { asks: view.session.questions.filter((question) => question.kind !== "approval").length, stopping: view.stopping === open.id || app.conversation.stopAsked.value === open.id };
   });
-  const session = app.route.value.session === null ? null : (app.conversation.view.value?.session ?? null);
+  const session = useOpen();
   const type = (value: string): void => {
     setText(value);
     app.type(value);
@@ -116,7 +115,7 @@ export function Composer(): VNode {
 }
 
 /** What the next message does, where that is not plain; else how to write one. And what the conversation has used. */
-function Hint(props: { session: Session | null; mode: Mode | null; asks: boolean }): VNode {
+function Hint(props: { session: Overview | null; mode: Mode | null; asks: boolean }): VNode {
   const words = t().composer;
   const { session } = props;
   const platform = session ? platformOf(session.session_key) : "web";
@@ -153,7 +152,7 @@ function Modes(props: { mode: Mode; asks: boolean; choose: (mode: Mode) => void 
 }
 
 /** Which model answers here. Nothing where no model is configured. */
-function ModelChoice(props: { session: Session }): VNode | null {
+function ModelChoice(props: { session: Overview }): VNode | null {
   const app = useApp();
   const { session } = props;
   const [wanted, setWanted] = useState<string | null>(null);

@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { grouped } from "../groups";
 import { t } from "../i18n";
 import { type Item, shownAlready } from "../outbox";
 import type { Sent } from "../sending";
@@ -11,12 +12,9 @@ import { Near } from "./Markdown";
 import { Failing, MessageRow, OutboxRow, SentRow, takenBy, TurnEnd, Working } from "./Messages";
 import { Approvals } from "./ApprovalCard";
 import { QuestionCard } from "./QuestionCard";
-import { useApp } from "./shared";
+import { memo, sameProps, useApp } from "./shared";
 import { Welcome } from "./Welcome";
 
-/** The last of a long conversation are drawn as they are; older ones in groups that a browser skips while they are out of sight. */
-const PLAIN = 100;
-const GROUP = 20;
 const NOTHING: Message[] = [];
 
 export function ConversationPane(): VNode {
@@ -44,6 +42,7 @@ export function ConversationPane(): VNode {
 function Rows(props: { view: View }): VNode {
   const { session, failing } = props.view;
   const { settled, waiting } = reading(session.messages);
+  const known = useRef<ReadonlySet<string>>(new Set());
   const app = useApp();
   const words = t().conversation;
   const away = app.connection.away.value;
@@ -55,29 +54,28 @@ function Rows(props: { view: View }): VNode {
   const works = liveTurn(session) !== null && !waits && !writes;
   const taken = new Map(settled.filter((message) => message.role === "assistant").map((message) => [message.id, takenBy(message, settled)]));
   const cuts = cutsOf(settled);
-  const inside = new Set([...taken.values(), ...cuts.values()].flatMap((messages) => messages.map((message) => message.id)));
+  const inside = new Set<string>();
+  for (const messages of [...taken.values(), ...cuts.values()]) for (const message of messages) inside.add(message.id);
   const turns = new Map(session.turns.map((turn) => [turn.id, turn]));
   const answers_now = settled.some((message) => message.role === "assistant" && message.turn_id === open?.id && message.parts.length > 0);
   const asks = session.questions.map((question) => question.call_id).join("\n");
   const newest = session.turns[session.turns.length - 1];
-  const draw = (row: Row): VNode => {
-    if ("turn" in row) return <TurnEnd key={`${row.turn.id}.end`} turn={row.turn} request={row.turn === newest && open === null ? (requestOf(settled, row.turn) ?? null) : null} />;
+  const lineOf = (row: Row): Line => {
+    if ("turn" in row) return { key: `${row.turn.id}.end`, turn: row.turn, request: row.turn === newest && open === null ? (requestOf(settled, row.turn) ?? null) : null };
     const { message } = row;
     const is_open = open !== null && message.turn_id === open.id;
-    return (
-      <MessageRow
-        key={message.id} message={message} running={is_open && open.state === "running" && !away} waiting={false}
-        asks={is_open ? asks : ""} taken={taken.get(message.id) ?? NOTHING}
-        {...(message.role === "assistant" && { cuts: cuts.get(message.turn_id!) ?? NOTHING, turn: turns.get(message.turn_id!) ?? null })}
-      />
-    );
+    return {
+      key: message.id, message, running: is_open && open.state === "running" && !away, asks: is_open ? asks : "", taken: taken.get(message.id) ?? NOTHING,
+      cuts: message.role === "assistant" ? (cuts.get(message.turn_id!) ?? NOTHING) : NOTHING, turn: message.role === "assistant" ? (turns.get(message.turn_id!) ?? null) : null,
+    };
   };
+  const { groups, plain } = grouped(rows(settled.filter((message) => !inside.has(message.id)), session.turns).map(lineOf), known.current);
+  known.current = new Set(groups.map((lines) => lines[0]!.key));
   return (
     <>
       {session.earlier && <Earlier />}
-      {grouped(rows(settled.filter((message) => !inside.has(message.id)), session.turns)).map((group) => (
-        group.plain ? group.rows.map(draw) : <Group key={group.key}>{group.rows.map(draw)}</Group>
-      ))}
+      {groups.map((lines) => <Group key={`group.${lines[0]!.key}`} lines={lines} />)}
+      {plain.map(drawn)}
       {works && open && <Working word={away ? words.unknownAway : open.state === "interrupted" ? words.recovering : words.working} turn={answers_now ? null : open} />}
       {failing && open && !away && <Failing failure={failing} />}
       <Approvals questions={session.questions.filter((question) => question.kind === "approval")} />
@@ -87,22 +85,20 @@ function Rows(props: { view: View }): VNode {
   );
 }
 
-/** In groups of twenty from the beginning, so that a page of earlier ones before them changes none; the last hundred and what is left over stand alone. */
-function grouped(all: Row[]): { plain: boolean; key: string; rows: Row[] }[] {
-  const until = Math.max(0, Math.floor((all.length - PLAIN) / GROUP) * GROUP);
-  const groups: { plain: boolean; key: string; rows: Row[] }[] = [];
-  for (let from = 0; from < until; from += GROUP) {
-    const first = all[from]!;
-    groups.push({ plain: false, key: `group.${"turn" in first ? first.turn.id : first.message.id}`, rows: all.slice(from, from + GROUP) });
-  }
-  return [...groups, { plain: true, key: "plain", rows: all.slice(until) }];
+/** What a row is drawn with. */
+type Line =
+  | { key: string; message: Message; running: boolean; asks: string; taken: Message[]; cuts: Message[]; turn: Turn | null }
+  | { key: string; turn: Turn; request: string | null };
+
+function drawn({ key, ...line }: Line): VNode {
+  return "message" in line ? <MessageRow key={key} {...line} waiting={false} /> : <TurnEnd key={key} {...line} />;
 }
 
 /** So far from what is seen a group is read: before anybody gets there. */
 const NEAR = "1500px 0px";
 
 /** A group of older messages. It is laid out when it is seen and read when it comes near, and stays so. */
-function Group(props: { children: ComponentChildren }): VNode {
+const Group = memo<{ lines: Line[] }>((props) => {
   const [near, setNear] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -112,8 +108,8 @@ function Group(props: { children: ComponentChildren }): VNode {
     seen.observe(box.current!);
     return () => seen.disconnect();
   }, []);
-  return <div class="group" ref={box} data-near={near}><Near.Provider value={near}>{props.children}</Near.Provider></div>;
-}
+  return <div class="group" ref={box} data-near={near}><Near.Provider value={near}>{props.lines.map(drawn)}</Near.Provider></div>;
+}, (before, after) => before.lines.length === after.lines.length && before.lines.every((line, index) => sameProps(line, after.lines[index]!)));
 
 /** Fetches the page before: when it comes into view, or when it is pressed. What is being read stays where it is. */
 function Earlier(): VNode {
@@ -180,9 +176,11 @@ function rows(messages: Message[], turns: Turn[]): Row[] {
 
 /** Kept from one drawing to the next, so that an answer that did not change is not drawn again for their sake. */
 const cutsBefore = new Map<string, Message[]>();
+const NO_CUTS: Map<string, Message[]> = new Map();
 
 /** The interruptions that are drawn within an answer, where they happened: of an answer that continued after it had something to show. */
 function cutsOf(messages: Message[]): Map<string, Message[]> {
+  if (!messages.some((message) => message.role === "interruption")) return NO_CUTS;
   const answered = new Set(messages.filter((message) => message.role === "assistant" && message.parts.length > 0).map((message) => message.turn_id));
   const found = new Map<string, Message[]>();
   for (const message of messages) {

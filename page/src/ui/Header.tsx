@@ -1,17 +1,18 @@
+import { useComputed } from "@preact/signals";
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ConnectionState } from "../connection";
 import { t } from "../i18n";
-import type { Session } from "../types";
+import type { Overview } from "../log";
 import { platformName, platformOf, sign, titleOf } from "../words";
 import { DotsIcon, ExportIcon, MenuIcon, PanelIcon, PlatformIcon, SideIcon, StateSign } from "./icons";
 import { Menu } from "./Menu";
 import { Rename, SessionItems } from "./Sidebar";
-import { IconButton, useApp } from "./shared";
+import { IconButton, useApp, useOpen } from "./shared";
 
 export function Header(): VNode {
   const app = useApp();
-  const session = app.route.value.session === null ? null : (app.conversation.view.value?.session ?? null);
+  const session = useOpen();
   const [editing, setEditing] = useState(false);
   useEffect(() => setEditing(false), [app.openName]);
   return (
@@ -26,12 +27,13 @@ export function Header(): VNode {
   );
 }
 
-function Facts(props: { session: Session; rename: () => void }): VNode {
+function Facts(props: { session: Overview; rename: () => void }): VNode {
   const app = useApp();
   const { session } = props;
   const platform = platformOf(session.session_key);
   const state = sign({ ...session, needs: null, delivery: null }, app.connection.away.value);
   const words = t().head;
+  const turns = useComputed(() => (app.conversation.view.value?.session.turns.length ?? 0) > 0);
   const id = encodeURIComponent(session.session_id);
   return (
     <>
@@ -46,7 +48,7 @@ function Facts(props: { session: Session; rename: () => void }): VNode {
         <hr class="list-toggle" />
         <button type="button" role="menuitem" tabIndex={-1} class="list-toggle" data-testid="hide-list" onClick={() => app.hideList()}><SideIcon /><span>{t().list.hide}</span></button>
       </Menu>
-      {session.turns.length > 0 && <IconButton label={words.details} class={app.details.value !== null ? "on" : ""} expanded={app.details.value !== null} testid="details-button" onClick={() => app.toggleDetails()}><PanelIcon /></IconButton>}
+      {turns.value && <IconButton label={words.details} class={app.details.value !== null ? "on" : ""} expanded={app.details.value !== null} testid="details-button" onClick={() => app.toggleDetails()}><PanelIcon /></IconButton>}
     </>
   );
 }

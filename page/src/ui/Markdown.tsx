@@ -2,14 +2,14 @@
 
 import type { ComponentChildren, VNode } from "preact";
 import { createContext } from "preact";
-import { useContext, useEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { characters, type MathToken, Reading, safeHref, type Token, type Tokens } from "../reader";
 import { Coloured } from "./Coloured";
 import { Formula } from "./Formula";
 import { Copy, memo } from "./shared";
 
-/** After a reading that took c milliseconds the next waits for 4 c, at most so long: a long paragraph costs a fifth of the time, not all of it. */
+/** After a drawing that took c milliseconds, with its layout, the next waits for 4 c, at most so long: a long answer costs a fifth of the time, not all of it. */
 const LONGEST_MS = 250;
 
 /** False while what is drawn is far out of sight: its plain text stands there until it comes near. */
@@ -21,20 +21,27 @@ export function Markdown(props: { text: string; writing?: boolean }): VNode {
 
 function Read(props: { text: string; writing?: boolean }): VNode {
   const reading = useRef<Reading | null>(null);
-  const pace = useRef({ next: 0, tokens: [] as Token[] });
+  const pace = useRef({ next: 0, began: 0, tokens: [] as Token[] });
   const [, again] = useState(0);
   const now = performance.now();
   if (!props.writing || now >= pace.current.next) {
     pace.current.tokens = (reading.current ??= new Reading()).read(props.text);
-    pace.current.next = now + Math.min(LONGEST_MS, 4 * (performance.now() - now));
+    pace.current.began = now;
   }
+  useLayoutEffect(() => {
+    if (!props.writing || pace.current.began !== now) return;
+    // A timer runs once the frame is laid out and painted.
+    setTimeout(() => (pace.current.next = performance.now() + Math.min(LONGEST_MS, 4 * (performance.now() - now))));
+  });
   const late = Boolean(props.writing) && now < pace.current.next && pace.current.next - now > 1;
   useEffect(() => {
     if (!late) return;
     const timer = setTimeout(() => again((count) => count + 1), pace.current.next - performance.now() + 1);
     return () => clearTimeout(timer);
   }, [props.text, late]);
-  return <div class={props.writing ? "prose writing" : "prose"}>{pace.current.tokens.map((token, index) => <Block key={index} token={token} />)}</div>;
+  const { tokens } = pace.current;
+  const blocks = useMemo(() => tokens.map((token, index) => <Block key={index} token={token} />), [tokens]);
+  return <div class={props.writing ? "prose writing" : "prose"}>{blocks}</div>;
 }
 
 const Block = memo<{ token: Token }>(({ token }) => block(token));
@@ -80,20 +87,28 @@ const Item = memo<{ item: Tokens.ListItem }>(({ item }) => (
     {item.task && <input type="checkbox" checked={item.checked ?? false} disabled aria-label={item.checked ? "☑" : "☐"} />}
     {item.tokens.filter((token) => token.type !== "checkbox").map((token, index) => (token.type === "text" && !item.loose ? <span key={index}>{inlineOf(token as Tokens.Text)}</span> : <Block key={index} token={token} />))}
   </li>
-), (before, after) => before.item.raw === after.item.raw && before.item.loose === after.item.loose);
+));
 
 function Table(props: { token: Tokens.Table }): VNode {
-  const { header, rows, align } = props.token;
-  const kind = (index: number): string | undefined => (align[index] === "right" || align[index] === "center" ? align[index] : undefined);
+  const { header, rows } = props.token;
   return (
     <div class="table" tabIndex={0} role="region" aria-label={t().conversation.table}>
       <table>
-        <thead><tr>{header.map((cell, index) => <th key={index} scope="col" class={kind(index)} dir="auto">{inline(cell.tokens)}</th>)}</tr></thead>
-        <tbody>{rows.map((row, index) => <tr key={index}>{row.map((cell, column) => <td key={column} class={kind(column)} dir="auto">{inline(cell.tokens)}</td>)}</tr>)}</tbody>
+        <thead><tr>{header.map((cell, index) => <th key={index} scope="col" class={side(cell)} dir="auto">{inline(cell.tokens)}</th>)}</tr></thead>
+        {rows.length > 0 && <tbody>{rows.map((row, index) => <Row key={index} cells={row} />)}</tbody>}
       </table>
     </div>
   );
 }
+
+/** On which side its words stand, where that is not the usual one. */
+function side({ align }: Tokens.TableCell): string | undefined {
+  return align === "right" || align === "center" ? align : undefined;
+}
+
+const Row = memo<{ cells: Tokens.TableCell[] }>(({ cells }) => (
+  <tr>{cells.map((cell, index) => <td key={index} class={side(cell)} dir="auto">{inline(cell.tokens)}</td>)}</tr>
+));
 
 function inline(tokens: Token[] | undefined): ComponentChildren {
   return tokens?.map((token, index) => <Inline key={index} token={token} />);

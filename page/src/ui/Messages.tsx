@@ -1,7 +1,7 @@
 /** The rows of a conversation: messages, interruptions, ends, and what is on its way. */
 
 import type { ComponentChildren, VNode } from "preact";
-import { isMark, type Shown, withCuts } from "../answers";
+import { type Shown, withCuts } from "../answers";
 import { isCommand } from "../commands";
 import { t } from "../i18n";
 import type { Item } from "../outbox";
@@ -237,8 +237,8 @@ const NONE: Message[] = [];
 
 /** The messages among these that an answer took while it was written: they are read there. */
 export function takenBy(answer: Message, messages: Message[]): Message[] {
-  const ids = new Set(answer.parts.flatMap((part) => (isMark(part) && part.type === "message" ? [part.message_id] : [])));
-  if (ids.size === 0) return NONE;
+  if (!answer.parts.some((part) => part.type === "message")) return NONE;
+  const ids = new Set(answer.parts.flatMap((part) => (part.type === "message" ? [part.message_id] : [])));
   const found = messages.filter((message) => ids.has(message.id));
   return found.length > 0 ? found : NONE;
 }

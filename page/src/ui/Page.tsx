@@ -35,7 +35,8 @@ function Rooms(props: { app: App }): VNode {
   const sheet = useMedia(SHEET);
   const drawer = app.drawer.value;
   const operations = app.route.value.operations === true;
-  const details = app.details.value !== null && !operations && app.conversation.view.value !== null;
+  const has_view = useComputed(() => app.conversation.view.value !== null);
+  const details = app.details.value !== null && !operations && has_view.value;
   useShortcuts(app);
   useDrawerFocus(phone && drawer);
   return (
@@ -105,7 +106,8 @@ function useTitle(app: App): void {
     const runs = session?.state === "running" && !app.connection.away.value;
     const mark = runs ? "● " : session?.state === "waiting" ? "◆ " : "";
     const name = app.route.value.operations ? t().palette.operations : session ? titleOf(session, app.conversation.firstWords(session.session_id)) : null;
-    document.title = name ? `${app.route.value.operations ? "" : mark}${name} – Holdfast` : "Holdfast";
+    const title = name ? `${app.route.value.operations ? "" : mark}${name} – Holdfast` : "Holdfast";
+    if (document.title !== title) document.title = title;
   });
 }
 

@@ -9,7 +9,7 @@ import { Gate } from "./Gate";
 import { ArchiveIcon, CloseIcon, DotsIcon, Mark, PenIcon, PinIcon, PlatformIcon, PlusIcon, SearchIcon, StateSign, TrashIcon } from "./icons";
 import { Menu, MenuItem } from "./Menu";
 import { Settings } from "./Settings";
-import { IconButton, plainClick, useApp, useNow } from "./shared";
+import { IconButton, memo, plainClick, sameProps, useApp, useNow, useSame } from "./shared";
 
 export function Sidebar(): VNode {
   const app = useApp();
@@ -70,12 +70,15 @@ function Conversations(): VNode {
   const app = useApp();
   const words = t().list;
   const { sessions, more, query, archived, loadingMore } = app.list;
-  const now = new Date(useNow(true, 60_000));
-  const live = app.conversation.view.value?.session;
-  const shown = live && sessions.value ? sessions.value.map((session) => (session.session_id === live.session_id ? withLive(session, live) : session)) : sessions.value;
+  const now = useNow(true, 60_000);
+  const live = useSame(() => {
+    const session = app.conversation.view.value?.session;
+    return session ? lively(session, app.conversation.firstWords(session.session_id)) : null;
+  }).value;
+  const shown = live && sessions.value ? sessions.value.map((session) => (session.session_id === live.session_id ? { ...session, ...live } : session)) : sessions.value;
   const begun = archived.value || query.value ? [] : [...new Set(app.sending.items.value.map((item) => item.conversation).filter(isNew))];
   const nothing = shown !== null && shown.length === 0 && begun.length === 0;
-  const groups = query.value || archived.value ? [{ title: archived.value ? words.archived : words.results(shown?.length ?? 0), needs: false, sessions: shown ?? [] }] : grouped(shown ?? [], now);
+  const groups = query.value || archived.value ? [{ title: archived.value ? words.archived : words.results(shown?.length ?? 0), needs: false, sessions: shown ?? [] }] : grouped(shown ?? [], new Date(now));
   return (
     <nav class="list" aria-label={archived.value ? words.archivedLabel : words.label} onKeyDown={arrows} ref={(box) => endless(box, () => void app.list.loadMore())}>
       {archived.value && <p class="list-title"><span>{words.archived}</span><button type="button" class="b small" onClick={() => app.list.showArchived(false)}>{words.back}</button></p>}
@@ -107,14 +110,15 @@ function endless(box: HTMLElement | null, more: () => void): void {
 }
 
 /** The open conversation is known better than the last news of the list. */
-function withLive(session: Summary, live: Session): Summary {
-  const asks = live.questions[0];
+function lively(session: Session, first_words: string | null): Pick<Summary, "session_id" | "title" | "state" | "queued" | "suspended" | "current" | "left" | "needs" | "unread"> {
+  const asks = session.questions[0];
   const needs = asks ? (asks.kind === "approval" ? "approval" : "question") : null;
-  const { title, state, queued, suspended, current, left } = live;
-  return { ...session, title, state, queued, suspended, current, left, needs, unread: false };
+  const { session_id, title, state, queued, suspended, current, left } = session;
+  return { session_id, title: title ?? first_words, state, queued, suspended, current, left, needs, unread: false };
 }
 
-function Entry(props: { session: Summary; now: Date }): VNode {
+/** Drawn again only when something that it says changes: others change many times a second. `now`: in milliseconds. */
+const Entry = memo<{ session: Summary; now: number }>((props) => {
   const app = useApp();
   const words = t().list;
   const [renaming, setRenaming] = useState(false);
@@ -129,7 +133,7 @@ function Entry(props: { session: Summary; now: Date }): VNode {
         <a href={`/s/${encodeURIComponent(session.session_id)}`} aria-current={current ? "page" : undefined} onClick={plainClick(() => app.go(session.session_id))} onDblClick={() => setRenaming(true)}>
           <span class="plat"><PlatformIcon platform={platformOf(session.session_key)} /></span>
           <span class="title">{title}{unread && <span class="sr-only">, {words.unread}</span>}</span>
-          <time class="when" dateTime={session.updated_at} title={moment(session.updated_at)}>{when(session.updated_at, props.now)}</time>
+          <time class="when" dateTime={session.updated_at} title={moment(session.updated_at)}>{when(session.updated_at, new Date(props.now))}</time>
           <span class="sub">{state ? <StateSign sign={state} /> : session.excerpt}</span>
         </a>
       )}
@@ -141,7 +145,7 @@ function Entry(props: { session: Summary; now: Date }): VNode {
       )}
     </li>
   );
-}
+}, (before, after) => before.now === after.now && sameProps(before.session, after.session));
 
 /** Where the words of the search are, in a conversation: each leads to its message. */
 function Hits(props: { session: string }): VNode | null {

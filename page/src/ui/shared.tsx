@@ -1,9 +1,11 @@
 /** What the parts of the drawing share. */
 
+import { type ReadonlySignal, useComputed } from "@preact/signals";
 import { Component, type ComponentChildren, type ComponentType, createContext, type TargetedMouseEvent, type VNode } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import type { App } from "../app";
 import { t } from "../i18n";
+import { type Overview, summaryOf } from "../log";
 import { clock, moment } from "../words";
 import { CheckIcon, CopyIcon } from "./icons";
 
@@ -13,7 +15,7 @@ export function useApp(): App {
   return useContext(AppContext)!;
 }
 
-function sameProps(before: object, after: object): boolean {
+export function sameProps(before: object, after: object): boolean {
   const keys = Object.keys(after) as (keyof typeof after)[];
   return keys.length === Object.keys(before).length && keys.every((key) => Object.is(before[key], after[key]));
 }
@@ -35,6 +37,25 @@ export function memo<P extends object>(Inner: ComponentType<P>, same: (before: P
       return state.failed ? <p class="undrawn">{t().common.undrawn}</p> : <Inner {...props} />;
     }
   } as unknown as ComponentType<P>;
+}
+
+/** Computed from signals, and the same value while all its fields are the same: whoever draws with it is not drawn again for nothing. */
+export function useSame<T extends object>(compute: () => T | null): ReadonlySignal<T | null> {
+  const last = useRef<T | null>(null);
+  return useComputed(() => {
+    const next = compute();
+    if (next === null || last.current === null || !sameProps(last.current, next)) last.current = next;
+    return last.current;
+  });
+}
+
+/** The open conversation as a whole; null where none is open. It is the same for all the pieces of an answer. */
+export function useOpen(): Overview | null {
+  const app = useApp();
+  return useSame(() => {
+    const view = app.route.value.session === null ? null : app.conversation.view.value;
+    return view && summaryOf(view.session);
+  }).value;
 }
 
 export function IconButton(props: {
