@@ -2,7 +2,7 @@
 that knows the platforms, and of those only their trials.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from holdfast.config import chats
 from holdfast.config.errors import BadConfig
@@ -26,7 +26,7 @@ class Bot:
     def __init__(self, platform: str, account: Mapping[str, str]) -> None:
         """Raises `NoBot`, `BadConfig`."""
         try:
-            self._trial = _trial(platform)
+            self._trial = _TRIALS[platform]()
         except ImportError as error:
             raise BadConfig(chats.install(platform)) from error
         self._account = account
@@ -50,26 +50,32 @@ class Bot:
             raise NoBot(str(error), wrong_account=False) from error
 
 
-def _trial(platform: str) -> Trial:
-    match platform:
-        case "telegram":
-            from holdfast.platforms.telegram import trial as telegram
+def _telegram() -> Trial:
+    from holdfast.platforms.telegram import trial
 
-            return telegram
-        case "slack":
-            from holdfast.platforms.slack import trial as slack
+    return trial
 
-            return slack
-        case "discord":
-            from holdfast.platforms.discord import trial as discord
 
-            return discord
-        case "matrix":
-            from holdfast.platforms.matrix import trial as matrix
+def _slack() -> Trial:
+    from holdfast.platforms.slack import trial
 
-            return matrix
-        case _:
-            raise NotImplementedError(platform)
+    return trial
+
+
+def _discord() -> Trial:
+    from holdfast.platforms.discord import trial
+
+    return trial
+
+
+def _matrix() -> Trial:
+    from holdfast.platforms.matrix import trial
+
+    return trial
+
+
+# Loaded when one is tried: an SDK may be missing, and takes its time.
+_TRIALS: dict[str, Callable[[], Trial]] = {"telegram": _telegram, "slack": _slack, "discord": _discord, "matrix": _matrix}
 
 
 def log_in_to_matrix(homeserver: str, *, user: str, password: str, token: str, device: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the options of several commands share: `--home`, `--json`, paths and numbers of seconds."""
+"""What the options of several commands share: `--home`, `--json`, paths, numbers of seconds, and what sets up a chat platform."""
 
 import math
 import os
@@ -42,6 +42,28 @@ def home_option(function: F) -> F:
 
 def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(function)
+
+
+def setup_options(*, token: str = "", base_url: str = "") -> Callable[[F], F]:
+    """What `holdfast PLATFORM setup` takes on every platform. `token`: what to call it, where there is one alone (`token_file`,
+    `token_stdin`). `base_url`: what that option is for, where there is one.
+    """
+    options: list[Callable[[Any], Any]] = [home_option]
+    if token:
+        path = click.Path(path_type=Path)
+        options.append(click.option("--token-file", type=path, metavar="PATH", help=f"Copy {token} from this file."))
+        options.append(click.option("--token-stdin", is_flag=True, help=f"Read {token} from standard input."))
+    if base_url:
+        options.append(click.option("--base-url", metavar="URL", help=base_url))
+    users = "Let this person talk to the agent. May be given several times."
+    options.append(click.option("--user", "users", multiple=True, metavar="ID", help=users))
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
 def path_argument(function: F) -> F:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.options import home_option
+from holdfast.cli.options import home_option, setup_options
 
 
 @click.group("discord")
@@ -14,11 +14,7 @@ def command() -> None:
 
 
 @command.command("setup")
-@home_option
-@click.option("--token-file", type=click.Path(path_type=Path), metavar="PATH", help="Copy the token from this file.")
-@click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
-@click.option("--base-url", metavar="URL", help="The address of another API than Discord's own.")
-@click.option("--user", "users", multiple=True, metavar="ID", help="Let this person talk to the bot. May be given several times.")
+@setup_options(token="the token", base_url="The address of another API than Discord's own.")
 def setup(token_file: Path | None, token_stdin: bool, base_url: str | None, users: tuple[str, ...]) -> None:
     """Ask for the token of a bot, try it, and write it down.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.options import home_option
+from holdfast.cli.options import home_option, setup_options
 
 
 @click.group("matrix")
@@ -15,13 +15,10 @@ def command() -> None:
 
 
 @command.command("setup")
-@home_option
 @click.option("--homeserver", metavar="URL", help="The address of the homeserver, or what follows the colon in the account's id.")
 @click.option("--account", "account_id", metavar="ID", help="The account, for example @holdfast:example.org.")
 @click.option("--password-stdin", is_flag=True, help="Read its password from standard input.")
-@click.option("--token-file", type=click.Path(path_type=Path), metavar="PATH", help="Copy an access token from this file.")
-@click.option("--token-stdin", is_flag=True, help="Read an access token from standard input.")
-@click.option("--user", "users", multiple=True, metavar="ID", help="Let this person talk to the account. May be given several times.")
+@setup_options(token="an access token")
 def setup(
     homeserver: str | None,
     account_id: str | None,

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.options import chosen_home, home_option
+from holdfast.cli.options import chosen_home, home_option, setup_options
 
 SCOPES = (
     *("chat:write", "commands", "im:history", "mpim:history", "channels:history", "groups:history"),
@@ -35,13 +35,11 @@ def manifest(url: str | None) -> None:
 
 
 @command.command("setup")
-@home_option
 @click.option("--bot-token-file", type=_SECRET_PATH, metavar="PATH", help="Copy the bot token (xoxb-) from this file.")
 @click.option("--app-token-file", type=_SECRET_PATH, metavar="PATH", help="Copy the app token (xapp-) from this file.")
 @click.option("--signing-secret-file", type=_SECRET_PATH, metavar="PATH", help="With --http: copy the signing secret from this file.")
 @click.option("--http", is_flag=True, help="Slack tells what is new at public_url, instead of being asked (Socket Mode).")
-@click.option("--base-url", metavar="URL", help="The address of another API than Slack's own.")
-@click.option("--user", "users", multiple=True, metavar="ID", help="Let this person talk to the bot. May be given several times.")
+@setup_options(base_url="The address of another API than Slack's own.")
 def setup(
     bot_token_file: Path | None,
     app_token_file: Path | None,
