@@ -13,7 +13,8 @@ from tests.e2e.command_line import command, holdfast
 from tests.e2e.serving import Serving, hand_over, wait_until
 from tests.e2e.telling import whole
 from tests.e2e.window import Window
-from tests.fakes.slack.server import APP_TOKEN, BOT_TOKEN, SECRET
+from tests.fakes.slack.hooking import SECRET
+from tests.fakes.slack.server import APP_TOKEN, BOT_TOKEN
 from tests.fakes.slack.thread import SlackThread
 
 ANN, BOB = "U100", "U200"

@@ -1,12 +1,14 @@
-"""Slack, with the real SDK parts in front of a server that speaks its Web API and its Socket Mode."""
+"""Slack, with the real SDK parts in front of a server that speaks its Web API, and its Socket Mode or its requests over HTTP."""
 
 from typing import Any
 
 from holdfast.platforms.slack.platform import Slack
 from holdfast.ports.platforms import Platform
 from tests.fakes.slack import SlackServer
+from tests.fakes.slack.hooking import SECRET
 from tests.fakes.slack.server import APP_TOKEN, BOT, BOT_TOKEN, Refusal
 from tests.fakes.slack.shown import seen_buttons, seen_text
+from tests.platforms.hooks import PUBLIC
 from tests.platforms.rigs import ANN, BOB, TEAM, Seen, hurried
 
 USERS = {ANN: "U100", BOB: "U200"}
@@ -92,3 +94,14 @@ class SlackRig:
         """In a private chat it stands below; in a channel it is in the thread of the message."""
         thread = said.get("thread_ts") or (said["ts"] if said["channel"].startswith("C") else None)
         return bool(seen.thread == thread)
+
+
+class SlackOverHttp(SlackRig):
+    def __init__(self, server: SlackServer) -> None:
+        super().__init__(server)
+        server.hook.url = f"{PUBLIC}/hooks/slack"
+
+    def platform(self) -> Platform:
+        made = Slack(BOT_TOKEN, signing_secret=SECRET, base_url=self.server.base_url, lag_s=0.05, beat_s=0.3)
+        made.capabilities = hurried(made.capabilities)
+        return made

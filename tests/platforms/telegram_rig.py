@@ -6,6 +6,7 @@ from holdfast.platforms.telegram.platform import Telegram
 from holdfast.ports.platforms import Platform
 from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.server import BOT, TOKEN, Refusal
+from tests.platforms.hooks import PUBLIC
 from tests.platforms.rigs import ANN, BOB, TEAM, Seen, hurried
 
 CHATS = {ANN: 100, BOB: 200, TEAM: -300}
@@ -90,3 +91,10 @@ class TelegramRig:
 
     def is_reply(self, seen: Seen, said: Any) -> bool:
         return bool(seen.reply_to == said["message_id"])
+
+
+class TelegramByWebhook(TelegramRig):
+    def platform(self) -> Platform:
+        made = Telegram(TOKEN, base_url=self.server.base_url, webhook=f"{PUBLIC}/hooks/telegram", beat_s=0.3)
+        made.capabilities = hurried(made.capabilities)
+        return made

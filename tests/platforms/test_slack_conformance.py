@@ -1,25 +1,31 @@
-"""Slack holds what every platform has to hold."""
+"""Slack holds what every platform has to hold, whichever way it tells what is new."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from tests.fakes.slack import SlackServer
 from tests.platforms.conformance import QUIET, Conformance
+from tests.platforms.hooks import HookedPlace
 from tests.platforms.rigs import TEAM, Place, until
-from tests.platforms.slack_rig import SlackRig
+from tests.platforms.slack_rig import SlackOverHttp, SlackRig
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def rig() -> AsyncIterator[SlackRig]:
-    async with SlackServer() as server:
-        yield SlackRig(server)
+async def server() -> AsyncIterator[SlackServer]:
+    async with SlackServer() as made:
+        yield made
 
 
 class TestSlack(Conformance):
     """By Socket Mode, with the real SDK parts in front of a server that speaks Slack's wire."""
+
+    @pytest.fixture
+    def rig(self, server: SlackServer) -> SlackRig:
+        return SlackRig(server)
 
     async def test_in_a_thread_that_we_take_part_in_nobody_has_to_name_us_again(self, rig: SlackRig, place: Place) -> None:
         """A27: a question that is asked there is answered in words. Other threads, and words to somebody else, are none of ours."""
@@ -31,3 +37,15 @@ class TestSlack(Conformance):
                 rig.server.say("C300", text, user="U100", thread_ts=thread["ts"])
             await until(lambda: "done [done green]" in rig.server.texts("C300"))
             assert set(place.texts) == {"steps: go > ask colour [red,green] | done"}
+
+
+class TestSlackOverHttp(Conformance):
+    """By signed requests, which come to a real HTTP server in front of the gateway."""
+
+    @pytest.fixture
+    def rig(self, server: SlackServer) -> SlackRig:
+        return SlackOverHttp(server)
+
+    @pytest.fixture
+    def place(self, tmp_path: Path, rig: SlackRig, server: SlackServer) -> Place:
+        return HookedPlace(tmp_path, rig, server.hook)

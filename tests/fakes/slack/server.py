@@ -1,6 +1,6 @@
-"""A workspace of Slack: its Web API and its Socket Mode. It keeps every message, tells each one to one of the open sockets, and tells again
-what was not acknowledged when a socket ends. What goes wrong on the wire is said before (`faults`): by method, in the order of its
-requests.
+"""A workspace of Slack: its Web API, its Socket Mode, and its requests over HTTP. It keeps every message, tells each one to one of the open
+sockets, and tells again what was not acknowledged when a socket ends. What goes wrong on the wire is said before (`faults`): by method, in
+the order of its requests.
 """
 
 import asyncio
@@ -12,9 +12,11 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from tests.fakes.hooks import Hook
+from tests.fakes.slack import hooking
 from tests.fakes.slack.shown import check_blocks, seen_buttons, seen_text
 
-BOT_TOKEN, APP_TOKEN, SECRET = "xoxb-1-sesame-open", "xapp-1-the-door", "0123456789abcdef0123456789abcdef"
+BOT_TOKEN, APP_TOKEN = "xoxb-1-sesame-open", "xapp-1-the-door"
 BOT = {"user_id": "UBOT", "user": "holdfast", "bot_id": "BBOT", "team_id": "T1", "team": "Acme", "url": "https://acme.example/"}
 MOST_TEXT, MOST_UPDATE, MOST_BLOCKS = 40_000, 4_000, 13_200
 SCOPES = "chat:write,im:history,channels:history,groups:history,mpim:history,files:read,files:write,users:read"
@@ -40,7 +42,8 @@ class Socket:
 
 class SlackServer:
     """`faults`: for a method, what becomes of its next requests: "lost" (the connection breaks before anything is done), "cut" (it is done,
-    and the connection breaks), "late" (it is done, and no answer comes), an int (a status without a body), or a `Refusal`.
+    and the connection breaks), "late" (it is done, and no answer comes), an int (a status without a body), or a `Refusal`. `hook`:
+    how the app is told over HTTP, once it has an address.
     """
 
     def __init__(self) -> None:
@@ -57,10 +60,12 @@ class SlackServer:
         self.nobody_told: set[str] = set()
         self.statuses: list[dict[str, Any]] = []
         self.scopes = SCOPES
+        self.names: dict[str, str] = {}
         self.sockets: list[Socket] = []
         self.opened = 0
         self.acknowledged: list[str] = []
         self.pending: deque[dict[str, Any]] = deque()
+        self.hook = Hook()
         self._ts, self._envelopes, self._turn = 0, 0, 0
         self._runner: web.AppRunner | None = None
         self.url = ""
@@ -85,6 +90,7 @@ class SlackServer:
     async def __aexit__(self, *_: object) -> None:
         assert self._runner is not None
         self.hang_up()
+        await self.hook.aclose()
         await self._runner.cleanup()
 
     # what people do
@@ -137,6 +143,8 @@ class SlackServer:
 
     def deliver(self, kind: str, payload: Any) -> None:
         self._envelopes += 1
+        if self.hook.url:
+            return hooking.tell(self.hook, kind, payload)
         self.pending.append({"type": kind, "envelope_id": f"e{self._envelopes}", "payload": payload, "retry_attempt": 0})
         self._pump()
 
@@ -293,7 +301,7 @@ class SlackServer:
         return {"channels": [{"id": channel, "is_im": channel.startswith("D")} for channel in page], **following}
 
     def _users_info(self, fields: Said) -> Said:
-        return {"user": {"id": fields["user"], "real_name": f"Person {fields['user']}"}}
+        return {"user": {"id": fields["user"], "real_name": self.names.get(fields["user"], f"Person {fields['user']}")}}
 
     def _files_getUploadURLExternal(self, fields: Said) -> Said:
         name = f"F{len(self.files) + 1}"

@@ -1,14 +1,19 @@
-"""A server of the Bot API. It holds polls, goes by offsets, tells the older of two polls that another one waits, and keeps every message.
+"""A server of the Bot API. It holds polls, goes by offsets, tells the older of two polls that another one waits, tells a webhook what is
+new until it is taken, and keeps every message.
 What goes wrong on the wire is said before (`faults`): by method, in the order of its requests.
 """
 
 import asyncio
 import json
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+
+from tests.fakes.hooks import Hook
+from tests.fakes.telegram.flood import Flood
 
 TOKEN = "4711:sesame-open-the-door"
 BOT = {"id": 4711, "is_bot": True, "first_name": "Holdfast", "username": "holdfast_bot", "has_topics_enabled": True}
@@ -25,10 +30,10 @@ class Refusal(Exception):
 
 
 class Shown:
-    """A message of the bot as people see it."""
+    """A message of the bot as people see it. `at`: when it came."""
 
     def __init__(self, number: int, chat: int, fields: dict[str, Any]) -> None:
-        self.number, self.chat = number, chat
+        self.number, self.chat, self.at = number, chat, time.time()
         self.thread: int | None = fields.get("message_thread_id")
         self.topic: int | None = fields.get("direct_messages_topic_id")
         self.reply_to: int | None = (fields.get("reply_parameters") or {}).get("message_id")
@@ -46,11 +51,12 @@ class Shown:
 
 class TelegramServer:
     """`faults`: for a method, what becomes of its next requests: "lost" (the connection breaks before anything is done), "cut" (it is done,
-    and the connection breaks), "late" (it is done, and no answer comes), an int (a status without a body), or a `Refusal`.
+    and the connection breaks), "late" (it is done, and no answer comes), an int (a status without a body), or a `Refusal`. `flood`:
+    what it holds the bot to; anything goes without.
     """
 
-    def __init__(self, token: str = TOKEN) -> None:
-        self.token = token
+    def __init__(self, token: str = TOKEN, *, flood: Flood | None = None) -> None:
+        self.token, self.flood = token, flood
         self.updates: deque[dict[str, Any]] = deque()
         self.shown: list[Shown] = []
         self.removed: list[Shown] = []
@@ -63,6 +69,7 @@ class TelegramServer:
         self.clicks: dict[str, str] = {}
         self.old_clicks: set[str] = set()
         self.webhook: dict[str, Any] = {}
+        self.hook = Hook()
         self.menu: list[dict[str, str]] = []
         self.typed = 0
         self.conflicts = 0
@@ -86,6 +93,7 @@ class TelegramServer:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._runner is not None
+        await self.hook.aclose()
         await self._runner.cleanup()
 
     # what people do
@@ -121,8 +129,14 @@ class TelegramServer:
         made = {"update_id": self._next_update, **update}
         self._next_update += 1
         self.updates.append(made)
+        self._tell_hook()
         self._news.set()
         return made
+
+    def _tell_hook(self) -> None:
+        while self.webhook and self.updates:
+            signed = {"X-Telegram-Bot-Api-Secret-Token": self.webhook.get("secret_token", ""), "Content-Type": "application/json"}
+            self.hook.tell(json.dumps(self.updates.popleft()).encode(), lambda signed=signed: signed)  # type: ignore[misc]
 
     def again(self, update: dict[str, Any]) -> None:
         """The server delivers something once more, as it may."""
@@ -213,16 +227,19 @@ class TelegramServer:
             raise Refusal(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running")
 
     async def _set_webhook(self, fields: dict[str, Any]) -> Any:
-        self.webhook = fields
+        self.webhook, self.hook.url = fields, fields["url"]
+        self._tell_hook()
         return True
 
     async def _delete_webhook(self, fields: dict[str, Any]) -> Any:
         assert fields.get("drop_pending_updates") is not True, "the backlog would be lost"
         self.webhook = {}
+        self.updates.extendleft(json.loads(told.body) for told in reversed(self.hook.waiting))
+        self.hook.waiting.clear()
         return True
 
     async def _get_webhook_info(self, fields: dict[str, Any]) -> Any:
-        return {"url": self.webhook.get("url", ""), "pending_update_count": len(self.updates)}
+        return {"url": self.webhook.get("url", ""), "pending_update_count": len(self.updates) + len(self.hook.waiting)}
 
     async def _send(self, fields: dict[str, Any]) -> Any:
         chat = self._reachable(fields)
@@ -249,6 +266,8 @@ class TelegramServer:
         chat = int(fields["chat_id"])
         if chat in self.gone:
             raise Refusal(403, "Forbidden: bot was blocked by the user")
+        if self.flood is not None and (wait_s := self.flood.wait_s(chat)):
+            raise Refusal(429, f"Too Many Requests: retry after {wait_s}", retry_after=wait_s)
         if chat in self.moved:
             raise Refusal(400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=self.moved[chat])
         return chat

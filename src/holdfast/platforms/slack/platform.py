@@ -26,7 +26,7 @@ from holdfast.platforms.slack.wire import Wire
 from holdfast.ports.platforms import Account, Batch, Hooked, OutFile, Outgoing, Receipt
 
 NAME = "slack"
-# How often a receiver that hears nothing says that it is still there, and that nothing is missing.
+# How often a receiver that hears nothing says that it is still there, and that nothing is missing. Over HTTP it asks whether that is so.
 BEAT_S = 20.0
 # What was posted a moment ago is not yet in the history.
 LAG_S = 1.5
@@ -44,7 +44,7 @@ CAPABILITIES = Capabilities(
 
 class Slack:
     """`app_token`: for Socket Mode. Without it Slack tells us over HTTP, signed with `signing_secret`. `lag_s`: as `LAG_S`. `absence_s`: as
-    `ABSENCE_S`.
+    `ABSENCE_S`. `beat_s`: as `BEAT_S`.
     """
 
     name = NAME
@@ -58,9 +58,11 @@ class Slack:
         base_url: str = "",
         lag_s: float = LAG_S,
         absence_s: float = ABSENCE_S,
+        beat_s: float = BEAT_S,
     ) -> None:
         self.capabilities = CAPABILITIES
         self._wire, self._lag_s, self._absence_s = Wire(bot_token, app_token, base_url=base_url), lag_s, absence_s
+        self._beat_s = beat_s
         self._signatures = None if app_token else SignatureVerifier(signing_secret)
         self._sockets = Sockets(self._wire)
         self._history = History(self._ask)
@@ -97,7 +99,7 @@ class Slack:
             self._backlog.finish()
         elif missed.wait_s == 0:
             return self._batch(await missed.ask())
-        frame = await self._next(BEAT_S if missed.done else min(missed.wait_s, BEAT_S))
+        frame = await self._next(self._beat_s if missed.done else min(missed.wait_s, self._beat_s))
         return self._batch(()) if frame is None else self._batch((frame.body,), frame.ticket)
 
     def _check_stored_since(self, handed_at: float) -> None:
@@ -122,9 +124,17 @@ class Slack:
     async def _next(self, within_s: float) -> Frame | None:
         if self._signatures is not None:
             await asyncio.sleep(within_s)
+            await self._check_tokens()
             return None
         try:
             return await self._sockets.next(within_s)
+        except Exception as error:
+            raise _later(error) from None
+
+    async def _check_tokens(self) -> None:
+        """Nothing else would tell that they were revoked."""
+        try:
+            await self._wire.tell("auth.test")
         except Exception as error:
             raise _later(error) from None
 

@@ -27,7 +27,7 @@ from holdfast.ports.platforms import Account, Batch, Hooked, OutFile, Outgoing, 
 
 NAME = "telegram"
 POLL_S = 50
-# How often the receiver of a webhook says that it is still there.
+# How often the receiver of a webhook asks whether Telegram still knows us.
 BEAT_S = 20.0
 MOST_CAPTION, MOST_TOAST, MOST_BUTTON_DATA = 1024, 200, 64
 SECRET_HEADER = "x-telegram-bot-api-secret-token"
@@ -45,13 +45,16 @@ _PHOTOS, MOST_PHOTO = ("image/jpeg", "image/png", "image/webp"), 10 * MB
 
 
 class Telegram:
-    """`webhook`: the address at which Telegram reaches us; without one we ask. `poll_s`: how long the server may hold a request."""
+    """`webhook`: the address at which Telegram reaches us; without one we ask. `poll_s`: how long the server may hold a request. `beat_s`:
+    as `BEAT_S`.
+    """
 
     name = NAME
 
-    def __init__(self, token: str, *, base_url: str = "", webhook: str = "", poll_s: int = POLL_S) -> None:
+    def __init__(self, token: str, *, base_url: str = "", webhook: str = "", poll_s: int = POLL_S, beat_s: float = BEAT_S) -> None:
         self.capabilities = CAPABILITIES
         self._wire, self._webhook, self._poll_s = Wire(token, base_url=base_url), webhook, poll_s
+        self._beat_s = beat_s
         self._secret = hashlib.sha256(f"webhook {token}".encode()).hexdigest()
         self._me = Me(id=0)
 
@@ -84,25 +87,28 @@ class Telegram:
         if self._webhook:
             while True:
                 yield Batch()
-                await asyncio.sleep(BEAT_S)
+                await asyncio.sleep(self._beat_s)
+                await self._check_webhook()
         while True:
             found = await self._poll(None if cursor is None else int(cursor))
             if found:
                 cursor = str(found[-1]["update_id"] + 1)
             yield Batch(updates=tuple(msgspec.json.encode(update) for update in found), cursor=cursor if found else None)
 
+    async def _check_webhook(self) -> None:
+        """Nothing else would tell that the token was revoked, or that another program has taken the webhook away."""
+        if (await self._ask("getWebhookInfo")).get("url") != self._webhook:
+            raise Unavailable("Another program has changed the webhook of this bot. Stop it, or use a bot of its own.")
+
     async def _poll(self, offset: int | None) -> list[dict[str, Any]]:
-        try:
-            found = await self._call(
-                "getUpdates",
-                read_timeout_s=self._poll_s + 10.0,
-                offset=offset,
-                limit=100,
-                timeout=self._poll_s,
-                allowed_updates=list(reading.KINDS),
-            )
-        except (Answer, Unanswered) as error:  # Asking again does no harm.
-            raise Unavailable(f"Telegram did not answer ({error}).", retry_after_s=2.0) from error
+        found = await self._ask(
+            "getUpdates",
+            read_timeout_s=self._poll_s + 10.0,
+            offset=offset,
+            limit=100,
+            timeout=self._poll_s,
+            allowed_updates=list(reading.KINDS),
+        )
         return list(found)
 
     async def acknowledge(self, batch: Batch) -> None:
@@ -180,6 +186,13 @@ class Telegram:
 
     async def aclose(self) -> None:
         await self._wire.aclose()
+
+    async def _ask(self, method: str, **parameters: Any) -> Any:
+        """Asking again does no harm, so what failed in any way has not happened."""
+        try:
+            return await self._call(method, **parameters)
+        except (Answer, Unanswered) as error:
+            raise Unavailable(f"Telegram did not answer ({error}).", retry_after_s=2.0) from error
 
     async def _call(self, method: str, **parameters: Any) -> Any:
         try:

@@ -17,25 +17,12 @@ from holdfast.platforms.slack.platform import Slack
 from holdfast.platforms.slack.wire import Wire
 from holdfast.ports.platforms import Batch
 from tests.fakes.slack import SlackServer
-from tests.fakes.slack.server import APP_TOKEN, BOT_TOKEN, SECRET, Refusal
+from tests.fakes.slack.hooking import SECRET
+from tests.fakes.slack.server import BOT_TOKEN, Refusal
 from tests.platforms.rigs import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 LONG_AGO, THEN = "1600000000.000000", "1600000001.000000"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer() as made:
-        yield made
-
-
-@pytest.fixture
-async def bot(server: SlackServer) -> AsyncIterator[Slack]:
-    made = Slack(BOT_TOKEN, app_token=APP_TOKEN, base_url=server.base_url, lag_s=0.01)
-    await made.connect()
-    yield made
-    await made.aclose()
 
 
 def left(*names: str, ago_s: float = 3600.0) -> str:

@@ -1,6 +1,5 @@
 """What Slack's events mean, what is sent to it, and what its answers mean: with the real SDK parts in front of the wire."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,7 +21,8 @@ from holdfast.platforms.slack.platform import CAPABILITIES, Slack
 from holdfast.platforms.slack.reading import Me
 from holdfast.ports.platforms import OutFile, Outgoing
 from tests.fakes.slack import SlackServer
-from tests.fakes.slack.server import APP_TOKEN, BOT_TOKEN, SECRET, Refusal
+from tests.fakes.slack.hooking import SECRET
+from tests.fakes.slack.server import APP_TOKEN, BOT_TOKEN, Refusal
 from tests.platforms.rigs import until
 
 pytestmark = pytest.mark.anyio
@@ -237,20 +237,6 @@ def test_formatting_is_blocks_whose_words_nobody_reads_for_marks() -> None:
 def test_edits_of_all_answers_together_stay_below_what_slack_takes(writing: int) -> None:
     """Fifty a minute, for the whole workspace; final texts need some of them."""
     assert 60 * writing / pacing.edit_every_s(CAPABILITIES.rates, shared=True, writing=writing) <= 25
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer() as made:
-        yield made
-
-
-@pytest.fixture
-async def bot(server: SlackServer) -> AsyncIterator[Slack]:
-    made = Slack(BOT_TOKEN, app_token=APP_TOKEN, base_url=server.base_url, lag_s=0.01)
-    await made.connect()
-    yield made
-    await made.aclose()
 
 
 def out(text: str = "hello", *, place: Place = HERE, key: str = "k", **more: Any) -> Outgoing:
