@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import handover_rows, model_rows, page_rows, processes, report, server_rows, store_rows, wire_rows
+from bench import chat_rows, handover_rows, model_rows, page_rows, processes, report, server_rows, store_rows, wire_rows
 from bench.comparing import compare
 from bench.figures import Figure, Row
 from bench.profiling import Profiles
@@ -51,6 +51,7 @@ ROWS = {
     "fan-out": Entry("one session, many readers, an agent that does not wait", "-", server_rows.fan_out),
     "stop": Entry("SIGTERM to exit with running turns, drain 0", "up to 65 s", server_rows.stop),
     "hand-over": Entry("what hand-overs add to the longest gap of the same load", "restart of seconds", handover_rows.hand_over),
+    "chats": Entry("very many chats of one bot, with the platform's flood control", "not published", chat_rows.chats),
     "search": Entry("search and list in a store with a long past", "13-15 ms; 43 ms", store_rows.search),
     "page": Entry("what the page asks a server with a long past", "-", page_rows.asked),
     "browser": Entry("a long conversation and each piece of an answer, drawn by a browser", "0.25-3.5 ms a piece", page_rows.drawn),

@@ -45,6 +45,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     stopping: int = 100
     hand_overs: int = 8
     starts: int = 5
+    chats: int = 1000
+    chat_messages: int = 1200
 
 
 QUICK = Sizes(
@@ -71,6 +73,8 @@ QUICK = Sizes(
     stopping=20,
     hand_overs=3,
     starts=2,
+    chats=100,
+    chat_messages=60,
 )
 
 

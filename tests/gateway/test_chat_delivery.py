@@ -112,6 +112,19 @@ def test_a_flood_is_sent_within_the_budget_and_in_order(home: Home) -> None:
     assert 5 <= life.loop.time() - began <= 9
 
 
+def test_what_is_owed_to_very_many_chats_goes_out_at_the_pace_of_the_account_and_not_in_one_burst(home: Home) -> None:
+    """P4: an account that sends faster than its platform allows is refused everywhere."""
+    can(home, rates=Rates(every_s=(1.0, 1.0), burst=3, account_per_s=10.0, account_burst=5, kept=0))
+    life = home.start()
+    chats = [f"chat{number}" for number in range(40)]
+    for chat in chats:
+        home.write("say:hello", chat=chat)
+    life.until(lambda: home.server.sent)
+    life.pass_s(1)
+    assert 10 <= len(home.server.sent) <= 5 + 10 + 1
+    life.until(lambda: all(home.told(chat) == ["hello"] for chat in chats), within_s=5)
+
+
 def test_a_time_to_wait_that_the_platform_named_is_kept_also_by_the_next_process(home: Home) -> None:
     """P4: retry-after is stored with what it is for."""
     home.server.moods = lambda: "limited"

@@ -6,20 +6,23 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.core import pacing
 from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, PlaceMoved, ThreadGone, Unreadable
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Button
 from holdfast.core.inbound import Click, Edit, Message, Move, Presence, RemoteFile, Source
 from holdfast.core.markdown import read as markdown
+from holdfast.core.pacing import What
 from holdfast.core.places import Anchor, Place
 from holdfast.core.rich import Rich
 from holdfast.platforms.telegram import reading
 from holdfast.platforms.telegram.errors import Answer, Unanswered
-from holdfast.platforms.telegram.platform import SECRET_HEADER, Telegram
+from holdfast.platforms.telegram.platform import CAPABILITIES, SECRET_HEADER, Telegram
 from holdfast.platforms.telegram.reading import Me
 from holdfast.platforms.telegram.rendering import MOST_ENTITIES, entities
 from holdfast.ports.platforms import OutFile, Outgoing
 from tests.fakes.telegram import TelegramServer
+from tests.fakes.telegram.flood import Flood
 from tests.fakes.telegram.server import TOKEN, Refusal
 
 pytestmark = pytest.mark.anyio
@@ -423,3 +426,20 @@ async def test_commands_are_offered_clicks_are_answered_and_typing_is_shown(serv
     await bot.typing(HERE)
     await bot.answer_click(Click(id="c1", source=Source(chat="7", user="7"), data="x", message="1"), "Done. " * 100)
     assert server.typed == 1 and len(server.clicks["c1"]) <= 200
+
+
+@pytest.mark.parametrize(("chats", "seconds"), [((7,), 30), ((-5,), 180), (tuple(range(1, 80)), 6), (tuple(range(-9, 30)), 70)])
+def test_a_bot_that_sends_whenever_its_rates_allow_it_is_never_refused_by_flood_control(chats: tuple[int, ...], seconds: int) -> None:
+    """P4: a refusal costs everybody's answers half a minute."""
+    clock, rates = [0.0], CAPABILITIES.rates
+    flood, account = Flood(now=lambda: clock[0]), pacing.of_account(CAPABILITIES.rates, 0.0)
+    buckets = {chat: pacing.of_chat(rates, shared=chat < 0, now=0.0) for chat in chats}
+    sent = 0
+    while clock[0] < seconds:
+        for chat, bucket in buckets.items():
+            if pacing.wait_s(rates, account, bucket, What.FINAL, clock[0]) == 0:
+                account, buckets[chat] = account.taken(clock[0]), bucket.taken(clock[0])
+                assert flood.wait_s(chat) == 0
+                sent += 1
+        clock[0] += 0.02
+    assert sent >= 0.8 * min(rates.account_per_s * seconds, sum(seconds / rates.every_s[chat < 0] for chat in chats))

@@ -35,6 +35,9 @@ class Bucket(msgspec.Struct, frozen=True):
     def taken(self, now: float) -> "Bucket":
         return msgspec.structs.replace(self, tokens=self.filled(now) - 1.0, at=now)
 
+    def given_back(self) -> "Bucket":
+        return msgspec.structs.replace(self, tokens=self.tokens + 1.0)
+
     def quiet(self, until: float) -> "Bucket":
         return msgspec.structs.replace(self, quiet_until=max(self.quiet_until, until))
 

@@ -179,6 +179,7 @@ class Deliveries:
                 soon_s = min(soon_s or wait_s, wait_s)
                 continue
             self._busy.add(spot)
+            link.take(owed.place)
             self._tasks.spawn(self._deliver(owed, link), name=f"deliver {owed.delivery_id}")
             started += 1
         return started, soon_s
@@ -196,18 +197,27 @@ class Deliveries:
         return False
 
     async def _deliver(self, owed: Delivery, link: Link) -> None:
+        sent = False
         try:
-            if (why := link.is_closed(owed.place.spot)) is not None:
-                await self._record(owed, delivery.after(owed.state, "give up"), error=why)
-            elif owed.state is DeliveryState.UNKNOWN:
-                await self._settle(owed, link)
-            elif owed.planned or not await self._plan(owed, link):
-                await self._send(owed, link, "send")
+            sent = await self._move_on(owed, link)
         except Unavailable as error:
             log.warning("delivery waits for the store", delivery=owed.delivery_id, error=str(error))
             await asyncio.sleep(error.retry_after_s)
         finally:
+            if not sent:
+                link.give_back(owed.place)
             self.leave(owed.place.spot)
+
+    async def _move_on(self, owed: Delivery, link: Link) -> bool:
+        """Whether a message was sent."""
+        if (why := link.is_closed(owed.place.spot)) is not None:
+            await self._record(owed, delivery.after(owed.state, "give up"), error=why)
+            return False
+        if owed.state is DeliveryState.UNKNOWN:
+            return await self._settle(owed, link)
+        if not owed.planned and await self._plan(owed, link):
+            return False
+        return await self._send(owed, link, "send")
 
     # in which pieces
 
@@ -298,17 +308,18 @@ class Deliveries:
             happened = "found" if found else "not found"
         await self._record(owed, delivery.after(owed.state, happened), receipt=found)
 
-    async def _settle(self, owed: Delivery, link: Link) -> None:
-        """It may have arrived."""
+    async def _settle(self, owed: Delivery, link: Link) -> bool:
+        """It may have arrived. Whether it was sent again."""
         match await self._look_up(owed, link):
             case Settle.SAME_KEY:
-                await self._send(owed, link, "same key")
+                return await self._send(owed, link, "same key")
             case Settle.WAIT:
                 await asyncio.sleep(LIVE_WAIT_S)
             case Settle.REPEAT:
-                await self._send(owed, link, "repeat")
+                return await self._send(owed, link, "repeat")
             case Settle.GIVE_UP:
                 await self._record(owed, delivery.after(owed.state, "give up"), error="its outcome is unknown, again and again")
+        return False
 
     async def echo(self, link: Link, echo: Echo) -> None:
         """A message of our own came back: if nobody knew whether it had arrived, now it is known."""
@@ -341,20 +352,22 @@ class Deliveries:
         self._news.set()
         return await self._store.delivery(delivery_id)
 
-    async def _send(self, owed: Delivery, link: Link, happened: str) -> None:
+    async def _send(self, owed: Delivery, link: Link, happened: str) -> bool:
+        """Whether it was tried."""
         sending, tries = delivery.after(owed.state, happened), owed.tries + 1
         try:
             message = await self._message(owed, link, repeat=happened == "repeat")
         except Refused as error:
             await self._record(owed, delivery.after(owed.state, "give up"), error=str(error))
-            return
+            return False
         if not await self._record(owed, sending, tries=tries):
-            return
+            return False
         if owed.target is not None and happened == "send":
-            outcome = await self._sender.edit(link, owed.target, message)
+            outcome = await self._sender.edit(link, owed.target, message, paid=True)
         else:
-            outcome = await self._sender.send(link, message)
+            outcome = await self._sender.send(link, message, paid=True)
         await self._tasks.finish(self._insist(owed, sending, outcome, tries), name=f"outcome of {owed.delivery_id}")
+        return True
 
     async def _message(self, owed: Delivery, link: Link, *, repeat: bool) -> Outgoing:
         piece, age_ms = owed.piece, self._clock.now() - owed.written_at

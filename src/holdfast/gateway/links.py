@@ -154,10 +154,15 @@ class Link:
         return pacing.wait_s(self.platform.capabilities.rates, self._bucket, self._chat(place), what, self._clock.monotonic())
 
     def take(self, place: Place) -> None:
+        """For one request, before anything else may look how much is left."""
         now = self._clock.monotonic()
         self._bucket, self._chats[place.chat] = self._bucket.taken(now), self._chat(place).taken(now)
         if len(self._chats) > MOST_CHATS:
             self._chats = {chat: bucket for chat, bucket in self._chats.items() if bucket.filled(now) < bucket.size}
+
+    def give_back(self, place: Place) -> None:
+        """What was taken was not needed."""
+        self._bucket, self._chats[place.chat] = self._bucket.given_back(), self._chat(place).given_back()
 
     async def limited(self, store: Updates, place: Place, error: Limited) -> None:
         until = self._clock.monotonic() + error.retry_after_s

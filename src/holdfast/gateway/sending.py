@@ -32,22 +32,24 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sender:
+    """`paid`: what a request costs was taken from the budget before (`Link.take`)."""
+
     def __init__(self, store: Updates) -> None:
         self._store = store
 
-    async def send(self, link: Link, message: Outgoing) -> Outcome:
+    async def send(self, link: Link, message: Outgoing, *, paid: bool = False) -> Outcome:
         async def once(place: Place, before: str) -> Receipt:
             text = message.text.after(before) if before else message.text
             return await link.platform.send(msgspec.structs.replace(message, place=place, text=text))
 
-        return await self._try(link, message.place, once, lost="lost")
+        return await self._try(link, message.place, once, lost="lost", paid=paid)
 
-    async def edit(self, link: Link, target: str, message: Outgoing) -> Outcome:
+    async def edit(self, link: Link, target: str, message: Outgoing, *, paid: bool = False) -> Outcome:
         async def once(place: Place, before: str) -> Receipt:
             await link.platform.edit(target, msgspec.structs.replace(message, place=place))
             return Receipt(target)
 
-        return await self._try(link, message.place, once, lost="edit lost")
+        return await self._try(link, message.place, once, lost="edit lost", paid=paid)
 
     async def remove(self, link: Link, place: Place, target: str) -> Outcome:
         async def once(place: Place, before: str) -> Receipt:
@@ -56,10 +58,13 @@ class Sender:
 
         return await self._try(link, place, once, lost="edit lost")
 
-    async def _try(self, link: Link, place: Place, once: Callable[[Place, str], Awaitable[Receipt]], *, lost: str) -> Outcome:
+    async def _try(
+        self, link: Link, place: Place, once: Callable[[Place, str], Awaitable[Receipt]], *, lost: str, paid: bool = False
+    ) -> Outcome:
         kept, before = place, ""
         place = link.native(place)
-        link.take(kept)
+        if not paid:
+            link.take(kept)
         for _ in range(MOST_WAYS):
             try:
                 async with asyncio.timeout(SEND_TIMEOUT_S):

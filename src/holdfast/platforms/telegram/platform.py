@@ -33,7 +33,8 @@ MOST_CAPTION, MOST_TOAST, MOST_BUTTON_DATA = 1024, 200, 64
 SECRET_HEADER = "x-telegram-bot-api-secret-token"
 CAPABILITIES = Capabilities(
     text_limit=4096,
-    rates=Rates(every_s=(1.0, 3.0), burst=3, edit_every_s=(1.5, 4.0), account_per_s=25.0, account_burst=25, kept=10),
+    # Telegram allows thirty messages within any second, and twenty within any minute in a group: a burst counts on top of the pace.
+    rates=Rates(every_s=(1.0, 3.6), burst=3, edit_every_s=(1.5, 4.0), account_per_s=24.0, account_burst=5, kept=2),
     buttons=MOST_BUTTON_DATA,
     typing_s=4.5,
     bytes_in=20 * MB,
