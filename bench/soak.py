@@ -1,7 +1,9 @@
-"""`python -m bench.soak [--seconds N] [--seed S] [--sessions N]`: a real gateway under load, handed over and killed by a schedule.
+"""`python -m bench.soak [--seconds N] [--seed S] [--sessions N]`: a real gateway under load, handed over and killed by a schedule, while
+pages and chats on all platforms stream.
 
-First a time of hand-overs alone: no turn may be cut, no request refused, no reader may see a gap or a double. Then kills as well: nothing
-may be lost or doubled, and every cut turn and every refused request must be the work of a kill. The seed repeats schedule and messages.
+First a time of hand-overs alone, and of a database that another program holds: no turn may be cut, no request refused that need not be
+stored, no reader may see a gap or a double. Then kills as well: nothing may be lost or doubled, and every cut turn and every refused
+request must be the work of a kill. What people in chats see is counted at the other end. The seed repeats schedule and messages.
 """
 
 import argparse
@@ -21,24 +23,28 @@ import uvloop
 
 from bench.oracle.__main__ import main as oracle
 from bench.processes import raise_file_limit
-from bench.soaking import invariants, schedule
+from bench.soaking import chats, invariants, schedule
+from bench.soaking.chats import Talker
 from bench.soaking.clients import Follower, Writer, probe
 from bench.soaking.notebook import Notebook
+from bench.soaking.platforms import End, ends
 from bench.soaking.processes import FAILURES, Gateway
 from bench.soaking.schedule import Sizes
 
 SECONDS, SESSIONS = 140.0, 50
 SETTLED_S = 180.0
 LOOK_S = 0.25
+SERVED = "bench.soaking.served"
 TRACEBACK = "Traceback (most recent call last)"
 PROBES = {"short connections": False, "kept connections": True}
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a soak came to. `wrong` in sentences, empty where every promise was kept."""
+    """What a soak came to. `chats`: how many messages each platform brought. `wrong` in sentences, empty where every promise was kept."""
 
     notes: Notebook
     record: invariants.Record
+    chats: dict[str, int]
     wrong: list[str]
 
 
@@ -69,21 +75,33 @@ def main(arguments: Sequence[str]) -> int:
 
 def run(size: Sizes, seed: int, folder: Path) -> Found:
     """The soak itself, in an empty folder. Nothing of it runs any more when this returns."""
-    notes = Notebook()
-    gateway = Gateway(folder / "home", notes)
-    lines = folder / "lines.txt"
-    try:
-        uvloop.run(_soak(size, seed, gateway, notes, lines))
-    finally:
-        gateway.end()
-    record = invariants.read(gateway.home)
-    wrong = [*notes.faults, *notes.unexplained(), *invariants.check(gateway.home, lines, notes, record)]
+    return uvloop.run(_run(size, seed, folder))
+
+
+async def _run(size: Sizes, seed: int, folder: Path) -> Found:
+    notes, lines = Notebook(), folder / "lines.txt"
+    async with ends(folder) as platforms:
+        settings = {name: value for end in platforms for name, value in end.settings.items()}
+        gateway = Gateway(folder / "home", notes, module=SERVED, settings=settings)
+        talkers = [Talker(end, chat, size, seed, notes) for end in platforms for chat in end.chats]
+        try:
+            await _soak(size, seed, gateway, notes, lines, talkers)
+        finally:
+            gateway.end()
+        record = invariants.read(gateway.home)
+        chats.acknowledge(notes, record.log)
+        seen = await chats.check(talkers, invariants.given_up(notes, record))
+    wrong = [*notes.faults, *notes.unexplained(), *invariants.check(gateway.home, lines, notes, record), *seen]
     if TRACEBACK in (said := gateway.outputs()):
         wrong.append(f"the gateway reported a failure of its own:\n{said[said.index(TRACEBACK) :][:2000]}")
-    return Found(notes, record, wrong)
+    return Found(notes, record, {end.name: _said(end, talkers) for end in platforms}, wrong)
 
 
-async def _soak(size: Sizes, seed: int, gateway: Gateway, notes: Notebook, lines: Path) -> None:
+def _said(end: End, talkers: Sequence[Talker]) -> int:
+    return sum(len(talker.said) for talker in talkers if talker.end is end)
+
+
+async def _soak(size: Sizes, seed: int, gateway: Gateway, notes: Notebook, lines: Path, talkers: Sequence[Talker]) -> None:
     await gateway.start()
     notes.began = time.time()
     async with asyncio.TaskGroup() as tasks:
@@ -104,10 +122,11 @@ async def _soak(size: Sizes, seed: int, gateway: Gateway, notes: Notebook, lines
             Writer(gateway.address, number, schedule.sayings(size, seed, number, str(lines)), notes, follow)
             for number in range(1, size.sessions + 1)
         ]
-        writing = [tasks.create_task(writer.run()) for writer in writers]
+        people: list[Writer | Talker] = [*writers, *talkers]
+        writing = [tasks.create_task(each.run()) for each in people]
         await _act(size, seed, gateway, notes)
-        for writer in writers:
-            writer.close()
+        for each in people:
+            each.close()
         await _settle(gateway, notes, writing, followers)
         for task in (*beside, *writing):
             task.cancel()
@@ -119,7 +138,10 @@ async def _act(size: Sizes, seed: int, gateway: Gateway, notes: Notebook) -> Non
     for act in schedule.plan(size, seed):
         await asyncio.sleep(max(0.0, notes.began + act.at_s - time.time()))
         try:
-            await (gateway.hand_over() if act.target is None else gateway.kill(act))
+            if act.lock_s:
+                await gateway.lock(act.lock_s)
+            else:
+                await (gateway.hand_over() if act.target is None else gateway.kill(act))
         except FAILURES as error:
             notes.trouble("operator", f"{type(error).__name__}: {error}")
     await asyncio.sleep(max(0.0, notes.began + size.seconds - time.time()))
@@ -144,7 +166,7 @@ async def _restless(gateway: Gateway, notes: Notebook, followers: list[Follower]
     if status["safe_mode"]:  # As it should be after several starts that came to nothing. Its operator lets it go on.
         notes.remark("the gateway was in safe mode, and was told to go on")
         await gateway.ask("POST", "/api/admin/resume")
-    restless = []
+    restless = [f"{status[what]} in {what}" for what in ("inbox", "outbox", "running_turns") if status[what]]
     for follower in followers:
         session = await gateway.ask("GET", f"/api/sessions/{follower.session_id}")
         if session["state"] != "idle":
@@ -171,9 +193,10 @@ def report(size: Sizes, found: Found) -> list[str]:
         *_events(notes, record),
         "",
         f"messages      {len(notes.sent)}, acknowledged {acknowledged}, sent more than once {again}",
+        f"in chats      {', '.join(f'{name} {count}' for name, count in found.chats.items())}",
         f"turns         {len(record.turns)}, cut {len(record.cuts)} times; decided by rule: {rules}; sessions suspended {record.suspended}",
         f"hand-overs    {len(taken)}, failed {len(notes.hand_overs) - len(taken)}; the slowest {slowest:.2f} s",
-        f"kills         {len(notes.kills)}",
+        f"kills         {len(notes.kills)}; the database was locked {len(notes.locks)} times",
         f"refused       {len(notes.troubles)} requests and streams, {calm} of them before the kills",
         f"longest gap   {_gaps(notes, calm_until)}",
         *(["", "wrong:"] if found.wrong else []),
@@ -183,7 +206,8 @@ def report(size: Sizes, found: Found) -> list[str]:
 
 def _gaps(notes: Notebook, calm_until: float) -> str:
     shown = []
-    for who, gaps in notes.gaps.items():
+    for who, all_gaps in notes.gaps.items():
+        gaps = [(began, took) for began, took in all_gaps if not any(lock.near(began) or lock.near(began + took) for lock in notes.locks)]
         calm = max((took for began, took in gaps if began < calm_until), default=0.0)
         rough = max((took for began, took in gaps if began >= calm_until), default=0.0)
         shown.append(f"{who} {1000 * calm:.0f} ms, with kills {1000 * rough:.0f} ms")
@@ -202,6 +226,7 @@ def _events(notes: Notebook, record: invariants.Record) -> list[str]:
         refused = sum(notes.explained(trouble.at) is kill for trouble in notes.troubles)
         back = f"answers again after {kill.over_at - kill.at:.2f} s" if kill.over_at > kill.at else "goes on"
         table.append((kill.at, f"SIGKILL to {kill.target} {kill.pids}: {cut} turns cut, {refused} requests and streams refused, {back}"))
+    table += [(each.at, f"the database was locked for {each.over_at - each.at:.1f} s") for each in notes.locks]
     table += notes.remarks
     return [f"{at - notes.began:6.1f} s  {what}" for at, what in sorted(table)]
 

@@ -18,6 +18,8 @@ SILENT_S = 40.0  # Longer than two heartbeats.
 RETRY_S = 0.05
 PROBE_S = 0.02
 IN_HAND = 2  # Messages of one session that are not answered yet, at most.
+# What a gateway says of itself that cannot store anything.
+UNHEALTHY = 503
 ENDS = ("turn.ended", "message.refused")
 
 
@@ -171,9 +173,9 @@ class Writer:
                 status, answer = await api.request("POST", path, body)
             if status < 300:
                 return answer
-            self._notes.trouble(self._name, f"{status} {answer.decode(errors='replace')[:200]}")
+            self._notes.trouble(self._name, f"{status} {answer.decode(errors='replace')[:200]}", writes=True)
         except FAILURES as error:
-            self._notes.trouble(self._name, f"{type(error).__name__}: {error}")
+            self._notes.trouble(self._name, f"{type(error).__name__}: {error}", writes=True)
         await asyncio.sleep(RETRY_S)
         return None
 
@@ -212,5 +214,5 @@ async def _answered(api: Api, notes: Notebook, name: str) -> bool:
         notes.trouble(name, f"{type(error).__name__}: {error}")
         return False
     if status != 200:
-        notes.trouble(name, f"the health is {status}")
+        notes.trouble(name, f"the health is {status}", writes=status == UNHEALTHY)
     return status == 200

@@ -75,6 +75,19 @@ def read(home: Path) -> Record:
     return Record(log, turns)
 
 
+def given_up(notes: Notebook, record: Record) -> set[str]:
+    """What was said and is not answered, because a rule says so."""
+    names = {sent.message_id: name for name, sent in notes.sent.items()}
+    turns = (turn for turn in record.turns.values() if _by_rule(turn))
+    return {names[cause] for turn in turns for cause in turn.causes if cause in names}
+
+
+def _by_rule(turn: Turn) -> bool:
+    ends = [event for event in turn.of(e.TurnEnded) if isinstance(event, e.TurnEnded)]
+    rules = {rule for _, event in turn.events if (rule := getattr(event, "rule", None))}
+    return any(end.outcome is not Outcome.COMPLETED for end in ends) and bool(rules.intersection(GIVEN_UP))
+
+
 def check(home: Path, lines: Path, notes: Notebook, record: Record) -> list[str]:
     """What is wrong, in sentences."""
     return [
@@ -119,8 +132,7 @@ def _answers(notes: Notebook, record: Record) -> Iterator[str]:
             continue  # Said above.
         name = f"{turn.turn_id} ({sent.saying.client_id})"
         if ends[0].outcome is not Outcome.COMPLETED:
-            rules = {rule for _, event in turn.events if (rule := getattr(event, "rule", None))}
-            if not rules.intersection(GIVEN_UP):
+            if not _by_rule(turn):
                 yield f"{name} ended as {ends[0].outcome}: {ends[0].error or ends[0].why}"
         elif len(answers) != 1:
             yield f"{name} was answered {len(answers)} times"

@@ -37,6 +37,16 @@ class Kill(msgspec.Struct):
         return self.at - BEFORE_S <= at <= self.over_at + AFTERMATH_S
 
 
+class Lock(msgspec.Struct):
+    """Another program had the database."""
+
+    at: float
+    over_at: float
+
+    def near(self, at: float) -> bool:
+        return self.at - BEFORE_S <= at <= self.over_at + AFTERMATH_S
+
+
 class HandOver(msgspec.Struct):
     """`failed` says why the old process went on, or died of it."""
 
@@ -47,11 +57,12 @@ class HandOver(msgspec.Struct):
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """A request that had no answer, or not the one it should have had; a stream that broke off."""
+    """A request that had no answer, or not the one it should have had; a stream that broke off. `writes`: something was to be stored."""
 
     at: float
     who: str
     what: str
+    writes: bool = False
 
 
 class Notebook:
@@ -61,6 +72,7 @@ class Notebook:
         self.began = time.time()
         self.sent: dict[str, Sent] = {}
         self.kills: list[Kill] = []
+        self.locks: list[Lock] = []
         self.hand_overs: list[HandOver] = []
         self.troubles: list[Trouble] = []
         self.faults: list[str] = []
@@ -68,8 +80,8 @@ class Notebook:
         self.gaps: dict[str, list[tuple[float, float]]] = {}
         self.shown: dict[str, list[int]] = {}
 
-    def trouble(self, who: str, what: str) -> None:
-        self.troubles.append(Trouble(time.time(), who, what))
+    def trouble(self, who: str, what: str, *, writes: bool = False) -> None:
+        self.troubles.append(Trouble(time.time(), who, what, writes))
 
     def remark(self, what: str) -> None:
         self.remarks.append((time.time(), what))
@@ -82,9 +94,10 @@ class Notebook:
         return next((kill for kill in reversed(self.kills) if kill.near(at)), None)
 
     def unexplained(self) -> Iterator[str]:
-        """Troubles and failed hand-overs with no kill near them."""
+        """Troubles and failed hand-overs with no kill near them. A locked database refuses what is to be stored, and nothing else."""
         for trouble in self.troubles:
-            if not self.explained(trouble.at):
+            locked = trouble.writes and any(lock.near(trouble.at) for lock in self.locks)
+            if not locked and not self.explained(trouble.at):
                 yield f"at {trouble.at - self.began:.1f} s {trouble.who}: {trouble.what}; no kill was near"
         for hand_over in self.hand_overs:
             ended = hand_over.at + hand_over.took_s

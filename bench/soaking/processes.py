@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ import psutil
 
 from bench.load import Address, Api
 from bench.serving import environment
-from bench.soaking.notebook import HandOver, Kill, Notebook
+from bench.soaking.notebook import HandOver, Kill, Lock, Notebook
 from bench.soaking.schedule import Act, Target
 from holdfast.ports.owners import Owner
 from holdfast.store import reads
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import SqliteTx
+from tests.fakes.locker import Locker
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -35,10 +37,10 @@ FAILURES = (OSError, EOFError, TimeoutError)
 
 
 class Gateway:
-    """All processes of one home. The port stays the same over everything."""
+    """All processes of one home. The port stays the same over everything. `module` serves it; `settings`: as variables."""
 
-    def __init__(self, home: Path, notes: Notebook) -> None:
-        self.home, self._notes = home, notes
+    def __init__(self, home: Path, notes: Notebook, *, module: str = "holdfast", settings: Mapping[str, str] = {}) -> None:
+        self.home, self._notes, self._module, self._settings = home, notes, module, settings
         self._port = free_port()
         self._children: list[subprocess.Popen[bytes]] = []
         self.address = Address("127.0.0.1", self._port, "")
@@ -59,7 +61,7 @@ class Gateway:
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         self.home.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "holdfast", "--home", str(self.home), "serve", "--port", str(self._port)]
+        command = [sys.executable, "-m", self._module, "--home", str(self.home), "serve", "--port", str(self._port)]
         number, shared = len(self._children) + 1, str(self.home.parent)
         with self._output(number).open("wb") as output:
             child = subprocess.Popen(
@@ -68,7 +70,13 @@ class Gateway:
                 stderr=subprocess.STDOUT,
                 cwd=self.home.parent,
                 # Its commands write where this one looks.
-                env=environment() | {"PYTHONPATH": str(ROOT / "src"), "HOLDFAST_TOOLS_FOLDER": shared, "HOLDFAST_TOOLS_SHARED": "true"},
+                env={
+                    **environment(),
+                    **self._settings,
+                    "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src"))),
+                    "HOLDFAST_TOOLS_FOLDER": shared,
+                    "HOLDFAST_TOOLS_SHARED": "true",
+                },
             )
         self._children.append(child)
         return child
@@ -167,6 +175,18 @@ class Gateway:
             await asyncio.sleep(RESTART_PAUSE_S)
             await self._back(kill)
 
+    async def lock(self, seconds: float) -> None:
+        """Another program holds the database for so long."""
+        locker = Locker(self.home / DATABASE)
+        await asyncio.to_thread(locker.__enter__)
+        lock = Lock(time.time(), time.time() + seconds)
+        self._notes.locks.append(lock)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await asyncio.to_thread(locker.release)
+            lock.over_at = time.time()
+
     def _owners(self) -> list[Owner]:
         """Read before a kill: those that are gone and owe nothing are forgotten."""
         db = connect(self.home / DATABASE)
@@ -208,7 +228,7 @@ class Gateway:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 command = process.cmdline()
-                if command[1:3] == ["-m", "holdfast"] and str(self.home) in command:
+                if command[1:3] == ["-m", self._module] and str(self.home) in command:
                     found.append(process.pid)
         return found
 

@@ -13,7 +13,9 @@ LONG_S = 60.0
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """First `calm_s` seconds with hand-overs alone, then the rest with kills as well. Turns last from one second to `turn_s`."""
+    """First `calm_s` seconds with hand-overs alone, then the rest with kills as well. Turns last from one second to `turn_s`. Another
+    program holds the database for `lock_s`, early on and then every `lock_every_s`.
+    """
 
     seconds: float
     sessions: int
@@ -21,6 +23,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     hand_over_every_s: float
     kill_every_s: float
     turn_s: float
+    lock_s: float
+    lock_every_s: float = 200.0
 
 
 def sizes(seconds: float, sessions: int) -> Sizes:
@@ -33,6 +37,7 @@ def sizes(seconds: float, sessions: int) -> Sizes:
         hand_over_every_s=5.0 if long else 2.5,
         kill_every_s=20.0 if long else (seconds - calm_s) / 3,
         turn_s=30.0 if long else 5.0,
+        lock_s=20.0 if long else 2.5,
     )
 
 
@@ -55,13 +60,18 @@ class Target(StrEnum):
 
 
 class Act(msgspec.Struct, frozen=True):
-    """A hand-over, or, with a target, a kill; `midway_s` after the hand-over began where it is to hit one."""
+    """A hand-over, or, with a target, a kill; `midway_s` after the hand-over began where it is to hit one. With `lock_s` another program
+    holds the database for so long.
+    """
 
     at_s: float
     target: Target | None = None
     midway_s: float = 0.0
+    lock_s: float = 0.0
 
     def __str__(self) -> str:
+        if self.lock_s:
+            return f"{self.at_s:6.1f} s  the database is locked for {self.lock_s:g} s"
         if self.target is None:
             return f"{self.at_s:6.1f} s  hand-over"
         midway = f", {self.midway_s:.2f} s after it began" if self.target.in_mid_hand_over else ""
@@ -69,7 +79,9 @@ class Act(msgspec.Struct, frozen=True):
 
 
 def plan(size: Sizes, seed: int) -> list[Act]:
-    """In the order they are due. Each of the first three kinds of kill comes before any comes again."""
+    """In the order they are due. Each of the first three kinds of kill comes before any comes again. Nothing else happens to the gateway
+    while the database is locked.
+    """
     chance = random.Random(f"acts {seed}")
     acts = [Act(round(at, 1)) for at in _multiples(size.hand_over_every_s, size.seconds)]
     targets = _targets(chance)
@@ -77,7 +89,12 @@ def plan(size: Sizes, seed: int) -> list[Act]:
         # A little before or after a hand-over, or in the middle of one.
         shift = chance.uniform(-0.1, 0.1) * size.hand_over_every_s
         acts.append(Act(round(size.calm_s + at + shift, 1), next(targets), round(chance.uniform(0.02, 0.7), 2)))
-    return sorted(acts, key=lambda act: (act.at_s, act.target or ""))
+    begins = 0.1 * size.calm_s
+    locks = [
+        Act(round(begins + at, 1), lock_s=size.lock_s) for at in (0.0, *_multiples(size.lock_every_s, size.seconds - begins - size.lock_s))
+    ]
+    free = [act for act in acts if not any(lock.at_s <= act.at_s < lock.at_s + lock.lock_s for lock in locks)]
+    return sorted([*free, *locks], key=lambda act: (act.at_s, act.target or ""))
 
 
 def _multiples(step: float, until: float) -> Iterator[float]:

@@ -1,15 +1,18 @@
-"""A small soak: hand-overs and kills under load on a real gateway, and proof that what a soak looks for would be found."""
+"""A small soak: hand-overs, kills and a locked database under load on a real gateway, while pages and chats stream; and proof that what a
+soak looks for would be found.
+"""
 
 import msgspec
 import pytest
 
 from bench import soak
-from bench.soaking import invariants, schedule
-from bench.soaking.notebook import Kill, Notebook, Sent
+from bench.soaking import chats, invariants, schedule
+from bench.soaking.notebook import Kill, Lock, Notebook, Sent
 from bench.soaking.schedule import Saying, Target
+from holdfast.core.delivery import REPEAT_LABEL
 
 SEED = 5
-SIZE = schedule.sizes(15, 6)
+SIZE = schedule.sizes(20, 6)
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +22,17 @@ def soaked(tmp_path_factory):
 
 
 def test_hand_overs_and_kills_under_load_lose_nothing_and_double_nothing(soaked):
-    """P1, P2, P5, P6, P7, C20, C24: what was acknowledged ended in one turn each, and every cut turn had its process killed."""
+    """P1, P2, P4, P5, P6, P7, B11, C20, C24: what was acknowledged ended in one turn each, every cut turn had its process killed, and what
+    people see in their chats is whole, there once, and in order.
+    """
     _, found = soaked
     assert found.wrong == [], "\n".join(soak.report(SIZE, found))
     taken = [done for done in found.notes.hand_overs if not done.failed]
     assert len(taken) >= 5
     assert {kill.target for kill in found.notes.kills} == {Target.SERVING, Target.RETIRING, Target.BOTH}
     assert len(found.record.turns) >= SIZE.sessions
+    assert {"telegram", "slack", "discord"} <= found.chats.keys() and min(found.chats.values()) >= 3
+    assert len(found.notes.locks) == 1
 
 
 def test_the_same_seed_gives_the_same_schedule():
@@ -62,6 +69,41 @@ def test_a_lost_message_a_second_run_of_a_command_and_a_reader_that_missed_somet
     assert bool(record.cuts) == bool(wrong())
     notes.kills = kills
     assert wrong() == ""
+
+
+ONE, TWO = (Saying(client_id=name, text=f"tell {name} 2 0", answer=f"{name}: 1 2") for name in ("one", "two"))
+
+
+@pytest.mark.parametrize(
+    ("shown", "found"),
+    [
+        (["one: 1 2", "two: 1 2"], None),
+        (["one: 1", f"{REPEAT_LABEL}one: 1 2", "Something else.", "two: 1 2"], None),
+        (["two: 1 2"], "one was never answered"),
+        (["one: 1", "two: 1 2"], "one was never answered"),
+        (["one: 1 2", "one: 1 2", "two: 1 2"], "one was answered 2 times"),
+        (["two: 1 2", "one: 1 2"], "the order is"),
+        (["one: 1 2", "two: 1", "two: 1 2"], "1 answers stand half-written"),
+    ],
+)
+def test_an_answer_that_is_lost_doubled_out_of_order_or_half_written_in_a_chat_would_be_found(shown, found):
+    """P1, P4"""
+    wrong = list(chats.wrong([ONE, TWO], shown, labels=True))
+    assert wrong == [] if found is None else any(each.startswith(found) for each in wrong)
+
+
+def test_a_repeat_is_a_fault_where_the_platform_can_be_asked():
+    """P4"""
+    assert len(list(chats.wrong([ONE], [f"{REPEAT_LABEL}one: 1 2"], labels=False))) == 1
+
+
+def test_a_locked_database_explains_what_could_not_be_stored_and_nothing_else():
+    notes = Notebook()
+    notes.trouble("a writer", "was refused", writes=True)
+    notes.trouble("a reader", "was refused")
+    at = notes.troubles[0].at
+    notes.locks = [Lock(at - 1, at + 1)]
+    assert [each.partition(" s ")[2].partition(":")[0] for each in notes.unexplained()] == ["a reader"]
 
 
 def test_a_refused_request_is_explained_only_by_a_kill_near_it():
