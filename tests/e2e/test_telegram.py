@@ -124,7 +124,7 @@ def test_without_a_model_a_chat_is_told_so_and_the_demo_runs_nothing_for_it(tmp_
 def test_a_webhook_is_stored_before_it_is_answered(tmp_path: Path, telegram: TelegramThread) -> None:
     """P1: the same message by a webhook, twice, and one that is not signed."""
     with serving(tmp_path / "home", telegram, telegram_webhook="true", public_url="https://bot.example.org") as gateway:
-        wait_until(lambda: bool(telegram.do(lambda server: server.webhook)))
+        wait_until(lambda: gateway.status()["chats"][0]["account"] == "@holdfast_bot")
         hook = telegram.do(lambda server: dict(server.webhook))
         assert hook["url"] == "https://bot.example.org/hooks/telegram"
         said = telegram.say(ANN, "quick")

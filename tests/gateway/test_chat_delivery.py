@@ -115,10 +115,15 @@ def test_a_flood_is_sent_within_the_budget_and_in_order(home: Home) -> None:
 def test_what_is_owed_to_very_many_chats_goes_out_at_the_pace_of_the_account_and_not_in_one_burst(home: Home) -> None:
     """P4: an account that sends faster than its platform allows is refused everywhere."""
     can(home, rates=Rates(every_s=(1.0, 1.0), burst=3, account_per_s=10.0, account_burst=5, kept=0))
+    home.server.moods = lambda: "refused"
     life = home.start()
     chats = [f"chat{number}" for number in range(40)]
     for chat in chats:
-        home.write("say:hello", chat=chat)
+        life.write("say:hello", chat=chat)
+    life.die()
+    home.later(60)
+    home.server.moods = lambda: ""
+    life = home.start()
     life.until(lambda: home.server.sent)
     life.pass_s(1)
     assert 10 <= len(home.server.sent) <= 5 + 10 + 1
