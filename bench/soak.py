@@ -8,6 +8,7 @@ request must be the work of a kill. What people in chats see is counted at the o
 
 import argparse
 import asyncio
+import logging
 import random
 import shutil
 import signal
@@ -79,6 +80,7 @@ def run(size: Sizes, seed: int, folder: Path) -> Found:
 
 
 async def _run(size: Sizes, seed: int, folder: Path) -> Found:
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # A process that is killed hangs up in the middle of a request.
     notes, lines = Notebook(), folder / "lines.txt"
     async with ends(folder) as platforms:
         settings = {name: value for end in platforms for name, value in end.settings.items()}

@@ -31,6 +31,8 @@ from holdfast.ports.store import Store
 POLL_S = 1.0
 AT_ONCE = 100
 MOST_AT_ONCE = 100 * AT_ONCE
+# So many of the oldest are looked at first: usually one of them may go. After a look at many more there is a pause.
+FIRST, PAUSE_S = 20, 0.25
 ANY_TIME = 2**62
 # A time to try again that an earlier process stored is kept for at most so long: the clock may have been set back.
 MOST_WAIT_S = 600.0
@@ -53,7 +55,7 @@ class Deliveries:
         self._elsewhere: set[Spot] = set()
         # By message and its stored time to be tried again: the monotonic time, because the wall clock may jump.
         self._not_before: dict[tuple[str, int, int], float] = {}
-        self._open = True
+        self._open, self._looked_at_many = True, False
         self._news = asyncio.Event()
         self._one_done = asyncio.Event()
         self._looked = asyncio.Event()
@@ -82,11 +84,17 @@ class Deliveries:
                 if self._elsewhere or not self._looked.is_set():
                     await self._find_lost()
                     self._looked.set()
-                _, soon_s = await self._look()
+                # However much is owed, nothing can go while every account waits for its turn.
+                soon_s = self._all_wait_s() or (await self._look())[1]
                 wait_s = min(POLL_S, soon_s) if soon_s else POLL_S
             except Unavailable as error:
                 log.warning("the outbox cannot be read", error=str(error))
             await heard(self._news, wait_s)
+            if self._looked_at_many:
+                await asyncio.sleep(PAUSE_S)
+
+    def _all_wait_s(self) -> float:
+        return min((link.account_wait_s for link in self._links.values() if link.sends), default=0.0)
 
     async def tried(self) -> None:
         """Returns when everything that is due has been tried, and nothing is under way."""
@@ -143,8 +151,9 @@ class Deliveries:
         """Starts the oldest message of each chat, if it is due: the order within a chat is kept. Gives how many it started, and how soon
         the next may be that only waits for its turn; 0 if there is none.
         """
-        limit = AT_ONCE
+        limit = FIRST
         while self._open:
+            self._looked_at_many = limit > AT_ONCE
             # What was under way while this is read may have moved on since.
             touched = set(self._busy)
             self._looks.append(touched)

@@ -153,6 +153,11 @@ class Link:
     def wait_s(self, place: Place, what: What) -> float:
         return pacing.wait_s(self.platform.capabilities.rates, self._bucket, self._chat(place), what, self._clock.monotonic())
 
+    @property
+    def account_wait_s(self) -> float:
+        """How long nothing at all may go."""
+        return self._bucket.wait_s(self._clock.monotonic())
+
     def take(self, place: Place) -> None:
         """For one request, before anything else may look how much is left."""
         now = self._clock.monotonic()
