@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.capabilities import MB, Capabilities, Rates
-from holdfast.core.chat_errors import MessageGone, Unsigned
+from holdfast.core.chat_errors import LoggedOut, MessageGone, Unsigned
 from holdfast.core.commands import Usage
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Button
@@ -97,8 +97,16 @@ class Telegram:
             yield Batch(updates=tuple(msgspec.json.encode(update) for update in found), cursor=cursor if found else None)
 
     async def _check_webhook(self) -> None:
-        """Nothing else would tell that the token was revoked, or that another program has taken the webhook away."""
-        if (await self._ask("getWebhookInfo")).get("url") != self._webhook:
+        """Nothing else would tell that the token was revoked, or that another program has taken the webhook away. A server of one's own
+        may not be able to tell.
+        """
+        try:
+            found = await self._ask("getWebhookInfo")
+        except LoggedOut:
+            raise
+        except Refused:
+            return
+        if found.get("url") != self._webhook:
             raise Unavailable("Another program has changed the webhook of this bot. Stop it, or use a bot of its own.")
 
     async def _poll(self, offset: int | None) -> list[dict[str, Any]]:
