@@ -491,3 +491,20 @@ def test_what_a_model_takes_and_is_given_besides_is_a_list_and_a_table_or_a_vari
     found = load({"HOLDFAST_AGENT_TAKES": "image, audio", "HOLDFAST_AGENT_EXTRA": '{"top_k": 5}'}, home=home).agent
     assert (found.takes, found.extra) == (("image", "audio"), {"top_k": 5})
     assert (Agent().takes, Agent().extra) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("variables", "wanted"),
+    [
+        ({"HOLDFAST_MODEL": "openai:gpt"}, True),
+        ({"HOLDFAST_MODEL": "chat:m", "HOLDFAST_MODEL_BASE_URL": "https://models.example/v1"}, True),
+        ({"HOLDFAST_MODEL": "chat:m", "HOLDFAST_MODEL_BASE_URL": "http://127.0.0.1:8000/v1"}, False),
+        ({"HOLDFAST_MODEL": "chat:m", "HOLDFAST_MODEL_BASE_URL": "http://[::1]:8000/v1"}, False),
+        ({"HOLDFAST_MODEL": "ollama:m"}, False),
+        ({"HOLDFAST_MODEL": "ollama:m", "HOLDFAST_AGENT_TITLES": "true"}, True),
+        ({"HOLDFAST_MODEL": "openai:gpt", "HOLDFAST_AGENT_TITLES": "false"}, False),
+    ],
+)
+def test_a_model_on_this_machine_gives_titles_only_if_that_is_wanted(tmp_path: Path, variables: dict[str, str], wanted: bool) -> None:
+    """It answers one request after the other: a title would be in the way of the next answer."""
+    assert agents.wants_titles(load(variables, home=str(tmp_path)).agent) is wanted

@@ -50,5 +50,5 @@ class ModelProcess:
 def asking(home: Path, server: ModelProcess, *, model: str = "chat:test", **settings: str) -> Serving:
     """A Holdfast that asks this server. Its tools run without asking, and nobody asks for titles unless a test wants them."""
     serving = Serving(home, model=model, model_base_url=server.url, model_api_key="sk-of-the-test", policy_allow="terminal")
-    serving.configure(**{"agent_titles": "false"} | settings)
+    serving.configure(**settings)
     return serving

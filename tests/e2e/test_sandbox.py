@@ -81,7 +81,7 @@ def test_without_a_sandbox_the_start_says_so_and_why(tmp_path: Path) -> None:
 def modelled(folder: Path, server: ModelProcess, sandbox: str, **variables: str) -> Serving:
     """A model whose calls ask unless they are confined."""
     serving = Serving(folder / "home", tools_sandbox=sandbox, tools_folder="", tools_shared="", variables=variables)
-    serving.configure(model="chat:test", model_base_url=server.url, model_api_key="sk-of-the-test", agent_titles="false")
+    serving.configure(model="chat:test", model_base_url=server.url, model_api_key="sk-of-the-test")
     return serving
 
 

@@ -18,8 +18,6 @@ from tests.fakes.models.script import Reply, Script, text
 from tests.ports import free_port
 
 KEY = "sk-of-the-test-0123456789"
-# Requests are counted here: nobody asks for titles.
-QUIET = {"HOLDFAST_AGENT_TITLES": "false"}
 READY = Script(replies=(Reply(say=text("ready")),), models=("small", "large"), key=KEY)
 
 
@@ -271,7 +269,7 @@ def test_the_readme_leads_to_a_model_as_it_is_written(tmp_path: Path) -> None:
     script = Script(replies=(Reply(say=text("I can help.")),), models=("claude-sonnet-4-5", "qwen3"))
     with ModelProcess(tmp_path / "model", script) as server:
         home = tmp_path / "home"
-        variables = {"HOLDFAST_HOME": str(home), "HOLDFAST_PORT": str(free_port()), "HOLDFAST_MODEL_BASE_URL": server.url} | QUIET
+        variables = {"HOLDFAST_HOME": str(home), "HOLDFAST_PORT": str(free_port()), "HOLDFAST_MODEL_BASE_URL": server.url}
 
         def typed(line: str) -> Window:
             return Window(["sh", "-c", line], cwd=ROOT, variables=variables)
@@ -302,7 +300,7 @@ def test_the_commands_about_setting_up_in_the_documentation_do_what_they_say(tmp
         (tmp_path / name).write_text(f"{KEY}\n")
     home = tmp_path / "home"
     with ModelProcess(tmp_path / "model", Script(replies=READY.replies)) as server:
-        variables = {"HOLDFAST_HOME": str(home), "HOLDFAST_PORT": "0", "HOLDFAST_MODEL_BASE_URL": server.url} | QUIET
+        variables = {"HOLDFAST_HOME": str(home), "HOLDFAST_PORT": "0", "HOLDFAST_MODEL_BASE_URL": server.url}
 
         def script(line: str) -> list[str]:
             return ["sh", "-c", f'holdfast() {{ "{sys.executable}" -m holdfast "$@"; }}\n{line}']

@@ -12,7 +12,7 @@ from holdfast.agents.lazy import LazyAgent
 from holdfast.config import Agent as AgentSettings
 from holdfast.config import Config, model_key
 from holdfast.config import agents as named_agents
-from holdfast.config.agent import words
+from holdfast.config.agent import wants_titles, words
 from holdfast.config.agents import NamedAgent
 from holdfast.core.redaction import Secrets
 from holdfast.ports.agents import Agent
@@ -60,7 +60,7 @@ class Making:
     def titler(self) -> "Titler | None":
         """What gives conversations their titles, where that is wanted and some model answers."""
         models = self._config.agent.model or any(named.model for named in self._config.agents.values())
-        if not models or not self._config.agent.titles:
+        if not models or not wants_titles(self._config.agent):
             return None
         from holdfast.agents.titles import ModelTitles
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.core.events import Usage
 
 KEY = "HOLDFAST_MODEL_API_KEY"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # Below this nothing but the instructions would fit.
 LEAST_WINDOW = 1000
 # What a model may take besides text.
@@ -73,7 +75,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     takes: tuple[str, ...] | None = None
     extra: dict[str, Any] = {}
     transcriber: str = ""
-    titles: bool = True
+    titles: bool | None = None
     title_model: str = ""
     window: int | None = None
     prices: dict[str, ModelPrice] = {}
@@ -108,6 +110,20 @@ def _called(command: list[str]) -> str:
     """The name of a program for people."""
     telling = (Path(word).name for word in command if "=" not in word and not word.startswith("-"))
     return next((name for name in telling if name not in _RUNNERS), Path(command[0]).name)
+
+
+# Servers that people run on their own machine, where no address is given.
+_LOCAL = ("ollama", "llamacpp", "lmstudio")
+
+
+def wants_titles(agent: Agent) -> bool:
+    """Not set: unless the model is on this machine. Such a server answers one request after the other, and a title would hold up the next
+    answer.
+    """
+    if agent.titles is not None:
+        return agent.titles
+    host = urlsplit(agent.base_url).hostname
+    return host not in LOOPBACK if host else agent.model.partition(":")[0] not in _LOCAL
 
 
 # Those that are written most have a shorter variable.
