@@ -129,6 +129,83 @@ def test_times_are_found_alike_forward_and_back(expression: str, zone: str, day:
         assert following > now and schedules.latest(timing, following, found) == following
 
 
+def fits(field: str, value: int, low: int) -> bool:
+    """As the expressions above are written."""
+    if field.startswith("*/"):
+        return (value - low) % int(field[2:]) == 0
+    first, _, last = field.partition("-")
+    return field == "*" or int(first) <= value <= int(last or first)
+
+
+def matches(expression: str, local: datetime) -> bool:
+    """Word by word, as Debian's cron reads it: where neither day is `*`, one of them is enough."""
+    minute, hour, day, month, weekday = expression.split()
+    dom, dow = fits(day, local.day, 1), fits(weekday, local.isoweekday() % 7, 0)
+    days = (dom and dow) if day.startswith("*") or weekday.startswith("*") else (dom or dow)
+    return fits(minute, local.minute, 0) and fits(hour, local.hour, 0) and days and fits(month, local.month, 1)
+
+
+def walked(expression: str, begin: int, end: int, zone: tzinfo) -> list[int]:
+    """Every time, found by looking at each minute: of the clock in UTC where it comes every hour, of the clock on the wall otherwise."""
+    minute, hour, *_ = expression.split()
+    found = set()
+    if minute.startswith("*") or hour.startswith("*"):
+        for at in range(begin + MINUTE, end + 1, MINUTE):
+            if matches(expression, datetime.fromtimestamp(at / 1000, zone)):
+                found.add(at)
+        return sorted(found)
+    wall = datetime.fromtimestamp(begin / 1000, zone).replace(tzinfo=None) - timedelta(days=1)
+    while wall.replace(tzinfo=UTC).timestamp() * 1000 < end + 2 * DAY:
+        if matches(expression, wall):
+            real = wall
+            while real.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None) != real:
+                real += timedelta(minutes=1)  # The clock leaves it out.
+            found.add(int(real.replace(tzinfo=zone).timestamp()) * 1000)
+        wall += timedelta(minutes=1)
+    return sorted(at for at in found if begin < at <= end)
+
+
+@settings(max_examples=60, derandomize=True, database=None, deadline=None)
+@given(
+    expression=expressions().filter(comes),
+    zone=st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kathmandu"]),
+    day=st.sampled_from(["2026-03-08", "2026-03-29", "2026-04-04", "2026-10-03", "2026-10-25", "2026-11-01", "2028-02-28", "2026-12-31"]),
+)
+def test_no_time_is_left_out_or_invented(expression: str, zone: str, day: str) -> None:
+    """P6: against a walk over every minute of three days, over changes of summer time, a leap day and the end of a year."""
+    timing, found, begin = Timing(cron=expression), ZoneInfo(zone), ms(day) - DAY
+    times, at = [], schedules.following(timing, begin, found)
+    while at is not None and at <= begin + 3 * DAY:
+        times.append(at)
+        at = schedules.following(timing, at, found)
+    assert times == walked(expression, begin, begin + 3 * DAY, found)
+
+
+@pytest.mark.parametrize(
+    ("expression", "after", "expected"),
+    [
+        ("0 8 29 2 *", "2026-03-01 00:00", ["2028-02-29", "2032-02-29"]),
+        ("0 8 29 2 *", "2096-03-01 00:00", ["2104-02-29"]),
+        ("0 8 31 * *", "2026-01-31 09:00", ["2026-03-31", "2026-05-31", "2026-07-31", "2026-08-31"]),
+        ("0 8 L * *", "2028-01-31 09:00", ["2028-02-29", "2028-03-31", "2028-04-30"]),
+        ("0 8 LW * *", "2026-05-01 00:00", ["2026-05-29", "2026-06-30"]),
+        ("0 8 * * 5L", "2026-05-01 00:00", ["2026-05-29", "2026-06-26"]),
+    ],
+)
+def test_leap_days_and_the_ends_of_months_come_when_there_are_any(expression: str, after: str, expected: list[str]) -> None:
+    timing, at, found = Timing(cron=schedules.cron(expression)), ms(after), []
+    for _ in expected:
+        at = schedules.following(timing, at, UTC) or 0
+        found.append(f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}")
+    assert found == expected
+
+
+def test_a_day_that_the_calendar_of_a_zone_leaves_out_is_told_after_it() -> None:
+    """Samoa had no 30 December 2011."""
+    apia = ZoneInfo("Pacific/Apia")
+    assert times(Timing(cron="0 12 * * *"), ms("2011-12-28 12:00", apia), apia, 3) == ["12-29 22:00", "12-30 10:00", "12-30 22:00"]
+
+
 # what has come to be due
 
 
@@ -202,7 +279,9 @@ def test_an_expression_has_five_fields_or_a_short_name(given: str, fields: str) 
     assert schedules.cron(given) == fields
 
 
-@pytest.mark.parametrize("given", ["", "x", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "0 0 30 2 *", "@sometimes"])
+@pytest.mark.parametrize(
+    "given", ["", "x", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "0 0 30 2 *", "0 0 31 4,6,9 *", "@sometimes"]
+)
 def test_what_is_no_expression_is_refused_with_an_example(given: str) -> None:
     with pytest.raises(BadInput, match=r"five fields.*0 8 \* \* 1-5"):
         schedules.cron(given)
@@ -216,6 +295,7 @@ def test_what_is_no_expression_is_refused_with_an_example(given: str) -> None:
         (Timing(every_s=59, since=NOW), "too often"),
         (Timing(every_s=400 * 86400, since=NOW), "longer than a year"),
         (Timing(cron="0,30 9 * * *"), "too often"),
+        (Timing(cron="0 0 * 2 1#5"), "ten years"),
     ],
 )
 def test_a_schedule_that_never_comes_or_comes_too_often_is_refused(timing: Timing, why: str) -> None:

@@ -133,6 +133,8 @@ def test_three_processes_go_on_over_twenty_kills_of_gateway_keeper_or_both_and_e
                 batches[-1].until_told(batches[-1].lost)
             if number % 5 == 4:
                 batches[-1].check()
+        for batch in batches:  # Nothing was told again later.
+            batch.check()
         kept = [process.pid for process, _ in tool_processes.running(keeping.home, tool_processes.KEPT)]
         assert kept == []
     finally:
@@ -158,12 +160,14 @@ def test_a_process_is_kept_over_a_hand_over_and_ends_with_an_operators_stop(tmp_
 
 
 def test_a_signal_that_nobody_announced_keeps_processes(tmp_path: Path) -> None:
-    """C15, C26: it is brought back, and finds them."""
+    """C15, C26, E4: it is brought back, and finds them; each knows its conversation and turn."""
     with Serving(tmp_path / "home") as serving:
-        session_id, _ = begin(serving, "sleep 1000")
+        session_id, process = begin(serving, 'echo "$HOLDFAST_SESSION_KEY $HOLDFAST_GENERATION $HOLDFAST_SESSION_ID"; sleep 1000')
         assert serving.stop(signal.SIGTERM) == 75 and left(serving)
         serving.start()
-        assert serving.session(session_id)["processes"][0]["state"] == "running"
+        view = serving.session(session_id)
+        assert view["processes"][0]["state"] == "running"
+        assert output(folder(serving, process, session_id)) == f"{view['session_key']} 1 {session_id}\n"
         serving.kill()
         said = subprocess.run([sys.executable, "-m", "holdfast", "--home", str(serving.home), "stop"], capture_output=True, text=True)
         assert (said.returncode, said.stdout) == (0, "No gateway was running. Ended 1 background process.\n")
