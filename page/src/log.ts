@@ -9,7 +9,7 @@
 import { answerText, isMark, stepText, withAttached, withMark, withText, write, type Writing, writing } from "./answers";
 import { countPoints } from "./codepoints";
 import { delivered, owed, planned } from "./deliveries";
-import { compacted, endThinking, failing, lastFailure, responding, summarising, thinking, using } from "./models";
+import { compacted, endThinking, failing, lastFailure, recordThoughts, responding, summarising, thinking, using } from "./models";
 import { branchedText, cutText, journalText, leftOut } from "./words";
 import type { BytesPart, Message, MessagePage, ModelFailure, Part, Question, Role, Session, Summary, ToolCall, ToolOutcome, Turn, TurnOutcome } from "./types";
 
@@ -272,6 +272,11 @@ const STEPS: Record<string, Step> = {
     const step = number(data.step) ?? 0;
     const turn = view.session.turns.find((each) => each.id === id);
     return turn === undefined ? view : updateTurn(view, id, thinking(turn, step, text(data.text) ?? ""));
+  },
+
+  "agent.read": (view, data) => {
+    const turn = view.session.turns.find((each) => each.id === turnId(data));
+    return turn === undefined ? view : updateTurn(view, turn.id, recordThoughts(turn, text(data.thoughts) ?? ""));
   },
 
   "tool.started": (view, data) => {

@@ -29,17 +29,23 @@ export function using(usage: Usage, data: Data): Usage {
 /** A step of a turn thinks aloud. What comes after its response is known already. */
 export function thinking(turn: Turn, step: number, text: string): Partial<Turn> {
   if (turn.state === "ended" || turn.responses?.some((response) => response.step === step)) return {};
-  return withThought(turn, step, (turn.thoughts?.find((thought) => thought.step === step)?.text ?? "") + text);
+  const open = turn.thoughts?.find((thought) => thought.step === step && !thought.kept)?.text ?? "";
+  return withThought(turn, { step, text: open + text, kept: false }, (thought) => thought.step === step && !thought.kept);
 }
 
-/** What a step thought is not kept without its response: the request failed, or the attempt is over. */
+/** What a step thought is not kept before it is on record: the request failed, or the attempt is over. */
 export function endThinking(turn: Turn | undefined): Partial<Turn> {
-  return among(turn?.thoughts?.filter((thought) => turn.responses?.some((response) => response.step === thought.step)));
+  return among(turn?.thoughts?.filter((thought) => thought.kept));
 }
 
-function withThought(turn: Turn | undefined, step: number, text: string): Partial<Turn> {
-  const others = (turn?.thoughts ?? []).filter((thought) => thought.step !== step);
-  return among(text === "" ? others : [...others, { step, text }].sort((a, b) => a.step - b.step).slice(-MOST_RESPONSES));
+/** What an agent that is another program thought aloud is on record; its one step is 0. */
+export function recordThoughts(turn: Turn, text: string): Partial<Turn> {
+  return text === "" ? {} : withThought(turn, { step: 0, text, kept: true }, (thought) => thought.step === 0 && !thought.kept);
+}
+
+function withThought(turn: Turn | undefined, added: Thought, replaces: (thought: Thought) => boolean): Partial<Turn> {
+  const others = (turn?.thoughts ?? []).filter((thought) => !replaces(thought));
+  return among(added.text === "" ? others : [...others, added].sort((a, b) => a.step - b.step).slice(-MOST_RESPONSES));
 }
 
 const among = (thoughts: Thought[] | undefined): Partial<Turn> => ({ thoughts: thoughts?.length ? thoughts : undefined });
@@ -55,7 +61,7 @@ export function responding(turn: Turn | undefined, data: Data): Partial<Turn> {
   const others = (turn?.responses ?? []).filter((other) => other.step !== response.step);
   const model = named || turn?.model;
   return {
-    ...withThought(turn, response.step, words(data.thoughts)),
+    ...withThought(turn, { step: response.step, text: words(data.thoughts), kept: true }, (thought) => thought.step === response.step),
     steps: Math.max(turn?.steps ?? 0, response.step + 1), responses: [...others, response].slice(-MOST_RESPONSES),
     ...(data.copied === true ? {} : { usage: using(turn?.usage ?? NOTHING_USED, data) }), ...(model !== undefined && { model }),
   };

@@ -169,9 +169,11 @@ export interface Turn {
   failures?: ModelFailure[];
 }
 
+/** `kept`: on record, so that it stays when the step fails or is interrupted. */
 export interface Thought {
   step: number;
   text: string;
+  kept: boolean;
 }
 
 /** Tokens: `cached` and `stored` are parts of `input`, `thought` of `output`. */

@@ -37,12 +37,16 @@ describe("the models of a turn", () => {
     const thoughts = (...events: [string, Record<string, unknown>][]) => log(start, ...events).reduce(apply, viewOf(session)).session.turns[0]!.thoughts;
     const responded: [string, Record<string, unknown>] = ["model.responded", { step: 0, text: "x", thoughts: "one two!" }];
     const ended: [string, Record<string, unknown>] = ["turn.ended", { outcome: "completed" }];
-    expect(thoughts(think(0, "one "), think(0, "two"), think(1, "three"))).toEqual([{ step: 0, text: "one two" }, { step: 1, text: "three" }]);
-    expect(thoughts(think(0, "one "), responded, think(0, "late"))).toEqual([{ step: 0, text: "one two!" }]);
-    expect(thoughts(think(0, "one "), responded, think(1, "three"), ended)).toEqual([{ step: 0, text: "one two!" }]);
-    expect(thoughts(think(0, "one "), ["model.failed", { step: 0, error: "busy" }], think(0, "two"))).toEqual([{ step: 0, text: "two" }]);
+    expect(thoughts(think(0, "one "), think(0, "two"), think(1, "three"))).toEqual([{ step: 0, text: "one two", kept: false }, { step: 1, text: "three", kept: false }]);
+    expect(thoughts(think(0, "one "), responded, think(0, "late"))).toEqual([{ step: 0, text: "one two!", kept: true }]);
+    expect(thoughts(think(0, "one "), responded, think(1, "three"), ended)).toEqual([{ step: 0, text: "one two!", kept: true }]);
+    expect(thoughts(think(0, "one "), ["model.failed", { step: 0, error: "busy" }], think(0, "two"))).toEqual([{ step: 0, text: "two", kept: false }]);
     expect(thoughts(think(0, "one "), ["turn.resumed", { attempt: 2 }])).toBeUndefined();
     expect(thoughts(think(0, "one "), ended)).toBeUndefined();
+    const read = (thoughts: string): [string, Record<string, unknown>] => ["agent.read", { offset: 9, thoughts }];
+    const kept = [{ step: 0, text: "one two", kept: true }];
+    expect(thoughts(think(0, "one "), read("one two"), think(0, "three"))).toEqual([...kept, { step: 0, text: "three", kept: false }]);
+    expect(thoughts(think(0, "one "), read("one two"), read(""), think(0, "three"), ended)).toEqual(kept);
   });
 });
 

@@ -8,6 +8,16 @@ from pathlib import Path
 from typing import Any
 
 
+def make_folder(path: Path, *, within: Path) -> None:
+    """With the folders between the two that are missing. `within` itself is never made: a home that was moved away must not appear again
+    as an empty one. Raises `OSError`.
+    """
+    place = within
+    for name in path.relative_to(within).parts:
+        place /= name
+        place.mkdir(mode=0o700, exist_ok=True)
+
+
 def replace(path: Path, text: str, *, mode: int = 0o600, durable: bool = True) -> None:
     """A reader sees the old content or the new one. Durable once it has returned, unless that is not wanted."""
     making = path.with_name(f".{path.name}.{os.getpid()}")

@@ -32,6 +32,7 @@ from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.redaction import Secrets
 from holdfast.core.shutdowns import Shutdown
+from holdfast.gateway.editors import Editors
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.series import Series
 from holdfast.gateway.tasks import Tasks
@@ -197,11 +198,12 @@ async def _build_and_run(
     folder = Folder(config.home / FOLDER)
     blobs = Blobs(folder=folder, rows=store, clock=this.clock, ids=system.RandomIds(), most_open=most_blobs(files), secrets=this.secrets)
     keepers = KeeperProcesses(config.home, Launcher(os.environ))
-    tools = _tools(config, this, store, blobs, owner, keepers)
+    editors = Editors(system.RandomIds(), used=config.tools.editor_files)
+    tools = _tools(config, this, store, blobs, owner, keepers, editors)
     gateway = _make_gateway(config, this, store, blobs, owner, deadline, restart_requests, tools, keepers)
     status = opening.with_gateway(gateway, stops, lambda: tools.confinement.known, lambda: tools.servers.shown if tools.servers else ())
     access = await credentials.access(config, this, store, port=place.listener.getsockname()[1])
-    app = _make_app(config, this, gateway, blobs, access, status, stops, restart_requests)
+    app = _make_app(config, this, gateway, blobs, access, editors, status, stops, restart_requests)
     server = Server(app, place.listener, most=most_connections(files))
     restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
     if predecessor is not None:  # The processor is its clients' when it takes over, and until then its predecessor's.
@@ -271,11 +273,14 @@ def _make_gateway(
         keepers=keepers,
         agent_processes=kept,
         on_step=deadline.at_step,
+        check_folder=tools.workspaces.check,
         secrets=this.secrets,
     )
 
 
-def _tools(config: Config, this: ThisProcess, store: SqliteStore, blobs: Blobs, owner: int, keepers: KeeperProcesses) -> Tools:
+def _tools(
+    config: Config, this: ThisProcess, store: SqliteStore, blobs: Blobs, owner: int, keepers: KeeperProcesses, editors: Editors
+) -> Tools:
     ground = ToolGround(
         home=config.home,
         owner=owner,
@@ -289,6 +294,7 @@ def _tools(config: Config, this: ThisProcess, store: SqliteStore, blobs: Blobs, 
         put=blobs.put,
         read=blobs.read,
         spawn=this.tasks.spawn,
+        buffers=editors if editors.used else None,
     )
     return Tools(config, ground)
 
@@ -310,6 +316,7 @@ def _agents(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspa
         environment=os.environ,
         modules=Path.cwd(),
         folder=workspaces.folder,
+        work=workspaces.open,
         read=blobs.read,
         clock=this.clock,
         secrets=this.secrets,
@@ -333,6 +340,7 @@ def _make_app(
     gateway: Gateway,
     blobs: Blobs,
     access: Access,
+    editors: Editors,
     status: StatusReport,
     stops: StopRequests,
     restart_requests: RestartRequests,
@@ -345,6 +353,7 @@ def _make_app(
         series=series,
         max_upload_bytes=most_upload_bytes(config),
         access=access,
+        editors=editors,
         status=status.status,
         request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
         request_restart=restart_requests.by_operator,

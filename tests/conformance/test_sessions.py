@@ -138,6 +138,20 @@ async def test_the_generation_belongs_to_the_key(store: Store) -> None:
     assert (await store.session("s2")).generation == 2
 
 
+async def test_a_chosen_folder_stays_and_the_next_conversation_of_its_key_has_it(backend: Backend) -> None:
+    """A2, A20: over a reopen, a reset and a suspension."""
+    async with backend.opened() as store:
+        key = "agent:main:web:page:s1"
+        made = await store.create_session(session_id="s1", session_key=key, log="l1", at=NOW, folder="/srv/project")
+        assert made.folder == "/srv/project"
+    async with backend.opened() as store:
+        await say(store, "s1")
+        await store.change_session("s1", e.SessionChanged(suspended=True), at=NOW)
+        assert (await say(store, "s1", fresh=("s2", "l2"))).session_id == "s2"
+        assert (await store.session("s2")).folder == (await store.session("s1")).folder == "/srv/project"
+        assert (await new_session(store, "other")).folder is None
+
+
 @pytest.mark.parametrize("pending", [False, True], ids=["suspended", "suspended and pending"])
 async def test_a_message_for_a_suspended_session_starts_a_new_one_in_the_same_transaction(
     backend: Backend, store: Store, pending: bool

@@ -75,19 +75,33 @@ def test_a_response_fixes_its_steps_text_whatever_pieces_came() -> None:
     assert fold(log).answer_text == fold(log.records()).answer_text == "Hello."
 
 
+def thoughts_of(log: Log | list[Logged]) -> list[tuple[int, str, bool]]:
+    return [(each.step, each.text, each.kept) for each in fold(log).thoughts_of("t1")]
+
+
 def test_thoughts_are_those_of_responses_and_of_the_step_that_is_under_way() -> None:
     """P7: they look the same while they grow, once they are loaded, and after their pieces were pruned."""
     log = begun().in_turn(e.Reasoning(text="They want "), e.Reasoning(text="a greeting."))
-    assert fold(log).thoughts_of("t1") == [(0, "They want a greeting.")]
+    assert thoughts_of(log) == [(0, "They want a greeting.", False)]
     log.in_turn(e.ModelResponded(step=0, thoughts="They want a greeting.", text="Hi."), e.Reasoning(text="late"))
     log.in_turn(e.Reasoning(text="And now?", step=1))
-    assert fold(log).thoughts_of("t1") == [(0, "They want a greeting."), (1, "And now?")]
+    assert thoughts_of(log) == [(0, "They want a greeting.", True), (1, "And now?", False)]
     failed = e.ModelFailed(step=1, tries=1, error="busy", why="It is overloaded.", model="m", retry_at=99)
     log.in_turn(failed)
-    assert fold(log).thoughts_of("t1") == [(0, "They want a greeting.")]
+    assert thoughts_of(log) == [(0, "They want a greeting.", True)]
     log.in_turn(e.Reasoning(text="Once more", step=1))
     log.ended("Hi.")
-    assert fold(log).thoughts_of("t1") == fold(log.records()).thoughts_of("t1") == [(0, "They want a greeting.")]
+    assert thoughts_of(log) == thoughts_of(log.records()) == [(0, "They want a greeting.", True)]
+
+
+def test_what_an_agent_of_another_program_thought_is_kept_as_far_as_it_was_read() -> None:
+    """P7: over an interruption, after which the same output is read again."""
+    read = e.AgentRead(agent="a", process="p", session="s", how="new", offset=9)
+    log = begun().in_turn(e.Reasoning(text="one "), e.Reasoning(text="two"))
+    log.in_turn(msgspec.structs.replace(read, thoughts="one two"), e.Reasoning(text="three"))
+    assert thoughts_of(log) == [(0, "one two", True), (0, "three", False)]
+    log.ended("Hi.")
+    assert thoughts_of(log) == thoughts_of(log.records()) == [(0, "one two", True)]
 
 
 def test_an_agent_without_a_model_has_one_step_with_its_calls_where_they_were_made() -> None:

@@ -1,4 +1,4 @@
-"""An agent that makes the call of the tool `processes` whose arguments it is sent, as JSON."""
+"""An agent that makes the call whose arguments it is sent, as JSON: of the tool `processes`, or of the one that `tool` names."""
 
 import json
 
@@ -10,7 +10,8 @@ class Calls:
 
     async def run(self, request: AgentRequest, turn: TurnFace) -> None:
         if request.causes[0].what == "message":
-            await turn.say((await turn.call(f"{request.turn_id}.1", "processes", json.loads(request.text))).text)
+            given = json.loads(request.text)
+            await turn.say((await turn.call(f"{request.turn_id}.1", given.pop("tool", "processes"), given)).text)
 
     async def aclose(self) -> None:
         """It holds nothing open."""

@@ -19,6 +19,7 @@ from holdfast.cli.acp import prompts
 from holdfast.cli.acp.editor import BadRequest
 from holdfast.cli.acp.updates import Updates, replay
 from holdfast.cli.messages.following import Following
+from holdfast.tools.files.roots import fingerprint
 from tests.e2e.command_line import command, environment
 from tests.e2e.serving import ROOT, Serving
 
@@ -65,12 +66,14 @@ class Editor(Client):
 
 
 @asynccontextmanager
-async def editor(home: Path) -> AsyncIterator[tuple[Any, Editor]]:
-    seen = Editor()  # type: ignore[abstract]  # The rest is never asked for.
+async def editor(home: Path, seen: Editor | None = None, *, reads: bool = False, writes: bool = False) -> AsyncIterator[tuple[Any, Editor]]:
+    """`reads`, `writes`: what it offers to do with its files."""
+    seen = seen or Editor()  # type: ignore[abstract]  # The rest is never asked for.
+    able = schema.ClientCapabilities(fs=schema.FileSystemCapabilities(read_text_file=reads, write_text_file=writes))
     program, *words = command(home, "acp")
     async with spawn_agent_process(seen, program, *words, env=environment()) as (agent, _):
         async with asyncio.timeout(PATIENCE_S):
-            await agent.initialize(protocol_version=PROTOCOL_VERSION)
+            await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=able)
             yield agent, seen
 
 
@@ -185,6 +188,78 @@ def test_an_editor_that_comes_in_the_middle_of_a_turn_sees_the_rest_of_it(shared
             return seen.said()
 
     assert asyncio.run(come_back(asyncio.run(talk()))).split() == [str(number) for number in range(1, 41)]
+
+
+def test_the_agent_works_in_the_folder_of_the_editor_and_what_is_not_used_is_said(
+    shared: Serving, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The folder stays with the conversation, also after a reset; the home of Holdfast is no such folder."""
+    project = tmp_path_factory.mktemp("project")
+    (project / "letter").write_text("dear")
+
+    async def talk() -> None:
+        async with editor(shared.home) as (agent, seen):
+            server = schema.McpServerStdio(name="clock", command="clock", args=[], env=[])
+            session = (await agent.new_session(cwd=str(project), mcp_servers=[server])).session_id
+            await seen.until(lambda: "MCP servers of the editor (clock)" in seen.said("agent_thought_chunk"))
+            await agent.prompt(session_id=session, prompt=[text_block("run cat letter; echo yours > answer")])
+            assert "dear" in seen.of("tool_call_update")[-1].content[0].content.text
+            assert (project / "answer").read_text() == "yours\n" and shared.session(session)["folder"] == str(project)
+            listed = {each.session_id: each.cwd for each in (await agent.list_sessions(cwd=str(project))).sessions}
+            assert listed[session] == str(project)
+            assert session not in [each.session_id for each in (await agent.list_sessions(cwd="/usr")).sessions]
+            seen.updates.clear()
+            await agent.load_session(cwd="/usr", session_id=session, mcp_servers=[])
+            await seen.until(lambda: f"works in {project}, not in /usr" in seen.said("agent_thought_chunk"))
+            seen.updates.clear()
+            own = (await agent.new_session(cwd=str(shared.home), mcp_servers=[])).session_id
+            await seen.until(lambda: "works in a folder of its own" in seen.said("agent_thought_chunk"))
+            assert "folder" not in shared.session(own)
+
+    asyncio.run(talk())
+
+
+class Project(Editor):
+    """An editor with files that are not saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: dict[str, str] = {}
+
+    async def read_text_file(
+        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **more: Any
+    ) -> schema.ReadTextFileResponse:
+        return schema.ReadTextFileResponse(content=self.files[path])
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **more: Any) -> None:
+        self.files[path] = content
+
+
+def test_tools_read_and_write_what_is_not_saved_in_the_editor_where_that_is_allowed(tmp_path: Path) -> None:
+    """Also after the gateway was killed between two prompts."""
+    project = tmp_path / "project"
+    project.mkdir()
+    path = project / "a.txt"
+    path.write_text("saved")
+
+    def call(tool: str, **arguments: str) -> list[Any]:
+        return [text_block(json.dumps({"tool": tool, "path": "a.txt", **arguments}))]
+
+    async def talk(serving: Serving) -> Project:
+        seen = Project()  # type: ignore[abstract]  # The rest is never asked for.
+        async with editor(serving.home, seen, reads=True, writes=True) as (agent, _):
+            seen.files[str(path)] = "not saved"
+            session = (await agent.new_session(cwd=str(project), mcp_servers=[])).session_id
+            await agent.prompt(session_id=session, prompt=call("read_file"))
+            assert "not saved" in seen.said()
+            serving.kill()
+            await asyncio.to_thread(serving.start)
+            await agent.prompt(session_id=session, prompt=call("write_file", content="theirs", hash=fingerprint(b"not saved")))
+            return seen
+
+    with Serving(tmp_path / "home", agent_module="tests.e2e.calling:agent", tools_editor_files="true") as serving:
+        seen = asyncio.run(talk(serving))
+        assert seen.files == {str(path): "theirs"} and path.read_text() == "saved"
 
 
 def _ignore(done: asyncio.Future[Any]) -> None:
@@ -345,11 +420,14 @@ def test_updates_read_with_the_types_of_the_protocol() -> None:
         {"id": "n", "role": "notice", "text": "A notice.", "parts": [], "turn_id": "t"},
         {"id": "a", "role": "assistant", "text": "b", "parts": parts, "tool_calls": [call], "turn_id": "t"},
     ]
-    updates = list(replay({"messages": messages}))
+    turns = [{"id": "t", "thoughts": [{"step": 0, "text": "Hm.", "kept": True}]}]
+    updates = list(replay({"messages": messages, "turns": turns}))
     for update in updates:
         schema.SessionNotification.model_validate({"sessionId": "s", "update": update})
     said = [update["content"]["text"] for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
     assert said == ["a", "\n\nb"]
+    thought = [update["content"]["text"] for update in updates if update["sessionUpdate"] == "agent_thought_chunk"]
+    assert thought == ["A notice.\n\n", "Hm.\n\n"]
 
 
 def test_the_example_of_the_documentation_prints_what_it_says(shared: Serving) -> None:

@@ -90,7 +90,7 @@ class ModelTurns:
         agent = ModelAgent(
             models=lambda chosen: MODELS,
             client=lambda name: _Client(name, request, self),
-            instructions=Instructions(home=nowhere, clock=self._clock, folder=lambda session_id: nowhere, text="Be kind."),
+            instructions=Instructions(home=nowhere, clock=self._clock, folder=lambda session_id, chosen: nowhere, text="Be kind."),
             settings=lambda model: ModelSettings(),
             read=_no_blob,
             clock=self._clock,

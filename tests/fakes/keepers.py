@@ -93,7 +93,7 @@ class _Nowhere(Workspaces):
     def __init__(self) -> None:
         super().__init__(Path("/nowhere"), folder=Path("/nowhere"))
 
-    def make(self, session_id: str) -> Place:
+    def make(self, session_id: str, chosen: str | None = None) -> Place:
         return Place(Path("/nowhere"), Path("/nowhere"), Path("/nowhere"))
 
 

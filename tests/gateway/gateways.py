@@ -211,7 +211,7 @@ class Launch(Deed):
     def confined(self, arguments: dict[str, Any]) -> bool:
         return False
 
-    def place(self, session_id: str) -> str:
+    def place(self, session_id: str, folder: str | None) -> str:
         return self._edge.place
 
 

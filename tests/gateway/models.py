@@ -20,7 +20,7 @@ def agent_of(
         return ModelAgent(
             models=lambda chosen: names or ((SECOND, FIRST) if chosen == SECOND else (FIRST, SECOND)),
             client=models.client,
-            instructions=Instructions(home=folder, clock=life.clock, folder=lambda session_id: folder, text="Be kind."),
+            instructions=Instructions(home=folder, clock=life.clock, folder=lambda session_id, chosen: folder, text="Be kind."),
             settings=lambda model: ModelSettings(),
             read=_no_blob,
             clock=life.clock,

@@ -19,7 +19,7 @@ from tests.fakes.loop import Crash
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 
-WHOLE = "say one|tool ls|say two|permit rm|sleep 0.1|say three"
+WHOLE = "think hm|say one|tool ls|say two|permit rm|think so|sleep 0.1|say three"
 
 
 class Wired:
@@ -31,7 +31,7 @@ class Wired:
 
     def _agent(self, life: Life) -> Agent:
         self.kept = KeptAgents(self.machine.keepers(lambda: self.home_time(life)), clock=life.clock, idle_s=60.0)
-        ground = Ground(kept=self.kept, ids=RandomIds(), folder=lambda session: self._folder, read=_no_blob, secrets=NO_SECRETS)
+        ground = Ground(kept=self.kept, ids=RandomIds(), folder=lambda session, chosen: self._folder, read=_no_blob, secrets=NO_SECRETS)
         return AcpAgent(Program(name="acp:scripted", words=("scripted",), environment={}), ground)
 
     def kill(self, life: Life) -> None:
@@ -129,6 +129,21 @@ def test_what_it_says_and_does_is_the_answer_with_calls_that_are_reported(home: 
     assert wired.machine.prompts == [["think hm|say I look.|tool ls|say There is|say  one file."]]
 
 
+def thoughts(life: Life, page: str) -> list[tuple[str, bool]]:
+    transcript = life.transcript(page)
+    return [(each.text, each.kept) for each in transcript.thoughts_of(transcript.turns[-1].id)]
+
+
+def test_what_it_thought_stays_when_the_turn_has_ended(home: Home, wired: Wired) -> None:
+    """P7"""
+    life = home.start()
+    page = ask(life, "think Let me see.|say one|think  Hm.|permit rm|think Well.|say two")
+    assert thoughts(life, page) == [("Let me see. Hm.", False)]
+    approve(life, page)
+    life.rest(page)
+    assert life.outcomes(page) == ["completed"] and thoughts(life, page) == [("Let me see. Hm.Well.", True)]
+
+
 def test_turns_of_a_conversation_share_a_process_and_those_of_others_do_not(home: Home, wired: Wired) -> None:
     life = home.start()
     page = ask(life, "say one")
@@ -170,6 +185,7 @@ def test_over_a_death_of_ours_at_each_commit_the_agent_notices_nothing(tmp_path:
         assert life.answers(page) == ["one\n\ntwo\n\nrm: once.three"], (number, life.answers(page))
         assert life.outcomes(page) == ["completed"] and wired.machine.deeds == ["ls", "rm"]
         assert wired.machine.permissions == ["rm once"] and len(wired.machine.prompts) == 1
+        assert "".join(text for text, kept in thoughts(life, page) if kept) == "hmso", (number, thoughts(life, page))
     assert number > 9
 
 
@@ -235,6 +251,39 @@ def test_a_turn_that_was_set_aside_leaves_nobody_at_work(home: Home, wired: Wire
     life = home.start(resume_window_s=1.0)
     life.until(lambda: life.outcomes(page) == ["set_aside"])
     assert wired.deeds_after(life, 40) == []
+
+
+def test_a_suspended_conversation_leaves_nobody_at_work_and_a_resume_continues(home: Home, tmp_path: Path) -> None:
+    """R1, P5: the process died first, so that no attempt was there to end the agent's work."""
+    wired = Wired(home, tmp_path / "work")
+    life = home.start(auto_resume=False)
+    page = life.open_page()
+    life.post(page, "say one|sleep 30|tool ls|say two")
+    life.until(lambda: life.answers(page) == ["one"])
+    life.die()
+    life = home.start(auto_resume=False)
+    life.do(life.gateway.suspend(page))
+    assert wired.deeds_after(life, 60) == [] and len(wired.machine.prompts) == 1
+    life.die()
+    life = home.start()
+    assert wired.deeds_after(life, 60) == [] and len(wired.machine.prompts) == 1
+    life.do(life.gateway.resume_session(page, by="owner", client_id=None))
+    life.rest(page)
+    assert life.outcomes(page) == ["completed"] and wired.machine.deeds == ["ls"] and len(wired.machine.running) == 1
+    assert "it now continues" in wired.machine.prompts[1][0]
+
+
+def test_one_that_is_suspended_while_nobody_serves_is_stopped_at_the_next_start(home: Home, wired: Wired) -> None:
+    """R1"""
+    life = home.start()
+    page = life.open_page()
+    life.post(page, "say one|sleep 30|tool ls")
+    life.until(lambda: life.answers(page) == ["one"])
+    life.dies = "after", life.commits + 1
+    with pytest.raises(Crash):
+        life.do(life.gateway.suspend(page))
+    life = home.start()
+    assert wired.deeds_after(life, 60) == []
 
 
 @pytest.mark.parametrize("end", ["stopped", "left", "expired", "stopped by one that dies"])

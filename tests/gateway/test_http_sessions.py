@@ -40,6 +40,21 @@ async def test_a_message_is_answered_and_the_session_shows_both(world: World) ->
     assert re.fullmatch(r"\w+\.\d+", view["cursor"])
 
 
+async def test_a_session_is_made_in_a_folder_only_where_tools_work_in_one(world: World) -> None:
+    """This gateway has no such tools."""
+    refused = await world.client.post("/api/sessions", json={"folder": "/tmp"})
+    assert code(refused) == (400, "unfit_folder")
+    assert code(await world.client.post("/api/sessions", json={"folder": ""})) == (400, "bad_input")
+
+
+async def test_an_editor_learns_that_its_files_are_not_used(world: World) -> None:
+    session_id = await world.new_session()
+    told = {"reads": True, "writes": True, "answers": [{"request_id": "f_1", "text": "late"}]}
+    answer = await world.client.post(f"/api/sessions/{session_id}/editor", json=told)
+    assert (answer.status_code, answer.json()) == (200, {"files": [], "used": False})
+    assert code(await world.client.post("/api/sessions/s_none/editor")) == (404, "not_found")
+
+
 async def test_a_failed_turn_says_so_and_tool_calls_are_shown_on_the_answer(world: World) -> None:
     """P3."""
     session_id = await world.new_session()

@@ -43,6 +43,7 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
     at = "2027-01-15T08:00:00.123Z"
     assert told["session.created"] == {
         "at": at, "session_id": session_id, "session_key": f"agent:main:web:page:{session_id}", "title": "Told", "auto_reset_reason": None,
+        "folder": None,
     }  # fmt: skip
     message_id = told["message.accepted"]["message_id"]
     assert told["message.accepted"] == {

@@ -63,7 +63,7 @@ def test_a_command_cannot_show_the_model_a_file_by_a_link_or_hold_it_up_by_a_fif
     work = tmp_path / "work"
     work.mkdir()
     (tmp_path / "token").write_text("the-token")
-    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: work)
+    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id, chosen: work)
     for make in (lambda path: path.symlink_to("../token"), lambda path: path.symlink_to(tmp_path / "token"), os.mkfifo, Path.mkdir):
         make(work / "AGENTS.md")
         assert "AGENTS.md" not in (said := instructions.read(request())) and "the-token" not in said
@@ -102,7 +102,7 @@ def test_a_model_is_told_where_the_conversation_is(key: str, said: str) -> None:
 def test_a_model_is_told_with_whom_it_speaks_and_the_text_stays_the_same_for_all_who_share_it(
     tmp_path: Path, key: str, senders: list[str], said: str
 ) -> None:
-    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path)
+    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id, chosen: tmp_path)
     assert said in instructions.read(request(key, *senders))
 
 
@@ -110,7 +110,7 @@ def test_the_text_changes_only_with_the_day_and_the_files(tmp_path: Path) -> Non
     """So that providers can keep it."""
     times = Times()
     folder = tmp_path / "work"
-    instructions = Instructions(home=tmp_path, clock=times.clock, folder=lambda session_id: folder, text="Be brief.")
+    instructions = Instructions(home=tmp_path, clock=times.clock, folder=lambda session_id, chosen: folder, text="Be brief.")
     first = instructions.read(request())
     times.elapsed += 60
     assert instructions.read(request()) == first and "AGENTS.md" not in first
@@ -128,7 +128,7 @@ def test_the_text_changes_only_with_the_day_and_the_files(tmp_path: Path) -> Non
 
 def test_instructions_may_be_in_a_file_which_is_read_again_for_each_turn(tmp_path: Path) -> None:
     file = tmp_path / "work.md"
-    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, file=file)
+    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id, chosen: tmp_path, file=file)
     assert instructions.read(request()).startswith(WORK)
     file.write_text("Speak French.")
     assert instructions.read(request()).startswith("Speak French.")
@@ -146,7 +146,7 @@ def test_no_model_is_told_a_secret_and_no_half_of_one(tmp_path: Path) -> None:
     secrets = Secrets({"KEY": secret})
     (tmp_path / "work.md").write_text(f"Use {secret}.")
     for text, file in ((f"Use {secret}.", None), ("", tmp_path / "work.md")):
-        made = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, text=text, file=file, secrets=secrets)
+        made = Instructions(home=tmp_path, clock=Times().clock, folder=lambda *_: tmp_path, text=text, file=file, secrets=secrets)
         said = made.read(request())
         assert said.startswith("Use [secret KEY].") and "The key is [secret KEY], and not hunter2-" in said
         assert "xxx\n[The rest of this file is left out.]" in said
@@ -156,5 +156,5 @@ def test_no_model_is_told_a_secret_and_no_half_of_one(tmp_path: Path) -> None:
 def test_a_profile_that_is_no_file_name_leads_out_of_no_folder(tmp_path: Path, profile: str) -> None:
     (tmp_path / "secret.md").write_text("hidden")
     (tmp_path / "memory").mkdir()
-    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id: tmp_path, text="x")
+    instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id, chosen: tmp_path, text="x")
     assert "hidden" not in instructions.read(request(f"agent:{profile}:web:page:s_1"))

@@ -122,7 +122,7 @@ def _agent(model: WiredModel, folder: Path) -> Callable[[Life], ModelAgent]:
     return lambda life: ModelAgent(
         models=lambda chosen: ("test:test",),
         client=lambda name: model,
-        instructions=Instructions(home=folder, clock=life.clock, folder=lambda session_id: folder),
+        instructions=Instructions(home=folder, clock=life.clock, folder=lambda session_id, chosen: folder),
         settings=lambda model: ModelSettings(),
         read=read,
         clock=life.clock,

@@ -28,7 +28,7 @@ class Served(PlainTool):
     def effect(self, arguments: dict[str, Any]) -> Effect:
         return self._effect
 
-    def place(self, session_id: str) -> str:
+    def place(self, session_id: str, folder: str | None) -> str:
         return f"the server, version {self.version}"
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

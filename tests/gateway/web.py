@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.status import JournalStatus, Status
 from holdfast.blobs import FOLDER, Blobs, Folder
+from holdfast.gateway.editors import Editors
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.series import Series
 from holdfast.gateway.settings import Settings
@@ -305,6 +306,7 @@ async def world(
                 series=made.series,
                 max_upload_bytes=MAX_UPLOAD,
                 access=made.access,
+                editors=Editors(RandomIds(), used=False),
                 status=made.status,
                 request_stop=made.stop,
                 request_restart=made.restart,

@@ -311,7 +311,7 @@ async def test_a_file_is_attached_for_the_user(desk: Desk) -> None:
 
 
 async def test_where_a_tool_works_is_said_and_that_it_stays_there(desk: Desk) -> None:
-    assert {(tool.place("s_1"), tool.confined({})) for tool in desk.tools.values()} == {(str(desk.folder), True)}
+    assert {(tool.place("s_1", None), tool.confined({})) for tool in desk.tools.values()} == {(str(desk.folder), True)}
 
 
 @pytest.mark.parametrize(("name", "concerns"), [("read_file", False), ("write_file", True), ("edit_file", True)])

@@ -168,7 +168,7 @@ async def test_a_tool_that_is_described_differently_is_another_one(tmp_path: Pat
             while now is before:
                 now = (await here.tools())["mcp__a__add"]
                 await asyncio.sleep(0.01)
-            assert now.version != before.version and now.place("s") != before.place("s") and "Or else." in now.description
+            assert now.version != before.version and now.place("s", None) != before.place("s", None) and "Or else." in now.description
             refused = await here.use(before, line="one")
             assert refused.outcome is ToolOutcome.FAILED and "describes this tool differently" in refused.text
             assert (await here.use(now, line="two")).outcome is ToolOutcome.DONE and lines(folder) == ["two"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.errors import UnfitFolder
 from holdfast.sandbox import Mode, Place, Sandbox
 from holdfast.sandbox.trial import choose
 from holdfast.tools.workspaces import Workspaces
@@ -280,6 +281,7 @@ def test_a_session_has_a_private_folder_of_its_own_and_loses_it(tmp_path: Path) 
 def test_a_shared_folder_is_never_removed(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "s_1").mkdir()
+    (tmp_path / "home").mkdir()
     spaces = Workspaces(tmp_path / "home", folder=tmp_path / "project", shared=True)
     assert spaces.make("s_1").folder == spaces.make("s_2").folder == tmp_path / "project"
     assert spaces.sessions() == ["s_1", "s_2"]
@@ -290,3 +292,52 @@ def test_a_shared_folder_is_never_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("session_id", ["../up", "a/b", "", ".", "..", "\ud83d", "x" * 300, "s-1"])
 def test_no_session_id_leads_out_of_the_folder(tmp_path: Path, session_id: str) -> None:
     assert Workspaces(tmp_path, folder=tmp_path / "work").make(session_id).folder.parent == tmp_path / "work"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_home_that_was_moved_away_is_not_made_again_by_a_command(mode: str, tmp_path: Path) -> None:
+    """Also where the folder of the tools holds it: an empty home would be taken for a new one."""
+    inside = Inside(mode, tmp_path, home="project/home", shared="project")
+    inside.home.rename(tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError):
+        inside.workspaces.make("s_1")
+    with pytest.raises(FileNotFoundError):
+        inside.workspaces.make("s_2")
+    assert not inside.home.exists()
+
+
+def test_a_chosen_folder_is_used_as_it_is_and_neither_made_nor_removed(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    spaces = Workspaces(home, folder=home / "work")
+    assert spaces.check(f"{project}/../project") == str(project)
+    assert spaces.make("s_1", str(project)).folder == project and not (home / "work").exists()
+    spaces.remove("s_1")
+    assert project.exists()
+    project.rmdir()
+    with pytest.raises(UnfitFolder, match="there is no such folder"):
+        spaces.make("s_1", str(project))
+    assert not project.exists()
+
+
+@pytest.mark.parametrize(
+    "folder", ["{home}", "{home}/work", "{home}/..", "/", "{link}", "relative", "/proc/self", "{home}/token", "/dev", "a\0b"]
+)
+def test_no_folder_is_chosen_through_which_the_home_folder_is_reached(tmp_path: Path, folder: str) -> None:
+    home = tmp_path / "around" / "home"
+    (home / "work").mkdir(parents=True)
+    (home / "token").write_text(TOKEN)
+    (tmp_path / "link").symlink_to(home.parent)
+    with pytest.raises(UnfitFolder):
+        Workspaces(home, folder=home / "work").check(folder.format(home=home, link=tmp_path / "link"))
+
+
+def test_a_command_in_a_chosen_folder_changes_that_and_nothing_around_it(mode: str, tmp_path: Path) -> None:
+    inside = Inside(mode, tmp_path)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "letter").write_text("dear")
+    place = inside.workspaces.make("s_1", str(tmp_path / "project"))
+    done = run(inside.sandbox, place, f"echo built > result; cat ../letter; cat {inside.home}/token; echo x > ../other")
+    assert "dear" not in done.stdout and TOKEN not in done.stdout and not (tmp_path / "other").exists(), done
+    assert (tmp_path / "project" / "result").read_text() == "built\n"

@@ -73,8 +73,8 @@ def person(request: AgentRequest) -> str:
 
 
 class Instructions:
-    """`text`: the configured instructions, or `file` with them. `folder`: where a session works. Files are read for each turn. `secrets`
-    are told to no model.
+    """`text`: the configured instructions, or `file` with them. `folder`: where a session works, given its id and the folder that was
+    chosen for it. Files are read for each turn. `secrets` are told to no model.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Instructions:
         *,
         home: Path,
         clock: Clock,
-        folder: Callable[[str], Path],
+        folder: Callable[[str, str | None], Path],
         text: str = "",
         file: Path | None = None,
         secrets: Secrets = NO_SECRETS,
@@ -93,7 +93,7 @@ class Instructions:
     def read(self, request: AgentRequest) -> str:
         key = keys.parse(request.session_key)
         extras = Extras(
-            project=self._read_beneath(self._folder(request.session_id), PROJECT),
+            project=self._read_beneath(self._folder(request.session_id, request.folder), PROJECT),
             memory=self._read(self._home / MEMORY / f"{key.profile}.md") if _plain(key.profile) else "",
         )
         work = self._read(self._file) if self._file is not None else self._secrets.text(self._text)

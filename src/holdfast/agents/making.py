@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
-    """What agents stand on. `modules`: the folder where modules are looked for, `folder`: where a session works, `read`: the bytes of a
-    blob, `kept`: the processes of agents that are other programs.
+    """What agents stand on. `modules`: the folder where modules are looked for, `folder`: where a session works, given its id and the
+    folder that was chosen for it, `work`: the same, made where it is missing, `read`: the bytes of a blob, `kept`: the processes of agents
+    that are other programs.
     """
 
     home: Path
     environment: Mapping[str, str]
     modules: Path
-    folder: Callable[[str], Path]
+    folder: Callable[[str, str | None], Path]
+    work: Callable[[str, str | None], Path]
     read: Callable[[str], Awaitable[bytes]]
     clock: Clock
     secrets: Secrets
@@ -143,7 +145,7 @@ class Making:
         assert kept is not None
         return acp.AcpAgent(
             acp.Program(name=name, words=words(command), environment=acp.variables(ground.environment)),
-            acp.Ground(kept=kept, ids=ground.ids, folder=ground.folder, read=ground.read, secrets=ground.secrets),
+            acp.Ground(kept=kept, ids=ground.ids, folder=ground.work, read=ground.read, secrets=ground.secrets),
         )
 
     def _of_models(self, settings: AgentSettings, key: str | None) -> "Choice":

@@ -263,7 +263,7 @@ def _turn(turn: Turn, transcript: Transcript) -> views.TurnView:
         responses = [step.response for step in transcript.steps_of(turn.id)[-MOST_RESPONSES:]]
         view.responses = [_response(response) for response in responses if response is not None]
     if thoughts := transcript.thoughts_of(turn.id)[-MOST_RESPONSES:]:
-        view.thoughts = [views.ThoughtView(step=step, text=text) for step, text in thoughts]
+        view.thoughts = [views.ThoughtView(step=each.step, text=each.text, kept=each.kept) for each in thoughts]
     if turn.model:
         view.model = turn.model
     if turn.chosen and model_choice.is_agent(turn.chosen):

@@ -37,7 +37,26 @@ class Nothing(Body, frozen=True):
 
 
 class NewSession(Body, frozen=True):
+    """`folder`: an absolute path on the machine of Holdfast, where the tools of this session work instead of in a folder of their own."""
+
     title: Title | None = None
+    folder: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
+
+
+class AnsweredFile(Body, frozen=True):
+    """`text`: of a file that was read. `failed`: why it was not done."""
+
+    request_id: Annotated[str, Meta(min_length=1, max_length=200)]
+    text: str | None = None
+    failed: str | None = None
+
+
+class EditorNews(Body, frozen=True):
+    """`reads`, `writes`: what the editor can do with files. `answers`: to what it was asked before."""
+
+    reads: bool = False
+    writes: bool = False
+    answers: Annotated[list[AnsweredFile], Meta(max_length=100)] = []
 
 
 class SessionsQuery(Query, frozen=True):

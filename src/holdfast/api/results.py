@@ -50,6 +50,22 @@ class ResumedSession(msgspec.Struct):
     continues: bool
 
 
+class WantedFile(msgspec.Struct, kw_only=True):
+    """`what`: `read` or `write`. `path`: absolute. `text`: what to write."""
+
+    request_id: str
+    what: str
+    path: str
+    text: str | None
+
+
+class EditorWork(msgspec.Struct):
+    """`used`: false where nothing will ever be wanted, because the settings do not allow it."""
+
+    files: list[WantedFile]
+    used: bool
+
+
 # conversations
 
 

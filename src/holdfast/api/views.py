@@ -15,7 +15,8 @@ from holdfast.ports.desk import Glance
 
 class SummaryView(msgspec.Struct, kw_only=True):
     """`rule` and `why` are the last decision about its newest turn; `left`: the decision was not to continue it for now. `current`: it is
-    its key's current session. `model`: the model or agent chosen for it, null for the default.
+    its key's current session. `model`: the model or agent chosen for it, null for the default. `folder`: the one chosen for its tools, only
+    if one was.
     """
 
     session_id: str
@@ -40,6 +41,7 @@ class SummaryView(msgspec.Struct, kw_only=True):
     rule: str | None
     why: str | None
     model: str | None
+    folder: str | UnsetType = UNSET
 
 
 class ListedView(SummaryView, kw_only=True):
@@ -253,8 +255,11 @@ class UsageView(msgspec.Struct, kw_only=True):
 
 
 class ThoughtView(msgspec.Struct, kw_only=True):
+    """`kept`: on record, so that it stays when the step fails or is interrupted."""
+
     step: int
     text: str
+    kept: bool
 
 
 class TurnView(msgspec.Struct, kw_only=True):
@@ -384,4 +389,5 @@ def fields(session: Session) -> dict[str, Any]:
         "rule": session.rule,
         "why": session.why,
         "model": session.model,
+        "folder": session.folder if session.folder is not None else UNSET,
     }

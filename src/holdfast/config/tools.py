@@ -22,6 +22,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_processes: int = 32
     process_output_mb: float = 64.0
     fetch_private: tuple[str, ...] = ()
+    editor_files: bool = False
 
 
 SANDBOXES = ("auto", "bubblewrap", "landlock", "none")

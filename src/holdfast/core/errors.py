@@ -130,6 +130,15 @@ class BadInput(Refused):
     code = "bad_input"
 
 
+class UnfitFolder(BadInput):
+    """A folder in which no conversation can work."""
+
+    code = "unfit_folder"
+
+    def __init__(self, folder: str, why: str) -> None:
+        super().__init__(f"A conversation cannot work in {folder!r}: {why}. Choose another folder.")
+
+
 class LaneFull(Refused):
     code = "lane_full"
 

@@ -18,7 +18,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     """Derived from the log alone. `seq` is the log's last sequence; `log` the name that makes a cursor unambiguous. `rule` and `why` are
     the last decision about its newest turn; `left`: the decision was not to continue it for now. `current`: it is its key's current
     session. `undo_until`: it is deleted, and can be brought back until then. `processes`: how many run in its background.
-    `model`: the model or agent chosen for it, None for the configured one.
+    `model`: the model or agent chosen for it, None for the configured one. `folder`: the one chosen for its tools, None for its own.
     `attempt_at`: when its newest attempt began; `on_trial`: that one runs on trial. `tried_at`: when its last trial began. `lived_ms`: how
     long the attempt lived that a restart interrupted last; `deaths`: how many unclean deaths interrupted its newest turn.
     """
@@ -60,6 +60,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     lived_ms: int = 0
     deaths: int = 0
     model: str | None = None
+    folder: str | None = None
     deleted_at: int | None = None
     undo_until: int | None = None
     processes: int = 0

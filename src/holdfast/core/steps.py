@@ -117,6 +117,14 @@ class Step:
             yield Attached(id=f"{prefix}.{number}", step=step, part=part)
 
 
+class Thoughts(NamedTuple):
+    """What was thought aloud in a step. `kept`: on record, whatever becomes of the attempt."""
+
+    step: int
+    text: str
+    kept: bool
+
+
 class _Run:
     """A call, where its last run started and finished, and what that put out."""
 
@@ -133,7 +141,7 @@ class Steps:
     stays one list; `join` puts into it what calls have put out.
     """
 
-    __slots__ = ("_content", "_runs", "_steps", "_thinking", "_unjoined", "calls", "turn_id")
+    __slots__ = ("_content", "_read", "_runs", "_steps", "_thinking", "_unjoined", "calls", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
@@ -143,6 +151,7 @@ class Steps:
         self._unjoined: list[_Run] = []
         self._content: Content | None = None
         self._thinking: dict[int, Ends] = {}  # What was thought aloud in steps whose responses are still to come.
+        self._read: list[str] = []  # What an agent that is another program thought aloud, as far as it is on record.
 
     @property
     def steps(self) -> list[Step]:
@@ -182,12 +191,15 @@ class Steps:
             step = self._steps[number] = Step(number)
         return step
 
-    def thoughts(self) -> list[tuple[int, str]]:
-        """What was thought aloud, by step. Until a step has a response its thoughts are pieces; those of a request that failed or of an
-        attempt that is over are not kept.
+    def thoughts(self) -> list[Thoughts]:
+        """By step. Until a record has them thoughts are pieces; those of a request that failed or of an attempt that is over are not
+        kept.
         """
-        kept = {step.number: step.response.thoughts for step in self.steps if step.response is not None and step.response.thoughts}
-        return sorted((kept | {number: thinking.read().text for number, thinking in self._thinking.items()}).items())
+        responses = [step.response for step in self.steps if step.response is not None]
+        kept = [Thoughts(response.step, response.thoughts, True) for response in responses if response.thoughts]
+        kept += [Thoughts(0, text, True) for text in self._read]
+        open_ones = [Thoughts(number, thinking.read().text, False) for number, thinking in self._thinking.items()]
+        return sorted([*kept, *open_ones], key=itemgetter(0))
 
     def think(self, event: e.Reasoning) -> None:
         step = self._steps.get(event.step)
@@ -204,6 +216,12 @@ class Steps:
         step.response = event
         self._thinking.pop(event.step, None)
         step.text.fix(event.text)
+
+    def read(self, event: e.AgentRead) -> None:
+        """Its one step is 0."""
+        if event.thoughts:
+            self._read.append(event.thoughts)
+            self._thinking.pop(0, None)
 
     def stop_thinking(self) -> None:
         self._thinking.clear()

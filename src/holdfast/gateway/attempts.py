@@ -66,6 +66,7 @@ def request_for(session: Session, transcript: Transcript, resumed: str | None) -
         kept=_kept(transcript),
         model=turn.chosen,
         links=transcript.links,
+        folder=session.folder,
         failures=tuple(failure.event for failure in turn.failures if failure.event.step == turn.steps),
         note=notes.choose(
             resumed=resumed,

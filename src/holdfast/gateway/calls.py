@@ -272,6 +272,7 @@ class Calls:
             turn_id=self._request.turn_id,
             call_id=call.call_id,
             key=call.call_id,
+            folder=self._request.folder,
             sender=self._request.sender,
             output=partial(self._put_out, call),
             secrets=self._host.secrets,

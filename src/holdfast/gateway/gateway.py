@@ -8,7 +8,7 @@ from holdfast import time_zones
 from holdfast.core import keys, usage
 from holdfast.core.approvals import Rule
 from holdfast.core.busy import Mode
-from holdfast.core.errors import BadInput, ConversationBusy, Deleted, NothingToStop
+from holdfast.core.errors import BadInput, ConversationBusy, Deleted, NothingToStop, UnfitFolder
 from holdfast.core.events import Logged, SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.model_choice import UnknownModel
@@ -74,6 +74,7 @@ class Gateway:
         spool: Spool,
         keepers: Keepers | None = None,
         agent_processes: AgentProcesses | None = None,
+        check_folder: Callable[[str], str] | None = None,
         on_step: Callable[[str], None] = lambda step: None,
         secrets: Secrets = NO_SECRETS,
     ) -> None:
@@ -95,6 +96,7 @@ class Gateway:
         )
         parts = self._parts = Parts(store, host, edges, self.settings)
         self._clock, self._ids, self._tools, self._agent_processes = clock, ids, edges.tools, agent_processes
+        self._check_folder = check_folder
         self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
         self.links, self.strangers, self.intake = parts.links, parts.strangers, parts.intake
         self.background = parts.background
@@ -143,12 +145,16 @@ class Gateway:
 
     # what people ask of it
 
-    async def create_session(self, title: str | None = None, *, lane: str | None = None) -> Session:
-        """`lane`: a name for its key; without one it has a key of its own."""
+    async def create_session(self, title: str | None = None, *, lane: str | None = None, folder: str | None = None) -> Session:
+        """`lane`: a name for its key; without one it has a key of its own. `folder`: where its tools are to work. Raises `UnfitFolder`."""
+        if folder is not None:
+            if self._check_folder is None:
+                raise UnfitFolder(folder, "no tools of this gateway work in folders")
+            folder = await asyncio.to_thread(self._check_folder, folder)
         session_id = self._ids.new("s")
         key = keys.page_key(self.settings.profile, lane or session_id)
         return await self.store.create_session(
-            session_id=session_id, session_key=str(key), log=self._ids.new("l"), at=self._clock.now(), title=title
+            session_id=session_id, session_key=str(key), log=self._ids.new("l"), at=self._clock.now(), title=title, folder=folder
         )
 
     async def session(self, session_id: str) -> Session:

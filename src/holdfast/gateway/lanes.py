@@ -151,7 +151,9 @@ class Lanes:
                 return False
 
     async def _settle_agents(self, session: Session, lane: Lane) -> None:
-        """Stops agents that are other programs and still work for a turn that has ended: maybe no attempt was there to do so (A21, P5)."""
+        """Stops agents that are other programs and still work for a turn that has ended, or whose conversation is suspended: maybe no
+        attempt was there to do so (A21, P5).
+        """
         if self._agent_processes is None or session.session_id not in await self._agent_processes.sessions():
             return
         lane.looked = True  # Nobody has to wait for them.
@@ -161,6 +163,11 @@ class Lanes:
         self._recollections.keep(session, transcript)
         for read in reads:
             await self._agent_processes.settle(session.session_id, read)
+
+    async def _settle_suspended(self, judged: Judged, lane: Lane) -> None:
+        """A turn that was left for other reasons keeps its agent: that works on, and is read when the turn continues."""
+        if judged.session.suspended:
+            await self._settle_agents(judged.session, lane)
 
     async def _admit(self, session: Session, lane: Lane, judged: Judged | None = None) -> Admission | None:
         """What the next attempt of a session needs, as soon as it can be had. None when there was news first: it is decided again."""
@@ -224,6 +231,7 @@ class Lanes:
                 return False
             judged = await self._recovery.look_into(session)
         if judged.stands:  # A message continues from a turn that was left (A23).
+            await self._settle_suspended(judged, lane)
             return bool(judged.session.queued) and await self._start(judged.session, lane)
         if judged.rule.decision is not Decision.RESUME:
             if self._stage.work is Work.DECISIONS and resume.waits_in_a_pause(judged.rule):
@@ -233,6 +241,7 @@ class Lanes:
                 await self._recovery.carry_out(judged)
             except StalePosition:
                 return True
+            await self._settle_suspended(judged, lane)
             return judged.rule.decision is not Decision.LEAVE or bool(judged.session.queued)
         admission = await self._admit(judged.session, lane, judged)
         if admission is None:

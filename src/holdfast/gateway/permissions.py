@@ -26,7 +26,7 @@ class Permissions:
     async def clear(self, request: AgentRequest, call: Call, tool: Tool, given: Approval | None) -> Clearance:
         """`request`: of the turn that makes the call. `given`: what a person said about it. Its arguments are as they are recorded."""
         await tool.ready()
-        session_id, place = request.session_id, tool.place(request.session_id)
+        session_id, place = request.session_id, tool.place(request.session_id, request.folder)
         made = approvals.fingerprint(call.name, call.arguments, place) if given is not None else None
         if redaction.holds_mark(call.arguments):
             return Clearance(place=place, refused=approvals.MARKED)

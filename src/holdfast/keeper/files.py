@@ -31,7 +31,7 @@ class InputClosed(Refused):
 
 def prepare(folder: Path, command: Command) -> None:
     """Everything a keeper needs, on disk."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make(folder)
     spec = {
         "words": list(command.words),
         "folder": command.folder,
@@ -44,6 +44,11 @@ def prepare(folder: Path, command: Command) -> None:
     }
     files.replace(folder / SPEC, json.dumps(spec))
     files.sync(folder.parent)
+
+
+def _make(folder: Path) -> None:
+    """HOME/KIND/GROUP/NAME."""
+    files.make_folder(folder, within=folder.parents[2])
 
 
 def look(folder: Path) -> Look:
@@ -78,7 +83,7 @@ def give_up(folder: Path, kill_leftovers: Callable[[], object], *, problem: str 
     """As `ports.keepers`. While this holds the lock no keeper starts, and after it there is an end, over which none starts. `problem`: why
     it could not be started, where that is known.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make(folder)
     lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         touched = os.fstat(lock).st_mtime_ns

@@ -21,7 +21,7 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     attempts, `kept` the text they had written and no step has on record. `failures`: the failed requests for the step that is due.
     `model`: the model or agent chosen for this conversation when the turn began, None for the default. `tools`: those it can call, by
     name, the same for the whole attempt. `links`: how far the conversation is with agents that are other programs, by their names.
-    `note` is ours to the agent, never inside the user's words.
+    `folder`: the one that was chosen for the conversation, None for its own. `note` is ours to the agent, never inside the user's words.
     """
 
     session_id: str
@@ -38,6 +38,7 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     tools: tuple[ToolSpec, ...] = ()
     links: Mapping[str, Link] = {}
+    folder: str | None = None
     note: str | None
 
     @property

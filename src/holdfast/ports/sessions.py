@@ -20,8 +20,10 @@ class SessionPage(msgspec.Struct, frozen=True):
 class Sessions(Protocol):
     """Sessions and their keys. Every method keeps to the contract of `ports.store`."""
 
-    async def create_session(self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None) -> Session:
-        """A new session, made the current one of its key."""
+    async def create_session(
+        self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None, folder: str | None = None
+    ) -> Session:
+        """A new session, made the current one of its key. `folder`: where its tools work, if not in their own."""
 
     async def session(self, session_id: str) -> Session:
         """The catalog's row, also of one that is deleted. Raises `NotFound`; `Deleted`, which is one, once its content is gone."""

@@ -51,10 +51,11 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """`output` takes what the tool puts out as it comes. Of a long output only parts are recorded (`core.output`). `key`: stays the same
-    when the call is repeated after an interruption. `sender`: whom the turn works for. `secrets`: for a tool that shortens its own result,
-    which must replace them first. `answers`: of a call that rested. `ask`: asks a person while the call runs, for a tool that cannot rest;
-    None when nobody answered in time. A death of the process ends such a call, and its question with it.
+    """`folder`: the one that was chosen for the conversation, None for its own. `output` takes what the tool puts out as it comes. Of a
+    long output only parts are recorded (`core.output`). `key`: stays the same when the call is repeated after an interruption. `sender`:
+    whom the turn works for. `secrets`: for a tool that shortens its own result, which must replace them first. `answers`: of a call that
+    rested. `ask`: asks a person while the call runs, for a tool that cannot rest; None when nobody answered in time. A death of the process
+    ends such a call, and its question with it.
     """
 
     session_id: str
@@ -63,11 +64,24 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: str
     call_id: str
     key: str
+    folder: str | None = None
     sender: str = ""
     output: Callable[[str], Awaitable[None]]
     secrets: Secrets = NO_SECRETS
     answers: Answers | None = None
     ask: Callable[[Request], Awaitable[Given | None]] | None = None
+
+
+class Buffers(Protocol):
+    """The files of the editor that shows a conversation, saved or not. Paths are absolute."""
+
+    async def read(self, session_id: str, path: str) -> str | None:
+        """The text as the editor has it. None if no editor is there, or it does not give the file: then the disk counts."""
+
+    async def write(self, session_id: str, path: str, text: str) -> bool:
+        """False if no editor is there that writes files: then the disk is written. Raises `Refused` if the editor did not write it, or did
+        not say so.
+        """
 
 
 class Tool(Protocol):
@@ -87,8 +101,10 @@ class Tool(Protocol):
     async def ready(self) -> None:
         """Waits until what `place` and `confined` say is known. They are asked after this alone."""
 
-    def place(self, session_id: str) -> str:
-        """Where a call of this session would work: the folder and the sandbox, in words. An approval is for this place only."""
+    def place(self, session_id: str, folder: str | None) -> str:
+        """Where a call of this session would work: the folder and the sandbox, in words. An approval is for this place only. `folder`: the
+        one that was chosen for the session.
+        """
 
     def confined(self, arguments: dict[str, Any]) -> bool:
         """Whether something keeps this call within bounds, so that it need not ask where nothing else is configured: a sandbox, or the

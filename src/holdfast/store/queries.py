@@ -19,7 +19,7 @@ SESSIONS = """
            (SELECT count(*) FROM inbox i WHERE i.session = s.id), h.state, h.turn, h.attempt, h.position, h.turn_seq, h.owner, h.epoch,
            h.stop, s.pruned_seq, h.stays, s.rule, s.why, (SELECT l.session FROM lane l WHERE l.session_key = s.session_key) = s.id,
            s.deleted_at, s.purge_at, s.purged,
-           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.model,
+           s.attempt_at, s.on_trial, s.tried_at, s.lived_ms, s.deaths, s.model, s.folder,
            (SELECT count(*) FROM process p WHERE p.session = s.id AND p.state = 'running'), s.id
     FROM session s JOIN head h ON h.session = s.id
 """

@@ -150,7 +150,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         session_id, session_key, log, seq, title, created_at, updated_at, generation, pinned, archived, suspended, resume_pending,
         resume_reason, marked_at, auto_reset_reason, restarts, queued, state, turn, attempt, position, turn_seq, owner, epoch, stop,
         pruned, left, rule, why, current, deleted_at, purge_at, purged, attempt_at, on_trial, tried_at, lived_ms, deaths, model,
-        processes, _,
+        folder, processes, _,
     ) = row  # fmt: skip
     return Session(
         session_id=session_id, session_key=session_key, log=log, seq=seq, title=title, created_at=created_at, updated_at=updated_at,
@@ -161,7 +161,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         stop_requested=bool(stop), pruned_seq=pruned, left=bool(left), rule=rule, why=why,
         current=bool(current) and deleted_at is None, deleted_at=deleted_at, undo_until=None if purged else purge_at,
         attempt_at=attempt_at, on_trial=bool(on_trial), tried_at=tried_at, lived_ms=lived_ms, deaths=deaths, model=model,
-        processes=processes,
+        folder=folder, processes=processes,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from holdfast.ports.blobs import Put
 from holdfast.ports.keepers import Keepers
 from holdfast.ports.process import Clock, Ids
 from holdfast.ports.store import Store
-from holdfast.ports.tools import Tool
+from holdfast.ports.tools import Buffers, Tool
 from holdfast.sandbox import Sandbox
 from holdfast.tools.confinement import Confinement
 from holdfast.tools.processes import Processes
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
-    """What tools stand on. `owner` and `name`: of this process, in the store and of its lock. `put` and `read`: the bytes of a blob."""
+    """What tools stand on. `owner` and `name`: of this process, in the store and of its lock. `put` and `read`: the bytes of a blob.
+    `buffers`: the files of editors, if tools may use them.
+    """
 
     home: Path
     owner: int
@@ -42,6 +44,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     put: Put
     read: Callable[[str], Awaitable[bytes]]
     spawn: "Spawn"
+    buffers: Buffers | None = None
 
 
 class Making:
@@ -115,7 +118,7 @@ class Making:
         from holdfast.tools.transcribe import Transcribe
 
         config, ground = self._config, self._ground
-        roots = files.Roots(ground.home, self.workspaces)
+        roots = files.Roots(ground.home, self.workspaces, ground.buffers)
         for kind in (files.ReadFile, files.ListFiles, files.SearchFiles, files.WriteFile, files.EditFile):
             yield kind(roots)
         yield files.AttachFile(roots, ground.put, most_bytes=most_upload_bytes(config))

@@ -19,7 +19,7 @@ class PlainTool:
     async def ready(self) -> None:
         return None
 
-    def place(self, session_id: str) -> str:
+    def place(self, session_id: str, folder: str | None) -> str:
         return ""
 
     def confined(self, arguments: dict[str, Any]) -> bool:

@@ -112,8 +112,8 @@ class Processes(PlainTool):
     async def ready(self) -> None:
         await self._surroundings.ready()
 
-    def place(self, session_id: str) -> str:
-        return self._surroundings.place(session_id)
+    def place(self, session_id: str, folder: str | None) -> str:
+        return self._surroundings.place(session_id, folder)
 
     def confined(self, arguments: dict[str, Any]) -> bool:
         """A kill reaches only what this conversation has started."""

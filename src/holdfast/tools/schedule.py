@@ -55,7 +55,7 @@ class ScheduleWork(PlainTool):
         """One that is made or removed again under the same key is made or removed once."""
         return Effect.PURE if arguments.get("action") == LIST else Effect.IDEMPOTENT
 
-    def place(self, session_id: str) -> str:
+    def place(self, session_id: str, folder: str | None) -> str:
         return "this conversation"
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

@@ -35,9 +35,9 @@ class Surroundings:
     async def ready(self) -> None:
         await self._confinement.found()
 
-    def place(self, session_id: str) -> str:
+    def place(self, session_id: str, folder: str | None) -> str:
         sandbox = self._confinement.known
-        return f"{self._workspaces.folder(session_id)}, {sandbox.words if sandbox else 'no sandbox'}"
+        return f"{self._workspaces.folder(session_id, folder)}, {sandbox.words if sandbox else 'no sandbox'}"
 
     @property
     def confines(self) -> bool:
@@ -45,9 +45,9 @@ class Surroundings:
         return sandbox is not None and sandbox.confines
 
     async def prepare(self, line: str, context: ToolContext) -> Line:
-        """Its session, key, generation and turn are in its environment (E4). Raises `OSError`."""
+        """Its session, key, generation and turn are in its environment (E4). Raises `OSError`, `UnfitFolder`."""
         sandbox = await self._confinement.found()
-        place = self._workspaces.make(context.session_id)
+        place = self._workspaces.make(context.session_id, context.folder)
         known = {
             tool_processes.SESSION: context.session_id,
             "HOLDFAST_SESSION_KEY": context.session_key,

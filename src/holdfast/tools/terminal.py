@@ -71,8 +71,8 @@ class Terminal:
     async def ready(self) -> None:
         await self._surroundings.ready()
 
-    def place(self, session_id: str) -> str:
-        return self._surroundings.place(session_id)
+    def place(self, session_id: str, folder: str | None) -> str:
+        return self._surroundings.place(session_id, folder)
 
     def confined(self, arguments: dict[str, Any]) -> bool:
         return self._surroundings.confines

@@ -12,6 +12,7 @@ from holdfast.api.status import Status
 from holdfast.blobs import Blobs
 from holdfast.core.forwarding import Network
 from holdfast.core.redaction import NO_SECRETS, Secrets
+from holdfast.gateway.editors import Editors
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.series import Series
 from holdfast.gateway.tasks import Tasks
@@ -20,6 +21,7 @@ from holdfast.web.admin import Admin
 from holdfast.web.approvals import Approvals
 from holdfast.web.commands import Commands
 from holdfast.web.desk import Desk
+from holdfast.web.editors import EditorDoor
 from holdfast.web.endpoints import Endpoint, Resource
 from holdfast.web.envelope import Envelope, Guard
 from holdfast.web.hooks import Hooks
@@ -54,6 +56,7 @@ def build_app(
     blobs: Blobs,
     series: Series,
     access: Access,
+    editors: Editors,
     status: Callable[[], Awaitable[Status]],
     request_stop: Callable[[], None],
     request_restart: Callable[[], Awaitable[dict[str, Any]]],
@@ -81,6 +84,7 @@ def build_app(
         *Tabs(gateway, access, status, Tasks(), timing).endpoints(),
         *Sessions(gateway).endpoints(),
         *Desk(gateway).endpoints(),
+        *EditorDoor(gateway, editors).endpoints(),
         *Operations(gateway, series, status, access.now).endpoints(),
         *Usage(gateway).endpoints(),
         *Questions(gateway).endpoints(),

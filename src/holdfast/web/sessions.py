@@ -8,7 +8,7 @@ from holdfast.api import conversation, views
 from holdfast.api.requests import Branch, Command, NewSession, SessionChange, SessionQuery, SessionsQuery, StopTurn
 from holdfast.api.results import CreatedSession, DeletedSession, ResetSession, ResumedSession, StoppedTurn
 from holdfast.api.times import rfc3339
-from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop
+from holdfast.core.errors import BadInput, Deleted, NotFound, NothingToStop, UnfitFolder
 from holdfast.core.events import SessionChanged
 from holdfast.core.plans.branch import NotOverYet, TooMuchToCopy
 from holdfast.gateway.gateway import Gateway
@@ -39,6 +39,7 @@ class Sessions:
             body=NewSession,
             body_optional=True,
             responses={201: CreatedSession},
+            refusals=(UnfitFolder,),
         )
         yield Endpoint(
             method="GET",
@@ -123,7 +124,7 @@ class Sessions:
 
     async def create(self, request: Request) -> ASGIApp:
         wanted: NewSession = request.body
-        session = await self._gateway.create_session(wanted.title or None)
+        session = await self._gateway.create_session(wanted.title or None, folder=wanted.folder)
         return json_response(201, CreatedSession(session.session_id, session.session_key))
 
     async def list(self, request: Request) -> ASGIApp:

@@ -37,11 +37,13 @@ CONTINUES = {RESUMED: "resumed its session", LOADED: "loaded its session", NEW: 
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
-    """`folder`: where a session works. `read`: gives the bytes of a blob."""
+    """`folder`: where a session works, made where it is missing; given its id and the folder that was chosen for it. `read`: gives the
+    bytes of a blob.
+    """
 
     kept: KeptAgents
     ids: Ids
-    folder: Callable[[str], Path]
+    folder: Callable[[str, str | None], Path]
     read: Read
     secrets: Secrets
 
@@ -69,7 +71,7 @@ class Attempt:
 
     def __init__(self, program: Program, ground: Ground, request: AgentRequest, turn: TurnFace) -> None:
         self._program, self._ground, self._request, self._turn = program, ground, request, turn
-        self._opening = Opening(program, ground.kept, ground.ids, ground.folder(request.session_id), request, turn)
+        self._opening = Opening(program, ground.kept, ground.ids, ground.folder, request, turn)
         self._telling = Telling(request, turn, ground.secrets)
         self._link = request.links.get(program.name)
         self._session: Session | None = None
@@ -93,7 +95,7 @@ class Attempt:
         session = await self._usable(link)
         if session is None:
             session = await self._opening.opened(link.read.session if link is not None and link.read is not None else None)
-            await self._turn.linked(session.read(self._program.name))
+            await self._telling.link(session.read(self._program.name))
         self._session = session
         return await self._ask(self._request.causes, first=(await self._told(session), self._request.note))
 
@@ -160,15 +162,15 @@ class Attempt:
 
     async def _ask(self, causes: tuple[User, ...], *, first: tuple[str | None, ...]) -> Replied:
         """The prompt is recorded before it is sent and again afterwards, so that a prompt that arrived is not sent twice."""
-        session, turn = self._session, self._turn
+        session = self._session
         assert session is not None
         self._prompts += 1
         request = self._open = f"{self._request.turn_id}.{self._prompts}"
         given = await prompts.blocks(causes, session.can, self._ground.read, first=first)
-        await turn.linked(session.read(self._program.name, request=request))
+        await self._telling.link(session.read(self._program.name, request=request))
         await session.wire.send(acp.request(request, "session/prompt", {"sessionId": session.session, "prompt": given}))
         sent = session.read(self._program.name, request=request, fold=self._telling.state)
-        await turn.linked(sent)
+        await self._telling.link(sent)
         return await self._telling.follow(session, sent, self._program.name)
 
     async def _attend(self, work: Callable[[], Awaitable[Replied]]) -> tuple[User, ...]:
@@ -185,7 +187,7 @@ class Attempt:
     async def _answered(self, replied: Replied) -> tuple[User, ...]:
         session = self._session
         assert session is not None
-        await self._turn.linked(session.read(self._program.name, answered=self._open))
+        await self._telling.link(session.read(self._program.name, answered=self._open))
         self._open = None
         await session.wire.drop()
         self._ground.kept.use(session.name)
@@ -214,7 +216,7 @@ class Attempt:
                 f"The process of {gone.name} ended in the middle of this answer ({gone.how})."
                 f" Holdfast started it again, and it {CONTINUES[session.how]}.",
             )
-        await self._turn.linked(session.read(self._program.name))
+        await self._telling.link(session.read(self._program.name))
         await self._telling.continues()
         return await self._ask(self._request.causes, first=(await self._told(session), prompts.DIED))
 

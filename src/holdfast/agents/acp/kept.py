@@ -21,6 +21,7 @@ class KeptAgents:
     def __init__(self, keepers: Keepers, *, clock: Clock, idle_s: float) -> None:
         self.keepers, self._clock, self._idle_s = keepers, clock, idle_s
         self._used: dict[Name, float] = {}
+        self._settled: dict[Name, str] = {}  # The prompts whose end was seen: asking again would be noise.
 
     async def start(self, name: Name, words: Sequence[str], *, folder: str, environment: Mapping[str, str]) -> End | None:
         self.use(name)
@@ -36,6 +37,7 @@ class KeptAgents:
         """As `AgentProcesses.tidy`; also removes the files of processes that have ended."""
         names = await self.keepers.names()
         self._used = {name: at for name, at in self._used.items() if name in names}
+        self._settled = {name: request for name, request in self._settled.items() if name in names}
         for name in names:
             since = self._used.setdefault(name, self._clock.monotonic())
             try:
@@ -53,11 +55,12 @@ class KeptAgents:
 
     async def settle(self, session_id: str, read: AgentRead) -> None:
         name = Name(session_id, read.process)
-        if read.request is None or not (await self.keepers.look(name)).runs:
+        if read.request is None or self._settled.get(name) == read.request or not (await self.keepers.look(name)).runs:
             return
         if not await settled(Wire(self.keepers, name, read.label or read.agent, offset=read.offset), read):
             log.info("killing an agent that does not end its work", session=session_id, process=read.process)
             await self.keepers.kill(name)
+        self._settled[name] = read.request
 
     async def end_session(self, session_id: str) -> None:
         for name in await self.keepers.names():

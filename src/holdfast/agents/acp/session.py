@@ -1,6 +1,6 @@
 """A session with an agent that is another program: starts its process or finds it again, and prepares it for a prompt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,15 @@ class Session:
 class Opening:
     """Opens sessions for one attempt. `starts`: how many processes it has started."""
 
-    def __init__(self, program: Program, kept: KeptAgents, ids: Ids, folder: Path, request: AgentRequest, turn: TurnFace) -> None:
+    def __init__(
+        self,
+        program: Program,
+        kept: KeptAgents,
+        ids: Ids,
+        folder: Callable[[str, str | None], Path],
+        request: AgentRequest,
+        turn: TurnFace,
+    ) -> None:
         self._program, self._kept, self._ids, self._folder = program, kept, ids, folder
         self._request, self._turn = request, turn
         self.starts = 0
@@ -79,20 +87,20 @@ class Opening:
         `AgentGone`.
         """
         name = Name(self._request.session_id, self._ids.new("a"))
+        folder = str(self._folder(self._request.session_id, self._request.folder))
         await self._turn.linked(AgentStarted(agent=self._program.name, process=name.id))
         self.starts += 1
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        end = await self._kept.start(name, self._program.words, folder=str(self._folder), environment=self._program.environment)
+        end = await self._kept.start(name, self._program.words, folder=folder, environment=self._program.environment)
         if end is not None:
             raise AgentGone(self._program.name, end)
         wire = Wire(self._kept.keepers, name, self._program.name)
         can = acp.abilities(_accepted(wire.agent, await self._ask(wire, "initialize", acp.initialize(holdfast.__version__))))
         wire.agent = can.name
-        session, how = await self._begin(wire, can, before)
+        session, how = await self._begin(wire, can, before, folder)
         return Session(wire, name, session, how, can)
 
-    async def _begin(self, wire: Wire, can: Abilities, before: str | None) -> tuple[str, str]:
-        where: dict[str, Any] = {"cwd": str(self._folder), "mcpServers": []}
+    async def _begin(self, wire: Wire, can: Abilities, before: str | None, folder: str) -> tuple[str, str]:
+        where: dict[str, Any] = {"cwd": folder, "mcpServers": []}
         if before is not None:
             for able, method, how in ((can.resumes, "session/resume", RESUMED), (can.loads, "session/load", LOADED)):
                 if able and (await self._ask(wire, method, where | {"sessionId": before})).error is None:

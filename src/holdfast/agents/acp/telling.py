@@ -11,6 +11,7 @@ from holdfast.core.approvals import APPROVE, SESSION
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events import AgentRead
 from holdfast.core.history import Call
+from holdfast.core.output import SHOWN_HEAD, SHOWN_TAIL, Ends
 from holdfast.core.redaction import Secrets
 from holdfast.core.texts import storable
 from holdfast.ports.agents import AgentRequest, TurnFace
@@ -30,6 +31,7 @@ class Telling:
         self._earlier: str | None = None  # Text that is read again, until it is known how much of it is on record.
         self._written = 0
         self._spoke = self._continues = False
+        self._thoughts = _no_thoughts()  # Since the last record of how far the agent was read.
         self.waiting: list[Asked] = []
         self.open_calls: set[str] = set()
 
@@ -58,7 +60,7 @@ class Telling:
                 quiet_since = _now()
                 if session.wire.offset - began >= CHECKPOINT_BYTES and not self.waiting and self._earlier is None:
                     began = session.wire.offset
-                    if await self._turn.linked(session.read(agent, request=read.request, fold=_encoded(fold.state))):
+                    if await self.link(session.read(agent, request=read.request, fold=_encoded(fold.state))):
                         await session.wire.drop()
                 continue
             await self._settle_text()
@@ -66,6 +68,13 @@ class Telling:
             if self.waiting and _now() - quiet_since >= QUIET_S:
                 await self._permit(session, read.request or "")
                 quiet_since = _now()
+
+    async def link(self, read: AgentRead) -> bool:
+        """As `TurnFace.linked`, with what the agent thought aloud since the last such record."""
+        if not await self._turn.linked(msgspec.structs.replace(read, thoughts=storable(self._thoughts.read().text))):
+            return False
+        self._thoughts = _no_thoughts()
+        return True
 
     async def continues(self) -> None:
         """Keeps what earlier attempts said; what is said next follows it."""
@@ -86,8 +95,10 @@ class Telling:
         match move:
             case Said(text):
                 await self._say(text)
-            case Thought(text) if self._earlier is None:
-                await self._turn.think(text)
+            case Thought(text):
+                self._thoughts.add(text)
+                if self._earlier is None:
+                    await self._turn.think(text)
             case Started(call, name, arguments):
                 await self._start(_call_id(prompt, call), name, arguments)
             case PutOut(call, text):
@@ -154,6 +165,10 @@ def _offer(asked: Asked) -> str | None:
 
 def _call_id(prompt: str, call: str) -> str:
     return storable(f"{prompt}.{call}")[:200]
+
+
+def _no_thoughts() -> Ends:
+    return Ends(SHOWN_HEAD, SHOWN_TAIL)
 
 
 def _encoded(state: State) -> str:

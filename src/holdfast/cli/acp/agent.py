@@ -1,11 +1,12 @@
 """Holdfast as an agent: what it answers to the requests of an editor. Every request has a thread, so that none holds up another."""
 
+import os
 import sys
 import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast import __version__
 from holdfast.api.status import Status
@@ -14,9 +15,10 @@ from holdfast.cli.access.conversations import WHOLE_ID
 from holdfast.cli.access.insisting import Insisting
 from holdfast.cli.acp import prompts, updates
 from holdfast.cli.acp.editor import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, BadRequest, Editor, Message
+from holdfast.cli.acp.files import Files, Offers, offers
 from holdfast.cli.acp.turns import Turn
 from holdfast.core.commands import COMMANDS
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, UnfitFolder
 
 T = TypeVar("T")
 VERSION = 1
@@ -26,6 +28,16 @@ MODEL = "model"
 OFFERED = ("status", "model", "remind", "help")
 # How long requests that are quick, and stops, may take once the editor has closed its side.
 ENDS_S = 3.0
+# Requests that open a conversation in the editor and need no turn.
+OPENING = ("session/new", "session/resume")
+
+
+class Opened(NamedTuple):
+    """`notes`: what the editor's user should know about it."""
+
+    session_id: str
+    result: dict[str, Any]
+    notes: tuple[str, ...]
 
 
 class Agent:
@@ -36,13 +48,12 @@ class Agent:
     def __init__(self, home: Path, editor: Editor, typed: Callable[[str], str]) -> None:
         self._home, self._editor, self._typed = home, editor, typed
         self._met = False
+        self._offers = Offers()
         self._moved: dict[str, str] = {}
         self._turns: dict[str, set[Turn]] = {}
         self._answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "initialize": self._initialize,
             "authenticate": lambda params: {},
-            "session/new": self._new,
-            "session/resume": self._resume,
             "session/list": self._list,
             "session/set_config_option": self._choose,
         }
@@ -58,7 +69,7 @@ class Agent:
                 continue  # A notification that we do not know.
             elif message.method in ("session/prompt", "session/load"):
                 self._begin(message)
-            elif message.method in self._answers:
+            elif message.method in self._answers or message.method in OPENING:
                 quick.append(_thread(self._guarded, message, self._answer))
             else:
                 self._editor.refuse(message.id, METHOD_NOT_FOUND, f"Holdfast does not offer {message.method}.")
@@ -83,9 +94,12 @@ class Agent:
 
     def _answer(self, message: Message) -> None:
         assert message.id is not None
-        self._editor.reply(message.id, self._answers[message.method](message.params))
-        if message.method in ("session/new", "session/resume"):
-            self._offer_commands(message)
+        if message.method in OPENING:
+            opened = self._new(message.params) if message.method == "session/new" else self._resume(message.params)
+            self._editor.reply(message.id, opened.result)
+            self._greet(opened)
+        else:
+            self._editor.reply(message.id, self._answers[message.method](message.params))
 
     def _ask(self, ask: Callable[[Client], T]) -> T:
         insist = Insisting(self._home, tell=lambda sentence: None, met=self._met)
@@ -97,6 +111,7 @@ class Agent:
     # sessions
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        self._offers = offers(params)
         return {
             "protocolVersion": VERSION,
             "agentCapabilities": {
@@ -109,39 +124,55 @@ class Agent:
             "authMethods": [],
         }
 
-    def _new(self, params: dict[str, Any]) -> dict[str, Any]:
-        session_id = self._ask(lambda client: client.post("/api/sessions")).body["session_id"]
-        params["sessionId"] = session_id
-        return {"sessionId": session_id, **self._options(None)}
+    def _new(self, params: dict[str, Any]) -> Opened:
+        """In the folder of the editor, or with a note why not."""
+        folder, notes = params.get("cwd"), _unused(params)
+        if not isinstance(folder, str):
+            raise BadRequest(INVALID_PARAMS, "`cwd` must be an absolute path.")
+        try:
+            made = self._ask(lambda client: client.post("/api/sessions", {"folder": folder}))
+        except ApiError as error:
+            if error.code != UnfitFolder.code:
+                raise
+            made = self._ask(lambda client: client.post("/api/sessions"))
+            notes = (f"{error} For now it works in a folder of its own.", *notes)
+        session_id = made.body["session_id"]
+        return Opened(session_id, {"sessionId": session_id, **self._options(None)}, notes)
 
-    def _resume(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _resume(self, params: dict[str, Any]) -> Opened:
         session_id = _session_id(params)
-        return self._options(self._ask(lambda client: client.session(session_id))["model"])
+        session = self._ask(lambda client: client.session(session_id))
+        return Opened(session_id, self._options(session["model"]), _notes(params, session))
 
     def _list(self, params: dict[str, Any]) -> dict[str, Any]:
-        """All conversations: they belong to no folder, so each is said to be in the one that the editor asks for."""
-        cursor, folder = params.get("cursor"), params.get("cwd") or str(self._home)
-        if not isinstance(cursor, str | None):
-            raise BadRequest(INVALID_PARAMS, "`cursor` must be the `nextCursor` of an earlier list.")
+        """Without those of other folders. A conversation that belongs to no folder is said to be in the one that the editor asks for."""
+        cursor, wanted = params.get("cursor"), params.get("cwd")
+        if not isinstance(cursor, str | None) or not isinstance(wanted, str | None):
+            raise BadRequest(INVALID_PARAMS, "`cursor` must be the `nextCursor` of an earlier list, and `cwd` a path.")
+        folder = wanted or str(self._home)
         found = self._ask(lambda client: client.get("/api/sessions", limit=PAGE, before=cursor))
         sessions = [
             {
                 "sessionId": each["session_id"],
-                "cwd": folder,
+                "cwd": each.get("folder", folder),
                 "title": each["title"] or each.get("excerpt") or None,
                 "updatedAt": each["updated_at"],
             }
             for each in found["sessions"]
+            if not wanted or same_folder(each.get("folder", folder), folder)
         ]
         return {"sessions": sessions} | ({"nextCursor": found["next"]} if found["next"] else {})
 
-    def _offer_commands(self, message: Message) -> None:
+    def _greet(self, opened: Opened) -> None:
+        """The commands there are, and what should be known about the conversation."""
         known = [
             {"name": name, "description": COMMANDS[name].sentence, **({"input": {"hint": form}} if form else {})}
             for name in OFFERED
             for form in [COMMANDS[name].form.partition(" ")[2]]
         ]
-        self._editor.update(_session_id(message.params), {"sessionUpdate": "available_commands_update", "availableCommands": known})
+        self._editor.update(opened.session_id, {"sessionUpdate": "available_commands_update", "availableCommands": known})
+        for sentence in opened.notes:
+            self._editor.update(opened.session_id, updates.note(self._typed(sentence)))
 
     # models
 
@@ -175,7 +206,7 @@ class Agent:
     def _begin(self, message: Message) -> None:
         """The turn is known before the next message is read, because that may cancel it."""
         known_as = str(message.params.get("sessionId"))
-        turn = Turn(self._home, self._editor, known_as)
+        turn = Turn(self._home, self._editor, known_as, Files(self._home, self._editor, known_as, self._offers))
         turns = self._turns.setdefault(known_as, set())
         turns.add(turn)
 
@@ -205,9 +236,33 @@ class Agent:
         view = self._ask(lambda client: client.export(session_id))
         for update in updates.replay(view):
             self._editor.update(session_id, update)
-        self._editor.reply(message.id, self._options(view["model"]))
-        self._offer_commands(message)
+        opened = Opened(session_id, self._options(view["model"]), _notes(message.params, view))
+        self._editor.reply(message.id, opened.result)
+        self._greet(opened)
         turn.take_up(view)
+
+
+def same_folder(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _notes(params: dict[str, Any], session: dict[str, Any]) -> tuple[str, ...]:
+    """About a conversation that is there already: it stays in its folder."""
+    wanted, folder = params.get("cwd"), session.get("folder")
+    if not isinstance(wanted, str) or (folder is not None and same_folder(folder, wanted)):
+        return _unused(params)
+    where = f"in {folder}" if folder is not None else "in a folder of its own"
+    return (f"This conversation works {where}, not in {wanted}. Start a new conversation to work there.", *_unused(params))
+
+
+def _unused(params: dict[str, Any]) -> tuple[str, ...]:
+    """A server of tools would be run by the gateway, also when the editor is gone, with secrets that only the editor has."""
+    servers = params.get("mcpServers")
+    names = [str(each.get("name")) for each in servers if isinstance(each, dict)] if isinstance(servers, list) else []
+    if not names:
+        return ()
+    named = ", ".join(names)
+    return (f"Holdfast does not use the MCP servers of the editor ({named}). Add those that the agent needs to its settings ([mcp.NAME]).",)
 
 
 def _session_id(params: dict[str, Any]) -> str:

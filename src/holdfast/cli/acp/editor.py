@@ -74,7 +74,7 @@ class Editor:
             raise BadRequest(INVALID_REQUEST, "A message has neither a method nor a result.")
         if (waiting := self._replies.get(name)) is not None:
             result = found.get("result")
-            waiting.put(result if isinstance(result, dict) else None)
+            waiting.put(None if "error" in found else result if isinstance(result, dict) else {})
         return None
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:

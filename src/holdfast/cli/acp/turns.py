@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.cli.access.client import ApiError, Client
 from holdfast.cli.access.insisting import Insisting
 from holdfast.cli.acp.editor import Editor
+from holdfast.cli.acp.files import Files
 from holdfast.cli.acp.prompts import Message
 from holdfast.cli.acp.updates import Updates, note
 from holdfast.cli.messages.following import Following
@@ -33,8 +34,8 @@ class NotAnswered(Refused):
 class Turn:
     """`known_as`: the editor's id of the session. `session_id`: where its messages go, which is another one after a reset."""
 
-    def __init__(self, home: Path, editor: Editor, known_as: str) -> None:
-        self._home, self._editor, self._known_as = home, editor, known_as
+    def __init__(self, home: Path, editor: Editor, known_as: str, files: Files) -> None:
+        self._home, self._editor, self._known_as, self._files = home, editor, known_as, files
         self.session_id = known_as
         self._insist = Insisting(home, tell=self._tell, met=True)
         self._cancelled = threading.Event()
@@ -45,6 +46,14 @@ class Turn:
 
     def prompt(self, session_id: str, given: Message) -> str:
         """Sends a message and shows its turn. Returns the protocol's reason for the end; raises `HoldfastError`."""
+        over = threading.Event()
+        self._files.serve(session_id, over)
+        try:
+            return self._prompt(session_id, given, over)
+        finally:
+            over.set()
+
+    def _prompt(self, session_id: str, given: Message, over: threading.Event) -> str:
         client_id = f"acp-{secrets.token_hex(10)}"
         sending = Sending(self._home, put=lambda piece: self._tell(piece.text), met=True)
         with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
@@ -61,6 +70,8 @@ class Turn:
         self._updates = Updates(Following(sent.message_id, sent.known, told=sent.paused is not None))
         if self._cancelled.is_set():
             self.cancel()
+        if self.session_id != session_id:
+            self._files.serve(self.session_id, over)
         return self._follow(sent.after)
 
     def take_up(self, view: dict[str, Any]) -> None:

@@ -109,13 +109,15 @@ class Updates:
 
 
 def replay(view: dict[str, Any]) -> Iterator[Update]:
-    """A whole conversation, in its order."""
+    """A whole conversation, in its order. What was thought comes before the answer."""
+    thoughts = {turn["id"]: [each["text"] for each in turn.get("thoughts", ())] for turn in view["turns"]}
     for message in view["messages"]:
         if message.get("status") == "superseded":
             continue
         if message["role"] == "user":
             yield _chunk("user_message_chunk", _words(message), message["id"])
         elif message["role"] == "assistant":
+            yield from (_chunk("agent_thought_chunk", f"{text}\n\n") for text in thoughts.pop(message["turn_id"], ()))
             yield from _answer(message)
         elif message["text"].strip():
             yield note(message["text"])

@@ -7,12 +7,15 @@ from holdfast.core.usage import DaySpent
 
 
 class SessionCreated(Event, frozen=True):
+    """`folder`: where its tools work, if one was chosen."""
+
     kind = "session.created"
     session_id: str
     session_key: str
     log: str
     title: str | None = None
     auto_reset_reason: str | None = None
+    folder: str | None = None
     dedup_key: str | None = None
 
 

@@ -119,7 +119,7 @@ class AgentRead(Event, frozen=True):
     """How far that process was read: all output before `offset` is on record, `written` characters of it in the answer. `session`: the
     agent's id of the conversation. `how`: new, resumed, loaded, or told (given our transcript). `label`: what it calls itself. `takes`:
     what it accepts in addition to text. `request`: the prompt that it is answering, if any; `answered`: the one that it has answered.
-    `fold`: the state of `core.acp` in the middle of a prompt.
+    `fold`: the state of `core.acp` in the middle of a prompt. `thoughts`: what it thought aloud in the output since the last such record.
     """
 
     kind = "agent.read"
@@ -134,3 +134,4 @@ class AgentRead(Event, frozen=True):
     answered: str | None = None
     written: int = 0
     fold: str | None = None
+    thoughts: str = ""

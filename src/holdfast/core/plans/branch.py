@@ -117,6 +117,7 @@ def plan(origin: Origin, names: Names, *, by: str, dedup_key: str | None = None)
         session_key=names.session_key,
         log=names.log,
         title=numbered_title(session.title, 2),
+        folder=session.folder,
         dedup_key=dedup_key,
     )
     branched = e.SessionBranched(

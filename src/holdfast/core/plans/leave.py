@@ -58,7 +58,9 @@ def leaving(found: Underway, by: str, why: str, *, tells: bool = True) -> list[W
 
 
 def beginning(before: Session, fresh: Fresh, *, reason: str | None, dedup_key: str | None = None, told: bool = True) -> list[Write]:
-    """A new session of the same key. Its first words say why, and how to get back. `reason`: why it was begun without being asked for."""
+    """A new session of the same key, in the same folder. Its first words say why, and how to get back. `reason`: why it was begun without
+    being asked for.
+    """
     # The same work, in another conversation: people must be able to tell them apart.
     title = numbered_title(before.title, fresh.conversations + 1) if reason == SUSPENDED else None
     events: list[Event] = [
@@ -68,6 +70,7 @@ def beginning(before: Session, fresh: Fresh, *, reason: str | None, dedup_key: s
             log=fresh.log,
             title=title,
             auto_reset_reason=reason,
+            folder=before.folder,
             dedup_key=dedup_key,
         )
     ]

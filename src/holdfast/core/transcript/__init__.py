@@ -9,7 +9,7 @@ from holdfast.core import usage
 from holdfast.core.approvals import Approval
 from holdfast.core.messages import Compacted, Link, Message, Question, ToolCall, Turn
 from holdfast.core.processes import Process
-from holdfast.core.steps import Step
+from holdfast.core.steps import Step, Thoughts
 from holdfast.core.transcript import journals, messages, processes, questions, steps, turns
 from holdfast.core.transcript.fold import Fold, Free, InTurn
 from holdfast.core.turns import MOVES, TABLE, TurnState
@@ -73,8 +73,7 @@ class Transcript:
     def steps_of(self, turn_id: str) -> list[Step]:
         return self._fold.works[turn_id].steps.steps
 
-    def thoughts_of(self, turn_id: str) -> list[tuple[int, str]]:
-        """By step."""
+    def thoughts_of(self, turn_id: str) -> list[Thoughts]:
         return self._fold.works[turn_id].steps.thoughts()
 
     @property

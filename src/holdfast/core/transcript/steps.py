@@ -77,6 +77,7 @@ def _start_agent(fold: Fold, work: Work, item: e.Logged, event: e.AgentStarted) 
 def _read_agent(fold: Fold, work: Work, item: e.Logged, event: e.AgentRead) -> None:
     before = fold.links.get(event.agent) or Link(process=event.process)
     fold.links[event.agent] = msgspec.structs.replace(before, read=event, turn_id=work.turn.id)
+    work.steps.read(event)
 
 
 def _title(fold: Fold, item: e.Logged, event: e.TitleMade) -> None:

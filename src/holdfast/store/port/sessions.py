@@ -14,8 +14,10 @@ from holdfast.store.work import sessions
 
 
 class Sessions(OverLines):
-    async def create_session(self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None) -> Session:
-        event = e.SessionCreated(session_id=session_id, session_key=session_key, log=log, title=title)
+    async def create_session(
+        self, *, session_id: str, session_key: str, log: str, at: int, title: str | None = None, folder: str | None = None
+    ) -> Session:
+        event = e.SessionCreated(session_id=session_id, session_key=session_key, log=log, title=title, folder=folder)
         return await self._lines.write(sessions.create_session, event, at)
 
     async def session(self, session_id: str) -> Session:

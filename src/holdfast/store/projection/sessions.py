@@ -20,7 +20,7 @@ from holdfast.store.rows import Change, Delete, Insert, Update
 EMPTY_HEAD = ("session", "seq", "state", "epoch", "attempt", "position", "turn_seq", "stop")
 HEAD_NEW = Insert("head", *EMPTY_HEAD)
 HEAD_SURE = Insert("head", *EMPTY_HEAD, conflict="DO NOTHING")
-SESSION_NEW = Insert("session", "id", "session_id", "session_key", "log", "title", "created_at", "auto_reset_reason")
+SESSION_NEW = Insert("session", "id", "session_id", "session_key", "log", "title", "created_at", "auto_reset_reason", "folder")
 SESSION_GONE = Delete("session", where=THIS)
 SESSION_BURIED = Insert(
     "session", *("id", "session_id", "session_key", "log", "created_at", "generation", "deleted_at", "deleted_by", "purge_at", "purged")
@@ -46,7 +46,7 @@ UNUSED = Delete("blob_use", where="session = ?")
 
 
 def _session_created(head: Head, event: e.SessionCreated, at: int, in_turn: bool) -> list[Change]:
-    row = (head.session, event.session_id, event.session_key, event.log, event.title, at, event.auto_reset_reason)
+    row = (head.session, event.session_id, event.session_key, event.log, event.title, at, event.auto_reset_reason, event.folder)
     return [
         (HEAD_NEW, (head.session, 0, "", 0, 0, 0, 0, 0)),
         (SESSION_NEW, row),

@@ -77,7 +77,8 @@ CREATE TABLE session (
     tried_at              INTEGER,                    -- When the last trial began.
     lived_ms              INTEGER NOT NULL DEFAULT 0, -- How long the attempt lived that a restart interrupted last.
     deaths                INTEGER NOT NULL DEFAULT 0, -- Unclean deaths that interrupted the newest turn.
-    model                 TEXT                        -- The model that was chosen for it, if one was.
+    model                 TEXT,                       -- The model that was chosen for it, if one was.
+    folder                TEXT                        -- The folder that was chosen for its tools, if one was.
 );
 CREATE INDEX session_of_key ON session (session_key);
 CREATE INDEX session_purge ON session (purge_at) WHERE purge_at IS NOT NULL;

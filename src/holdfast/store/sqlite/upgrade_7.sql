@@ -30,3 +30,6 @@ UPDATE titling SET state = 'given' WHERE EXISTS (
     SELECT 1 FROM event e WHERE e.session = titling.session AND e.stream = 0 AND e.kind IN ('session.created', 'session.changed')
     AND json_valid(CAST(e.body AS TEXT)) AND json_extract(CAST(e.body AS TEXT), '$.title') IS NOT NULL
 );
+
+-- The folder that was chosen for the tools of a conversation.
+ALTER TABLE session ADD COLUMN folder TEXT;

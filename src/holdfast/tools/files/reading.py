@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.beneath import Beneath
 from holdfast.core.errors import BadInput
 from holdfast.ports.tools import ToolResult
-from holdfast.tools.files.roots import PATH, ROOT, FileTool, Spot, as_text, done, fingerprint, read_whole
+from holdfast.tools.files.roots import PATH, ROOT, FileTool, Spot, as_text, done, fingerprint
 
 # Of one result.
 MOST_LINES, MOST_CHARS, MOST_ENTRIES, MOST_FOUND, LINE_CHARS = 2000, 60_000, 1000, 200, 300
@@ -35,7 +35,7 @@ class ReadFile(FileTool):
     }
 
     def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
-        content = read_whole(spot.beneath.open_file(spot.path), spot.path)
+        content = spot.content()
         lines = spot.text(content).splitlines(keepends=True)
         first, most = int(arguments.get("from_line", 1)), int(arguments.get("lines", MOST_LINES))
         shown = "".join(lines[first - 1 : first - 1 + most])

@@ -13,7 +13,7 @@ from holdfast.core import keys
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import BadInput
 from holdfast.core.redaction import Secrets
-from holdfast.ports.tools import ToolContext, ToolResult
+from holdfast.ports.tools import Buffers, ToolContext, ToolResult
 from holdfast.tools.plain import PlainTool
 from holdfast.tools.workspaces import Workspaces
 
@@ -29,13 +29,37 @@ ROOT = {
 }
 
 
+class Shown(NamedTuple):
+    """A file as the editor has it that shows the conversation. For threads: `loop` is the one that the editor is asked in."""
+
+    buffers: Buffers
+    loop: asyncio.AbstractEventLoop
+    session_id: str
+    path: str
+
+    def read(self) -> str | None:
+        return asyncio.run_coroutine_threadsafe(self.buffers.read(self.session_id, self.path), self.loop).result()
+
+    def write(self, text: str) -> bool:
+        return asyncio.run_coroutine_threadsafe(self.buffers.write(self.session_id, self.path, text), self.loop).result()
+
+
 class Spot(NamedTuple):
-    """What a call is about. `secrets`: to be replaced before a text is shortened. `keeps_none`: no secret may be written there."""
+    """What a call is about. `secrets`: to be replaced before a text is shortened. `keeps_none`: no secret may be written there. `shown`: by
+    an editor, if there may be one.
+    """
 
     beneath: Beneath
     path: str
     secrets: Secrets
     keeps_none: bool
+    shown: Shown | None = None
+
+    def content(self) -> bytes:
+        """Of a file that is on disk; as the editor has it, if there is one. Raises `BadInput`, `OSError`."""
+        saved = read_whole(self.beneath.open_file(self.path), self.path)
+        text = self.shown.read() if self.shown is not None else None
+        return saved if text is None else text.encode("utf-8", "replace")
 
     def text(self, content: bytes) -> str:
         """Of a file, without secrets. Raises `BadInput` for what is no text."""
@@ -43,13 +67,20 @@ class Spot(NamedTuple):
 
 
 class Roots:
-    """`home` is the home folder of Holdfast."""
+    """`home` is the home folder of Holdfast. `buffers`: the files of editors."""
 
-    def __init__(self, home: Path, workspaces: Workspaces) -> None:
-        self._memory, self._workspaces = home / MEMORY, workspaces
+    def __init__(self, home: Path, workspaces: Workspaces, buffers: Buffers | None = None) -> None:
+        self._memory, self._workspaces, self._buffers = home / MEMORY, workspaces, buffers
 
-    def place(self, session_id: str) -> str:
-        return str(self._workspaces.folder(session_id))
+    def shown(self, root: str, path: str, context: ToolContext) -> Shown | None:
+        """Only a folder that was chosen for its conversation can be open in an editor."""
+        if self._buffers is None or root != WORK or context.folder is None:
+            return None
+        place = os.path.normpath(os.path.join(context.folder, path))
+        return Shown(self._buffers, asyncio.get_running_loop(), context.session_id, place)
+
+    def place(self, session_id: str, folder: str | None) -> str:
+        return str(self._workspaces.folder(session_id, folder))
 
     def beneath(self, root: str, path: str, context: ToolContext) -> Beneath:
         """Raises `BadInput`, `OSError`."""
@@ -61,7 +92,7 @@ class Roots:
             return Beneath(self._memory)
         if root != WORK:
             raise BadInput(f"There is no root {root!r}. It is {WORK} or {MEMORY}.")
-        return Beneath(self._workspaces.make(context.session_id).folder)
+        return Beneath(self._workspaces.open(context.session_id, context.folder))
 
 
 class FileTool(PlainTool):
@@ -75,8 +106,8 @@ class FileTool(PlainTool):
     def effect(self, arguments: dict[str, Any]) -> Effect:
         return Effect.PURE
 
-    def place(self, session_id: str) -> str:
-        return self._roots.place(session_id)
+    def place(self, session_id: str, folder: str | None) -> str:
+        return self._roots.place(session_id, folder)
 
     def confined(self, arguments: dict[str, Any]) -> bool:
         return True
@@ -88,7 +119,8 @@ class FileTool(PlainTool):
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         path, root = str(arguments.get("path", ".")), str(arguments.get("root", WORK))
         try:
-            spot = Spot(self._roots.beneath(root, path, context), path, context.secrets, keeps_none=root == MEMORY)
+            shown = self._roots.shown(root, path, context)
+            spot = Spot(self._roots.beneath(root, path, context), path, context.secrets, keeps_none=root == MEMORY, shown=shown)
             return await in_thread(self._act, spot, arguments)
         except BadInput as error:
             return failed(str(error))

@@ -12,7 +12,7 @@ from holdfast.beneath import Beneath, NotAFile
 from holdfast.core.effects import Effect
 from holdfast.core.errors import BadInput
 from holdfast.ports.tools import ToolResult
-from holdfast.tools.files.roots import MOST_BYTES, PATH, ROOT, FileTool, Spot, as_text, done, failed, fingerprint, read_whole
+from holdfast.tools.files.roots import MOST_BYTES, PATH, ROOT, FileTool, Spot, as_text, done, failed, fingerprint
 
 HASH = {"type": "string", "description": "The hash that read_file gave for it."}
 
@@ -31,9 +31,9 @@ class WriteFile(FileTool):
         return Effect.IDEMPOTENT
 
     def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
-        beneath, path, new = spot.beneath, spot.path, _encoded(str(arguments["content"]))
+        path, new = spot.path, _encoded(str(arguments["content"]))
         try:
-            there: bytes | None = read_whole(beneath.open_file(path), path)
+            there: bytes | None = spot.content()
         except FileNotFoundError:
             there = None
         if there is not None and there != new:
@@ -42,7 +42,7 @@ class WriteFile(FileTool):
             if arguments["hash"] != fingerprint(there):
                 return failed(_changed(path))
         if there != new:
-            _write(spot, new)
+            _write(spot, new, there=there is not None)
         return done(f"{path} has {len(new):,} bytes now (hash {fingerprint(new)}).")
 
 
@@ -66,14 +66,14 @@ class EditFile(FileTool):
         return Effect.IDEMPOTENT
 
     def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
-        path, content = spot.path, read_whole(spot.beneath.open_file(spot.path), spot.path)
+        path, content = spot.path, spot.content()
         if arguments["hash"] != fingerprint(content):
             return failed(_changed(path))
         text, old = as_text(content, path), str(arguments["old"])
         if (times := text.count(old)) != 1:
             return failed(f"The passage stands {f'{times} times' if times else 'nowhere'} in {path!r}. Give more of what is around it.")
         new = _encoded(text.replace(old, str(arguments["new"])))
-        _write(spot, new)
+        _write(spot, new, there=True)
         return done(f"{path} is changed (hash {fingerprint(new)}).")
 
 
@@ -88,10 +88,14 @@ def _encoded(text: str) -> bytes:
     return content
 
 
-def _write(spot: Spot, content: bytes) -> None:
-    """The memory is in the home folder and is given to every conversation, so no secret is written there, in parts either."""
+def _write(spot: Spot, content: bytes, *, there: bool) -> None:
+    """The memory is in the home folder and is given to every conversation, so no secret is written there, in parts either. A file that is
+    `there` is written by the editor that shows it, if one does, so that its unsaved changes and the agent's do not collide.
+    """
     if spot.keeps_none and spot.secrets.holds(content.decode()):
         raise BadInput(f"{spot.path!r} was not changed: it would hold a secret, and the memory must not. Leave the secret out.")
+    if there and spot.shown is not None and spot.shown.write(content.decode()):
+        return
     replace(spot.beneath, spot.path, content)
 
 

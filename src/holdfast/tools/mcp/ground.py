@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from holdfast import tool_processes
+from holdfast import files, tool_processes
 from holdfast.config.mcp import Access, McpServer
 from holdfast.core.redaction import Secrets
 from holdfast.ports.blobs import Put
@@ -56,7 +56,7 @@ async def start(ground: Ground, name: str, server: McpServer, access: Access, *,
     """Raises `OSError`."""
     found = await ground.confinement.found()
     sandbox = _showing(found, access.words[0], ground.environment) if server.sandbox else found.without()
-    place = _place(ground.home / FOLDER / name, server)
+    place = _place(ground.home, name, server)
     environment = {
         **tool_processes.shared(ground.environment),
         **sandbox.environment(place),
@@ -87,13 +87,14 @@ def _showing(sandbox: Sandbox, program: str, environment: Mapping[str, str]) -> 
     return msgspec.structs.replace(sandbox, readable=tuple(dict.fromkeys((*sandbox.readable, *shown))))
 
 
-def _place(own: Path, server: McpServer) -> Place:
+def _place(home: Path, name: str, server: McpServer) -> Place:
     """It works in the first of its folders, otherwise in one of its own. Raises `OSError`."""
+    own = home / FOLDER / name
     folders = tuple(Path(folder).expanduser() for folder in server.folders)
     place = Place(folders[0] if folders else own / "work", own / "home", own / "tmp", folders[1:])
     for each in (place.folder, place.home, place.tmp):
         if each not in folders:
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            files.make_folder(each, within=home)
     for each in folders:
         if not each.is_dir():
             raise NotADirectoryError(f"there is no folder {each}")

@@ -32,7 +32,7 @@ class ServedTool(PlainTool):
     def confined(self, arguments: dict[str, Any]) -> bool:
         return mcp.is_harmless(self._listed.hints, trusted=self._server.settings.trusted)
 
-    def place(self, session_id: str) -> str:
+    def place(self, session_id: str, folder: str | None) -> str:
         return f"the MCP server {self._server.name} (tool version {self.version})"
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult | Asks:
