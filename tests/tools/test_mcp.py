@@ -109,6 +109,24 @@ async def test_a_server_that_has_rested_is_asked_for_a_sign_of_life_before_it_is
         assert lines(folder) == ["one", "two"] and len(notes(folder, "started")) == 2
 
 
+async def test_a_server_that_does_one_thing_at_a_time_is_not_ended_in_the_middle_of_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5: it gives no sign of life and does not list its tools meanwhile, and nothing of that makes a call unknown."""
+    for name, seconds in {"REST_S": 0.0, "PROBE_S": 0.2, "LIST_S": 0.2, "RELIST_S": 0.1}.items():
+        monkeypatch.setattr(servers, name, seconds)
+    folder = tmp_path / "a"
+    async with desk(tmp_path / "home", a=scripted(folder, "busy")) as here:
+        assert (await here.run("a", "change")).outcome is ToolOutcome.DONE
+        tools = await here.tools()
+        slow = here.tasks.spawn(here.use(tools["mcp__a__put"], line="one", seconds=1.0), name="a slow call")
+        await until(lambda: lines(folder) == ["one"])
+        other = await here.use(tools["mcp__a__echo"], text="two")
+        assert (await slow).outcome is ToolOutcome.DONE and other.content == "two"
+        await until(lambda: len(notes(folder, "tools/list")) >= 4)
+        assert len(notes(folder, "started")) == 1
+
+
 async def test_a_server_at_an_address_may_be_away_and_come_back(tmp_path: Path) -> None:
     """The gateway runs meanwhile, and a session that the server forgot is begun again: nothing was sent, so nothing is unknown."""
     folder = tmp_path / "a"

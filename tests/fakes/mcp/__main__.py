@@ -5,6 +5,7 @@ silent      it reads and never answers
 exits       it says why on its standard error, and ends with 4
 garbage     it prints what is no message, without end
 huge        it prints one line without end
+busy        it starts, but does one thing at a time
 deaf        it answers the first messages, and reads no more after them
 stays       it does not end when its input ends, nor by a signal that can be ignored
 astray      over HTTP: it sends everybody to an address that is none
@@ -26,8 +27,8 @@ from tests.fakes.mcp.logic import Logic
 
 
 class Pipes(Logic):
-    def __init__(self, folder: Path, *, modern: bool) -> None:
-        super().__init__(folder, modern=modern)
+    def __init__(self, folder: Path, *, modern: bool, busy: bool) -> None:
+        super().__init__(folder, modern=modern, busy=busy)
         self._printing = threading.Lock()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -159,7 +160,7 @@ def main(folder: Path, *words: str) -> None:
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         print(f"http://127.0.0.1:{server.server_port}/mcp", flush=True)
         server.serve_forever()
-    Pipes(folder, modern="modern" in words).run(deaf="deaf" in words)
+    Pipes(folder, modern="modern" in words, busy="busy" in words).run(deaf="deaf" in words)
     while "stays" in words:
         time.sleep(3600)
 

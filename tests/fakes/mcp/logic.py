@@ -68,10 +68,12 @@ class Refusal(Exception):
 
 
 class Logic:
-    """`folder`: where it notes what happens. `modern`: it speaks the protocol without sessions, and nothing else."""
+    """`folder`: where it notes what happens. `modern`: it speaks the protocol without sessions, and nothing else. `busy`: it does one
+    thing at a time.
+    """
 
-    def __init__(self, folder: Path, *, modern: bool = False) -> None:
-        self._folder, self.modern = folder, modern
+    def __init__(self, folder: Path, *, modern: bool = False, busy: bool = False) -> None:
+        self._folder, self.modern, self._busy = folder, modern, busy
         self._writing = threading.Lock()
         self._cancelled: dict[Any, threading.Event] = {}
         self._asked: dict[str, tuple[threading.Event, list[Any]]] = {}
@@ -99,7 +101,7 @@ class Logic:
             self.note(message["method"], params=message.get("params"))
             if message["method"] == "notifications/cancelled":
                 self._cancelled.setdefault(message["params"]["requestId"], threading.Event()).set()
-        elif message["method"] == "tools/call":
+        elif message["method"] == "tools/call" and not self._busy:
             threading.Thread(target=self._answer, args=(message, send), daemon=True).start()
         else:
             self._answer(message, send)

@@ -170,9 +170,11 @@ class Server:
         return asking.result()
 
     async def _proven(self) -> "Link":
-        """A connection of which somebody has heard lately. Nothing was sent before that, so nothing is unknown if there is none."""
+        """A connection of which somebody has heard lately. Nothing was sent before that, so nothing is unknown if there is none. A server
+        that works on a call may be too busy for a sign of life, and ending it would lose that call.
+        """
         link = await self._ready()
-        if self._now - self._heard_at < REST_S:
+        if self._open or self._now - self._heard_at < REST_S:
             return link
         probing = self._ground.spawn(_outcome(link.probe()), name=f"sign of life of {self.name}")
         await asyncio.wait({probing}, timeout=PROBE_S)
@@ -313,8 +315,17 @@ class Server:
                 if await self._over_within(wait_s):
                     return
                 self._changed = False
-                async with asyncio.timeout(LIST_S):
-                    await self._list(link)
+                await self._list_again(link)
+
+    async def _list_again(self, link: "Link") -> None:
+        """One that works on a call may answer only when that is over: it is asked again later."""
+        try:
+            async with asyncio.timeout(LIST_S):
+                await self._list(link)
+        except TimeoutError:
+            if not self._open:
+                raise ServerError(f"it did not list its tools within {LIST_S:g} s") from None
+            self._change()
 
     async def _over_within(self, seconds: float) -> bool:
         """Whether the connection is over by then."""
