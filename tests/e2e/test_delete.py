@@ -6,13 +6,12 @@ from pathlib import Path
 from holdfast import processes, tool_processes
 from holdfast.core.process_id import ProcessId
 from tests.e2e.command_line import holdfast, is_one_sentence
-from tests.e2e.serving import Serving, wait_until
+from tests.e2e.serving import Serving, files_with, wait_until
 
 
 def holds(folder: Path, word: str) -> list[str]:
-    """The files of the home folder, at any depth, in whose bytes a word stands. What the test itself kept of the output is not theirs."""
-    files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("output-")]
-    return [file.name for file in files if word.encode() in file.read_bytes()]
+    """The files of the home folder in which a word stands. What the test itself kept of the output is not theirs."""
+    return [name for name in files_with(folder, word) if not name.startswith("output-")]
 
 
 def left_behind(serving: Serving) -> list[ProcessId]:

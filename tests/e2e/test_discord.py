@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.delivery import REPEAT_LABEL
 from tests.e2e.command_line import command, holdfast
-from tests.e2e.serving import Serving, hand_over, wait_until
+from tests.e2e.serving import Serving, files_with, hand_over, wait_until
 from tests.e2e.telling import whole
 from tests.e2e.window import Window
 from tests.fakes.discord.server import TOKEN
@@ -91,5 +91,4 @@ def test_from_a_token_to_an_answer(tmp_path: Path, discord: DiscordThread) -> No
         wait_until(lambda: answered(discord, ANN, "quick"))
         assert [chat["account"] for chat in gateway.status()["chats"]] == ["@holdfast#0815"]
         assert "@holdfast#0815 answers" in holdfast(home, "doctor", "--deep").out
-    holding = sorted(path.name for path in home.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes())
-    assert holding == ["discord.token"]
+    assert files_with(home, TOKEN) == ["discord.token"]

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.delivery import REPEAT_LABEL
 from tests.e2e.command_line import holdfast
-from tests.e2e.serving import Serving, hand_over, wait_until
+from tests.e2e.serving import Serving, files_with, hand_over, wait_until
 from tests.e2e.telling import whole
 from tests.fakes.matrix import Homeserver, Person
 
@@ -91,4 +91,4 @@ def test_from_a_password_to_an_answer(tmp_path: Path, homeserver: Homeserver) ->
         assert f"connected as {bot.user}" in holdfast(home, "doctor").out
         assert f"{bot.user} answers" in holdfast(home, "doctor", "--deep").out
     for secret, names in ((token, ["matrix.token"]), ("password of helper", [])):
-        assert sorted(path.name for path in home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()) == names
+        assert files_with(home, secret) == names

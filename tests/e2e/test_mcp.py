@@ -12,7 +12,7 @@ import pytest
 from holdfast import tool_processes
 from tests.e2e.command_line import holdfast
 from tests.e2e.models import ModelProcess, asking
-from tests.e2e.serving import Serving, wait_until
+from tests.e2e.serving import Serving, files_with, wait_until
 from tests.fakes.models.script import Reply, Script, call, text
 from tests.tools.mcp import lines, notes, scripted
 
@@ -105,8 +105,7 @@ def test_a_call_of_a_server_that_is_not_trusted_asks_and_can_be_approved_after_a
             serving.post(session_id, "Again.")
             session = serving.wait_for(session_id)
             assert session["messages"][-1]["tool_calls"][0]["outcome"] == "done", "the rule counts, and so does the server"
-        stored = [path for path in serving.home.rglob("*") if path.is_file() and b"sk-of-the-notes-42" in path.read_bytes()]
-        assert not stored
+        assert files_with(serving.home, "sk-of-the-notes-42") == []
 
 
 def test_a_question_of_a_server_survives_kill_9_and_its_call_continues_with_the_answer(tmp_path: Path) -> None:

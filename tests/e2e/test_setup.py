@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.command_line import Said, command, environment, holdfast, is_one_sentence
 from tests.e2e.models import ModelProcess
-from tests.e2e.serving import ROOT, Serving, wait_until
+from tests.e2e.serving import ROOT, Serving, files_with, wait_until
 from tests.e2e.window import Window
 from tests.fakes.models.script import Reply, Script, text
 from tests.ports import free_port
@@ -29,10 +29,6 @@ def server(tmp_path: Path) -> Iterator[ModelProcess]:
 
 def set_up(home: Path, server: ModelProcess, *words: str, key: str = KEY, **variables: str) -> Said:
     return holdfast(home, "setup", "--model", "chat:small", "--base-url", server.url, "--key-stdin", *words, given=key, **variables)
-
-
-def files_with(home: Path, secret: str) -> list[str]:
-    return sorted(path.name for path in home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes())
 
 
 def test_a_model_that_is_set_up_answers_and_a_kill_in_mid_answer_loses_nothing(tmp_path: Path) -> None:

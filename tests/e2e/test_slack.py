@@ -10,7 +10,7 @@ from slack_sdk.signature import SignatureVerifier
 
 from holdfast.core.delivery import REPEAT_LABEL
 from tests.e2e.command_line import command, holdfast
-from tests.e2e.serving import Serving, hand_over, wait_until
+from tests.e2e.serving import Serving, files_with, hand_over, wait_until
 from tests.e2e.telling import whole
 from tests.e2e.window import Window
 from tests.fakes.slack.hooking import SECRET
@@ -83,7 +83,7 @@ def test_from_tokens_to_an_answer(tmp_path: Path, slack: SlackThread) -> None:
         assert [chat["account"] for chat in gateway.status()["chats"]] == ["@holdfast"]
         assert "@holdfast answers" in holdfast(home, "doctor", "--deep").out
     for token, name in ((BOT_TOKEN, "slack.bot_token"), (APP_TOKEN, "slack.app_token")):
-        assert [path.name for path in home.rglob("*") if path.is_file() and token.encode() in path.read_bytes()] == [name]
+        assert files_with(home, token) == [name]
 
 
 def test_at_a_terminal_it_prints_the_manifest_tries_both_tokens_and_lets_the_first_person_in(tmp_path: Path, slack: SlackThread) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.delivery import REPEAT_LABEL
 from tests.e2e.command_line import holdfast
-from tests.e2e.serving import Serving, hand_over, wait_until
+from tests.e2e.serving import Serving, files_with, hand_over, wait_until
 from tests.e2e.telling import whole
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.telegram.thread import TelegramThread
@@ -107,8 +107,7 @@ def test_from_a_token_to_an_answer(tmp_path: Path, telegram: TelegramThread) -> 
         refused = holdfast(home, "outbox", "--retry", listed[0]["delivery_id"])
         assert refused.code == 1 and "nothing to retry" in refused.err
         assert holdfast(home, "pair", "remove", "telegram", str(BOB)).code == 0
-    holding = sorted(path.name for path in home.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes())
-    assert holding == ["telegram.token"]
+    assert files_with(home, TOKEN) == ["telegram.token"]
 
 
 def test_without_a_model_a_chat_is_told_so_and_the_demo_runs_nothing_for_it(tmp_path: Path, telegram: TelegramThread) -> None:
