@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,12 @@ FLAGS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
 ]
+
+
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+EVERYTHING = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+
+Check = Callable[..., None]
 
 
 def chromium() -> str:
@@ -120,3 +126,19 @@ def _is_foreign(url: str) -> bool:
 
 def printed_address(serving: Serving) -> str:
     return next(word for word in serving.output().split() if "#code=" in word)
+
+
+@pytest.fixture(scope="session")
+def check() -> Check:
+    """Fails with what axe found on the page as it is now."""
+    assert AXE.exists(), "Axe is not here: `./run test tests/browser` installs it."
+    source = AXE.read_text()
+
+    def found(page: Page, where: str, only: dict[str, Any] = EVERYTHING) -> None:
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(source)
+        result: Any = page.evaluate("only => axe.run(document, {runOnly: only, resultTypes: ['violations']})", only)
+        problems = [f"{each['id']}: {[node['target'] for node in each['nodes']]}" for each in result["violations"]]
+        assert not problems, f"{where}: {problems}"
+
+    return found

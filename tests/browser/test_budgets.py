@@ -21,9 +21,9 @@ PAINT_MS = 15_000
 CONVERSATIONS, EACH_S = 10, 0.05
 WATCHED_S = 4.0
 LONG = 2000
-# Measured on a busy machine: 8 loops, 7 % of the frames.
-MOST_LOOPS, SLOW = 40, 0.3
-MOST_GROWTH = 6.0
+# Measured on a busy machine: 6 loops, 0 to 1 % of the frames; a long table costs six times what a short one does.
+MOST_LOOPS, SLOW = 25, 0.15
+MOST_GROWTH = 10.0
 
 # A loop of parsing, which is what a page does most. Gives how often it ran.
 CALIBRATION = """() => {

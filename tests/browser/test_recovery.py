@@ -20,7 +20,7 @@ from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
 from holdfast.store import open_store
 from tests.browser.acting import WAIT_MS, answers, words
-from tests.browser.conftest import printed_address, tab
+from tests.browser.conftest import Check, printed_address, tab
 from tests.conformance.steps import append, new_session, say
 from tests.e2e.serving import Serving, wait_until
 
@@ -195,13 +195,16 @@ def same_after_a_reload(page: Page) -> None:
     wait_until(lambda: told(page) == followed)
 
 
-def test_output_that_arrives_late_is_filled_in_where_it_belongs_above_the_row(follower: Page, after: Serving, past: Past) -> None:
+def test_output_that_arrives_late_is_filled_in_where_it_belongs_above_the_row(
+    follower: Page, after: Serving, past: Past, check: Check
+) -> None:
     """F1, F2: text and card in their order, the card with its own duration, both called recovered, and nothing is shown twice."""
     page = opened(follower, after, "s_left")
     card = page.get_by_test_id("tool-card")
     expect(card).to_have_attribute("data-outcome", "running")
     expect(page.locator(".writing")).to_have_count(0)
     expect(page.get_by_test_id("stop")).to_have_count(0)
+    check(page, "output that is looked for")
     same_after_a_reload(page)
     past.late["s_left"].arrives()
     recovered(page, after, "s_left")
@@ -232,7 +235,7 @@ def test_two_tabs_and_other_readers_at_once_recover_it_once(follower: Page, afte
 
 
 def test_a_result_that_comes_after_its_call_was_closed_is_shown_late_and_what_was_said_before_as_superseded(
-    follower: Page, after: Serving, past: Past
+    follower: Page, after: Serving, past: Past, check: Check
 ) -> None:
     """F2, P5: the card stays what the agent was told; the earlier attempt's words are folded above the interruption."""
     page = opened(follower, after, "s_again")
@@ -249,6 +252,7 @@ def test_a_result_that_comes_after_its_call_was_closed_is_shown_late_and_what_wa
     expect(folded.get_by_text("Up for days.")).to_be_hidden()
     folded.locator("summary").click()
     expect(folded.get_by_text("Up for days.")).to_be_visible()
+    check(page, "a late result and what was superseded")
     expect(answers(page).last).to_contain_text("Second try.")
     expect(answers(page).last).not_to_contain_text("Up for days.")
     folded.locator("summary").click()
