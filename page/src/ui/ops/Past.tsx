@@ -30,9 +30,12 @@ export function Rules(): VNode {
   );
 }
 
-/** How it ended, or what interrupted it. */
+/** What was decided: how it ended, or what interrupted it. */
 function said(line: LogLine): string {
-  return line.what === "ended" ? (t().details.ended[line.outcome!] ?? line.outcome!).toLowerCase() : interruptedBy(line.outcome);
+  const words = t().ops;
+  const what = words.what[line.what] ?? line.what;
+  if (line.outcome === null) return what;
+  return line.what === "ended" ? `${what} ${(t().details.ended[line.outcome] ?? line.outcome).toLowerCase()}` : (words.whatBy[line.what]?.(interruptedBy(line.outcome)) ?? what);
 }
 
 export function Log(): VNode {
@@ -46,7 +49,7 @@ export function Log(): VNode {
         <ol class="log" tabIndex={0} aria-label={words.log}>
           {lines.map((line, index) => (
             <li key={index}>
-              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at, true)}</time> <b class={tone(line.what, line.outcome)}>{words.what[line.what] ?? line.what}{line.outcome && ` ${said(line)}`}</b>{" "}
+              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at, true)}</time> <b class={tone(line.what, line.outcome)}>{said(line)}</b>{" "}
               <Open session={line.session_id}>{titleOf(line)}</Open>{line.attempt > 1 && ` attempt=${line.attempt}`}{line.rule && ` rule=${line.rule}`}{line.why && (line.rule === null || locale() === "en") && ` · ${line.why}`}
             </li>
           ))}
