@@ -80,15 +80,15 @@ def test_a_snapshot_of_eight_megabytes_is_drawn_and_the_page_stays_usable(plain:
     session = lasting.new_session()
     lasting.post(session, "hello")
     shown = lasting.wait_for(session)
-    long = "word " * 16_000
+    long = "```\n" + "word " * 16_000 + "\n```"
     template = next(message for message in shown["messages"] if message["role"] == "user")
-    shown["messages"] = [template | {"id": f"m{number}", "text": f"{number} {long}", "parts": []} for number in range(100)]
+    shown["messages"] = [template | {"id": f"m{number}", "text": f"{long}\n\n{number} is its number", "parts": []} for number in range(100)]
     body = json.dumps(shown)
     assert len(body) > 8_000_000
     asked = re.compile(rf"/api/sessions/{session}\?messages=")
     plain.route(asked, lambda route: route.fulfill(status=200, content_type="application/json", body=body))
     plain.goto(f"{lasting.url}/s/{session}")
-    expect(plain.locator('[data-testid="message"]').last).to_contain_text("99 word", timeout=WAIT_MS)
+    expect(plain.locator('[data-testid="message"]').last).to_contain_text("99 is its number", timeout=WAIT_MS)
     send(plain, "and one more")
     expect(answers(plain).last).to_contain_text("You said: and one more", timeout=WAIT_MS)
 
