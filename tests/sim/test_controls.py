@@ -115,11 +115,11 @@ class HushesEnds(Lying):
 class WritesAtTheEnd(Lying):
     """Changes a conversation in the last moment of a process, when no stream tells of it any more."""
 
-    async def record_end(self, owner: int) -> None:
+    async def record_end(self, owner: int, **named: Any) -> None:
         for session in (await self._store.sessions(limit=1)).sessions:
             for title in ("one", "two", "three", "four"):
                 await self._store.change_session(session.session_id, SessionChanged(title=title), at=1)
-        await self._store.record_end(owner)
+        await self._store.record_end(owner, **named)
 
 
 def _first_breach(tell: Callable[[World], object], **world_is: Any) -> str:
