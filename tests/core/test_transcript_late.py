@@ -204,3 +204,22 @@ def test_late_encoded_events_are_those_that_were_spooled() -> None:
     log.arrives(text(odd, 3), text(odd, 3 + len(odd)), said=odd * 2)
     assert fold(log).answer_text == "one" + odd * 2
     assert encode(text(odd, 3)) == log.items[-2].body
+
+
+def test_an_answer_is_completed_only_by_what_was_said() -> None:
+    """F2: a result alone adds nothing to its text."""
+    log = cut(CALL)
+    log.arrives(DONE)
+    assert [message.recovered for message in fold(log).messages if message.role == "assistant"] == [False]
+
+
+def test_what_arrives_for_an_interruption_that_cannot_be_read_stands_above_the_answer() -> None:
+    """F7: nobody knows the row any more; nothing of it is lost."""
+    log = begun().in_turn(text("one", 0)).free(e.JournalChanged(turn_id="t1", stream_id="t1.1", state=State.RECOVERED, text="more"))
+    assert shown(fold(log)) == [("user", "hi"), ("assistant", "more"), ("assistant", "one")]
+    assert [message.status for message in fold(log).messages] == ["complete", "superseded", "partial"]
+
+
+def test_a_row_that_waits_once_more_waits_since_then() -> None:
+    log = cut().looked(State.NEUTRAL, 3).looked(State.RECOVERING, 4)
+    assert row(fold(log)).awaits == Awaited("t1.1", 4, log.items[-1].at)
