@@ -688,7 +688,19 @@ class Life:
         return found.session_id
 
     def transcript(self, name: str = ANN) -> Transcript:
-        return self.do(self.gateway.store.transcript(self.session(name)))
+        """As of now, read from its beginning: it changes no more, whatever happens next."""
+
+        async def look(session_id: str) -> Transcript:
+            store, session = self.gateway.store, await self.gateway.session(session_id)
+            found = await store.transcript(session)
+            if found.seq != session.seq:
+                session = await store.session(session_id)
+            while found.seq < session.seq:
+                page = await store.events(session_id, after=found.seq, limit=1000)
+                found.extend(item for item in page if item.seq <= session.seq)
+            return found
+
+        return self.do(look(self.session(name).session_id))
 
     def view(self, session_id: str) -> SessionView:
         """As a reader gets it."""

@@ -250,7 +250,7 @@ def test_a_call_that_cannot_rest_asks_while_it_runs(home: Home, did: list[str]) 
     life.pass_s(300)
     assert life.session(page).state == "running"
     answer(life, page, "a lot")
-    life.until(lambda: "must be a whole number" in questions(life, page)[0].text)
+    life.until(lambda: any("must be a whole number" in question.text for question in questions(life, page)))
     answer(life, page, "42")
     life.rest(page)
     assert life.answers(page) == ["done [done told {'age': 42}]"] and questions(life, page) == []
@@ -284,7 +284,7 @@ def test_a_death_ends_a_call_that_asked_while_it_ran_and_its_question(
     life.die()
     life = home.start()
     if effect == "idempotent":
-        life.until(lambda: bool(questions(life, page)) and questions(life, page)[0].question_id != question.question_id)
+        life.until(lambda: any(asked.question_id != question.question_id for asked in questions(life, page)))
         answer(life, page, "42")
     life.rest(page)
     outcome = "unknown" if effect == "unsafe" else "done told {'age': 42}"
