@@ -104,6 +104,13 @@ def test_what_an_agent_of_another_program_thought_is_kept_as_far_as_it_was_read(
     assert thoughts_of(log) == thoughts_of(log.records()) == [(0, "one two", True)]
 
 
+def test_the_thoughts_of_an_attempt_that_was_interrupted_are_over_with_it() -> None:
+    """P7"""
+    log = begun().in_turn(e.Reasoning(text="Hm.")).cut()
+    assert thoughts_of(log) == [(0, "Hm.", False)]
+    assert thoughts_of(log.resumed(2)) == thoughts_of(log.records()) == []
+
+
 def test_an_agent_without_a_model_has_one_step_with_its_calls_where_they_were_made() -> None:
     log = begun().in_turn(call("a"), done("a"), text("First. ", 0), call("b", offset=7), call("c", offset=7), text("Then.", 7))
     log.in_turn(done("b"), done("c")).ended("First. Then.")

@@ -1,9 +1,14 @@
 """The conversation folded from the log: what people see, whatever happened to it on the way."""
 
+import msgspec
+import pytest
+
+from holdfast.core import elicitation, processes
 from holdfast.core import events as e
+from holdfast.core.elicitation import Elicited, Request
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
-from tests.core.logs import Log, begun, fold, shown, simple, text
+from tests.core.logs import CALL, Log, begun, fold, shown, simple, text
 
 
 def test_a_plain_conversation() -> None:
@@ -141,3 +146,46 @@ def test_an_edited_message_is_known_as_edited_where_the_start_of_its_turn_is_dam
     log = Log().said("m1", "old").free(edit("m1", "new")).started("t1", "m1", "new")
     assert newest(fold(log.without(3)), "m1") == ("new", 1002, 4)
     assert newest(fold(begun().without(1)), "m1") == ("hi", None, 3)
+
+
+def asking(*, live: bool = False) -> Log:
+    """A call that has started asks a person."""
+    elicited = Elicited(requests=(Request(key="a", message="Sure?"),), live=live)
+    asked = e.QuestionAsked(
+        question_id="q1", call_id="c1", content="Sure?", expires_at=9, form="elicitation", elicited=elicited, ends_attempt=False
+    )
+    return begun().in_turn(CALL, asked)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_call_that_asks_in_its_middle_rests_unless_it_runs_meanwhile(live: bool) -> None:
+    found = fold(asking(live=live))
+    assert [question.live for question in found.questions] == [live]
+    assert [call.rests for call in found.calls] == [not live]
+    given = e.QuestionAnswered(question_id="q1", call_id="c1", content="yes", verdict=elicitation.GIVEN)
+    [call] = fold(asking(live=live).in_turn(given)).calls
+    assert call.resting is not None and (call.outcome, call.resting.answers) == (None, {0: "yes"})
+
+
+def test_a_question_that_was_closed_is_open_no_more() -> None:
+    log = asking()
+    assert [question.question_id for question in fold(log).questions] == ["q1"]
+    log.in_turn(e.QuestionClosed(question_id="q1", call_id="c1", why="nobody answered in time"))
+    assert fold(log).questions == []
+
+
+def test_a_question_of_an_agent_is_not_live() -> None:
+    log = begun().in_turn(CALL, e.QuestionAsked(question_id="q1", call_id="c1", content="Which?", expires_at=9, ends_attempt=False))
+    assert [question.live for question in fold(log).questions] == [False]
+
+
+def test_a_conversation_knows_its_processes_as_they_were_started_consumed_and_ended() -> None:
+    started = e.ProcessStarted(process_id="p1", command="sleep 5", turn_id="t1", call_id="c1", owner=1)
+    log = begun().in_turn(started)
+    first = processes.started(started, session_id="s", at=log.items[-1].at)
+    assert fold(log).processes == {"p1": first}
+    log.free(e.ProcessConsumed(process_id="p1", how="read"), e.ProcessConsumed(process_id="p1", how="killed"))
+    assert fold(log).processes == {"p1": msgspec.structs.replace(first, consumed="read")}
+    ended = e.ProcessEnded(process_id="p1", ended_at=9, code=0)
+    log.free(ended, e.ProcessConsumed(process_id="p9", how="read"), e.ProcessEnded(process_id="p9", ended_at=9))
+    assert fold(log).processes == {"p1": msgspec.structs.replace(first, consumed="read", end=ended)}

@@ -65,3 +65,11 @@ def test_a_waiting_turn_that_is_left_waits_on() -> None:
     found = fold(asked().left("R5"))
     assert (found.turns[0].state, found.turns[0].rule) == (TurnState.WAITING, "R5")
     assert found.questions and [message.role for message in found.messages] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(("cause", "told"), [("message", None), ("process", "process"), ("schedule", "schedule")])
+def test_an_interruption_says_what_its_turn_had_started_from_unless_that_was_a_message(cause: str, told: str | None) -> None:
+    log = Log()
+    log.turn = "t1"
+    log.in_turn(e.TurnStarted(generation=1, attempt=1, cause=cause, causes=("k1",), owner=1, epoch=1)).cut()
+    assert [message.cause for message in fold(log).messages if message.role == "interruption"] == [told]

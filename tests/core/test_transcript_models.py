@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core import notices
-from holdfast.core.messages import model_name
+from holdfast.core.messages import Link, model_name
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import NOTHING, Spent
 from tests.core.logs import Log, begun, fold
@@ -91,3 +91,26 @@ def test_a_turn_that_nobody_stopped_says_first_why_it_was_to_stop() -> None:
     assert [fold(begun()).turns[0].stopped_because, fold(log).turns[0].stopped_because] == [None, "the limit"]
     log.free(e.StopRequested(turn_id="t1", by="ann"), e.StopRequested(turn_id="t1", by="gateway", why="another"))
     assert fold(log).turns[0].stopped_because == "the limit"
+
+
+def read(process: str, offset: int) -> e.AgentRead:
+    return e.AgentRead(agent="coder", process=process, session="x", how="new", offset=offset)
+
+
+def test_how_far_a_conversation_is_with_an_agent_that_is_another_program() -> None:
+    """The last process that was started, how often its turn has started one, and how far the last usable one was read."""
+    log = begun().in_turn(e.AgentStarted(agent="coder", process="p1"))
+    assert fold(log).links == {"coder": Link(process="p1", started_in="t1", starts=1)}
+    log.in_turn(read("p1", 5), e.AgentStarted(agent="coder", process="p2"))
+    assert fold(log).links == {"coder": Link(process="p2", started_in="t1", starts=2, read=read("p1", 5), turn_id="t1")}
+    log.ended("One.").said("m2", "more").started("t2", "m2", "more", generation=2).in_turn(read("p2", 9))
+    assert fold(log).links == {"coder": Link(process="p2", started_in="t1", starts=2, read=read("p2", 9), turn_id="t2")}
+    log.in_turn(e.AgentStarted(agent="coder", process="p3"), e.AgentStarted(agent="other", process="p4"))
+    links = fold(log).links
+    assert links["coder"] == Link(process="p3", started_in="t2", starts=1, read=read("p2", 9), turn_id="t2")
+    assert links["other"] == Link(process="p4", started_in="t2", starts=1)
+
+
+def test_what_was_read_of_a_process_counts_though_its_start_cannot_be_read() -> None:
+    log = begun().in_turn(read("p1", 5))
+    assert fold(log).links == {"coder": Link(process="p1", read=read("p1", 5), turn_id="t1")}

@@ -1,6 +1,6 @@
 """Where in an answer its interruptions stand, and how far messages have come on their way to a chat."""
 
-from holdfast.core import delivery
+from holdfast.core import delivery, notices
 from holdfast.core import events as e
 from holdfast.core.messages import Message
 from holdfast.core.turns import Outcome
@@ -111,3 +111,21 @@ def test_what_went_wrong_with_one_of_several_counts() -> None:
     assert delivery.overall(["sent", "dead", "pending"]) == "dead"
     assert delivery.overall(["unknown", "sent"]) == "unknown"
     assert delivery.overall(["sending", "pending"]) == "sending"
+
+
+def test_what_the_gateway_itself_says_to_a_chat_says_how_far_it_has_come_too() -> None:
+    """P4"""
+    log = Log().free(e.MessageWritten(message_id="n1", role="notice", content="Careful.", delivery_id="d1"))
+    [told] = fold(log).messages
+    assert told.delivery is not None and told.delivery.states == ["pending"]
+
+
+def test_what_is_said_of_a_piece_that_nobody_planned_changes_nothing() -> None:
+    owed = answer(begun().in_turn(written("d1")).free(e.DeliveryChanged(delivery_id="d1", part=1, state="sent"))).delivery
+    assert owed is not None and owed.states == ["pending"]
+
+
+def test_a_branch_says_where_it_is_from_below_what_was_copied() -> None:
+    log = begun().ended("yes").free(e.SessionBranched(origin="s0", message_id="m0", by="ann", title="Trip", left_out=2))
+    told = Message(id="branched.6", role="notice", content=notices.branched("Trip", 2), turn_id=None, created_at=log.items[-1].at)
+    assert fold(log).messages[-1] == told and log.items[-1].seq == 6
