@@ -47,7 +47,8 @@ class Forms(Generic[T]):
         self._shortest = min(map(len, marks), default=0)
         self._longest = max(map(len, marks), default=0)
         self._beginnings: set[T] = {form[:size] for form in marks for size in range(1, min(len(form), BEGINNING + 1))}
-        self._firsts: frozenset[object] = frozenset(form[0] for form in marks)
+        self._firsts: set[T] = {form[:1] for form in marks}
+        self._pairs: re.Pattern[T] | None = _any_of({form[:2] for form in marks})
 
     def __bool__(self) -> bool:
         return bool(self._forms)
@@ -58,8 +59,8 @@ class Forms(Generic[T]):
         return max(0, self._longest - 1)
 
     def nowhere_in(self, text: T) -> bool:
-        """Whether no form can begin in a text, by its characters alone. None does in most words, and looking takes next to no time."""
-        return self._firsts.isdisjoint(text)
+        """Whether no form can begin in a text, by its pairs of characters and its last one. None does in most words."""
+        return text[-1:] not in self._firsts and (self._pairs is None or self._pairs.search(text) is None)
 
     def window(self, text: T, begin: int, end: int, *, over: bool) -> tuple[int, int]:
         """The part of a text nearest to these places that splits no secret: it begins behind one and ends before one, or behind one that is
@@ -127,6 +128,15 @@ class Forms(Generic[T]):
                 if len(tail) <= BEGINNING or any(form != tail and form.startswith(tail) for form in self._forms):
                     return place
         return len(text)
+
+
+def _any_of(texts: set[T]) -> re.Pattern[T] | None:
+    """Finds the first of these; None for none."""
+    escaped = sorted(re.escape(text) for text in texts)
+    if not escaped:
+        return None
+    either: T = "|" if isinstance(escaped[0], str) else b"|"
+    return re.compile(either.join(escaped))
 
 
 class Secrets:

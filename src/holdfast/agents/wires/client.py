@@ -28,6 +28,8 @@ LISTING_S = 20.0
 # What comes of something that another program sent and that has not the shape it should have.
 MISSHAPEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError)
 NO_EVENT = "The stream holds something that is no event of this wire."
+# Made once: to say the type with every token would cost more than the token itself.
+_decoded = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class _Model(msgspec.Struct):
@@ -159,7 +161,7 @@ class Client:
 def _fed(reader: Reader, data: bytes) -> Sequence[Piece]:
     """Gives an event to the reader. `[DONE]`, with which some end a stream, is the one that is not JSON."""
     try:
-        return reader.feed({"type": "[DONE]"} if data == b"[DONE]" else msgspec.json.decode(data, type=dict[str, Any]))
+        return reader.feed({"type": "[DONE]"} if data == b"[DONE]" else _decoded(data))
     except MISSHAPEN:
         problem = Cut(NO_EVENT)
     raise problem
