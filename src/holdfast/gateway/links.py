@@ -1,7 +1,8 @@
 """The platforms as this process is connected to them: whose account it is, whether it works, what its chats are called now, and how much
-may be sent."""
+may be sent. What a platform says of that is stored however often the store fails: the outcome of a send waits for it."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 import structlog
@@ -11,6 +12,7 @@ from holdfast.core.chat_errors import Limited
 from holdfast.core.pacing import Bucket, What
 from holdfast.core.places import Place, Spot
 from holdfast.core.rights import Policy
+from holdfast.gateway.tasks import insist
 from holdfast.ports.platforms import Account, Platform
 from holdfast.ports.process import Clock
 from holdfast.ports.updates import Updates
@@ -128,9 +130,12 @@ class Link:
         return next((kept for kept, now in self._names.items() if now == chat), chat)
 
     async def move(self, store: Updates, *, was: str, now: str) -> None:
-        if await store.move_chat(self.id, was=was, now=now):
-            log.info("a chat moved", platform=self.name, was=was, now=now)
-        self._names = await store.chat_names(self.id)
+        async def keep() -> None:
+            if await store.move_chat(self.id, was=was, now=now):
+                log.info("a chat moved", platform=self.name, was=was, now=now)
+            self._names = await store.chat_names(self.id)
+
+        await insist(keep)
 
     # chats in which nothing arrives
 
@@ -140,7 +145,7 @@ class Link:
 
     async def close(self, store: Updates, spot: Spot, why: str) -> None:
         log.warning("nothing arrives in a chat any more", platform=self.name, chat=spot.chat, thread=spot.thread, why=why)
-        await store.close_place(spot, why=why, at=self._clock.now())
+        await insist(partial(store.close_place, spot, why=why, at=self._clock.now()))
         self.closed[spot] = why
 
     async def reopen(self, store: Updates, chat: str) -> None:
@@ -174,7 +179,7 @@ class Link:
         log.warning("the platform asks to wait", platform=self.name, chat=place.chat, wait_s=error.retry_after_s, account=error.account)
         if error.account:
             self._bucket = self._bucket.quiet(until)
-            await store.quiet(self.id, until=self._clock.now() + int(1000 * error.retry_after_s))
+            await insist(partial(store.quiet, self.id, until=self._clock.now() + int(1000 * error.retry_after_s)))
         else:
             self._chats[place.chat] = self._chat(place).quiet(until)
 

@@ -234,9 +234,9 @@ class Streams:
 
     async def _change(self, link: Link, where: Place, delivery_id: str, receipt: str, text: Rich | None) -> Outcome | None:
         """Edits a message, or takes it away where there is no text. Nothing else is sent there meanwhile, and none that has become the
-        answer is touched: then, and while something else is under way, None.
+        answer is touched: then, while something else is under way, and while the budget is spent, None.
         """
-        if not self._deliveries.take(where.spot):
+        if link.wait_s(where, What.LIVE) > 0 or not self._deliveries.take(where.spot):
             return None
         try:
             rows = await self._store.delivery(delivery_id)
