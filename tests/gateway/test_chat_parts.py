@@ -57,6 +57,14 @@ def test_a_chat_is_sent_every_part_of_what_it_is_owed(home: Home) -> None:
     assert picture.file is not None and (picture.file.name, picture.file.media_type) == ("cat.png", "image/png")
 
 
+def test_an_answer_of_nothing_but_blanks_says_that_there_is_none(home: Home) -> None:
+    """P4: platforms refuse a message that shows nothing."""
+    life = home.start()
+    life.say("say: ")
+    life.say("say:   \n \n|sleep:3")
+    assert home.told() == ["(nothing was said)"] * 2
+
+
 def test_a_file_that_the_platform_no_longer_has_is_named_and_its_message_is_answered(home: Home) -> None:
     """P1, P8"""
     life = home.start()

@@ -39,12 +39,14 @@ def room(can: Capabilities) -> int:
 
 
 def plan(said: Content, can: Capabilities, size: Size) -> list[Piece]:
-    """In the order of its parts. A file that is too large for the platform is named instead."""
+    """In the order of its parts. A file that is too large for the platform is named instead. A text of nothing but blanks is none, because
+    platforms refuse it.
+    """
     found: list[Piece] = []
     number = 0
     for part in content.joined(said):
         if isinstance(part, TextPart):
-            found += [Piece(text=text) for text in splitting.split(rich(part.text), room(can), size) if text]
+            found += [Piece(text=text) for text in splitting.split(rich(part.text), room(can), size) if text.text.strip()]
             continue
         if part.size > can.bytes_out:
             found.append(Piece(text=Rich(notices.too_large(part.name or part.media_type, part.size, can.bytes_out))))
@@ -86,4 +88,5 @@ def words(said: Content, piece: Piece | None) -> Rich:
     """The text of a piece; without one, all there is to say."""
     if piece is not None and piece.text is not None:
         return piece.text
-    return rich(content.text(said)) or Rich(notices.nothing_said())
+    text = rich(content.text(said))
+    return text if text.text.strip() else Rich(notices.nothing_said())
