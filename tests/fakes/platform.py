@@ -32,13 +32,17 @@ UNHURRIED = Rates(every_s=(0.0001, 0.0001), burst=1000, edit_every_s=(0.2, 0.2),
 
 
 class Update(NamedTuple):
-    """What the server has to hand over. `dedup_key`: under which the gateway keeps a message. `content`: what somebody wrote."""
+    """What the server has to hand over. `dedup_key`: under which the gateway keeps a message. `content`: what somebody wrote.
+    `meant`: it is a message to us. `ours`: it is an echo of one of ours.
+    """
 
     body: bytes
     dedup_key: str = ""
     anchor: str | None = None
     sender: str = ""
     content: Content = ""
+    meant: bool = False
+    ours: bool = False
 
     @property
     def text(self) -> str:
@@ -95,8 +99,8 @@ class ChatServer:
     """Keeps what people did until it is confirmed, and every message it was sent.
 
     `moods` says, for each send, what the wire does with it: "" (all well), "refused" (it surely did not arrive), "limited" (too fast),
-    "never" (nor ever will), "lost" (the connection breaks before it arrives), "cut" (it arrives, and the connection breaks) or "late" (it
-    arrives, and no answer comes in time).
+    "slowly" (the same, and nobody says for how long), "never" (nor ever will), "lost" (the connection breaks before it arrives), "cut" (it
+    arrives, and the connection breaks) or "late" (it arrives, and no answer comes in time).
 
     A send takes `takes_s`. A chat may have threads, and threads topics. Those in `gone` are closed; so are the threads in `gone_threads`.
     Who is `banned` may not talk, and `operators` may operate, where the operator says so by these. `hides`: what every lookup fails with.
@@ -163,7 +167,8 @@ class ChatServer:
             addressed=addressed,
             album=album,
         )
-        return self.deliver(message, dedup_key=f"{NAME}|{ACCOUNT}|{chat}|{number}|0", anchor=str(anchor), sender=sender, content=text)
+        name, meant = f"{NAME}|{ACCOUNT}|{chat}|{number}|0", addressed or not group
+        return self.deliver(message, dedup_key=name, anchor=str(anchor), sender=sender, content=text, meant=meant)
 
     def _remote(self, part: content.BytesPart) -> RemoteFile:
         self.files.setdefault(part.blob, f"{BLOB}{part.blob}".encode())
@@ -185,9 +190,9 @@ class ChatServer:
         return self.deliver(Click(id=f"click-{len(self.updates)}", source=source, data=data, message=sent.name))
 
     def echo(self, sent: Sent) -> Update:
-        return self.deliver(Echo(message=sent.name, chat=sent.place.chat, key=sent.key))
+        return self.deliver(Echo(message=sent.name, chat=sent.place.chat, key=sent.key), ours=True)
 
-    def deliver(self, inbound: Inbound | bytes, **more: str | Content | None) -> Update:
+    def deliver(self, inbound: Inbound | bytes, **more: str | Content | bool | None) -> Update:
         body = inbound if isinstance(inbound, bytes) else msgspec.json.encode([type(inbound).__name__, inbound])
         update = Update(body, **{"dedup_key": f"update {len(self.updates)}", **more})  # type: ignore[arg-type]
         self.updates.append(update)
@@ -209,14 +214,17 @@ class ChatServer:
         if place.reply_to in self._gone:
             raise AnchorGone("The message is gone.")
         sent = Sent(len(self.sent) + 1, message, place)
-        if self.capabilities.key_lasts_s:
-            known = next((one for one in self.sent if one.key == message.key), None)
-            if known is not None:
-                return known
+        known = self.known(message.key) if self.capabilities.key_lasts_s else None
+        if known is not None:
+            return known
         self.sent.append(sent)
         if self.capabilities.echoes_s:
             self.echo(sent)
         return sent
+
+    def known(self, key: str) -> Sent | None:
+        """What was sent under a key, where a second send under it is none."""
+        return next((one for one in self.sent if one.key == key), None)
 
     def find(self, name: str) -> Sent:
         sent = next((one for one in self.sent if one.name == name), None)
@@ -230,8 +238,9 @@ class ChatServer:
         return [one for one in self.sent if not one.removed]
 
 
-def session_key(chat: str, *, thread: str | None = None) -> str:
-    return str(SessionKey("main", NAME, "dm", chat, thread))
+def session_key(chat: str, *, thread: str | None = None, member: str | None = None) -> str:
+    """`member`: whose conversation it is, in a group."""
+    return str(SessionKey("main", NAME, "dm" if member is None else "group", chat, thread, None if thread else member))
 
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Message, Edit, Removal, Click, Echo)}
@@ -320,6 +329,8 @@ class Chat:
             raise Refused("The platform does not take this.")
         if mood == "limited":
             raise Limited(2.0)
+        if mood == "slowly":
+            raise Limited(None)
         if mood == "limited account":
             raise Limited(10.0, account=True)
         if mood == "lost":

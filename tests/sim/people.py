@@ -20,7 +20,8 @@ from holdfast.core.plans.stop import Stopped
 from holdfast.core.reminders import When
 from holdfast.gateway.gateway import Gateway
 from holdfast.ports.blobs import Blob, Upload
-from tests.fakes.platform import ChatServer, Update, session_key
+from tests.fakes.platform import Update, session_key
+from tests.sim.wire import FarSide
 
 if TYPE_CHECKING:
     from tests.sim.world import Life
@@ -162,6 +163,21 @@ class Pause(NamedTuple):
     for_s: float = 5.0
 
 
+class Aside(NamedTuple):
+    """Says something to the others in a group."""
+
+    text: str
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
+class Garble(NamedTuple):
+    """The platform tells something that nobody can read."""
+
+    after_s: float = 0.0
+    once: tuple[str, int] | None = None
+
+
 class Wait(NamedTuple):
     """Until this holds of the process that lives."""
 
@@ -186,8 +202,17 @@ Deed = (
     | EndProcesses
     | ResumeAll
     | Pause
+    | Aside
+    | Garble
     | Wait
 )
+
+
+class Where(NamedTuple):
+    """A group, or a thread of it. Each of its people has a conversation of their own; a thread is one conversation."""
+
+    chat: str
+    thread: str | None = None
 
 
 class Posted(NamedTuple):
@@ -267,8 +292,8 @@ class Person:
     that broke, after which the deed is done again.
     """
 
-    def __init__(self, name: str, deeds: tuple[Deed, ...], *, server: ChatServer | None = None) -> None:
-        self.name, self.deeds, self.server = name, deeds, server
+    def __init__(self, name: str, deeds: tuple[Deed, ...], *, server: FarSide | None = None, where: Where | None = None) -> None:
+        self.name, self.deeds, self.server, self.where = name, deeds, server, where
         self.next = 0
         self.readers: list[Reader] = []
         self.kinds: Counter[str] = Counter()
@@ -287,6 +312,13 @@ class Person:
     @property
     def chats(self) -> bool:
         return self.server is not None
+
+    @property
+    def session_key(self) -> str:
+        """Of what this person writes in a chat."""
+        if self.where is None:
+            return session_key(self.name)
+        return session_key(self.where.chat, thread=self.where.thread, member=self.name)
 
     @property
     def done(self) -> bool:
@@ -329,7 +361,7 @@ class Person:
         while True:
             await asyncio.sleep(0.1 if self.session_id is None else LOOKS_EVERY_S)
             try:
-                found = await life.gateway.store.current_session(session_key(self.name))
+                found = await life.gateway.store.current_session(self.session_key)
             except Unavailable:
                 continue
             if found is not None and found.session_id != self.session_id:
@@ -344,7 +376,7 @@ class Person:
         match deed:
             case Say():
                 if self.server is not None:
-                    self.written.append(self.server.write(self.name, self.name, deed.text))
+                    self.written.append(self._write(self.server, deed.text))
                 else:
                     await self._post(deed, life)
             case Edit():
@@ -388,6 +420,10 @@ class Person:
             case Pause():
                 with contextlib.suppress(NotNow):  # It ends, or gives way, already.
                     await life.gateway.pausing.pause(self.name, deed.for_s)
+            case Aside() if self.server is not None:
+                self._write(self.server, deed.text, addressed=False)
+            case Garble():
+                life.world.server.throw()
             case Wait():
                 await life.until(lambda: deed.until(life))
             case Restart():
@@ -395,6 +431,11 @@ class Person:
                 life.leave("restart_timeout")
                 return
         self.next += 1
+
+    def _write(self, server: FarSide, text: str, *, addressed: bool = True) -> Update:
+        if self.where is None:
+            return server.write(self.name, self.name, text)
+        return server.write(self.where.chat, self.name, text, thread=self.where.thread, group=True, addressed=addressed)
 
     async def _move(self, deed: Reset | Resume, life: "Life") -> None:
         """By its own address, named by the conversation it is asked of: the one this person believes to be in."""

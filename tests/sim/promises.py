@@ -6,17 +6,13 @@ the people. It raises an AssertionError that names the promise and what broke it
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from msgspec import UNSET
 
 from holdfast.core import events as e
 from holdfast.core import notices, turns
-from holdfast.core.delivery import MAX_TRIES, REPEAT_LABEL, DeliveryState
-from holdfast.core.delivery import key as key_of_delivery
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.plans import deliver
 from holdfast.core.plans.accept import BUSY
 from holdfast.core.titles import MOST_TRIES
 from holdfast.core.transcript import Transcript
@@ -25,10 +21,11 @@ from holdfast.store.projection import DERIVED
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import rebuild
 from tests.fakes.agents_sim import IN_STEPS, whole_answer
-from tests.fakes.platform import rendered
 from tests.fakes.power import Disk
+from tests.sim.chats import CHAT_PROMISES, check_updates
 from tests.sim.disk import DATABASE
 from tests.sim.evidence import Evidence, SessionRecord, TurnRecord, cause_of
+from tests.sim.far_side import FAR_SIDE_PROMISES
 from tests.sim.models import MODEL_PROMISES
 from tests.sim.people import as_shown
 from tests.sim.processes import PROCESS_PROMISES
@@ -37,12 +34,12 @@ from tests.sim.spool import FOLDER
 from tests.sim.world import World
 
 EFFECTS = tuple(str(effect) for effect in Effect)
-LATE = re.compile(r"^\(delayed by [^)]*\) ")
-FOR_OPERATORS = ("safe mode", "session suspended", "a journal is late", "part of a journal is late")
+FOR_OPERATORS = (
+    *("safe mode", "session suspended", "a journal is late", "part of a journal is late"),
+    "the platform refuses the credentials",
+)
 # Why a message is refused alone.
 BY_ITSELF = (BUSY, "its sender has reached limits.")
-# Where nobody can be reached, or may be told.
-UNTOLD = ("R8",)
 # The last life of a world starts nothing more while it stops.
 STOPPING_MS = 10_000
 # What leaves an idle conversation idle: a reply on its way, a flag that is cleared, pieces that are cleared away, what becomes of a process
@@ -110,7 +107,7 @@ def p1_accepted_means_kept(found: Evidence) -> None:
         assert used[cause_id] + (cause_id in queued) == 1, f"P6: {cause_id} reached {used[cause_id]} turns, or was dropped as often"
     said = _commands(found)
     _check_page_posts(found, accepted, said)
-    _check_updates(found, [*accepted.values(), *said.values()])
+    check_updates(found, [*accepted.values(), *said.values()])
     for session in found.sessions.values():
         _check_refusals(session, accepted)
     for session in found.sessions.values():
@@ -203,16 +200,6 @@ def _check_page_posts(found: Evidence, accepted: dict[str, e.MessageAccepted], s
         assert names == ([] if posted.attach is None else [posted.attach]), f"P1: {posted} was stored with {names}"
 
 
-def _check_updates(found: Evidence, kept: Sequence[e.MessageAccepted | e.MessageWritten]) -> None:
-    server = found.world.server
-    by_key = Counter(message.dedup_key for message in kept)
-    for update in server.updates:
-        assert update.dedup_key in server.confirmed, f"P1: {update.dedup_key} was never confirmed"
-        assert by_key[f"update|{update.dedup_key}"] == 1, f"P1: {update} was accepted {by_key[f'update|{update.dedup_key}']} times"
-    from_chats = sum(count for key, count in by_key.items() if (key or "").startswith("update|"))
-    assert from_chats == len(server.updates), "P6: a message nobody wrote was accepted"
-
-
 def p2_one_turn_at_a_time(found: Evidence) -> None:
     """P2: no turn begins while another is open; epochs and generations only grow; only the living write; a lease leaves no gap."""
     generations: dict[str, list[int]] = defaultdict(list)
@@ -252,7 +239,7 @@ def p3_every_turn_ends_visibly(found: Evidence) -> None:
             continue
         assert turn is turn.session.turns[-1], f"P3: {turn.id} has no end and is not the last one"
         assert turn.stopped_at is None, f"P3: {turn.id} was stopped and has no end"
-        last = turn.log[-1].event
+        last = next(event for _, event in reversed(turn.log) if not _asks_again(event))
         lasting = ("R1", "R5", "R8") if found.world.settings.auto_resume else ("R1", "R5", "R7", "R8")
         left = isinstance(last, e.TurnLeft) and last.rule in lasting
         waits = isinstance(last, e.TurnWaiting) or (isinstance(last, e.QuestionAnswered) and not last.last)
@@ -268,6 +255,11 @@ def p3_every_turn_ends_visibly(found: Evidence) -> None:
         assert not flag or known, f"P3: {session.session_id} is still to be resumed, and nothing is there to resume"
 
 
+def _asks_again(event: e.Event) -> bool:
+    """A question whose delivery was given up is asked again, while its turn waits."""
+    return isinstance(event, e.MessageWritten) and event.role == "notice"
+
+
 def _state(turn: TurnRecord) -> TurnState:
     state = TurnState.NONE
     for _, event in turn.log:
@@ -280,23 +272,6 @@ def one_request_is_one_change(found: Evidence) -> None:
     keyed = Counter(key for _, event in found.log if (key := getattr(event, "dedup_key", None)) is not None)
     twice = [key for key, times in keyed.items() if times > 1]
     assert not twice, f"A22: {twice} were carried out more than once"
-
-
-def a_question_is_answered_only_once_it_was_asked(found: Evidence) -> None:
-    """A27: a message of a chat is an answer only if the question had been delivered there when the message was accepted."""
-    for session in found.sessions.values():
-        if not session.chats:
-            continue
-        accepted = {event.message_id: item.seq for item, event in session.log.of(e.MessageAccepted)}
-        arrived: dict[str, int] = {}
-        for item, changed in session.log.of(e.DeliveryChanged):
-            if changed.state == DeliveryState.SENT:
-                arrived.setdefault(changed.delivery_id, item.seq)
-        for _, answered in session.log.of(e.QuestionAnswered):
-            if answered.message_id is None:
-                continue  # At its own address: whoever did it had read it.
-            told = min((seq for name, seq in arrived.items() if name.startswith(f"{answered.question_id}.asked")), default=None)
-            assert told is not None and told < accepted[answered.message_id], f"A27: {answered} answers what had not been asked"
 
 
 def p8_a_stop_wins(found: Evidence) -> None:
@@ -315,139 +290,6 @@ def p8_a_stop_wins(found: Evidence) -> None:
             assert turns_by_id[stopped.turn_id or ""].stopped_at is not None, (
                 f"P8: the stop of {stopped.turn_id} was acknowledged and is gone"
             )
-
-
-def p4_a_finished_answer_is_delivered(found: Evidence) -> None:
-    """P4, B11: what is owed to a chat stands there, whole, once; or once more for each send of unknown outcome, and then labelled. Nothing
-    else stands there, and nothing is left of what was shown while it was being written.
-    """
-    server, owed, history = found.world.server, _owed(found), _histories(found)
-    opened = {key_of_delivery(event.delivery_id): event for _, event in found.log.of(e.DeliveryOpened)}
-    into = {target: piece for piece in owed.values() if (target := piece.target) is not None}
-    for sent in server.sent:
-        assert sent.key in owed or sent.key in opened, f"P6: nobody asked for {sent}"
-    for name, piece in owed.items():
-        states = history[piece.delivery_id, piece.part]
-        copies = [sent.text for sent in server.shown if sent.key == name or into.get(sent.name) is piece]
-        doubtful = states.count(DeliveryState.SENDING) + states.count(DeliveryState.REPEATING)
-        if states[-1:] == [DeliveryState.DEAD] and doubtful >= MAX_TRIES:
-            continue  # Given up, visibly.
-        assert states and states[-1] == DeliveryState.SENT, f"P4: {piece} came to rest as {states}"
-        assert copies, f"P4: {piece} is recorded as sent and is not there: {states}"
-        bare = [_bare(copy) for copy in copies]
-        assert all(copy.strip() == piece.text.strip() for copy in bare), f"P4: {piece} arrived as {copies}"
-        plain = [copy for copy in copies if not copy.startswith(REPEAT_LABEL)]
-        assert len(plain) <= 1, f"P4: {piece} arrived {len(plain)} times without a label: {states}"
-        unknown = states.count(DeliveryState.UNKNOWN)
-        if server.reconciles or not (unknown or piece.repeat):
-            assert len(copies) == 1 and plain, f"P4: {piece} arrived as {copies}: {states}"
-        assert len(copies) <= 1 + unknown, f"P4: {piece} arrived {len(copies)} times: {states}"
-    _check_order_of_chats(found, owed)
-    _check_nothing_is_left(found, opened, into)
-    _check_chats_are_told(found)
-
-
-class _Piece(NamedTuple):
-    """A message of ours, as the log says it must stand in its chat. `target`: the message that it was put into."""
-
-    delivery_id: str
-    part: int
-    text: str
-    session_key: str
-    place: int
-    target: str | None = None
-    repeat: bool = False
-
-
-def _owed(found: Evidence) -> dict[str, _Piece]:
-    """By the key under which it is sent, in the order in which it was written."""
-    planned = {event.delivery_id: event for _, event in found.log.of(e.DeliveryPlanned)}
-    anew = {(event.delivery_id, event.part) for _, event in found.log.of(e.DeliveryChanged) if event.anew}
-    owed: dict[str, _Piece] = {}
-    for session in found.sessions.values():
-        for item, event in session.log.of(e.MessageWritten):
-            name = event.delivery_id
-            if name is None:
-                continue
-            pieces = planned[name].pieces if name in planned else (e.Piece(),)
-            for part, piece in enumerate(pieces):
-                text = rendered(deliver.words(event.content, piece))
-                target = None if (name, part) in anew else piece.target
-                owed[key_of_delivery(name, part)] = _Piece(name, part, text, session.session_key, item.id, target, piece.repeat)
-    return dict(sorted(owed.items(), key=lambda each: (each[1].place, each[1].part)))
-
-
-def _histories(found: Evidence) -> dict[tuple[str, int], list[str]]:
-    states: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for _, changed in found.log.of(e.DeliveryChanged):
-        states[changed.delivery_id, changed.part].append(changed.state)
-    return states
-
-
-def _bare(text: str) -> str:
-    """Without what says that it may be a repeat, or comes late."""
-    return LATE.sub("", text.removeprefix(REPEAT_LABEL))
-
-
-def _check_order_of_chats(found: Evidence, owed: dict[str, _Piece]) -> None:
-    """In the order of the log, over all conversations of a chat. Where an answer was put into a message that stood there already, it stands
-    there.
-    """
-    into = {piece.target: name for name, piece in owed.items() if piece.target is not None}
-    for chat in {sent.session_key for sent in found.world.server.sent}:
-        here = [sent for sent in found.world.server.shown if sent.session_key == chat]
-        arrived = list(dict.fromkeys(into.get(sent.name, sent.key) for sent in here))
-        expected = [name for name in owed if name in set(arrived)]
-        assert [name for name in arrived if name in owed] == expected, f"P4: {chat} was answered out of order: {here}"
-
-
-def _check_nothing_is_left(found: Evidence, opened: dict[str, e.DeliveryOpened], into: dict[str, _Piece]) -> None:
-    """E1: what showed an answer while it was being written has become the answer, or is gone; unless its turn still waits for somebody, or
-    nobody knew that it had arrived.
-    """
-    states = {delivery_id: history[-1] for (delivery_id, _), history in _histories(found).items()}
-    unfinished = {turn.id for turn in found.turns if turn.end is None}
-    for sent in found.world.server.shown:
-        live = opened.get(sent.key)
-        if live is None or sent.name in into or live.turn_id in unfinished:
-            continue
-        lost = live.delivery_id not in states or states[live.delivery_id] == DeliveryState.DEAD
-        lost = lost or any(live.delivery_id in event.lost for _, event in found.log.of(e.DeliveryPlanned))
-        assert lost and not found.world.server.reconciles, f"E1: {sent} is left of {live.turn_id}: {states.get(live.delivery_id)}"
-    for sent in found.world.server.shown:
-        live = opened.get(sent.key)
-        if live is not None and live.turn_id in unfinished and states.get(live.delivery_id) == DeliveryState.LIVE:
-            assert "orking" not in sent.text, f"E1: {sent} says that work goes on, and its turn waits"
-
-
-def _check_chats_are_told(found: Evidence) -> None:
-    for turn in found.turns:
-        if not turn.session.chats:
-            continue
-        owed = [event for _, event in turn.log.of(e.MessageWritten) if event.delivery_id is not None]
-        if turn.answer is not None and (turn.end is None or turn.end.rule not in UNTOLD):
-            assert turn.answer in owed, f"P4: the answer of {turn.id} is owed to nobody"
-        for _, question in turn.log.of(e.QuestionAsked):
-            assert any(question.text in event.text for event in owed), f"P4: the chat was never asked {question.text!r}"
-        had_written = (
-            turn.end is not None and turn.end.outcome is Outcome.SET_ASIDE and turn.end.still_pending and _written_before_it_was_left(turn)
-        )
-        if (
-            turn.end is not None
-            and turn.end.outcome in (Outcome.FAILED, Outcome.SET_ASIDE)
-            and turn.end.rule not in UNTOLD
-            and not had_written
-        ):
-            told = any(event.role == "notice" for event in owed)
-            assert told, f"P3: the chat was not told that {turn.id} ended as {turn.end.outcome}"
-
-
-def _written_before_it_was_left(turn: TurnRecord) -> bool:
-    """Whoever has already written again needs no word on how to go on."""
-    left = turn.log.of(e.TurnLeft)[-1][0].seq
-    waited = {event.message_id for item, event in turn.session.log.of(e.MessageAccepted) if item.seq < left}
-    following = turn.session.turns[turn.session.turns.index(turn) + 1]
-    return set(following.started.causes) <= waited
 
 
 def p5_finished_work_is_not_redone(found: Evidence) -> None:
@@ -700,7 +542,6 @@ PROMISES = (
     p1_accepted_means_kept,
     p2_one_turn_at_a_time,
     p3_every_turn_ends_visibly,
-    p4_a_finished_answer_is_delivered,
     p5_finished_work_is_not_redone,
     p5_a_step_is_done_once,
     questions_are_asked_and_answered_once,
@@ -710,7 +551,8 @@ PROMISES = (
     a_title_is_made_once,
     p7_what_you_saw_is_what_is_stored,
     p8_a_stop_wins,
-    a_question_is_answered_only_once_it_was_asked,
+    *FAR_SIDE_PROMISES,
+    *CHAT_PROMISES,
     one_request_is_one_change,
     a_page_that_loads_late_shows_the_same,
     answers_are_whole,

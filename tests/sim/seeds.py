@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -12,7 +13,27 @@ from holdfast.gateway.settings import Settings
 from tests.fakes.agents_sim import IN_STEPS
 from tests.fakes.power import MODES
 from tests.fakes.tools import GUARDED
-from tests.sim.people import Answer, Deed, Edit, Happens, Pause, Plan, Reset, Restart, Resume, ResumeAll, Say, Stop, Suspend, Unplan
+from tests.sim.people import (
+    Answer,
+    Aside,
+    Deed,
+    Edit,
+    Garble,
+    Happens,
+    Pause,
+    Plan,
+    Reset,
+    Restart,
+    Resume,
+    ResumeAll,
+    Say,
+    Stop,
+    Suspend,
+    Unplan,
+    Where,
+)
+from tests.sim.twins import HandOverWorld
+from tests.sim.wire import Nature, Troubles, natures
 from tests.sim.world import MAX_LIVES, SETTINGS, Death, Weather, World
 
 KINDS = ("text", "tool.started", "tool.finished", "turn.ended", "turn.started", "question.asked", "model.responded", "turn.waiting")
@@ -35,10 +56,22 @@ COMMANDS = (
 )
 UNKIND = ("", "busy", "cut", "no end", "too long", "no key")
 HOUR_MS, DAY_MS = 3_600_000, 24 * 3_600_000
+TEAM, ADMIN = "team", "admin"
+# What a chat platform does with what is sent to it.
+MOODS = (
+    ("",),
+    ("", "", "refused"),
+    ("", "", "", "limited", "slowly"),
+    ("", "", "", "", "", "limited account"),
+    ("", "", "", "lost", "cut"),
+    ("", "", "", "", "", "late", "cut"),
+)
 
 
 def world_of(seed: int) -> World:
-    chance, kept = random.Random(f"{seed}|world"), random.Random(f"{seed}|kept")
+    chance, kept, chats_of = (random.Random(f"{seed}|{name}") for name in ("world", "kept", "chats"))
+    if chats_of.random() < 0.4:
+        return _world_of_chats(seed, chats_of)
     keeps = kept.random() < 0.35
     world = World(
         seed,
@@ -63,6 +96,76 @@ def world_of(seed: int) -> World:
         breaks = [Pause(after_s=pauses.uniform(0, 3), for_s=pauses.choice((1.0, 5.0, 20.0))) for _ in range(pauses.randint(1, 3))]
         world.person("operator", *breaks)
     return world
+
+
+def _world_of_chats(seed: int, chance: random.Random) -> World:
+    """On one of the platforms that Holdfast speaks, in private chats, in a group and in threads of it."""
+    nature = chance.choice(list(natures().values()))
+    people = {f"p{number}": _where(chance) for number in range(chance.randint(1, 4))}
+    hands_over = chance.random() < 0.25
+    world = (partial(HandOverWorld, hands_over_at_s=chance.uniform(0, 8)) if hands_over else World)(
+        seed,
+        deaths=tuple(_deaths(chance)),
+        weather=_chats_weather(chance),
+        settings=_settings(chance),
+        boot=_boots(chance),
+        nature=nature,
+        troubles=_troubles(chance, [where.chat if where else name for name, where in people.items()]),
+        restarts=True,
+    )
+    for name, where in people.items():
+        world.person(name, *_said_in_chats(chance, nature, shared=where is not None), chats=True, where=where)
+    if chance.random() < 0.3:
+        world.server.operators.add(ADMIN)
+        asks = [Say("/restart", after_s=chance.uniform(0, 5)) for _ in range(chance.randint(1, 2))]
+        world.person(ADMIN, *asks, Say("say:hello"), chats=True, where=_where(chance))
+    return world
+
+
+def _chats_weather(chance: random.Random) -> Weather:
+    """Most clocks are right: what has to be waited for is waited for longer where one is set back."""
+    weather = _weather(chance)._replace(moods=chance.choice(MOODS), repeats=chance.choice((0.0, 0.05, 0.3)))
+    return weather if chance.random() < 0.2 else weather._replace(jumps=())
+
+
+def _where(chance: random.Random) -> Where | None:
+    return chance.choice((None, None, Where(TEAM), Where(TEAM, "7"), Where(TEAM, "8")))
+
+
+def _troubles(chance: random.Random, chats: list[str]) -> Troubles:
+    def spell(*lasts: float) -> tuple[float, float]:
+        begin = chance.uniform(0, 15)
+        return begin, begin + chance.choice(lasts)
+
+    gone = {chance.choice(chats): spell(3.0, 30.0, 300.0)} if chance.random() < 0.15 else {}
+    return Troubles(gone=gone, revoked=(spell(1.0, 30.0, 100.0),) if chance.random() < 0.1 else ())
+
+
+def _said_in_chats(chance: random.Random, nature: Nature, *, shared: bool) -> Iterator[Deed]:
+    """As anywhere, and much that is shown while it is being written."""
+    for deed in _deeds(chance, chats=True):
+        kind = chance.random()
+        if kind < 0.35:
+            yield Say(_tale(chance, nature.capabilities.text_limit), after_s=chance.choice((0.0, chance.uniform(0, 3))))
+        elif kind < 0.42:
+            yield Garble(after_s=chance.uniform(0, 2))
+        elif kind < 0.5 and shared:
+            yield Aside("say:between us", after_s=chance.uniform(0, 2))
+        elif kind < 0.54:
+            yield Say("/restart")
+        else:
+            yield deed
+
+
+def _tale(chance: random.Random, limit: int) -> str:
+    """Something that is said slowly, or at length."""
+    steps = []
+    for number in range(chance.randint(1, 5)):
+        length = chance.choice((20, 200, 200, limit // 6, int(1.2 * limit)))
+        words = " ".join(f"{number}word{place}" for place in range(length // 7))
+        steps.append(f"say:{words}" if chance.random() < 0.8 else f"say:\n\n```\n{words}\n```\n\n")
+        steps.append(chance.choice(("sleep:0.7", "sleep:2", "sleep:4", "call:pure 3", "call:unsafe")))
+    return "|".join(steps)
 
 
 def _plans(chance: random.Random) -> Iterator[Deed]:

@@ -141,7 +141,7 @@ def _first_breach(tell: Callable[[World], object], **world_is: Any) -> str:
     ("fault", "breach"),
     (
         ({"wrap": lambda store: cast(Store, AcknowledgesTooEarly(store))}, "P1: "),
-        ({"wrap": lambda store: cast(Store, RecordsNoIntent(store)), "reconciles": False}, "P4: .* without a label"),
+        ({"wrap": lambda store: cast(Store, RecordsNoIntent(store)), "reconciles": False}, "P4: .* do not say that they may be repeats"),
         ({"wrap": lambda store: cast(Store, ForgetsOpenCalls(store))}, "P5: the unsafe .* was done 2 times"),
         ({"synchronous": "OFF"}, "P[17]: "),
     ),

@@ -1,4 +1,5 @@
-"""Two processes on one home: a second gateway on the same store, started while the first lives. Either may be killed; the other goes on.
+"""Two processes on one home: a second gateway on the same store, started while the first lives, by itself or because the first hands over
+to it. Either may be killed; the other goes on.
 
 They share one connection to the disk, as two processes share a file; each has lines, tasks and memory of its own. A kill takes nothing
 from the disk: what a process had written, the operating system has.
@@ -8,6 +9,7 @@ import asyncio
 import contextvars
 from typing import Any
 
+from holdfast.core.errors import NotNow, Unavailable
 from holdfast.gateway.gateway import Gateway
 from tests.fakes.loop import PROCESS, never
 from tests.fakes.power import Mode
@@ -25,20 +27,38 @@ class TwinWorld(World):
         return TwinLife(self, len(self.lives), self.second_at_s)
 
 
-class Process:
-    """`serving` once it has started."""
+class HandOverWorld(World):
+    """`hands_over_at_s`: when the process of each life hands over to another one."""
 
-    def __init__(self, life: "TwinLife", name: str) -> None:
+    def __init__(self, seed: int, *, hands_over_at_s: float, **named: Any) -> None:
+        super().__init__(seed, **named)
+        self.hands_over_at_s = hands_over_at_s
+
+    def new_life(self) -> Life:
+        return HandOverLife(self, len(self.lives), self.hands_over_at_s)
+
+
+class Process:
+    """`ready` once it could start, which it does when it is `told` to; `serving` once it has started."""
+
+    def __init__(self, life: "TwinLife", name: str, *, waits: bool = False) -> None:
         self.name = name
         self.context = contextvars.copy_context()
         self.context.run(PROCESS.set, name)
+        self.ready, self.told = False, not waits
         self.serving: tuple[Gateway, Span] | None = None
         life.world.alive.add(name)
         life.loop.create_task(self._start(life), context=self.context)
 
     async def _start(self, life: "TwinLife") -> None:
-        gateway, span = await life.build(self.name)
-        await gateway.start()
+        try:
+            gateway, span = await life.build(self.name)
+            self.ready = True
+            await life.until(lambda: self.told)
+            await gateway.start()
+        except Unavailable:  # It cannot start, and exits.
+            return life.kill(self.name)
+        gateway.lifecycle.serve()
         self.serving = gateway, span
 
 
@@ -48,6 +68,11 @@ class TwinLife(Life):
         self._second_at_s = second_at_s
         self._doomed: str | None = None
         self._processes: list[Process] = []
+
+    def run(self, vfs: str) -> bool:
+        finished = super().run(vfs)
+        self.world.alive -= {process.name for process in self._processes}
+        return finished
 
     # One of them dies, and the disk keeps everything.
 
@@ -71,11 +96,14 @@ class TwinLife(Life):
     def _kill(self) -> None:
         if (name := self._doomed) is not None:
             self._doomed = None
-            self.loop.kill(name)
-            self.world.alive.discard(name)
-            for span in self.world.spans:
-                if span.name == name:
-                    span.until_id = self.last_id()
+            self.kill(name)
+
+    def kill(self, name: str) -> None:
+        self.loop.kill(name)
+        self.world.alive.discard(name)
+        for span in self.world.spans:
+            if span.name == name:
+                span.until_id = self.last_id()
 
     # its life
 
@@ -94,7 +122,10 @@ class TwinLife(Life):
         self.db.close()
 
     def _served_by(self) -> Process | None:
-        return next((process for process in self._processes if process.serving and process.name in self.world.alive), None)
+        return next((process for process in self._processes if process.serving and self._lives(process)), None)
+
+    def _lives(self, process: Process) -> bool:
+        return process.name in self.world.alive
 
     async def _attend(self) -> None:
         """People talk to the process that serves; when it dies, to the other one."""
@@ -102,7 +133,9 @@ class TwinLife(Life):
         while True:
             serves = self._served_by()
             if serves is not None and serves is not talked_to and serves.serving is not None:
-                self.outside.clear()  # Their connections to the other one are gone, with everything behind them.
+                for task in self.outside:  # Their connections to the other one are gone, with everything behind them.
+                    task.cancel()
+                self.outside.clear()
                 self.gateway, self.span = serves.serving
                 serves.context.run(self._invite)
                 talked_to = serves
@@ -118,6 +151,73 @@ class TwinLife(Life):
         if gateway is self.gateway:
             await self._send_away()
         span.stopping = True
-        await gateway.stop()
+        await gateway.stop(reason=self.left_for or "shutdown_timeout")
         await gateway.store.aclose()
         span.until_id, span.orderly = self.last_id(), True
+
+
+class HandOverLife(TwinLife):
+    """The second process is the successor of the first, in the order that `process/handover.py` keeps."""
+
+    async def _live(self, name: str) -> None:
+        old = Process(self, name)
+        self._processes.append(old)
+        await self.until(lambda: old.serving is not None or not self._lives(old))
+        attending = self.loop.create_task(self._attend())
+        await self.until(lambda: not self._lives(old) or self.left_for is not None, patience_s=self._second_at_s)
+        handing_over = None
+        if old.serving is not None and self._lives(old) and self.left_for is None:
+            new = Process(self, f"{name}-successor", waits=True)
+            self._processes.append(new)
+            handing_over = self.loop.create_task(self._hand_over(old.serving, old, new), context=old.context)
+            watching = self.loop.create_task(self._watch(old, new))
+        await self._until_quiet()
+        if handing_over is not None:
+            handing_over.cancel()
+            watching.cancel()
+        attending.cancel()
+        for process in self._processes:
+            if process.serving is not None and self._lives(process):
+                await self._take_down(process, *process.serving)
+        self.db.close()
+
+    async def _until_quiet(self) -> None:
+        """Where nobody lives any more, another life begins."""
+        await self.until(lambda: self._served_by() is not None or not self.world.alive)
+        if not self.world.alive:
+            self.leave("crash")
+        await super()._until_quiet()
+
+    def _unsettled(self) -> dict[str, Any]:
+        if not self.world.alive:
+            self.leave("crash")
+        retiring = [process.name for process in self._processes if self._lives(process) and process is not self._served_by()]
+        return super()._unsettled() | ({"processes that end": retiring} if retiring else {})
+
+    def _served_by(self) -> Process | None:
+        """The newest."""
+        return next((process for process in reversed(self._processes) if process.serving and self._lives(process)), None)
+
+    async def _hand_over(self, serving: tuple[Gateway, Span], old: Process, new: Process) -> None:
+        """What the old process does, as long as it lives."""
+        gateway, span = serving
+        try:
+            gateway.hand_over.begin()
+        except NotNow:
+            return self.kill(new.name)
+        await self.until(lambda: new.ready or not self._lives(new))
+        if self._lives(new):
+            await gateway.hand_over.give_way()
+            new.told = True
+        await self.until(lambda: new.serving is not None or not self._lives(new))
+        if not self._lives(new):
+            return await gateway.hand_over.take_back()
+        await gateway.hand_over.retire()
+        await self._end(gateway, span)
+        self.world.alive.discard(old.name)
+
+    async def _watch(self, old: Process, new: Process) -> None:
+        """One that was never told to start ends with the one that would have told it."""
+        await self.until(lambda: not self._lives(old) or new.told)
+        if not new.told:
+            self.kill(new.name)

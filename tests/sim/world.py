@@ -23,6 +23,7 @@ from holdfast.core.events import Logged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.live import Manners
 from holdfast.core.policy import parse_all
+from holdfast.core.restarts import Request
 from holdfast.core.rights import Policy
 from holdfast.core.spools import Header, Spooled
 from holdfast.gateway.gateway import Gateway
@@ -39,14 +40,15 @@ from tests.fakes.agents_sim import ScriptedAgent
 from tests.fakes.clock import SimClock
 from tests.fakes.keepers import Machine, SimKeepers, nowhere
 from tests.fakes.loop import Crash, SimLoop, never, run
-from tests.fakes.platform import NAME, Chat, ChatServer, Shelf
+from tests.fakes.platform import NAME, Shelf
 from tests.fakes.power import Mode
 from tests.fakes.titles import SimTitles
 from tests.fakes.tools import CounterTool, Done
 from tests.sim.disk import DATABASE, SimDisk, empty_database
 from tests.sim.lines import SimLines
-from tests.sim.people import Person, as_shown
+from tests.sim.people import Person, Where, as_shown
 from tests.sim.spool import SimSpool
+from tests.sim.wire import FarSide, Nature, SimChat, Troubles
 
 # Pieces are kept for longer than any clock jumps: what is pruned cannot be compared with what people saw.
 SETTINGS = Settings(
@@ -141,10 +143,14 @@ class World:
         by_cursor: bool = True,
         keeps: bool = False,
         titles: bool = False,
+        nature: Nature | None = None,
+        troubles: Troubles = Troubles(),  # noqa: B008 - it never changes.
+        restarts: bool = False,
     ) -> None:
         """`reachable`: whether the chat platform is configured in a life. `bans`: who may no longer use it, and from which life on.
         `really`: what the gateway makes of its settings. `boot`: which start of the machine a life belongs to. `readable`: whether
-        spools can be read now; `unreadable`: they cannot at some time. `titles`: a model is asked for them.
+        spools can be read now; `unreadable`: they cannot at some time. `titles`: a model is asked for them. `nature`: which chat platform
+        it is, and `troubles`: what it does to us. `restarts`: people may ask for a restart in a chat.
         """
         self.seed, self.deaths, self.weather = seed, tuple(deaths), weather or Weather()
         self.wrap, self.really, self.synchronous = wrap, really, synchronous
@@ -153,13 +159,18 @@ class World:
         self.spooled: list[tuple[str, int, Spooled]] = []
         self._spooled_at: dict[tuple[str | None, int | None, int], float] = {}
         moods = self.random("moods")
-        self.server = ChatServer(
+        self.server = FarSide(
+            nature=nature,
+            troubles=troubles,
+            now=self.now,
+            chance=self.random("updates"),
             reconciles=reconciles,
             moods=lambda: moods.choice(self.weather.moods),
             repeats=lambda: moods.random() < self.weather.repeats,
             capabilities=capabilities,
             by_cursor=by_cursor,
         )
+        self.restarts = Restarts(self) if restarts else None
         self.people: list[Person] = []
         self.effects: list[Done] = []
         self.given: list[Given] = []
@@ -185,6 +196,9 @@ class World:
         """`ports.Ids`: different in each life, the same in each run."""
         return f"{prefix}_{self._ids.getrandbits(80):020x}"
 
+    def now(self) -> float:
+        return self.lives[-1].elapsed() if self.lives else 0.0
+
     def note_spooled(self, header: Header, items: Sequence[Spooled]) -> None:
         self.spooled += [(header.turn_id, header.epoch, item) for item in items]
         now = self.lives[-1].elapsed()
@@ -206,8 +220,9 @@ class World:
         """What the gateway's clock shows at a time of the world."""
         return SimClock(elapsed=lambda: elapsed, monotonic=lambda: 0.0, drift=self.weather.drift, jumps=self.weather.jumps).now()
 
-    def person(self, name: str, *deeds: Any, chats: bool = False) -> Person:
-        person = Person(name, deeds, server=self.server if chats else None)
+    def person(self, name: str, *deeds: Any, chats: bool = False, where: Where | None = None) -> Person:
+        """`where`: in which chat, if not in a private one."""
+        person = Person(name, deeds, server=self.server if chats or where is not None else None, where=where)
         self.people.append(person)
         return person
 
@@ -397,6 +412,7 @@ class Life:
     async def _live(self, name: str) -> None:
         self.gateway, self.span = await self.build(name)
         await self.gateway.start()
+        self.gateway.lifecycle.serve()
         self._invite()
         await self._until_quiet()
         self.span.stopping = True
@@ -461,13 +477,14 @@ class Life:
             ),
             titler=SimTitles(asked=self.world.titles_asked.append, at=self.at) if self.world.titles else None,
             tools=tools,
-            platforms={NAME: Chat(self.world.server, faults=self)} if self.world.reachable(self.number) else {},
+            platforms={NAME: SimChat(self.world.server, faults=self, process=name)} if self.world.reachable(self.number) else {},
             files=Shelf(store),
             encode=as_shown,
             spool=SimSpool(
                 self.disk, self.loop, now=clock.now, readable=lambda name: self.world.readable(self), spooled=self.world.note_spooled
             ),
             keepers=keepers,
+            restarts=self.world.restarts,
             settings=self.world.really(self._settings()),
         )
         gateway.subscribe(lambda state: self._note_safe_mode(gateway, span))
@@ -483,7 +500,8 @@ class Life:
         return SimKeepers(machine, elapsed=self.elapsed, faults=self, boot=boot_id)
 
     def _settings(self) -> Settings:
-        allowed = Policy(everybody=True, blocked=frozenset(self.world.server.banned))
+        server = self.world.server
+        allowed = Policy(everybody=True, blocked=frozenset(server.banned), admins=frozenset(server.operators))
         return msgspec.structs.replace(self.world.settings, drain_timeout_s=self._random.choice((0.0, 0.3, 10.0)), policies={NAME: allowed})
 
     def _invite(self) -> None:
@@ -594,6 +612,29 @@ class Life:
         )
         shown = {sent.name: sent.text for sent in self.world.server.shown}
         return [receipt for (receipt,) in rows if "orking" in shown.get(receipt, "")]
+
+
+class Restarts:
+    """The note of the home, which is a file of its own, and what restarts a process (`ports.Restarts`). `begun`: the requests that were
+    obeyed, by the id of what asked.
+    """
+
+    cuts = True
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._note: list[Request] = []
+        self.begun: list[str] = []
+
+    def note(self) -> Sequence[Request]:
+        return list(self._note)
+
+    def keep(self, requests: Sequence[Request]) -> None:
+        self._note = list(requests)
+
+    def begin(self, request: Request) -> None:
+        self.begun.append(request.id)
+        self._world.lives[-1].leave("restart_timeout")
 
 
 class _Alive:
