@@ -15,12 +15,14 @@ import msgspec
 from holdfast.blobs import Blobs, Folder
 from holdfast.core.capabilities import Capabilities
 from holdfast.core.live import Manners
+from holdfast.core.restarts import By, Request
 from holdfast.core.rights import Policy
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.settings import Settings
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Platform
+from holdfast.process.restart_note import RestartNote
 from holdfast.process.system import RandomIds, SystemClock
 from holdfast.spool import FolderSpool
 from holdfast.store import open_store
@@ -108,13 +110,14 @@ class Life:
 
 
 class Place:
-    """A home, over the lives of several processes. `heard` is every request an agent was given."""
+    """A home, over the lives of several processes. `heard`: every request an agent was given; `asked`: every restart that was asked for."""
 
     def __init__(self, folder: Path, rig: Rig) -> None:
         self.folder, self.rig = folder, rig
         self.heard: list[AgentRequest] = []
         self.edge = Edge()
         self.done: list[str] = []
+        self.asked: list[Request] = []
         self.alive: set[str] = set()
         self._lives = 0
 
@@ -123,8 +126,8 @@ class Place:
         return [request.text for request in self.heard]
 
     @asynccontextmanager
-    async def life(self, **settings: Any) -> AsyncIterator[Life]:
-        """A process from its start to its orderly end."""
+    async def life(self, *, ends: str = "shutdown_timeout", by: By | None = None, **settings: Any) -> AsyncIterator[Life]:
+        """A process from its start to its orderly end, for this reason and by the wish of somebody."""
         self._lives += 1
         name, rig, clock = f"life-{self._lives}", self.rig, SystemClock()
         policy = Policy(users=frozenset({rig.user(ANN), rig.user(BOB)}))
@@ -147,12 +150,14 @@ class Place:
                 files=Blobs(folder=Folder(self.folder / "blobs"), rows=store, clock=clock, ids=RandomIds()),
                 encode=encode,
                 settings=Settings(**chosen),
+                restarts=RestartNote(self.folder, cuts=True, begin=self.asked.append, now=clock.now),
                 spool=FolderSpool(self.folder),
             )
             self.alive.add(name)
             closing.callback(self.alive.discard, name)
             await gateway.start()
-            closing.push_async_callback(gateway.stop)
+            gateway.lifecycle.serve()
+            closing.push_async_callback(gateway.stop, reason=ends, by=by)
             yield Life(gateway, platform)
 
 

@@ -9,6 +9,7 @@ from holdfast.core.events import MessageAccepted
 from tests.fakes.discord import DiscordServer
 from tests.platforms.conformance import QUIET, Conformance, shows
 from tests.platforms.discord_rig import DiscordRig
+from tests.platforms.notices import Notices
 from tests.platforms.rigs import ANN, Place, Rig, until
 
 pytestmark = pytest.mark.anyio
@@ -83,3 +84,7 @@ class TestDiscord(Conformance):
             await until(taken)
             place.edge.gate("gone").set()
             await shows(rig, "first", "third")
+
+
+class TestDiscordNotices(Notices):
+    """Ends, returns and commands over the same wire."""

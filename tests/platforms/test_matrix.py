@@ -21,6 +21,7 @@ from holdfast.ports.platforms import Batch, OutFile, Outgoing
 from tests.fakes.matrix import Homeserver, Proxy
 from tests.platforms.conformance import QUIET, Conformance, shows, texts
 from tests.platforms.matrix_rig import MatrixRig, World
+from tests.platforms.notices import Notices
 from tests.platforms.rigs import ANN, BOB, PATIENCE_S, Life, Place, until
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +47,10 @@ async def settled(life: Life, rig: MatrixRig) -> None:
 
 class TestMatrix(Conformance):
     """A real homeserver, with faults at the wire before it."""
+
+
+class TestMatrixNotices(Notices):
+    """Ends, returns and commands over the same wire."""
 
 
 # what only Matrix has

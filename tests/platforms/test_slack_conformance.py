@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.slack import SlackServer
 from tests.platforms.conformance import QUIET, Conformance
 from tests.platforms.hooks import HookedPlace
+from tests.platforms.notices import Notices
 from tests.platforms.rigs import TEAM, Place, until
 from tests.platforms.slack_rig import SlackOverHttp, SlackRig
 
@@ -49,3 +50,11 @@ class TestSlackOverHttp(Conformance):
     @pytest.fixture
     def place(self, tmp_path: Path, rig: SlackRig, server: SlackServer) -> Place:
         return HookedPlace(tmp_path, rig, server.hook)
+
+
+class TestSlackNotices(Notices):
+    """Ends, returns and commands over the same wire."""
+
+    @pytest.fixture
+    def rig(self, server: SlackServer) -> SlackRig:
+        return SlackRig(server)

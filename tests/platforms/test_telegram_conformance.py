@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.telegram import TelegramServer
 from tests.platforms.conformance import QUIET, Conformance, shows
 from tests.platforms.hooks import HookedPlace
+from tests.platforms.notices import Notices
 from tests.platforms.rigs import Place, Rig, until
 from tests.platforms.telegram_rig import TelegramByWebhook, TelegramRig
 
@@ -46,3 +47,11 @@ class TestTelegramByWebhook(Conformance):
             server.webhook = {}
             await rig.say("say:hello")
             await shows(rig, "hello")
+
+
+class TestTelegramNotices(Notices):
+    """Ends, returns and commands over the same wire."""
+
+    @pytest.fixture
+    def rig(self, server: TelegramServer) -> Rig:
+        return TelegramRig(server)
