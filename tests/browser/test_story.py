@@ -33,7 +33,7 @@ def test_an_interruption_says_what_happened_and_behind_it_stand_the_rules(own_pa
     expect(own_page.get_by_test_id("details-button")).to_be_focused()
     own_page.get_by_test_id("gate").click()
     expect(own_page.get_by_test_id("state-sentence")).to_contain_text("The process before it crashed.", timeout=WAIT_MS)
-    expect(own_page.get_by_test_id("log")).to_contain_text(re.compile(r"interrupted\s*a crash"), timeout=WAIT_MS)
+    expect(own_page.get_by_test_id("log")).to_contain_text(re.compile(r"interrupted\s*by a crash"), timeout=WAIT_MS)
     expect(own_page.get_by_test_id("needs")).to_contain_text("Nothing waits for you.")
 
 

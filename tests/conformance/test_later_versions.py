@@ -1,4 +1,7 @@
-"""Kinds of events that this version does not know: a successor may write them while its predecessor still reads, and then retires."""
+"""Two versions on one home: kinds of events that this one does not know, and rows that an older one does not write."""
+
+import contextlib
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +11,9 @@ from holdfast.core.sessions import Lease
 from holdfast.core.turns import TurnState
 from holdfast.ports.store import Store
 from holdfast.store import open_store
-from holdfast.store.sqlite.connection import fetch
+from holdfast.store.sqlite.connection import connect, fetch
 from tests.conformance.backends import NOW, Backend, SqliteBackend, quick_place
-from tests.conformance.steps import ENDED, append, kinds, new_owner, running, say, start, text, whole_log
+from tests.conformance.steps import ENDED, append, kinds, new_owner, new_session, running, say, start, text, whole_log
 
 pytestmark = pytest.mark.anyio
 
@@ -140,3 +143,18 @@ async def test_rows_of_an_earlier_version_and_of_this_one_stand_in_one_log() -> 
         backend.change_byte("s1", 5, "stream")  # Its checksum does not cover it; its kind says what it must be.
         async with backend.opened() as store:
             assert isinstance((await whole_log(store))[4].event, e.Damaged)
+
+
+async def test_a_name_that_an_older_program_accepted_is_kept_though_it_wrote_no_row_of_titles(tmp_path: Path) -> None:
+    """It serves on while its successor brings the schema up to date: what it writes is in the log alone."""
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    await new_session(store, title="Named by Ann")
+    await store.aclose()
+    with contextlib.closing(connect(tmp_path / "holdfast.db")) as db:
+        db.execute("UPDATE titling SET state = 'due'")
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    [found] = await store.open_titles(since=0, limit=10)
+    assert not await store.ask_title(found, turn_id="t1", owner=1, at=NOW)
+    assert not await store.open_titles(since=0, limit=10)
+    assert (await store.session("s1")).title == "Named by Ann"
+    await store.aclose()

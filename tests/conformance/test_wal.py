@@ -24,6 +24,7 @@ A_BATCH = 100  # Pages of one commit, at most.
 def short_wal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wal, "CHECKPOINT_PAGES", 300)
     monkeypatch.setattr(wal, "REST_PAGES", 100)
+    monkeypatch.setattr(wal, "RESTART_PAGES", 1500)
 
 
 class Copying(apsw.Connection):
@@ -43,7 +44,12 @@ def lines(path: Path, notes: list[tuple[str, int]], *, readers: int) -> Threads:
     def opened(who: str) -> apsw.Connection:
         return set_up(Copying(str(path)).noted_by(who, notes))
 
-    return Threads(open_writer=lambda: opened("writer"), open_reader=lambda: opened("reader"), reserve=None, readers=readers)
+    def opened_to_read() -> apsw.Connection:
+        db = opened("reader")
+        db.execute("PRAGMA query_only = 1")
+        return db
+
+    return Threads(open_writer=lambda: opened("writer"), open_reader=opened_to_read, reserve=None, readers=readers)
 
 
 async def messages(path: Path, *, readers: int) -> tuple[list[tuple[str, int]], int]:
@@ -76,7 +82,7 @@ async def test_a_commit_waits_for_no_more_than_a_few_pages_to_be_copied_back() -
         copied = pages if who == "reader" else 0  # What the writer copied last lets the log start over.
 
 
-async def test_the_log_starts_over_whoever_copies_it_back() -> None:
+async def test_the_log_starts_over_whichever_thread_copies_it_back() -> None:
     for readers in (2, 0):
         with quick_place() as home:
             _, longest = await messages(home / "holdfast.db", readers=readers)
@@ -90,4 +96,20 @@ async def test_everything_is_in_the_database_once_the_store_is_closed() -> None:
         db = connect(home / "holdfast.db")
         assert fetch(db, "SELECT count(*) FROM inbox")[0][0] == MESSAGES
         assert db.pragma("integrity_check") == "ok"
+        db.close()
+
+
+async def test_a_full_disk_keeps_the_room_that_is_left_for_the_ends_of_what_runs() -> None:
+    with quick_place() as home:
+        db = connect(home / "holdfast.db")
+        length = wal.WalLength()
+        length.watch(db)
+        db.execute("CREATE TABLE t (a)")
+        notes: list[tuple[str, int]] = []
+        other = Copying(str(home / "holdfast.db")).noted_by("reader", notes)
+        length.copy_most(other, may=lambda: False)
+        assert not notes
+        length.copy_most(other, may=lambda: True)
+        assert notes
+        other.close()
         db.close()

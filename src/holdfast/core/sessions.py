@@ -11,6 +11,8 @@ TITLE_CHARS = 60
 # So much of a text is read for its first words.
 READ_CHARS = 1000
 # What stands for a bullet or a rule in a text that was read.
+# One line without anything that Markdown could mean: of most messages, nothing has to be read.
+_PLAIN = re.compile(r"[^\W\d_](?:[^\W_]|[ .,;:?!'\"()-])*")
 _MARKS = re.compile(r"^[ \t]*(?:• |———$)", re.M)
 
 
@@ -86,6 +88,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 def title_of(text: str) -> str:
     """The title of a conversation without one: its first words, without the marks of Markdown."""
     start = text.lstrip()[:READ_CHARS]  # The text may be megabytes long.
+    if _PLAIN.fullmatch(start):
+        return brief(start)
     return brief(_MARKS.sub("", markdown.read(start).text)) or brief(start)
 
 

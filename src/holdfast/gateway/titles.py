@@ -10,6 +10,7 @@ from holdfast.core import titles, usage
 from holdfast.core.errors import Deleted, HoldfastError, NotFound, Unavailable
 from holdfast.core.events import TitleMade
 from holdfast.core.lifecycle import Work
+from holdfast.core.texts import storable
 from holdfast.core.titles import Move, Subject, Titling
 from holdfast.gateway.budget import Budget
 from holdfast.gateway.host import Host
@@ -126,7 +127,7 @@ class Titles:
 
 
 def _outcome(response: Response, subject: Subject, tries: int, day: str) -> TitleMade:
-    title = titles.cleaned(response.text) if response.finish != "filtered" else None
+    title = titles.cleaned(storable(response.text)) if response.finish != "filtered" else None
     return TitleMade(
         turn_id=subject.turn_id,
         title=title,

@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -106,7 +107,8 @@ async def hand_over(
     with door:
         try:
             inheritance = Inheritance(**msgspec.structs.asdict(offer), wire=theirs.fileno())
-            launched = await asyncio.to_thread(_launch, command, inheritance, environment)
+            with ThreadPoolExecutor(1) as own:  # Others may be stuck, for instance on a disk that does not answer.
+                launched = await asyncio.get_running_loop().run_in_executor(own, _launch, command, inheritance, environment)
         except HandOverFailed:
             ours.close()
             raise

@@ -105,12 +105,15 @@ def found(tx: Tx, query: str, sessions: int, each: int) -> list[Hit]:
 def _groups(tx: Tx, query: str, sessions: int, each: int) -> dict[int, list[int]]:
     """By session, the one with the newest find first: its newest finds."""
     groups: dict[int, list[int]] = {}
+    wanted = sessions * each
     for event_id, session in islice(tx.finds(query), MOST_FOUND):
+        if session not in groups and len(groups) == sessions:
+            break
         group = groups.setdefault(session, [])
         if len(group) < each:
             group.append(event_id)
-        if len(groups) > sessions:
-            del groups[session]
+            wanted -= 1
+        if not wanted:
             break
     return groups
 

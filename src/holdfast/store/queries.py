@@ -292,6 +292,7 @@ TITLES_OPEN = (
     "SELECT s.session_id, t.state, t.since, t.owner, t.tries FROM titling t JOIN session s ON s.id = t.session"
     " JOIN head h ON h.session = t.session WHERE t.state IN ('due', 'asked') AND t.since >= ? AND h.deleted = 0 ORDER BY t.since LIMIT ?"
 )
+NAMINGS = f"SELECT {EVENT} FROM event WHERE session = ? AND {RECORDS} AND kind IN ('session.created', 'session.changed') ORDER BY seq"
 TITLING = "SELECT state, since, owner, tries FROM titling WHERE session = ?"
 
 # schedules: those of deleted sessions rest until that is undone

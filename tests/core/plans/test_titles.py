@@ -14,10 +14,15 @@ MADE = e.TitleMade(turn_id="t1", title="Plants", tries=1, usage=e.Usage(input=5,
 FAILED = e.TitleMade(turn_id="t1", problem="no", tries=1)
 
 
+@pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("changed", [{}, {"state": GIVEN}, {"state": DONE}, {"owner": 3}, {"tries": 2}])
-def test_a_model_is_asked_only_if_the_session_is_as_it_was_seen(changed: dict[str, object]) -> None:
+def test_a_model_is_asked_only_if_the_session_is_as_it_was_seen(changed: dict[str, object], named: bool) -> None:
     found = msgspec.structs.replace(FOUND, **changed)
-    plan = plans.ask(found, expected=FOUND, turn_id="t1", owner=9)
+    plan = plans.ask(found, named=named, expected=FOUND, turn_id="t1", owner=9)
+    if named:
+        assert not plan.reply
+        assert events(plan, e.TitleMade) == ([] if changed else [e.TitleMade(turn_id="t1", problem=titles.NAMED_FIRST, tries=1)])
+        return
     assert plan.reply == (not changed)
     assert events(plan, e.TitleAsked) == ([] if changed else [e.TitleAsked(turn_id="t1", owner=9, tries=2)])
 
@@ -25,9 +30,10 @@ def test_a_model_is_asked_only_if_the_session_is_as_it_was_seen(changed: dict[st
 @pytest.mark.parametrize("outcome", [MADE, FAILED])
 @pytest.mark.parametrize("state", [DUE, ASKED, DONE, GIVEN])
 @pytest.mark.parametrize("tries", [1, 2])
-def test_a_name_that_somebody_gave_stays_and_what_a_title_cost_counts(outcome: e.TitleMade, state: str, tries: int) -> None:
-    plan = plans.made(msgspec.structs.replace(FOUND, state=state, tries=tries), outcome)
-    wanted = state in (DUE, ASKED) and tries == outcome.tries
+@pytest.mark.parametrize("named", [False, True])
+def test_a_name_that_somebody_gave_stays_and_what_a_title_cost_counts(outcome: e.TitleMade, state: str, tries: int, named: bool) -> None:
+    plan = plans.made(msgspec.structs.replace(FOUND, state=state, tries=tries), outcome, named=named)
+    wanted = not named and state in (DUE, ASKED) and tries == outcome.tries
     assert plan.reply == (wanted and outcome is MADE)
     if wanted:
         assert kinds(plan) == ["title.made", *(["session.changed"] if outcome is MADE else [])]

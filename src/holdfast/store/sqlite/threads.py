@@ -71,9 +71,12 @@ class Threads(Queues):
             raise StoreFull
 
     def _have_copied(self) -> None:
-        self._reads.put((self._loop.create_future(), lambda tx: self._wal.copy_most(tx.db), ()))
+        self._reads.put((self._loop.create_future(), lambda tx: self._wal.copy_most(tx.db, may=self._has_room), ()))
 
     # in the threads
+
+    def _has_room(self) -> bool:
+        return not self._full and self._gone is None
 
     def _copy_elsewhere(self) -> None:
         """A reader copies the write-ahead log back, so that no commit waits for it."""

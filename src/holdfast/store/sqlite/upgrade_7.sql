@@ -21,10 +21,12 @@ CREATE INDEX titling_open ON titling (since) WHERE state IN ('due', 'asked');
 INSERT INTO titling (session, state, since)
     SELECT f.session, 'due', e.at FROM (
         SELECT n.session, min(n.seq) AS seq FROM event n JOIN session s ON s.id = n.session
-        WHERE n.stream = 0 AND s.purged = 0 AND json_valid(CAST(n.body AS TEXT)) AND (
-            n.kind = 'turn.ended' AND json_extract(CAST(n.body AS TEXT), '$.outcome') = 'completed'
-            OR n.kind IN ('session.created', 'session.changed') AND json_extract(CAST(n.body AS TEXT), '$.title') IS NOT NULL
-        ) GROUP BY n.session
+        WHERE n.stream = 0 AND s.purged = 0 AND CASE  -- No other body is read.
+            WHEN n.kind = 'turn.ended'
+                THEN json_valid(CAST(n.body AS TEXT)) AND json_extract(CAST(n.body AS TEXT), '$.outcome') = 'completed'
+            WHEN n.kind IN ('session.created', 'session.changed')
+                THEN json_valid(CAST(n.body AS TEXT)) AND json_extract(CAST(n.body AS TEXT), '$.title') IS NOT NULL
+        END GROUP BY n.session
     ) f JOIN event e ON e.session = f.session AND e.seq = f.seq;
 UPDATE titling SET state = 'given' WHERE EXISTS (
     SELECT 1 FROM event e WHERE e.session = titling.session AND e.stream = 0 AND e.kind IN ('session.created', 'session.changed')

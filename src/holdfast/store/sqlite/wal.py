@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 import apsw
 
-from holdfast.store.sqlite.connection import wait_a_while, wait_for_the_other
+from holdfast.store.sqlite.connection import PAGE_BYTES, wait_a_while, wait_for_the_other
 
-# At this length the WAL is copied back. A page that changed often is copied once, so a long WAL writes less. Copying takes several
-# milliseconds: another thread does it while the writer commits, until so few pages are left that the writer copies them itself between
-# two commits. Only then can the WAL be used from its start again.
-CHECKPOINT_PAGES = 8000
+# At this length, in pages of 1 KB, the WAL is copied back. A page that changed often is copied once, so a long WAL writes less. Copying
+# takes several milliseconds: another thread does it while the writer commits, until so few pages are left that the writer copies them
+# itself between two commits. Only then can the WAL be used from its start again.
+CHECKPOINT_PAGES = 6000
 REST_PAGES = 200
 PASSES = 3
 # Readers that follow each other closely keep it from starting over. At this length the writer waits a moment until none of them is in it.
-RESTART_PAGES = 16000
+RESTART_PAGES = 12000  # Less than the reserve for a full disk holds.
 RESTART_WAIT_S = 0.1  # As long as a read may take.
 
 
@@ -26,7 +26,7 @@ class WalLength:
 
     def __init__(self, elsewhere: Callable[[], None] | None = None) -> None:
         self.pages = 0
-        self._page_bytes = 0
+        self._page_bytes = PAGE_BYTES
         self._elsewhere = elsewhere
         self._next = CHECKPOINT_PAGES
         self._asked = False  # Another thread copies most of it, or is about to.
@@ -43,34 +43,43 @@ class WalLength:
         """In bytes. How large a page is was decided when the database was made."""
         return self.pages * self._page_bytes
 
+    def _in_pages(self, limit: int) -> int:
+        """A home that was made with larger pages has fewer of them."""
+        return limit * PAGE_BYTES // self._page_bytes
+
     def _committed(self, db: apsw.Connection, name: str, pages: int) -> int:
         self.pages = pages
         return apsw.SQLITE_OK
 
     def keep_short(self, db: apsw.Connection) -> None:
         """In the writer's own time, after the answers."""
+        length = self._in_pages(CHECKPOINT_PAGES)
         if self._rest:
             self._rest = False
-            if CHECKPOINT_PAGES <= self.pages:
+            if length <= self.pages:
                 copied_back(db)
-        elif self.pages < CHECKPOINT_PAGES:
-            self._next = CHECKPOINT_PAGES  # It has started over.
-        elif self.pages >= max(self._next, RESTART_PAGES):
-            self._asked = False  # Whoever was asked had their time.
+        elif self.pages < length:
+            self._next = length  # It has started over.
+        elif self.pages >= max(self._next, self._in_pages(RESTART_PAGES)):
+            self._asked = False  # The other thread had its time.
             checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART, after=wait_a_while)
-            self._next = self.pages + CHECKPOINT_PAGES
+            self._next = self.pages + length
         elif self.pages >= self._next and not self._asked:
-            self._next = self.pages + CHECKPOINT_PAGES
+            self._next = self.pages + length
             if self._elsewhere is None:
                 copied_back(db)
             else:
                 self._asked = True
                 self._elsewhere()
 
-    def copy_most(self, db: apsw.Connection) -> None:
-        """In another thread. What was committed during one pass is left for the next."""
+    def copy_most(self, db: apsw.Connection, *, may: Callable[[], bool]) -> None:
+        """In another thread. What was committed during one pass is left for the next. `may`: no longer where the disk is full, because the
+        room that is left is for the ends of what runs.
+        """
         left = 0
         for _ in range(PASSES):
+            if not may():
+                break
             copied = copied_back(db)
             left = 0 if copied is None else self.pages - copied
             if left <= REST_PAGES:
