@@ -82,7 +82,7 @@ def run(size: Sizes, seed: int, folder: Path) -> Found:
 async def _run(size: Sizes, seed: int, folder: Path) -> Found:
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # A process that is killed hangs up in the middle of a request.
     notes, lines = Notebook(), folder / "lines.txt"
-    async with ends(folder) as platforms:
+    async with ends() as platforms:
         settings = {name: value for end in platforms for name, value in end.settings.items()}
         gateway = Gateway(folder / "home", notes, module=SERVED, settings=settings)
         talkers = [Talker(end, chat, size, seed, notes) for end in platforms for chat in end.chats]

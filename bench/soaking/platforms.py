@@ -3,6 +3,7 @@ are servers at the level of the wire, in this process; Matrix is a real homeserv
 """
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -129,16 +130,19 @@ class Matrix:
 
 
 @asynccontextmanager
-async def ends(folder: Path) -> AsyncIterator[list[End]]:
-    """All of them. Without an installed homeserver there is no Matrix."""
+async def ends() -> AsyncIterator[list[End]]:
+    """All of them. Without an installed homeserver there is no Matrix. The homeserver has a folder elsewhere: at the end of a soak
+    everything that runs in the soak's own folder is killed, and people look at their chats after that.
+    """
     async with TelegramServer(flood=Flood()) as telegram, SlackServer() as slack, DiscordServer() as discord:
         discord.buckets = DISCORD_BUCKET
         found: list[End] = [Telegram(telegram), Slack(slack), Discord(discord)]
         if not HOMESERVER.exists():
             yield found
             return
-        homeserver = await asyncio.to_thread(Homeserver(folder / "homeserver").__enter__)
-        try:
-            yield [*found, await asyncio.to_thread(Matrix, homeserver)]
-        finally:
-            await asyncio.to_thread(homeserver.__exit__, None, None, None)
+        with tempfile.TemporaryDirectory(prefix="homeserver-") as folder:
+            homeserver = await asyncio.to_thread(Homeserver(Path(folder)).__enter__)
+            try:
+                yield [*found, await asyncio.to_thread(Matrix, homeserver)]
+            finally:
+                await asyncio.to_thread(homeserver.__exit__, None, None, None)

@@ -149,3 +149,28 @@ async def test_a_gap_that_stays_open_for_too_long_is_told_and_holds_up_its_room_
             assert reader.heard == {"!a:here": ["5", "6", "7"]} and reader.refused == 1
     finally:
         await reader.platform.aclose()
+
+
+async def test_a_room_whose_history_is_given_again_is_read_though_another_one_fails_all_the_time(
+    rooms: tuple[Rooms, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P8: a room that is due at every look takes no other room's turn."""
+    monkeypatch.setattr(syncing, "GAP_AGAIN_S", 0.0)
+    server, url = rooms
+    reader = Reader(url)
+    texts = [f"{number}" for number in range(8)]
+    server.failing |= {"!a:here", "!b:here"}
+    server.say("!a:here", *texts)
+    await reader.platform.connect()
+    try:
+        async with asyncio.timeout(10), aclosing(reader.platform.receive("0")) as batches:
+            await reader.take(batches)
+            server.say("!b:here", *texts)
+            while server.asked < 4:
+                await reader.take(batches)
+            server.failing.remove("!b:here")
+            while "!b:here" not in reader.heard:
+                await reader.take(batches)
+            assert reader.heard == {"!b:here": texts}
+    finally:
+        await reader.platform.aclose()

@@ -339,18 +339,36 @@ async def test_a_server_of_ones_own_may_be_named_with_what_libraries_put_behind_
 
 @pytest.mark.parametrize("fault", [404, Refusal(404, "Not Found: method not found")])
 async def test_a_server_of_ones_own_may_lack_methods_that_can_be_done_without(server: TelegramServer, fault: Any) -> None:
-    for method in ("getwebhookinfo", "sendchataction", "setmycommands"):
+    for method in ("getwebhookinfo", "sendchataction", "setmycommands", "answercallbackquery"):
         server.faults[method].append(fault)
     bot = Telegram(TOKEN, base_url=server.base_url, poll_s=1)
     try:
         await bot.connect()
-        for courtesy in (bot.typing(HERE), bot.offer({})):
+        click = Click(id="c1", source=Source(chat="7", user="7"), data="x", message="1")
+        for courtesy in (bot.typing(HERE), bot.offer({}), bot.answer_click(click, "Done.")):
             with pytest.raises(Refused) as found:
                 await courtesy
             assert not isinstance(found.value, LoggedOut)
         await bot.send(out())
     finally:
         await bot.aclose()
+
+
+@pytest.mark.parametrize("method", ["sendMessage", "sendDocument", "editMessageText", "deleteMessage"])
+async def test_whatever_carries_an_answer_and_is_not_found_waits_for_a_new_token(
+    server: TelegramServer, bot: Telegram, method: str
+) -> None:
+    """P4: an answer that is given up for the token's sake would be lost."""
+    server.faults[method.lower()].append(Refusal(404, "Not Found"))
+    file = OutFile(name="a.txt", media_type="text/plain", data=b"a")
+    request = {
+        "sendMessage": lambda: bot.send(out()),
+        "sendDocument": lambda: bot.send(out(file=file)),
+        "editMessageText": lambda: bot.edit("1", out()),
+        "deleteMessage": lambda: bot.remove(HERE, "1"),
+    }[method]
+    with pytest.raises(LoggedOut):
+        await request()
 
 
 async def test_a_poll_confirms_what_is_stored_and_asks_for_the_same_kinds_each_time(server: TelegramServer, bot: Telegram) -> None:

@@ -144,11 +144,12 @@ class Sync:
     # what a sync leaves out
 
     async def late(self) -> list[bytes]:
-        """What a sync left out and the server gives only now, and what waited for it. One gap at a time: the next sync must not wait for
-        many (P8).
+        """What a sync left out and the server gives only now, and what waited for it. One gap at a time, because the next sync must not
+        wait for many, and the one that has waited longest, so that every room gets its turn (P8).
         """
         now = time.monotonic()
-        gap = next((gaps[0] for gaps in self._gaps.values() if gaps[0].again_at <= now), None)
+        due = (gaps[0] for gaps in self._gaps.values() if gaps[0].again_at <= now)
+        gap = min(due, key=lambda one: one.again_at, default=None)
         found = await self._filled(gap) if gap is not None else None
         if gap is None or found is None:
             return []

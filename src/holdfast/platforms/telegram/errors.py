@@ -6,8 +6,9 @@ from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGon
 from holdfast.core.errors import Refused, Unavailable
 
 POLLED_ELSEWHERE_S = 5.0
-# Where these are not found it is the token's fault; others may be missing from a Bot API server of one's own.
-_ALWAYS_THERE = ("getMe", "getUpdates", "sendMessage")
+# A Bot API server of one's own may lack these, and nothing is lost without them. Where any other is not found it is the token's fault, and
+# what was to be sent waits for a new one.
+_MAY_BE_MISSING = ("getWebhookInfo", "deleteWebhook", "sendChatAction", "setMyCommands", "answerCallbackQuery")
 
 
 class NotSent(Exception):
@@ -84,7 +85,7 @@ def _meaning(answer: Answer) -> Exception:
     match answer.code:
         case 429:
             return Limited(answer.body.parameters.retry_after)
-        case 404 if answer.method not in _ALWAYS_THERE:
+        case 404 if answer.method in _MAY_BE_MISSING:
             return Refused(f"What answers for Telegram does not know {answer.method}.")
         case 401 | 404:
             return LoggedOut("Telegram does not accept the bot's token. Get a new one from @BotFather and set it.")
