@@ -321,6 +321,18 @@ def test_a_chosen_folder_is_used_as_it_is_and_neither_made_nor_removed(tmp_path:
     assert not project.exists()
 
 
+def test_a_chosen_folder_that_became_a_link_is_refused(tmp_path: Path) -> None:
+    home, project, other = tmp_path / "home", tmp_path / "project", tmp_path / "other"
+    for folder in (home, project, other):
+        folder.mkdir()
+    spaces = Workspaces(home, folder=home / "work")
+    chosen = spaces.check(str(project))
+    project.rmdir()
+    project.symlink_to(other)
+    with pytest.raises(UnfitFolder, match="it leads elsewhere now"):
+        spaces.make("s_1", chosen)
+
+
 @pytest.mark.parametrize(
     "folder", ["{home}", "{home}/work", "{home}/..", "/", "{link}", "relative", "/proc/self", "{home}/token", "/dev", "a\0b"]
 )

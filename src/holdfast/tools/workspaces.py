@@ -54,7 +54,8 @@ class Workspaces:
         """The folder, with what is missing of it. Raises `OSError`, `UnfitFolder`."""
         folder = self.folder(session_id, chosen)
         if chosen is not None:
-            self.check(chosen)
+            if self.check(chosen) != chosen:  # It was chosen without links.
+                raise UnfitFolder(chosen, "it leads elsewhere now")
         elif folder.is_relative_to(self._home):
             files.make_folder(folder, within=self._home)
         else:
