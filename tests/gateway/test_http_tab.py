@@ -1,5 +1,12 @@
 """One stream for a whole tab: sessions with their ids, the list, the status; nothing twice, nothing left out (P7)."""
 
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast.web.stream import Timing
+from tests.gateway import web
 from tests.gateway.sse import reading_path
 from tests.gateway.web import World
 
@@ -65,3 +72,17 @@ async def test_signing_out_ends_the_stream_of_a_tab(served: World) -> None:
         await reader.until("stream.opened")
         served.access.use_token("another-token-of-this-test")
         assert (await reader.until("end"))[-1].data == {"reason": "signed_out"}
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_tab_that_shows_no_session_leaves_at_once_when_the_process_sends_it_away(tmp_path: Path, deleted: bool) -> None:
+    """A hand-over does not wait for a heartbeat of a tab that has nothing to pass on, also where its session was deleted."""
+    async with web.world(tmp_path, timing=Timing(heartbeat_s=3600)) as world, web.serving(world):
+        shown = f"&session={await world.new_session()}" if deleted else ""
+        async with reading_path(world, f"/api/events?list=0{shown}") as reader:
+            await reader.until("stream.opened")
+            if deleted:
+                await world.client.delete(f"/api/sessions/{shown.partition('=')[2]}")
+                await reader.until("end")
+            await asyncio.wait_for(world.gateway.feed.send_away("handover"), 10)
+            assert (await reader.until("end"))[-1].data == {"reason": "handover"}

@@ -91,6 +91,7 @@ class Tab:
         self._gateway, self._access, self._status = gateway, access, status
         self._tasks, self._timing, self._grant, self._asked = tasks, timing, grant, asked
         self._sessions, self._gone = sessions, gone
+        self._followed = len(sessions)
         self._whole = asyncio.Lock()
         self._over = asyncio.Event()
         self._reason: str | None = None
@@ -160,6 +161,7 @@ class Tab:
         try:
             reason = await reader.follow(self._send, self._whole)
             if reason == "deleted":
+                self._followed -= 1
                 await self._channel("end", {"reason": reason, "session_id": session.session_id})
             else:
                 self._end(reason)  # The tab comes back with its cursors.
@@ -187,7 +189,8 @@ class Tab:
                     await self._tell(changed, listing.cursor, sent)
         except (TimeoutError, Unavailable):
             return self._end(None)
-        await asyncio.sleep(self._timing.heartbeat_s)  # Its readers say why; nobody who has none stays for ever.
+        if self._followed:
+            await asyncio.sleep(self._timing.heartbeat_s)  # Its readers first pass on what is stored, and then say why.
         self._end(listing.ended)
 
     async def _tell(self, changed: list[str], rev: str, sent: dict[str, bytes]) -> None:
