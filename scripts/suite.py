@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,8 @@ from scripts.run import ROOT, find_axe, find_browser, find_homeserver, find_prox
 BUDGET_S = 900
 # A part that takes this long hangs, and is ended.
 LIMIT_S = 1800
+# How long it may then take to say where it was interrupted.
+ENDS_S = 30
 # With four of them kills and deadlines come too late on two cores.
 AT_ONCE = 3
 AT_ONCE_BEHIND = 2
@@ -88,7 +90,8 @@ def main() -> int:
         find_service_manager()
         find_proxy()
         find_sandbox()
-        ended = run_all(homeserver)
+        later = [part for group in (PROCESSES, BROWSER) for part in parts_of(group)]
+        ended = run_all(homeserver, first=[CHECK, *parts_of(FIRST)], later=later, behind=parts_of(WORLDS))
     took_s = time.monotonic() - started
     for line in account(ended, took_s):
         say(line)
@@ -98,28 +101,33 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def run_all(homeserver: Future[None]) -> list[Ended]:
-    worlds = Behind()
-    with ThreadPoolExecutor(AT_ONCE) as front, ThreadPoolExecutor(AT_ONCE_BEHIND) as behind:
+def run_all(homeserver: Future[None], *, first: Iterable[Part], later: Iterable[Part], behind: Iterable[Part]) -> list[Ended]:
+    """`later`: those that need the homeserver."""
+    running = Running()
+    with ThreadPoolExecutor(AT_ONCE) as front, ThreadPoolExecutor(AT_ONCE_BEHIND) as back:
         try:
-            ends = [behind.submit(worlds.run, part) for part in parts_of(WORLDS)]
-            ends += [front.submit(run, part) for part in (CHECK, *parts_of(FIRST))]
+            ends = [back.submit(run, part, running, gives_way=True) for part in behind]
+            ends += [front.submit(run, part, running) for part in first]
             homeserver.result()
-            ends += [front.submit(run, part) for group in (PROCESSES, BROWSER) for part in parts_of(group)]
+            ends += [front.submit(run, part, running) for part in later]
             return [each.result() for each in ends]
         finally:  # After an interrupt nothing else begins, and what runs comes to its end.
-            for pool in (front, behind):
+            for pool in (front, back):
                 pool.shutdown(wait=False, cancel_futures=True)
-            worlds.interrupt()
+            running.interrupt()
 
 
-def run(part: Part, *, started: Callable[["subprocess.Popen[bytes]"], object] = lambda process: None, apart: bool = False) -> Ended:
-    """What it says is shown at its end, in one piece. `apart`: in a session of its own, which no terminal interrupts."""
+def run(part: Part, running: "Running", *, gives_way: bool = False, limit_s: float = LIMIT_S, ends_s: float = ENDS_S) -> Ended:
+    """In a session of its own, which no terminal interrupts. What it says is shown at its end, in one piece. `gives_way`: to everything
+    else that wants the processors.
+    """
     began = time.monotonic()
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen([sys.executable, *part.words], stdout=said, stderr=said, start_new_session=apart)
-        started(process)
-        code, processor_s = wait_for(process)
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        process = subprocess.Popen([sys.executable, *part.words], stdout=said, stderr=said, start_new_session=True)
+        running.add(process)
+        if gives_way:
+            give_way(process)
+        code, processor_s = wait_for(process, limit_s, ends_s)
         took_s = time.monotonic() - began
         said.seek(0)
         verdict = f"--- {part.name}: {'FAILED' if code else 'passed'}, {took_s:.1f} s ({processor_s:.1f} s of processor time)"
@@ -127,33 +135,41 @@ def run(part: Part, *, started: Callable[["subprocess.Popen[bytes]"], object] = 
     return Ended(part, code, took_s, processor_s)
 
 
-class Behind:
-    """Parts that give way to everything else that wants the processors."""
+class Running:
+    """The parts that have begun, for an interrupt: also one that begins while it comes."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._interrupted = False
+        self._lock = threading.Lock()
 
-    def run(self, part: Part) -> Ended:
-        return run(part, started=self._give_way, apart=True)
-
-    def _give_way(self, process: "subprocess.Popen[bytes]") -> None:
-        self._processes.append(process)
-        os.setpriority(os.PRIO_PROCESS, process.pid, LOWEST)
-        with contextlib.suppress(OSError):  # Where Linux shares processors out to sessions, the priority of this one counts.
-            Path(f"/proc/{process.pid}/autogroup").write_text(str(LOWEST))
-
-    def interrupt(self) -> None:
-        for process in self._processes:
-            if process.returncode is None:
+    def add(self, process: "subprocess.Popen[bytes]") -> None:
+        with self._lock:
+            self._processes.append(process)
+            if self._interrupted:
                 os.kill(process.pid, signal.SIGINT)
 
+    def interrupt(self) -> None:
+        with self._lock:
+            self._interrupted = True
+            for process in self._processes:
+                if process.returncode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, signal.SIGINT)
 
-def wait_for(process: "subprocess.Popen[bytes]") -> tuple[int, float]:
-    """Its exit code and the processor time it took."""
+
+def give_way(process: "subprocess.Popen[bytes]") -> None:
+    os.setpriority(os.PRIO_PROCESS, process.pid, LOWEST)
+    with contextlib.suppress(OSError):  # Where Linux shares processors out to sessions, the priority of this one counts.
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(LOWEST))
+
+
+def wait_for(process: "subprocess.Popen[bytes]", limit_s: float, ends_s: float) -> tuple[int, float]:
+    """Its exit code and the processor time it took. After `limit_s` it is interrupted, and `ends_s` later killed with all it started."""
     # pytest says where it was interrupted.
     guards = [
-        threading.Timer(LIMIT_S, os.kill, (process.pid, signal.SIGINT)),
-        threading.Timer(LIMIT_S + 30, os.kill, (process.pid, signal.SIGKILL)),
+        threading.Timer(limit_s, os.kill, (process.pid, signal.SIGINT)),
+        threading.Timer(limit_s + ends_s, kill_all, (process.pid,)),
     ]
     for guard in guards:
         guard.daemon = True
@@ -163,6 +179,24 @@ def wait_for(process: "subprocess.Popen[bytes]") -> tuple[int, float]:
         guard.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, used.ru_utime + used.ru_stime
+
+
+def kill_all(pid: int) -> None:
+    """With everything below it, also in other sessions: gateways and browsers. Whatever is found first cannot start more."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+        for child in children(pid):
+            kill_all(child)
+        os.kill(pid, signal.SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # It has ended.
+            if int(stat.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
 
 
 def parts_of(group: Group) -> list[Part]:

@@ -1,0 +1,91 @@
+"""The program that runs all tests: what it starts comes to an end with it."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scripts import suite
+from tests.e2e.serving import ROOT
+
+PATIENCE_S = 60.0
+# Writes its own id and that of a process in another session, and waits. As tests with gateways do.
+WAITS = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN if {deaf} else signal.default_int_handler)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+with open({name!r} + "~", "w") as file:
+    file.write(f"{{os.getpid()}} {{child.pid}}")
+os.rename({name!r} + "~", {name!r})
+try:
+    time.sleep(600)
+finally:
+    child.kill()
+    child.wait()
+"""
+INTERRUPTED = """
+import signal, sys
+from concurrent.futures import Future
+from scripts import suite
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+ready = Future()
+ready.set_result(None)
+first, later, behind = [[suite.Part("group", name, ("-c", text))] for name, text in zip(("first", "later", "behind"), sys.argv[1:])]
+try:
+    suite.run_all(ready, first=first, later=later, behind=behind)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def waiting(name: Path, *, deaf: bool = False) -> str:
+    return WAITS.format(name=str(name), deaf=deaf)
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """A zombie is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_suite_that_is_told_to_end_ends_every_part_it_has_begun(tmp_path: Path) -> None:
+    names = [tmp_path / name for name in ("first", "later", "behind")]
+    program = subprocess.Popen([sys.executable, "-c", INTERRUPTED, *map(waiting, names)], cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: all(name.exists() for name in names))
+        pids = [int(pid) for name in names for pid in name.read_text().split()]
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(PATIENCE_S) == 130
+        until(lambda: not any(map(is_running, pids)))
+    finally:
+        if program.poll() is None:
+            suite.kill_all(program.pid)
+            program.wait()
+
+
+def test_a_part_that_hangs_and_hears_no_interrupt_is_killed_with_all_it_started(tmp_path: Path) -> None:
+    name = tmp_path / "hangs"
+    part = suite.Part("group", "hangs", ("-c", waiting(name, deaf=True)))
+    ended = suite.run(part, suite.Running(), limit_s=2, ends_s=0.1)
+    assert ended.code == -signal.SIGKILL
+    pids = [int(pid) for pid in name.read_text().split()]
+    until(lambda: not any(map(is_running, pids)))
+
+
+def test_what_a_part_prints_is_shown_also_where_it_is_not_utf_8(capfd: pytest.CaptureFixture[str]) -> None:
+    part = suite.Part("group", "odd", ("-c", "import os; os.write(1, b'before \\xff after')"))
+    assert suite.run(part, suite.Running()).code == 0
+    assert "before \ufffd after" in capfd.readouterr().out
