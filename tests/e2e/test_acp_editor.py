@@ -213,7 +213,7 @@ def test_the_agent_works_in_the_folder_of_the_editor_and_what_is_not_used_is_sai
             await seen.until(lambda: f"works in {project}, not in /usr" in seen.said("agent_thought_chunk"))
             seen.updates.clear()
             own = (await agent.new_session(cwd=str(shared.home), mcp_servers=[])).session_id
-            await seen.until(lambda: "works in a folder of its own" in seen.said("agent_thought_chunk"))
+            await seen.until(lambda: "works in the default folder instead" in seen.said("agent_thought_chunk"))
             assert "folder" not in shared.session(own)
 
     asyncio.run(talk())
@@ -236,7 +236,7 @@ class Project(Editor):
 
 
 def test_tools_read_and_write_what_is_not_saved_in_the_editor_where_that_is_allowed(tmp_path: Path) -> None:
-    """Also after the gateway was killed between two prompts."""
+    """Also after the gateway was killed between two prompts. While it is away, that is said, and a prompt can be cancelled."""
     project = tmp_path / "project"
     project.mkdir()
     path = project / "a.txt"
@@ -253,6 +253,10 @@ def test_tools_read_and_write_what_is_not_saved_in_the_editor_where_that_is_allo
             await agent.prompt(session_id=session, prompt=call("read_file"))
             assert "not saved" in seen.said()
             serving.kill()
+            waits = asyncio.ensure_future(agent.prompt(session_id=session, prompt=call("read_file")))
+            await seen.until(lambda: "The gateway does not answer" in seen.said("agent_thought_chunk"))
+            await agent.cancel(session_id=session)
+            assert (await waits).stop_reason == "cancelled", "before the gateway is back"
             await asyncio.to_thread(serving.start)
             await agent.prompt(session_id=session, prompt=call("write_file", content="theirs", hash=fingerprint(b"not saved")))
             return seen

@@ -26,7 +26,7 @@ KEY = "agent:main:web:page:s_1"
 class Project:
     """A folder that is open in an editor. `shown`: the files as the editor has them. `asked`: what it was asked for."""
 
-    def __init__(self, around: Path, *, silent: bool = False) -> None:
+    def __init__(self, around: Path, *, silent: bool = False, takes_s: float = 0) -> None:
         self.home, self.folder = around / "home", around / "project"
         self.home.mkdir()
         self.folder.mkdir()
@@ -34,7 +34,7 @@ class Project:
         self.editors = Editors(RandomIds(), used=True)
         self.shown: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []
-        self._silent = silent
+        self._silent, self._takes_s = silent, takes_s
         roots = files.Roots(self.home, Workspaces(self.home, folder=self.home / "work"), self.editors)
         self.tools = {tool.name: tool for tool in (files.ReadFile(roots), files.WriteFile(roots), files.EditFile(roots))}
 
@@ -54,6 +54,8 @@ class Project:
         answers: list[FileAnswer] = []
         while True:
             wanted = await self.editors.serve("s_1", offers, answers)
+            if wanted:
+                await asyncio.sleep(self._takes_s)
             answers = [] if self._silent else [self._answer(each) for each in wanted]
 
     def _answer(self, wanted: FileRequest) -> FileAnswer:
@@ -132,6 +134,30 @@ async def test_an_editor_that_does_not_write_says_so_and_the_disk_is_not_written
         with pytest.raises(HoldfastError, match="did not say whether it wrote"):
             await project.use("write_file", path="a.txt", content="x", hash=fingerprint(b"saved\n"))
     assert (project.folder / "a.txt").read_text() == "saved\n"
+
+
+async def test_an_editor_that_takes_long_to_answer_is_asked_for_the_next_file_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is not read while the editor has changes that are not saved."""
+    monkeypatch.setattr(module, "STAYS_S", 0.05)
+    project = Project(tmp_path, takes_s=0.5)
+    project.shown = {"a.txt": "not saved\n", "b.txt": "not saved either\n"}
+    (project.folder / "b.txt").write_text("saved\n")
+    async with project.open(READ, WRITE):
+        first = asyncio.ensure_future(project.use("read_file", path="a.txt"))
+        await asyncio.sleep(0.25)
+        assert "not saved either" in (await project.use("read_file", path="b.txt")).text
+        assert "not saved" in (await first).text
+
+
+async def test_an_editor_that_only_writes_is_not_given_what_was_read_from_the_disk(project: Project) -> None:
+    project.shown["a.txt"] = "not saved\n"
+    async with project.open(WRITE):
+        assert "not saved" not in (await project.use("read_file", path="a.txt")).text
+        done = await project.use("write_file", path="a.txt", content="more", hash=fingerprint(b"saved\n"))
+    assert done.outcome is ToolOutcome.DONE and (project.folder / "a.txt").read_text() == "more"
+    assert project.shown == {"a.txt": "not saved\n"} and project.asked == []
 
 
 async def test_why_an_editor_refused_is_told(project: Project) -> None:

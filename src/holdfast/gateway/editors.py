@@ -99,7 +99,7 @@ class Editors:
         return None if answer is None or answer.failed is not None else answer.text
 
     async def write(self, session_id: str, path: str, text: str) -> bool:
-        if not self._offers(session_id, WRITE):
+        if not (self._offers(session_id, READ) and self._offers(session_id, WRITE)):  # The disk was read: it is written as well.
             return False
         answer = await self._ask(session_id, WRITE, path, text)
         if answer is None:
@@ -132,7 +132,8 @@ class Editors:
 
 
 def _there(desk: _Desk) -> bool:
-    return desk.asking > 0 or _now() - desk.seen_at < STAYS_S
+    """Also while it works on what was wanted: that may take it longer than it would stay."""
+    return desk.asking > 0 or bool(desk.open) or _now() - desk.seen_at < STAYS_S
 
 
 def _now() -> float:

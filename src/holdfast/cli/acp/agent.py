@@ -135,7 +135,7 @@ class Agent:
             if error.code != UnfitFolder.code:
                 raise
             made = self._ask(lambda client: client.post("/api/sessions"))
-            notes = (f"{error} For now it works in a folder of its own.", *notes)
+            notes = (f"{error} This conversation works in the default folder instead.", *notes)
         session_id = made.body["session_id"]
         return Opened(session_id, {"sessionId": session_id, **self._options(None)}, notes)
 
@@ -222,7 +222,8 @@ class Agent:
         assert message.id is not None
         known_as = _session_id(message.params)
         given = prompts.message(message.params.get("prompt"))
-        self._ask(lambda client: client.status())  # Says at once how to start a gateway that was never there.
+        if not self._met:
+            self._ask(lambda client: client.status())  # Says at once how to start a gateway that was never there.
         try:
             reason = turn.prompt(self._current(known_as), given)
         finally:
@@ -251,7 +252,7 @@ def _notes(params: dict[str, Any], session: dict[str, Any]) -> tuple[str, ...]:
     wanted, folder = params.get("cwd"), session.get("folder")
     if not isinstance(wanted, str) or (folder is not None and same_folder(folder, wanted)):
         return _unused(params)
-    where = f"in {folder}" if folder is not None else "in a folder of its own"
+    where = f"in {folder}" if folder is not None else "in the default folder"
     return (f"This conversation works {where}, not in {wanted}. Start a new conversation to work there.", *_unused(params))
 
 

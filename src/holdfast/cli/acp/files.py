@@ -1,6 +1,7 @@
 """The editor's files, for tools, while a prompt is answered: asks the gateway what is wanted, and the editor for it."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -35,17 +36,26 @@ class Files:
     def __init__(self, home: Path, editor: Editor, known_as: str, offered: Offers) -> None:
         self._home, self._editor, self._known_as, self._offers = home, editor, known_as, offered
 
-    def serve(self, session_id: str, over: threading.Event) -> None:
-        """From when this has returned, until `over`: in a thread of its own, if the gateway wants any."""
-        if any(self._offers) and self._ask(session_id, []) is not None:
-            threading.Thread(target=self._serve, args=(session_id, over), daemon=True).start()
+    def serve(self, session_id: str, over: threading.Event, tell: Callable[[str], None]) -> threading.Event:
+        """Until `over`, in a thread of its own. Gives an event that is set once the gateway knows of the editor, or wants none. `tell`
+        gets a sentence if the gateway is away.
+        """
+        known = threading.Event()
+        if any(self._offers):
+            threading.Thread(target=self._serve, args=(session_id, over, known, tell), daemon=True).start()
+        else:
+            known.set()
+        return known
 
-    def _serve(self, session_id: str, over: threading.Event) -> None:
-        answers: list[dict[str, Any]] = []
-        while not over.is_set() and (wanted := self._ask(session_id, answers)) is not None:
-            answers = [self._answered(each) for each in wanted]
+    def _serve(self, session_id: str, over: threading.Event, known: threading.Event, tell: Callable[[str], None]) -> None:
+        wanted = self._ask(session_id, [], tell)
+        known.set()
+        while not over.is_set() and wanted is not None:
+            wanted = self._ask(session_id, [self._answered(each) for each in wanted])
 
-    def _ask(self, session_id: str, answers: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    def _ask(
+        self, session_id: str, answers: list[dict[str, Any]], tell: Callable[[str], None] = lambda sentence: None
+    ) -> list[dict[str, Any]] | None:
         """What is wanted next. None: tools use the disk."""
         told = {**self._offers._asdict(), "answers": answers}
 
@@ -54,7 +64,7 @@ class Files:
             return found
 
         try:
-            work = Insisting(self._home, tell=lambda sentence: None, met=True)(ask)
+            work = Insisting(self._home, tell=tell, met=True)(ask)
         except HoldfastError:
             return None
         return list(work["files"]) if work["used"] else None

@@ -20,6 +20,8 @@ from holdfast.cli.terminal.questions import is_approval
 from holdfast.core.errors import HoldfastError, Refused, Unavailable
 
 END_TURN, CANCELLED = "end_turn", "cancelled"
+# How often one that waits for the gateway looks whether it was cancelled.
+LOOKS_S = 0.1
 ONCE, ALWAYS, DENY = "once", "always", "deny"
 # After these events somebody may be asked something.
 ASKING = ("question.asked", "turn.waiting", "question.answered", "turn.left", "snapshot")
@@ -47,11 +49,20 @@ class Turn:
     def prompt(self, session_id: str, given: Message) -> str:
         """Sends a message and shows its turn. Returns the protocol's reason for the end; raises `HoldfastError`."""
         over = threading.Event()
-        self._files.serve(session_id, over)
         try:
+            if not self._serve(session_id, over):
+                return CANCELLED
             return self._prompt(session_id, given, over)
         finally:
             over.set()
+
+    def _serve(self, session_id: str, over: threading.Event) -> bool:
+        """The editor's files, before a tool may want one. False if the prompt is cancelled while the gateway is away."""
+        known = self._files.serve(session_id, over, self._tell)
+        while not known.wait(LOOKS_S):
+            if self._cancelled.is_set():
+                return False
+        return True
 
     def _prompt(self, session_id: str, given: Message, over: threading.Event) -> str:
         client_id = f"acp-{secrets.token_hex(10)}"
@@ -71,7 +82,7 @@ class Turn:
         if self._cancelled.is_set():
             self.cancel()
         if self.session_id != session_id:
-            self._files.serve(self.session_id, over)
+            self._serve(self.session_id, over)
         return self._follow(sent.after)
 
     def take_up(self, view: dict[str, Any]) -> None:
