@@ -52,3 +52,25 @@ def test_what_an_end_interrupted_and_when_the_last_of_it_continued_is_its_cost()
 def test_a_crash_before_all_that_is_known_blames_nobody() -> None:
     [serves] = chronicle.ends([life(100)], [mark(110, "interrupted", reason="crash")])
     assert serves.interrupted == 0
+
+
+def test_a_turn_that_no_end_interrupted_is_no_cost_of_one() -> None:
+    """A full disk, a suspension; and a stop of the process that serves is none of an older one."""
+    lives = [life(10, ended=True, ended_at=90), life(100)]
+    marks = [mark(50, "interrupted", "t1", reason="store_full"), mark(120, "interrupted", "t2", reason="shutdown_timeout")]
+    assert [each.interrupted for each in chronicle.ends(lives, marks)] == [0, 0]
+
+
+def test_a_stop_that_the_next_process_had_to_record_is_a_cost_of_the_one_that_died_over_it() -> None:
+    stopped, _ = chronicle.ends([life(10, ended=True), life(100)], [mark(110, "interrupted", reason="shutdown_timeout")])
+    assert stopped.interrupted == 1
+
+
+def test_a_death_after_a_hand_over_is_not_blamed_on_an_older_process() -> None:
+    """What it took counts from the interruption: the process served nobody new, but worked on."""
+    lives = [life(10), life(100, ended=True, handed_at=200), life(190)]
+    marks = [mark(5000, "interrupted", reason="crash"), mark(5030, "resumed", attempt=2)]
+    crashed, handed, _ = chronicle.ends(lives, marks)
+    assert (crashed.interrupted, handed.interrupted, handed.resumed, handed.took_ms) == (0, 1, 1, 30)
+    gone = [lives[0], life(100, ended=True, handed_at=200, ended_at=300), life(190), life(400)]
+    assert [each.interrupted for each in chronicle.ends(gone, [mark(5000, "interrupted", reason="crash")])] == [0, 0, 1, 0]

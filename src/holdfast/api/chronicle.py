@@ -4,16 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.core.shutdowns import RESTARTED, STOPPED
 from holdfast.ports.overview import Life, Mark
 
 HAND_OVER, STOP, CRASH = "hand_over", "stop", "crash"
-# As interruptions that nobody announced are recorded.
-_UNANNOUNCED = "crash"
+# Why a turn was interrupted: by a death that nobody announced, or by a stop.
+_DEATH = "crash"
+_STOPS = (STOPPED, RESTARTED)
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
     """`until`: until when it served, None for the one that serves. `how`: None while it does. `interrupted`: how many turns were;
-    `resumed`: how many of them continued, the last of them `took_ms` after the end.
+    `resumed`: how many of them continued, the last of them `took_ms` after the end; after a hand-over, after the first was interrupted.
     """
 
     life: Life
@@ -43,15 +45,25 @@ def _end(life: Life, following: Life | None) -> End:
 
 
 def _blamed(found: Sequence[End], mark: Mark) -> int | None:
-    """Whose end interrupted it: a crash is noticed after it, by the next process; a stop is recorded by the one that stops."""
-    unannounced = mark.fields.get("reason") == _UNANNOUNCED
+    """Whose end interrupted it, if any did: a full disk, for example, ends nobody."""
+    reason = mark.fields.get("reason")
     for place in reversed(range(len(found))):
         each = found[place]
-        if unannounced and each.how == CRASH and each.until is not None and each.until <= mark.at:
-            return place
-        if not unannounced and each.how in (STOP, HAND_OVER) and each.life.started_at <= mark.at:
+        if (reason == _DEATH and _died_before(each, mark.at)) or (reason in _STOPS and _stopped_around(each, mark.at)):
             return place
     return None
+
+
+def _died_before(end: End, at: int) -> bool:
+    """A death is noticed after it, by another process. One that finished its turns after a hand-over may die, too."""
+    died = end.how == CRASH or (end.how == HAND_OVER and end.life.ended_at is None)
+    return died and end.until is not None and end.until <= at
+
+
+def _stopped_around(end: End, at: int) -> bool:
+    """A stop is recorded by the process that stops; by the next one, if it died over it, and then its end is not on record."""
+    life = end.life
+    return end.how in (STOP, HAND_OVER) and life.started_at <= at and (life.ended_at is None or at <= life.ended_at)
 
 
 def _resumed(interrupted: Mark, marks: Sequence[Mark]) -> Mark | None:
@@ -66,10 +78,12 @@ def _resumed(interrupted: Mark, marks: Sequence[Mark]) -> Mark | None:
 
 def _with_cost(end: End, cost: Sequence[tuple[Mark, Mark | None]]) -> End:
     resumed = [mark for _, mark in cost if mark is not None]
+    # After a hand-over a process may still work for a long time.
+    since = min((mark.at for mark, _ in cost), default=None) if end.how == HAND_OVER else end.until
     took = max((mark.at for mark in resumed), default=None)
     return msgspec.structs.replace(
         end,
         interrupted=len(cost),
         resumed=len(resumed),
-        took_ms=None if took is None or end.until is None else max(0, took - end.until),
+        took_ms=None if took is None or since is None else max(0, took - since),
     )
