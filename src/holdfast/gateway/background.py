@@ -54,6 +54,7 @@ class Background:
     async def run(self) -> None:
         tidied_at = None
         while True:
+            self._hinted.clear()
             wait_s = IDLE_S
             try:
                 if await self.look():
@@ -63,7 +64,6 @@ class Background:
                     tidied_at = self._clock.monotonic()
             except Unavailable as error:
                 log.warning("background processes cannot be looked after", error=str(error))
-            self._hinted.clear()
             await heard(self._hinted, wait_s)
 
     async def look(self) -> int:

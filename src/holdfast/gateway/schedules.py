@@ -81,13 +81,13 @@ class Alarm:
 
     async def run(self) -> None:
         while True:
+            self._hinted.clear()
             wait_s = LOOK_S
             try:
                 if self._may_begin:
                     wait_s = await self._look()
             except Unavailable as error:
                 log.warning("schedules cannot be looked at", error=str(error))
-            self._hinted.clear()
             await heard(self._hinted, wait_s)
 
     @property

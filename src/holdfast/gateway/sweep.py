@@ -59,6 +59,7 @@ class Sweep:
     async def run(self) -> None:
         first = True
         while True:
+            self._hinted.clear()  # A hint that comes while it looks may be about what it has passed.
             try:
                 await self._look()
                 if first:
@@ -68,7 +69,6 @@ class Sweep:
                     first = False
             except Unavailable as error:
                 log.warning("sweep failed", error=str(error))
-            self._hinted.clear()
             await heard(self._hinted, SWEEP_S)
 
     async def _begin_trials(self, first: list[Lane]) -> None:
