@@ -31,7 +31,8 @@ const math: TokenizerAndRendererExtension = {
   level: "inline",
   start: (text) => /\$|\\\(/.exec(text)?.index,
   tokenizer(text) {
-    const match = /^(?:\\\(([^\n]+?)\\\)|\$\$([^$\n]+?)\$\$|\$([^\s$`](?:[^$\n`]*[^\s$\\`])?)\$(?!\d))/.exec(text);
+    // Bounded: each `\(` that is never closed would be followed to the end of its line.
+    const match = /^(?:\\\(([^\n]{1,1000}?)\\\)|\$\$([^$\n]+?)\$\$|\$([^\s$`](?:[^$\n`]*[^\s$\\`])?)\$(?!\d))/.exec(text);
     if (match) return { type: "math", raw: match[0], text: (match[1] ?? match[2] ?? match[3] ?? "").trim() };
     return undefined;
   },
@@ -117,7 +118,7 @@ export class Reading {
     return linksOf(last) === "" ? [...first, ...kept(this.#tokens.slice(settled), last)] : this.#whole(text, this.#tokens);
   }
 
-  /** A last block that is a fence still open, with what came since; null where there is none, or it may have been closed. */
+  /** A last block that is a fence still open, with what came since; null where there is none, or it may have been closed, now or before. */
   #fence(text: string): Token[] | null {
     const last = this.#tokens[this.#tokens.length - 1];
     if (last?.type !== "code") return null;
@@ -126,9 +127,10 @@ export class Reading {
     if (opened === null || !this.#text.endsWith(last.raw)) return null;
     const body = text.slice(from + opened[0].length);
     const begun = last.raw.slice(opened[0].length);
-    // A closing fence may begin in the line that was being written.
+    // A closing fence may begin in the line that was being written, or be the last line already: the newline after it belongs to the token.
     const since = Math.max(0, begun.lastIndexOf("\n"));
-    if (body.slice(since).includes(opened[1]![0]!.repeat(3)) || begun.includes(`\n${opened[1]}`)) return null;
+    const end = begun.slice(begun.trimEnd().lastIndexOf("\n") + 1);
+    if (body.slice(since).includes(opened[1]![0]!.repeat(3)) || end.trimStart().startsWith(opened[1]!)) return null;
     const code: Tokens.Code = { ...(last as Tokens.Code), raw: text.slice(from), text: body.replace(/\n$/, "") };
     return [...this.#tokens.slice(0, -1), code];
   }

@@ -2,7 +2,7 @@
 
 import { locale, t } from "./i18n";
 import type { Verdict } from "./outbox";
-import type { Answers, Delivery, Message, ModelFailure, Question, Summary, ToolCall, Turn, Usage } from "./types";
+import type { Answers, Delivery, Life, LogLine, Message, ModelFailure, Question, Summary, Timeline, ToolCall, Turn, Usage } from "./types";
 
 /** The server's own words, which the fold must use too. */
 const SERVER: Record<string, string> = { crash: "a crash", shutdown_timeout: "a shutdown", restart_timeout: "a restart", store_full: "a full disk", store_gone: "the loss of the database", suspended: "a suspension", restored: "the restoring of a backup" };
@@ -208,6 +208,27 @@ export function plain(text: string): string {
 
 export function titleOf(summary: { title: string | null }, first_words: string | null = null): string {
   return plain(summary.title ?? "") || plain(first_words ?? "") || summary.title?.trim() || t().list.untitled;
+}
+
+/** What was decided about a turn: how it ended, what interrupted it, or why it continued. */
+export function decision(line: LogLine): string {
+  const words = t().ops;
+  const what = words.what[line.what] ?? line.what;
+  if (line.outcome === null) return what;
+  if (line.what === "ended") return (t().details.ended[line.outcome] ?? line.outcome).toLowerCase();
+  if (line.what === "resumed" && line.outcome === "answered") return words.continuedWithAnswer;
+  return words.whatBy[line.what]?.(interruptedBy(line.outcome)) ?? what;
+}
+
+/** How the processes before the one that serves ended: how many crashed in a row, or that the last handed over. What that cost is null where not all of it lies in the hours that are shown. */
+export function before(timeline: Timeline | null): { crashed: number; handedOver: boolean; cost: { interrupted: number; resumed: number; took_ms: number } | null } {
+  const lives = timeline?.lives.slice(0, -1) ?? [];
+  const crashed = lives.length - 1 - lives.findLastIndex((life) => life.end !== "crash");
+  const handedOver = lives[lives.length - 1]?.end === "hand_over";
+  const ends = lives.slice(lives.length - Math.max(crashed, handedOver ? 1 : 0));
+  const shown = ends.length > 0 && ends.every((life) => Date.parse(life.until ?? "") >= Date.parse(timeline!.turns.since));
+  const sum = (of: (life: Life) => number): number => ends.reduce((all, life) => all + of(life), 0);
+  return { crashed, handedOver, cost: shown ? { interrupted: sum((life) => life.interrupted), resumed: sum((life) => life.resumed), took_ms: Math.max(...ends.map((life) => life.took_ms ?? 0)) } : null };
 }
 
 /** A length of time, as exactly as matters. */

@@ -13,6 +13,7 @@ function shape(tokens: Token[]): unknown {
 const TEXTS: Record<string, string> = {
   mixed: "# A\n\npara\nmore\r\n\r\n- one\n\n- two\n  - in\n\n1. x\n\n2. y\n\n|a|b|\n|-|-|\n|1|2|\n\n> q\n> r\n\n```py\n# no\n\n- no\n```\n***\n* z\n\nend 🪸",
   fence: "Before.\n\n```\nopen ` tick\n\n~~~ not the end\n  indented\n```\n\nAfter `code` and **bold**.\n\n~~~sh\nls\n~~~\nlast",
+  closed: "```\n```\ntext\n\n```\ncode\n   ```\nmore\n\n~~~\n~~~\nthe *rest*",
   unclosed: "Text\n\n```ts\nconst a = 1;\nconst b = `x`;\n",
   lists: "1. one\n2. two\n   - inner\n     more\n\n   para\n3. three\n\n- [ ] open\n- [x] done\n\ntext\n- next",
   table: "| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 | `|` |\n\nafter the table | with a bar",
@@ -120,6 +121,7 @@ describe("what is read", () => {
     expect(kinds("$$\na\n$$")).toEqual(["mathBlock"]);
     expect(types(inner("!\\[foo]"))).not.toContain("br");
     expect(types(inner("a$$b"))).toEqual(["text"]);
+    expect(types(inner(`\\(${"x".repeat(900)}\\) and $${"x".repeat(900)}$`))).toEqual(["math", "text", "math"]);
   });
 
   test("character references", () => {
@@ -145,6 +147,7 @@ describe("what must not happen", () => {
   test("no text takes the page's time, or its stack", () => {
     const hostile = ["*", "_", "`", "[", "**a ", "~", "> ", "# ", "- ", "|-", "[a](", "`` ` ", "$", "\\(", "<", "&", "![", "1. ", "$$", "***", "a_"].map((piece) => piece.repeat(5000));
     hostile.push("x".repeat(100_000), ">".repeat(5000), "> ".repeat(5000) + "deep", "- ".repeat(300) + "deep", `|-|${" ".repeat(20_000)}x`, "[".repeat(2000) + "]".repeat(2000));
+    hostile.push("\\(".repeat(150_000));
     for (let deep = 10; deep < 40; deep += 4) hostile.push("> ".repeat(deep) + "deep", "- > ".repeat(deep) + "deep", `${"> ".repeat(deep)}\nlazy\n${"> ".repeat(deep - 3)}more`);
     for (const text of hostile) {
       const began = performance.now();

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { answeredBy, judged, passages, visible } from "../src/words";
+import { answeredBy, before, decision, judged, passages, visible } from "../src/words";
+import type { Life, LogLine } from "../src/types";
 import { de } from "../src/words/de";
 import { en } from "../src/words/en";
 
@@ -32,4 +33,30 @@ test("every language words the same facts, and a schedule by what it is", () => 
   expect(told({ cron: "5 8 * * 1,0" })[1]).toBe("jeden Montag und Sonntag um 08:05 (UTC)");
   expect(told({ cron: "*/5 8 * * *" })[1]).toBe("cron */5 8 * * * (UTC)");
   expect(told({ every_s: 90 })[1]).toBe("alle 90 s");
+});
+
+test("a decision is worded by what was decided", () => {
+  const line: LogLine = { at: "", what: "ended", session_id: "s", title: null, turn_id: "t", attempt: 1, outcome: "completed", rule: null, why: null };
+  expect([line, { ...line, outcome: "set_aside" }, { ...line, what: "resumed", outcome: "answered" }, { ...line, what: "resumed", outcome: "crash" }, { ...line, what: "interrupted", outcome: "crash" }].map(decision))
+    .toEqual(["completed", "set aside", "continued with the answer", "continued after a crash", "interrupted by a crash"]);
+  expect(de.ops.continuedWithAnswer).toBe("mit der Antwort fortgesetzt");
+});
+
+test("what the ends before the serving process cost is the sum, and only said of the hours that are shown", () => {
+  const life = (at: number, end: Life["end"], interrupted = 0, resumed = 0, took_ms: number | null = null): Life =>
+    ({ pid: at, version: null, started_at: new Date(at).toISOString(), until: end && new Date(at + 9).toISOString(), ended_at: null, end, interrupted, resumed, took_ms });
+  const turns = { since: new Date(100).toISOString(), bucket_s: 1, completed: [], failed: [], other: [], interrupted: [] };
+  const of = (...lives: Life[]): ReturnType<typeof before> => before({ lives: [...lives, life(900, null)], turns, partial: false });
+  expect(of(life(200, "stop", 9), life(300, "crash", 2, 1, 50), life(400, "crash", 1, 1, 20))).toEqual({ crashed: 2, handedOver: false, cost: { interrupted: 3, resumed: 2, took_ms: 50 } });
+  expect(of(life(300, "crash", 1), life(400, "hand_over"))).toEqual({ crashed: 0, handedOver: true, cost: { interrupted: 0, resumed: 0, took_ms: 0 } });
+  for (const lives of [[life(10, "crash")], [life(10, "crash"), life(300, "crash", 1, 1, 5)], [life(10, "hand_over")]]) expect(of(...lives).cost).toBeNull();
+  for (const nothing of [before(null), of(), of(life(300, "crash"), life(400, "stop"))]) expect(nothing).toEqual({ crashed: 0, handedOver: false, cost: null });
+});
+
+test("numbers and their words agree", () => {
+  expect([en.ops.retiring(1), en.ops.retiring(2)]).toEqual(["One older process finishes its turns.", "2 older processes finish their turns."]);
+  expect([de.ops.timelineLabel(3, 1), de.ops.timelineLabel(3, 2)]).toEqual(["Wie Durchgänge endeten: 3 Durchgänge, 1 Prozess starb.", "Wie Durchgänge endeten: 3 Durchgänge, 2 Prozesse starben."]);
+  expect(de.ops.lastCost(3, 1, "2 s")).toBe("3 Durchgänge wurden unterbrochen; einer ging innerhalb von 2 s nach dem Neustart weiter.");
+  expect(de.ops.lastCost(3, 2, "2 s")).toBe("3 Durchgänge wurden unterbrochen; 2 gingen innerhalb von 2 s nach dem Neustart weiter.");
+  expect(de.ops.schedules.skipped("it was told already")).toBe("zuletzt ausgelassen: er war schon ausgelöst");
 });

@@ -51,6 +51,7 @@ EXTENSIONS = [
         f"<p>{link('http://www.example.org', 'www.example.org')} and {link('https://example.org/a?b=c')}.</p>",
     ),
     ("(see https://example.org/a_(b))", f"<p>(see {link('https://example.org/a_(b)')})</p>"),
+    ("```\n```\nthe text", "<pre><code></code></pre><p>the text</p>"),
     ("mail me@example.org now", f"<p>mail {link('mailto:me@example.org', 'me@example.org')} now</p>"),
 ]
 

@@ -64,7 +64,7 @@ def test_a_hand_over_is_told_from_a_crash_and_what_it_cost_is_said(own_page: Pag
     lives = own_page.get_by_test_id("life")
     expect(lives.nth(2)).to_be_attached(timeout=WAIT_MS)
     assert [lives.nth(number).get_attribute("data-end") for number in range(3)] == ["crash", "hand_over", "serves"]
-    expect(lives.nth(0)).to_contain_text(re.compile(r"died: 1 turn interrupted, 1 continued .+ after the restart"))
+    expect(lives.nth(0)).to_contain_text(re.compile(r"found dead: 1 turn interrupted, 1 continued .+ after the restart"))
     expect(lives.nth(1)).to_contain_text("handed over: no turn interrupted")
     expect(own_page.get_by_test_id("state-sentence")).to_contain_text("The process before it handed over to it. No turn was interrupted.")
     speaks_german(own_page, serving)

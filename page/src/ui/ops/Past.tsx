@@ -2,8 +2,7 @@
 
 import type { VNode } from "preact";
 import { locale, t } from "../../i18n";
-import type { LogLine } from "../../types";
-import { clock, interruptedBy, moment, titleOf, visible, when } from "../../words";
+import { clock, decision, moment, titleOf, visible, when } from "../../words";
 import { ShapeIcon } from "../icons";
 import { useApp } from "../shared";
 import { Card, Empty, Open } from "./shared";
@@ -30,14 +29,6 @@ export function Rules(): VNode {
   );
 }
 
-/** What was decided: how it ended, or what interrupted it. */
-function said(line: LogLine): string {
-  const words = t().ops;
-  const what = words.what[line.what] ?? line.what;
-  if (line.outcome === null) return what;
-  return line.what === "ended" ? `${what} ${(t().details.ended[line.outcome] ?? line.outcome).toLowerCase()}` : (words.whatBy[line.what]?.(interruptedBy(line.outcome)) ?? what);
-}
-
 export function Log(): VNode {
   const app = useApp();
   const words = t().ops;
@@ -49,7 +40,7 @@ export function Log(): VNode {
         <ol class="log" tabIndex={0} aria-label={words.log}>
           {lines.map((line, index) => (
             <li key={index}>
-              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at, true)}</time> <b class={tone(line.what, line.outcome)}>{said(line)}</b>{" "}
+              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at, true)}</time> <b class={tone(line.what, line.outcome)}>{decision(line)}</b>{" "}
               <Open session={line.session_id}>{titleOf(line)}</Open>{line.attempt > 1 && ` attempt=${line.attempt}`}{line.rule && ` rule=${line.rule}`}{line.why && (line.rule === null || locale() === "en") && ` · ${line.why}`}
             </li>
           ))}

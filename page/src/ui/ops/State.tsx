@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { t } from "../../i18n";
 import type { Order } from "../../operations";
 import type { Status, Timeline } from "../../types";
-import { clock, duration, when } from "../../words";
+import { before, clock, duration, when } from "../../words";
 import { useGate } from "../Gate";
 import { MenuIcon, PauseIcon, PlayIcon, RestartIcon, ShapeIcon, StopIcon } from "../icons";
 import { useDialog } from "../Keys";
@@ -43,13 +43,10 @@ export function State(): VNode {
 function sentence(status: Status, timeline: Timeline | null): string {
   const words = t().ops;
   const said = [words.sentence(status.version, status.pid, when(status.started_at, new Date()))];
-  const lives = timeline?.lives.slice(0, -1) ?? [];
-  let crashed = 0;
-  while (crashed < lives.length && lives[lives.length - 1 - crashed]!.end === "crash") crashed++;
-  const last = lives[lives.length - 1];
+  const { crashed, handedOver, cost } = before(timeline);
   if (crashed > 0) said.push(words.lastCrash(crashed));
-  else if (last?.end === "hand_over") said.push(words.lastHandOver);
-  if (last && (crashed > 0 || last.end === "hand_over")) said.push(words.lastCost(last.interrupted, last.resumed, duration(last.took_ms ?? 0)));
+  else if (handedOver) said.push(words.lastHandOver);
+  if (cost) said.push(words.lastCost(cost.interrupted, cost.resumed, duration(cost.took_ms)));
   if (status.paused_by) said.push(words.paused(status.paused_by, clock(status.paused_until ?? "")));
   if (status.retiring.length > 0) said.push(words.retiring(status.retiring.length));
   if (status.degraded) said.push(words.degradedBecause(status.degraded));
