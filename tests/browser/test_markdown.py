@@ -95,9 +95,10 @@ OTHERWISE = {
 }
 
 LAST = "That is all."
-# An element that was something else before has its attributes in another order.
+# An element that was something else before has its attributes in another order, and what colours code is fetched later.
 DRAWN = """all => all.map(each => {
   const copy = each.cloneNode(true);
+  for (const code of copy.querySelectorAll('pre code')) code.textContent = code.textContent;
   for (const element of copy.querySelectorAll('*')) {
     const attributes = [...element.attributes].map(({ name, value }) => [name, value]).sort();
     for (const [name] of attributes) element.removeAttribute(name);
