@@ -26,8 +26,8 @@ DISCORD_BUCKET = (5, 5.0)
 
 
 class End(Protocol):
-    """`settings`: what a gateway needs to reach it, as variables. `labels`: whether it can be asked what arrived; if not, what may be a
-    repeat says so.
+    """`settings`: what a gateway needs to reach it, as variables. `labels`: it cannot be asked what
+    arrived, so a message that may be a repeat says so.
     """
 
     name: str

@@ -189,3 +189,20 @@ async def test_an_answer_that_was_damaged_on_disk_is_still_owed_and_says_so(back
     backend.change_byte("s1", written.seq, "body")
     [owed] = await store.deliveries(states=DUE, now=NOW, limit=10)
     assert "damaged" in owed.text
+
+
+async def test_only_what_is_owed_to_chats_of_the_platforms_that_are_asked_for_is_read(store: Store) -> None:
+    """P8: what is owed to a platform that is away costs those that are there nothing."""
+    owner = await new_owner(store)
+    keys = ["agent:main:telegram:dm:1", "agent:main:slack:dm:1", "agent:telegram:slack:group:telegram:slack:7", "agent:main:tele:dm:1"]
+    for number, key in enumerate(keys):
+        await write(store, await running(store, f"s{number}", f"t{number}", key=key, owner=owner), f"d{number}")
+
+    async def owed(*platforms: str, limit: int = 9) -> list[str]:
+        found = await store.deliveries(states=DUE, now=NOW, limit=limit, platforms=platforms)
+        return [one.delivery_id for one in found]
+
+    assert await owed("telegram") == ["d0"]
+    assert await owed("slack") == ["d1", "d2"] and await owed("slack", limit=1) == ["d1"]
+    assert await owed("slack", "telegram") == ["d0", "d1", "d2"]
+    assert await owed() == await owed("matrix") == []

@@ -56,3 +56,11 @@ def test_no_budget_grows_beyond_its_burst_and_a_clock_that_stands_gives_nothing(
 @pytest.mark.parametrize(("writing", "every_s"), [(1, 1.5), (9, 1.5), (60, 10.0)])
 def test_the_more_answers_are_being_written_the_less_often_each_is_edited(writing: int, every_s: float) -> None:
     assert pacing.edit_every_s(RATES, shared=False, writing=writing) == pytest.approx(every_s)
+
+
+def test_a_budget_may_be_forgotten_once_it_says_no_more_than_a_new_one_would() -> None:
+    """P8: one that was asked to wait is kept, however full it is."""
+    chat = pacing.of_chat(RATES, shared=False, now=0.0)
+    assert chat.untouched(0.0)
+    assert not chat.taken(0.0).untouched(0.5) and chat.taken(0.0).untouched(1.0)
+    assert not chat.quiet(30.0).untouched(29.0) and chat.quiet(30.0).untouched(30.0)

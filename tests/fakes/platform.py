@@ -380,7 +380,7 @@ class _Updates:
         self._server, self._faults = server, faults
         self._at = cursor if server.by_cursor else 0
         self._handed: set[int] = set()
-        server.confirmed |= {update.dedup_key for update in server.updates[: self._at]}  # Whoever reads on from there has the rest.
+        server.confirmed |= {update.dedup_key for update in server.updates[: self._at]}  # The next reader starts there and gets the rest.
 
     def __aiter__(self) -> "_Updates":
         return self

@@ -261,6 +261,23 @@ def test_edits_keep_to_their_budget_and_leave_room_for_final_texts(tmp_path: Pat
         assert life.loop.time() - began < 3
 
 
+def test_answers_that_begin_at_the_same_moment_leave_each_other_their_turn(tmp_path: Path) -> None:
+    """P8: what one of them is about to send is not there any more for the others."""
+    with gateways.home(tmp_path) as home:
+        rates = Rates(every_s=(0.1, 0.1), burst=5, edit_every_s=(0.5, 0.5), account_per_s=1.0, account_burst=3, kept=0)
+        home.server = ChatServer(reconciles=True, by_cursor=False, capabilities=Capabilities(text_limit=1000, rates=rates, finds=True))
+        life = start(home)
+        life.pass_s(5)
+        for number in range(10):
+            home.write("say:one|sleep:60|say: two", chat=f"c{number}")
+        life.pass_s(0.6)
+        life.away_until = life.loop.time() + 2  # All of them wait for the store before they send.
+        life.until(lambda: home.server.sent)
+        life.pass_s(0.9)
+        assert len(home.server.sent) <= 4
+        life.until(lambda: len(home.server.sent) == 10, within_s=10)
+
+
 def test_an_answer_that_cannot_be_edited_any_more_is_sent_as_a_message_of_its_own(home: Home) -> None:
     """P4: somebody removed the message that showed it."""
     life = start(home)

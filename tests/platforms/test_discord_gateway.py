@@ -1,6 +1,8 @@
 """Discord's gateway: sessions are resumed from what is stored, and where Discord has forgotten one, the history makes it good."""
 
 import asyncio
+import itertools
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -365,6 +367,35 @@ async def test_what_waits_for_its_channel_for_too_long_is_passed_on_for_an_opera
         with pytest.raises(Unreadable, match="where it happened"):
             while True:
                 await reader.next()
+
+
+async def test_what_waits_for_its_channel_is_passed_on_in_time_however_often_the_connection_ends(
+    server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P8: a channel that Discord never describes does not hold the cursor back for ever."""
+    for name, seconds in (("AGAIN_S", 0.05), ("MOST_TRIED_S", 1.0)):
+        monkeypatch.setattr(f"holdfast.platforms.discord.unplaced.{name}", seconds)
+    async with reading(server) as reader:
+        await reader.begun()
+        server.channel("77000", parent="500")
+        server.failing.add("77000")
+        server.say("77000", "in a thread", user=ANN)
+        talk = asyncio.create_task(_talk(server))
+        hung_up_at = time.monotonic()
+        with pytest.raises(Unreadable, match="where it happened"):
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    await reader.next()
+                    if time.monotonic() - hung_up_at > 0.3:
+                        server.gateway.hang_up()
+                        hung_up_at = time.monotonic()
+        talk.cancel()
+
+
+async def _talk(server: DiscordServer) -> None:
+    for number in itertools.count():
+        server.say("500", f"{number}", user=ANN)
+        await asyncio.sleep(0.05)
 
 
 async def test_a_channel_that_may_not_be_looked_at_is_a_place_like_any_other(server: DiscordServer) -> None:

@@ -431,6 +431,25 @@ async def test_a_webhook_is_set_with_a_secret_and_takes_only_requests_that_carry
     await bot.aclose()
 
 
+async def test_a_webhook_that_another_program_takes_back_is_left_to_it_for_as_long_as_it_is_there(server: TelegramServer) -> None:
+    """P8: two programs with an address each would take it from one another for ever."""
+    bot = Telegram(TOKEN, base_url=server.base_url, webhook="https://here.example/hooks/telegram", beat_s=0.01)
+    for words in ("It is set again", "keeps changing"):
+        await bot.connect()
+        received = bot.receive(None)
+        await anext(received)
+        server.webhook = {"url": "https://there.example"}
+        with pytest.raises(Unavailable, match=words):
+            await anext(received)
+    with pytest.raises(Unavailable, match="Stop that program"):
+        await bot.connect()
+    assert server.webhook["url"] == "https://there.example"
+    server.webhook = {}
+    await bot.connect()
+    assert server.webhook["url"] == "https://here.example/hooks/telegram"
+    await bot.aclose()
+
+
 async def test_without_a_webhook_nobody_can_hand_us_updates(bot: Telegram) -> None:
     with pytest.raises(NotFound):
         bot.hooked({}, b"{}")

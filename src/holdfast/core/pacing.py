@@ -26,6 +26,10 @@ class Bucket(msgspec.Struct, frozen=True):
     def filled(self, now: float) -> float:
         return min(self.size, self.tokens + max(0.0, now - self.at) * self.per_s)
 
+    def untouched(self, now: float) -> bool:
+        """Whether it says no more than a new one would."""
+        return self.filled(now) >= self.size and self.quiet_until <= now
+
     def wait_s(self, now: float, *, above: float = 0.0) -> float:
         """How long until one can be taken that leaves `above`."""
         missing = 1.0 + above - self.filled(now)

@@ -158,11 +158,12 @@ class Deliveries:
             touched = set(self._busy)
             self._looks.append(touched)
             try:
-                page = await self._store.deliveries(states=DUE, now=ANY_TIME, limit=limit)
+                sends = [name for name, link in self._links.items() if link.sends]
+                page = await self._store.deliveries(states=DUE, now=ANY_TIME, limit=limit, platforms=sends)
             finally:
                 self._looks = [each for each in self._looks if each is not touched]
             started, soon_s = self._start(page, touched)
-            # Replies that must wait, or whose platform is not here, must not hold up those behind them.
+            # Replies that must wait must not hold up those behind them.
             if started or len(page) < limit or limit >= MOST_AT_ONCE:
                 return started, soon_s
             limit *= 10

@@ -168,7 +168,7 @@ class Link:
         now = self._clock.monotonic()
         self._bucket, self._chats[place.chat] = self._bucket.taken(now), self._chat(place).taken(now)
         if len(self._chats) > MOST_CHATS:
-            self._chats = {chat: bucket for chat, bucket in self._chats.items() if bucket.filled(now) < bucket.size}
+            self._chats = {chat: bucket for chat, bucket in self._chats.items() if not bucket.untouched(now)}
 
     def give_back(self, place: Place) -> None:
         """What was taken was not needed."""

@@ -51,12 +51,12 @@ class Sender:
 
         return await self._try(link, message.place, once, lost="edit lost", paid=paid)
 
-    async def remove(self, link: Link, place: Place, target: str) -> Outcome:
+    async def remove(self, link: Link, place: Place, target: str, *, paid: bool = False) -> Outcome:
         async def once(place: Place, before: str) -> Receipt:
             await link.platform.remove(place, target)
             return Receipt(target)
 
-        return await self._try(link, place, once, lost="edit lost")
+        return await self._try(link, place, once, lost="edit lost", paid=paid)
 
     async def _try(
         self, link: Link, place: Place, once: Callable[[Place, str], Awaitable[Receipt]], *, lost: str, paid: bool = False

@@ -192,17 +192,22 @@ class Streams:
 
     async def _open_message(self, writing: _Writing, text: Rich) -> None:
         """On record before it is sent; its id is on record before it is edited."""
-        spot, now = writing.place.spot, self._clock.monotonic()
+        link, spot, now = writing.link, writing.place.spot, self._clock.monotonic()
         if now < writing.open_at or not self._deliveries.take(spot):
             return
+        link.take(writing.place)  # Before anything is awaited: others look how much is left meanwhile.
+        sent = False
         try:
             name = f"{writing.turn_id}.{self._host.ids.new('live')}"
             opened = DeliveryOpened(delivery_id=name, turn_id=writing.turn_id, owner=self._host.owner, anchor=writing.anchor)
             if not await self._store.open_delivery(writing.session.session_id, opened, at=self._clock.now()):
                 return
-            outcome = await self._sender.send(writing.link, Outgoing(place=writing.place, key=delivery.key(name), text=text))
+            sent = True
+            outcome = await self._sender.send(link, Outgoing(place=writing.place, key=delivery.key(name), text=text), paid=True)
             await self._tasks.finish(self._opened(writing, name, text, outcome), name=f"outcome of {name}")
         finally:
+            if not sent:
+                link.give_back(writing.place)
             self._deliveries.leave(spot)
 
     async def _opened(self, writing: _Writing, name: str, text: Rich, outcome: Outcome) -> None:
@@ -238,14 +243,19 @@ class Streams:
         """
         if link.wait_s(where, What.LIVE) > 0 or not self._deliveries.take(where.spot):
             return None
+        link.take(where)
+        sent = False
         try:
             rows = await self._store.delivery(delivery_id)
             if not rows or rows[0].state is not DeliveryState.LIVE:
                 return None
+            sent = True
             if text is None:
-                return await self._sender.remove(link, where, receipt)
-            return await self._sender.edit(link, receipt, Outgoing(place=where, key=delivery.key(delivery_id), text=text))
+                return await self._sender.remove(link, where, receipt, paid=True)
+            return await self._sender.edit(link, receipt, Outgoing(place=where, key=delivery.key(delivery_id), text=text), paid=True)
         finally:
+            if not sent:
+                link.give_back(where)
             self._deliveries.leave(where.spot)
 
     def _every_s(self, writing: _Writing) -> float:

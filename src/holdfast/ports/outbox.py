@@ -56,9 +56,12 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 class Outbox(Protocol):
     """Deliveries. Every method keeps to the contract of `ports.store`."""
 
-    async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
+    async def deliveries(
+        self, *, states: Sequence[DeliveryState], now: int, limit: int, platforms: Sequence[str] | None = None
+    ) -> list[Delivery]:
         """Messages in these states whose time to be tried has come, in the order in which they were recorded, over all conversations and
         whatever the clock said; the pieces of one reply in theirs. Without those that show an answer while it is being written.
+        `platforms`: only what is owed to chats of these, whose names hold no `:`.
         """
 
     async def record_delivery(self, session_id: str, change: DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:

@@ -389,10 +389,16 @@ def _written(row: str) -> str:
 _DELIVERY_ORDER = f" ORDER BY {_written('o')}, o.session, o.seq, o.part"
 
 
-def deliveries(states: int) -> str:
+# What stands behind the profile in a session key: the platform, and the rest.
+_LANE = "substr(s.session_key, 7 + instr(substr(s.session_key, 7), ':'))"
+
+
+def deliveries(states: int, platforms: int) -> str:
+    """Of any platform if there are none."""
+    on_these = f" AND ({' OR '.join([f'instr({_LANE}, ?) = 1'] * platforms)})" if platforms else ""
     return (
         f"{_DELIVERY} JOIN head h ON h.session = o.session WHERE o.state IN ({', '.join('?' * states)}) AND o.state NOT IN ('sent', 'dead')"
-        f" AND o.live = 0 AND {OWED} AND o.retry_at <= ?{_DELIVERY_ORDER} LIMIT ?"
+        f" AND o.live = 0 AND {OWED}{on_these} AND o.retry_at <= ?{_DELIVERY_ORDER} LIMIT ?"
     )
 
 

@@ -1,5 +1,5 @@
 """How fast a bot may be. The Bot API says: some thirty messages in a second for all chats, twenty in a minute for a group, one in a second
-for a private chat, with short bursts. Edits count. Whoever is faster hears nothing but refusals for a while.
+for a private chat, with short bursts. Edits count. A bot that is faster hears nothing but refusals for a while.
 """
 
 import math

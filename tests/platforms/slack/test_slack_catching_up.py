@@ -11,6 +11,7 @@ from slack_sdk.signature import SignatureVerifier
 from holdfast.core.chat_errors import LoggedOut
 from holdfast.core.errors import Unavailable
 from holdfast.core.inbound import Message
+from holdfast.platforms.slack import catching_up
 from holdfast.platforms.slack.backlog import Backlog
 from holdfast.platforms.slack.history import History
 from holdfast.platforms.slack.platform import Slack
@@ -162,6 +163,29 @@ async def test_over_http_what_was_refused_while_nothing_could_be_stored_is_asked
     again = bot.receive(stored)
     assert await heard(bot, again, "refused") == ["refused"]
     await again.aclose()  # type: ignore[attr-defined]
+    await bot.aclose()
+
+
+async def test_over_http_a_check_of_the_tokens_that_fails_does_not_begin_the_catching_up_again(
+    server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1, P8: and it is made at its own pace, however often something else is asked for."""
+    monkeypatch.setattr(catching_up, "AGAIN_S", 0.05)
+    monkeypatch.setattr(catching_up, "MOST_S", 0.05)
+    server.unreadable.add("D1")
+    server.say("D1", "while away", user="U7")
+    bot = Slack(BOT_TOKEN, signing_secret=SECRET, base_url=server.base_url, beat_s=0.5)
+    await bot.connect()
+    server.asked.clear()
+    server.faults["auth.test"].extend([503, 503])
+    received = bot.receive(left("D1"))
+    while server.faults["auth.test"]:
+        await anext(received)
+    asked = [method for method, _ in server.asked]
+    assert asked.count("conversations.history") > asked.count("auth.test")
+    server.unreadable.clear()
+    assert await heard(bot, received, "while away") == ["while away"]
+    await received.aclose()  # type: ignore[attr-defined]
     await bot.aclose()
 
 

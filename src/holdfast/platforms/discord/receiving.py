@@ -67,7 +67,7 @@ class Receiving:
         """A batch is stored before the next one is asked for, so what is yielded is where to resume from."""
         at = cursors.read(cursor)
         while True:
-            self._unplaced.clear()
+            self._unplaced.rewind()
             self._ahead = None
             try:
                 socket, at = await self._enter(at)
@@ -111,7 +111,7 @@ class Receiving:
         """What a frame tells, and what has waited until now. While something waits the cursor stays before it, so that it is not lost with
         this process.
         """
-        ahead, found, interaction = self._ahead or at, [event async for event in self._unplaced.late()], None
+        ahead, found, interaction = self._ahead or at, await self._unplaced.late(), None
         if frame is not None:
             ahead = ahead.at(frame.s)
             if frame.t in events.KINDS and (event := await self._unplaced.placed(Event(frame.t, frame.d))) is not None:
@@ -169,6 +169,7 @@ class Receiving:
         except BaseException:
             await socket.close()
             raise
+        self._unplaced.forget()
         session, url = started.session_id, started.resume_gateway_url
         return socket, at.entered(session, url, ready.s or 0, intents=self.intents, direct=direct, now=now)
 

@@ -9,7 +9,7 @@ import msgspec
 from slack_sdk.signature import SignatureVerifier
 
 from holdfast.core.capabilities import MB, Capabilities, Rates
-from holdfast.core.chat_errors import MessageGone, Unsigned
+from holdfast.core.chat_errors import LoggedOut, MessageGone, Unsigned
 from holdfast.core.commands import Usage
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.inbound import Click, Inbound, RemoteFile
@@ -68,6 +68,7 @@ class Slack:
         self._history = History(self._ask)
         self._backlog = Backlog(None, 0.0)
         self._me = Me(user="")
+        self._check_at = 0.0
 
     async def connect(self) -> Account:
         found = await self._tell("auth.test")
@@ -99,7 +100,7 @@ class Slack:
             self._backlog.finish()
         elif missed.wait_s == 0:
             return self._batch(await missed.ask())
-        frame = await self._next(self._beat_s if missed.done else min(missed.wait_s, self._beat_s))
+        frame = await self._next(self._beat_s if missed.done else min(missed.wait_s, self._beat_s), catching_up=not missed.done)
         return self._batch(()) if frame is None else self._batch((frame.body,), frame.ticket)
 
     def _check_stored_since(self, handed_at: float) -> None:
@@ -121,22 +122,29 @@ class Slack:
         except Exception as error:
             raise _later(error) from None
 
-    async def _next(self, within_s: float) -> Frame | None:
+    async def _next(self, within_s: float, *, catching_up: bool) -> Frame | None:
         if self._signatures is not None:
             await asyncio.sleep(within_s)
-            await self._check_tokens()
+            await self._check_tokens(catching_up=catching_up)
             return None
         try:
             return await self._sockets.next(within_s)
         except Exception as error:
             raise _later(error) from None
 
-    async def _check_tokens(self) -> None:
-        """Nothing else would tell that they were revoked."""
+    async def _check_tokens(self, *, catching_up: bool) -> None:
+        """Nothing else would tell that they were revoked. Not at every request for what was missed, and none of those is thrown away
+        because Slack does not answer here.
+        """
+        if catching_up and time.monotonic() < self._check_at:
+            return
+        self._check_at = time.monotonic() + self._beat_s
         try:
             await self._wire.tell("auth.test")
         except Exception as error:
-            raise _later(error) from None
+            meant = _later(error)
+            if not catching_up or isinstance(meant, LoggedOut):
+                raise meant from None
 
     def _batch(self, updates: Sequence[bytes], ticket: Ticket | None = None) -> Batch:
         for update in updates:

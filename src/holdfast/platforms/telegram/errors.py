@@ -93,7 +93,8 @@ def _meaning(answer: Answer) -> Exception:
             return PlaceGone(f"Telegram says: {said}")
         case 409:
             return Unavailable(
-                "Another program reads the updates of this bot. Stop it, or use a bot of its own.", retry_after_s=POLLED_ELSEWHERE_S
+                "Another program reads the updates of this bot. Stop that program, or give one of the two another bot.",
+                retry_after_s=POLLED_ELSEWHERE_S,
             )
         case 413:
             return Refused("Telegram does not take a message of this size.")

@@ -1,9 +1,9 @@
 """A bot on Telegram (`ports.platforms.Platform`): translation and capabilities only."""
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +29,9 @@ NAME = "telegram"
 POLL_S = 50
 # How often the receiver of a webhook asks whether Telegram still knows us.
 BEAT_S = 20.0
+# A webhook that is lost again within this time belongs to another program; how often to look whether it still does.
+CONTESTED_S, LOOK_AGAIN_S = 600.0, 60.0
+CONTESTED = "Another program keeps changing the webhook of this bot. Stop that program, or give one of the two another bot."
 MOST_CAPTION, MOST_TOAST, MOST_BUTTON_DATA = 1024, 200, 64
 SECRET_HEADER = "x-telegram-bot-api-secret-token"
 CAPABILITIES = Capabilities(
@@ -58,6 +61,7 @@ class Telegram:
         self._beat_s = beat_s
         self._secret = hashlib.sha256(f"webhook {token}".encode()).hexdigest()
         self._me = Me(id=0)
+        self._contested, self._lost_at = False, -CONTESTED_S
 
     async def connect(self) -> Account:
         found = await self._call("getMe")
@@ -65,19 +69,31 @@ class Telegram:
             raise Unavailable("What answers for Telegram does not say which bot the token belongs to. Check `base_url`.")
         self._me = Me(id=found["id"], username=found.get("username", ""))
         if self._webhook:
-            await self._call(
-                "setWebhook", url=self._webhook, secret_token=self._secret, allowed_updates=list(reading.KINDS), max_connections=10
-            )
-        elif await self._has_webhook():
+            await self._take_webhook()
+        elif await self._webhook_now():
             await self._call("deleteWebhook", drop_pending_updates=False)
         return Account(str(self._me.id), f"@{self._me.username}")
 
-    async def _has_webhook(self) -> bool:
-        """A server that cannot tell has none; if it has one all the same, it says so when it is polled."""
-        with contextlib.suppress(Refused):
-            found = await self._call("getWebhookInfo")
-            return isinstance(found, dict) and bool(found.get("url"))
-        return False
+    async def _take_webhook(self) -> None:
+        """Another program that also takes it back would do so for ever: then it is left to that program, for as long as it is there."""
+        if self._contested and await self._webhook_now() not in (None, "", self._webhook):
+            raise Unavailable(CONTESTED, retry_after_s=LOOK_AGAIN_S)
+        self._contested = False
+        await self._call(
+            "setWebhook", url=self._webhook, secret_token=self._secret, allowed_updates=list(reading.KINDS), max_connections=10
+        )
+
+    async def _webhook_now(self) -> str | None:
+        """The address that Telegram tells what happens, empty if there is none. None if a server of one's own cannot tell; if it has one
+        all the same, it says so when it is polled.
+        """
+        try:
+            found = await self._ask("getWebhookInfo")
+        except LoggedOut:
+            raise
+        except Refused:
+            return None
+        return str(found.get("url", "")) if isinstance(found, dict) else None
 
     # what people do
 
@@ -97,17 +113,12 @@ class Telegram:
             yield Batch(updates=tuple(msgspec.json.encode(update) for update in found), cursor=cursor if found else None)
 
     async def _check_webhook(self) -> None:
-        """Nothing else would tell that the token was revoked, or that another program has taken the webhook away. A server of one's own
-        may not be able to tell.
-        """
-        try:
-            found = await self._ask("getWebhookInfo")
-        except LoggedOut:
-            raise
-        except Refused:
+        """Nothing else would tell that the token was revoked, or that another program has taken the webhook away."""
+        if await self._webhook_now() in (None, self._webhook):
             return
-        if found.get("url") != self._webhook:
-            raise Unavailable("Another program has changed the webhook of this bot. Stop it, or use a bot of its own.")
+        now = time.monotonic()
+        self._contested, self._lost_at = now - self._lost_at < CONTESTED_S, now
+        raise Unavailable(CONTESTED if self._contested else "Another program has changed the webhook of this bot. It is set again.")
 
     async def _poll(self, offset: int | None) -> list[dict[str, Any]]:
         found = await self._ask(

@@ -11,8 +11,10 @@ from holdfast.store.work import outbox
 
 
 class Outbox(OverLines):
-    async def deliveries(self, *, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
-        return await self._lines.read(outbox.deliveries, tuple(states), now, limit)
+    async def deliveries(
+        self, *, states: Sequence[DeliveryState], now: int, limit: int, platforms: Sequence[str] | None = None
+    ) -> list[Delivery]:
+        return await self._lines.read(outbox.deliveries, tuple(states), now, limit, None if platforms is None else tuple(platforms))
 
     async def record_delivery(self, session_id: str, change: e.DeliveryChanged, *, expect: DeliveryState, at: int) -> bool:
         return await self._lines.write(outbox.record_delivery, session_id, change, expect, at, when_full=True)

@@ -15,11 +15,11 @@ from holdfast.store.tx import Tx
 from holdfast.store.work import run, snapshots
 
 
-def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int) -> list[Delivery]:
-    if not states:
+def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int, platforms: Sequence[str] | None) -> list[Delivery]:
+    if not states or (platforms is not None and not platforms):
         return []
-    names = [str(state) for state in states]
-    rows = tx.query(q.deliveries(len(states)), *names, reads.bounded(now), reads.bounded(limit))
+    names, lanes = [str(state) for state in states], [f"{platform}:" for platform in platforms or ()]
+    rows = tx.query(q.deliveries(len(states), len(lanes)), *names, *lanes, reads.bounded(now), reads.bounded(limit))
     return [_delivery(tx, row) for row in rows]
 
 
