@@ -266,15 +266,18 @@ def test_answers_that_begin_at_the_same_moment_leave_each_other_their_turn(tmp_p
     with gateways.home(tmp_path) as home:
         rates = Rates(every_s=(0.1, 0.1), burst=5, edit_every_s=(0.5, 0.5), account_per_s=1.0, account_burst=3, kept=0)
         home.server = ChatServer(reconciles=True, by_cursor=False, capabilities=Capabilities(text_limit=1000, rates=rates, finds=True))
+        moods = iter(["limited account"])
+        home.server.moods = lambda: next(moods, "")
         life = start(home)
-        life.pass_s(5)
         for number in range(10):
             home.write("say:one|sleep:60|say: two", chat=f"c{number}")
-        life.pass_s(0.6)
+        life.until(lambda: home.logged("the platform asks to wait"))
+        life.pass_s(9.5)
+        assert home.server.sent == []
         life.away_until = life.loop.time() + 2  # All of them wait for the store before they send.
         life.until(lambda: home.server.sent)
         life.pass_s(0.9)
-        assert len(home.server.sent) <= 4
+        assert len(home.server.sent) <= 3 + 3
         life.until(lambda: len(home.server.sent) == 10, within_s=10)
 
 
