@@ -15,7 +15,7 @@ from holdfast.store.tx import Tx
 from holdfast.store.work import run, snapshots
 
 
-def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int, platforms: Sequence[str] | None) -> list[Delivery]:
+def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int, platforms: Sequence[str] | None = None) -> list[Delivery]:
     if not states or (platforms is not None and not platforms):
         return []
     names, lanes = [str(state) for state in states], [f"{platform}:" for platform in platforms or ()]
