@@ -11,6 +11,7 @@ from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.history import SUMMARY, Call, History, Item, Result, Step, User
 from holdfast.core.limits import Reached
 from holdfast.core.output import left_out
+from holdfast.core.processes import ENDED, MATCHED
 from holdfast.core.turns import Outcome
 from tests.core.logs import Log, begun, fold, text
 
@@ -338,3 +339,7 @@ def test_only_what_transcribes_gives_words_of_recordings() -> None:
     other = e.ToolStarted(call_id="t1.h", name="listen", arguments={"name": "v.ogg", "blob": "v"}, effect=Effect.PURE)
     (user,) = history.causes(fold(recorded(other, done("t1.h", "Hi."))))
     assert user.heard == ()
+
+
+def test_models_are_told_alike_of_processes_that_ended_and_that_matched() -> None:
+    assert history.about_cause(ENDED) == history.about_cause(MATCHED) == notes.PROCESS

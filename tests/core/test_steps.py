@@ -100,8 +100,13 @@ def test_what_an_agent_of_another_program_thought_is_kept_as_far_as_it_was_read(
     log = begun().in_turn(e.Reasoning(text="one "), e.Reasoning(text="two"))
     log.in_turn(msgspec.structs.replace(read, thoughts="one two"), e.Reasoning(text="three"))
     assert thoughts_of(log) == [(0, "one two", True), (0, "three", False)]
+    log.in_turn(msgspec.structs.replace(read, thoughts="and three"))
     log.ended("Hi.")
-    assert thoughts_of(log) == thoughts_of(log.records()) == [(0, "one two", True)]
+    assert thoughts_of(log) == thoughts_of(log.records()) == [(0, "one two", True), (0, "and three", True)]
+
+
+def test_a_response_that_came_without_thoughts_shows_none() -> None:
+    assert thoughts_of(begun().in_turn(e.ModelResponded(step=0, text="Hi."))) == []
 
 
 def test_the_thoughts_of_an_attempt_that_was_interrupted_are_over_with_it() -> None:
@@ -462,4 +467,5 @@ def test_a_call_that_runs_once_more_has_nothing_of_its_earlier_run() -> None:
     found.extend(log.cut().resumed(2).in_turn(call("a")).items[count:])
     (again,) = found.calls
     assert (again.output, again.output_omitted, again.outcome, again.content, again.attempt) == ("", 0, None, None, 2)
+    assert (again.recovered, again.late, again.finished_at) == (False, None, None) and again.started_at == log.items[-1].at
     assert [known.call_id for step in found.steps for known in step.calls] == ["a"]

@@ -7,7 +7,7 @@ from holdfast.core import events as e
 from holdfast.core import notices
 from holdfast.core.content import TextPart
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.messages import Answered, Message, Question, ToolCall, Turn
+from holdfast.core.messages import Answered, Delivery, Link, Message, Question, ToolCall, Turn
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from holdfast.core.usage import Spent
@@ -325,3 +325,16 @@ def test_what_is_written_is_complete_before_its_turn_ends() -> None:
     log = begun().in_turn(e.MessageWritten(message_id="n1", role="notice", content="told"))
     log.in_turn(e.MessageWritten(message_id="t1.answer", role="assistant", content="One."))
     assert {message.id: message.status for message in fold(log).messages} == {"m1": "complete", "n1": "complete", "t1.answer": "complete"}
+
+
+def test_what_nobody_has_told_of_yet_is_nothing() -> None:
+    made = ToolCall(call_id="c", name="run", arguments={}, effect=Effect.PURE, attempt=1)
+    assert (made.started_at, made.recovered, made.rests) == (0, False, False)
+    delivery = Delivery(delivery_id="d", states=[])
+    assert (delivery.tries, delivery.retry_at) == (0, 0)
+    assert Link(process="p").starts == 0
+
+
+def test_a_title_counts_in_what_a_conversation_used() -> None:
+    log = begun().ended("hello").free(e.TitleMade(turn_id="t1", title="Plants", usage=e.Usage(input=5, output=1), model="m"))
+    assert (fold(log).spent.input, fold(log).spent.output) == (5, 1)

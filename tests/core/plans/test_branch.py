@@ -15,7 +15,9 @@ from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
 from tests.core.logs import STEPS, Log, begun, fold, simple, story, text
 
-SESSION = Session(session_id="s1", session_key="agent:main:telegram:dm:7", log="l1", generation=1, seq=9, created_at=1, updated_at=1)
+SESSION = Session(
+    session_id="s1", session_key="agent:main:telegram:dm:7", log="l1", generation=1, seq=9, created_at=1, updated_at=1, folder="/work"
+)
 
 
 def branched(log: Log, message_id: str) -> Plan[str]:
@@ -54,6 +56,11 @@ def test_a_branch_from_an_answer_has_everything_up_to_it_and_says_where_it_is_fr
     (origin,) = events(plan, e.SessionBranched)
     assert isinstance(origin, e.SessionBranched) and (origin.origin, origin.message_id) == ("s1", "t1.answer")
     assert [message.text for message in written(branched(log, "t2.answer")).messages][:4] == ["hi", "one two", "more", "three"]
+
+
+def test_a_branch_works_in_the_folder_of_its_conversation() -> None:
+    (created,) = events(branched(simple(), "t1.answer"), e.SessionCreated)
+    assert isinstance(created, e.SessionCreated) and created.folder == "/work"
 
 
 def test_a_branch_from_a_request_has_what_was_said_before_it() -> None:
@@ -192,7 +199,7 @@ def test_each_record_is_copied_as_what_it_says_and_nothing_else_is() -> None:
     plan = branch.plan(origin, names, by="bob", dedup_key="k9")
     assert plan.reply == "s2" and {write.session_id for write in plan.writes} == {"s2"}
     expected: list[e.Event] = [
-        e.SessionCreated(session_id="s2", session_key="agent:main:web:page:s2", log="l2", title="Trip (2)", dedup_key="k9"),
+        e.SessionCreated(session_id="s2", session_key="agent:main:web:page:s2", log="l2", title="Trip (2)", folder="/work", dedup_key="k9"),
         e.SessionChanged(model="big"),
         e.MessageAccepted(message_id="m1", content="hi", sender="ann"),
         e.CauseRecorded(cause_id="c1", what="process", content="It ended.", sender="ann"),

@@ -45,7 +45,7 @@ def check_left(plan: Plan[Any], state: TurnState, inbox: tuple[str, ...], why: s
 @pytest.mark.parametrize(("state", "inbox", "suspended"), list(product(STATES, INBOXES, (False, True))))
 def test_a_reset_leaves_what_was_used_and_begins_a_new_session(state: TurnState, inbox: tuple[str, ...], suspended: bool) -> None:
     """A20, A22"""
-    plan = leave.reset(underway(state, inbox, suspended=suspended), FRESH, by="ann", dedup_key="k")
+    plan = leave.reset(underway(state, inbox, suspended=suspended, folder="/work"), FRESH, by="ann", dedup_key="k")
     if state is TurnState.NONE and not inbox and not suspended:
         assert plan.reply == Moved("s1", changed=False)
         assert [write.event for write in plan.writes] == [e.RequestNoted(what="reset", dedup_key="k")]
@@ -54,7 +54,7 @@ def test_a_reset_leaves_what_was_used_and_begins_a_new_session(state: TurnState,
     check_left(plan, state, inbox, leave.RESET_FIRST)
     (created,) = events(plan, e.SessionCreated)
     assert (created.session_id, created.session_key, created.log, created.dedup_key) == ("s2", CHAT, "l2", "k")
-    assert (created.auto_reset_reason, created.title) == (None, None)
+    assert (created.auto_reset_reason, created.title, created.folder) == (None, None, "/work")
     assert written(plan)[-2:] == [("s2", "session.created", False), ("s2", "message.written", False)]
     begun = plan.writes[-1].event
     assert isinstance(begun, e.MessageWritten) and "/resume 3" in begun.text and begun.delivery_id == "s2.begun"
