@@ -151,7 +151,7 @@ def test_a_stop_ends_its_work_also_if_it_does_not_listen(tmp_path: Path) -> None
     with scripted(tmp_path, "deaf", "load") as (serving, agent):
         session_id = serving.new_session()
         serving.post(session_id, "say one|sleep 60|tool never")
-        wait_until(lambda: said(serving.session(session_id)) == ["one"])
+        wait_until(lambda: bool(said(serving.session(session_id))))  # The last letters wait: a secret might begin with them.
         with serving.client() as client:
             assert client.post(f"/api/sessions/{session_id}/stop", json={}).status_code == 202
         assert serving.wait_for(session_id)["turns"][0]["outcome"] == "cancelled"

@@ -107,5 +107,5 @@ def test_forty_megabytes_of_output_hold_up_nobody_before_and_after_a_kill(tmp_pa
         serving.start()
         with patience(serving) as waits:
             session = serving.wait_for(session_id)
-        assert max(waits) < SILENCE_S
+        assert max(waits, default=0.0) < SILENCE_S
         assert session["turns"][-1]["attempt"] == 2

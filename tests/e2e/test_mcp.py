@@ -101,7 +101,9 @@ def test_a_call_of_a_server_that_is_not_trusted_asks_and_can_be_approved_after_a
             [used] = answer(serving, session_id)["tool_calls"]
             assert (used["outcome"], used["result"]) == ("done", "sk-of-the-notes")
             assert notes(folder, "started")[-1]["environment"]["NOTES_KEY"] == "sk-of-the-notes-42"
-            os.kill(notes(folder, "started")[-1]["pid"], signal.SIGKILL)
+            pid = notes(folder, "started")[-1]["pid"]
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not Path(f"/proc/{pid}").exists())  # A call that is sent before anybody knows may have been heard.
             serving.post(session_id, "Again.")
             session = serving.wait_for(session_id)
             assert session["messages"][-1]["tool_calls"][0]["outcome"] == "done", "the rule counts, and so does the server"
