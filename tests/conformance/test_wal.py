@@ -1,4 +1,4 @@
-"""The write-ahead log is copied back beside the commits: nobody who waits for one waits for that, and the log stays short."""
+"""The write-ahead log is copied back while others commit: nobody who waits for a commit waits for that, and the log stays short."""
 
 import asyncio
 import os

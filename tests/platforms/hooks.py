@@ -23,7 +23,7 @@ PUBLIC = "https://bot.example.org"
 
 
 class HookedPlace(Place):
-    """`hook`: how the platform reaches whoever serves now; between two lives nobody does."""
+    """`hook`: how the platform reaches the process that serves now; between two lives nobody does."""
 
     def __init__(self, folder: Path, rig: Rig, hook: Hook) -> None:
         super().__init__(folder, rig)

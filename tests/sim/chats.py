@@ -49,7 +49,7 @@ def a_question_is_answered_only_once_it_was_asked(found: Evidence) -> None:
                 arrived.setdefault(changed.delivery_id, item.seq)
         for _, answered in session.log.of(e.QuestionAnswered):
             if answered.message_id is None:
-                continue  # At its own address: whoever did it had read it.
+                continue  # At its own address: the person who did it had read it.
             told = min((seq for name, seq in arrived.items() if name.startswith(f"{answered.question_id}.asked")), default=None)
             assert told is not None and told < accepted[answered.message_id], f"A27: {answered} answers what had not been asked"
 
@@ -188,7 +188,7 @@ def _check_chats_are_told(found: Evidence) -> None:
 
 
 def _written_before_it_was_left(turn: TurnRecord) -> bool:
-    """Whoever has already written again needs no word on how to go on."""
+    """A person who has already written again needs no word on how to go on."""
     left = turn.log.of(e.TurnLeft)[-1][0].seq
     waited = {event.message_id for item, event in turn.session.log.of(e.MessageAccepted) if item.seq < left}
     following = turn.session.turns[turn.session.turns.index(turn) + 1]
