@@ -2,9 +2,13 @@
 
 Parts in front share the cores AT_ONCE at a time: tests with real processes wait more than they compute. Parts behind are simulated worlds,
 which only compute and read no real clock: they get what those in front leave idle.
+
+A test that fails next to others, in the parts in front, is tried again alone when everything else has ended. If it passes then, each time,
+the run passes and names it as unsteady: a fault of the test or of Holdfast that is to be found next.
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -30,7 +34,12 @@ AT_ONCE_BEHIND = 2
 LOWEST = 19
 # How many of the longest parts are named at the end.
 NAMED = 12
+# With more unsteady tests than that, something is wrong that no second try excuses.
+UNSTEADY = 3
+TRIES_ALONE = 2
 PYTEST = ("-m", "pytest", "-q", "--no-header", "--durations=3", "--durations-min=5")
+# pytest's exit code where tests failed, and nothing else went wrong.
+TESTS_FAILED = 1
 
 
 class Group(NamedTuple):
@@ -67,12 +76,13 @@ class Part(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """`processor_s`: its own and that of all processes that it waited for."""
+    """`processor_s`: its own and that of all processes that it waited for. `failed`: the tests that did."""
 
     part: Part
     code: int
     took_s: float
     processor_s: float
+    failed: tuple[str, ...] = ()
 
 
 CHECK = Part("check", "check", ("scripts/run.py", "check"))
@@ -92,9 +102,12 @@ def main() -> int:
         find_sandbox()
         later = [part for group in (PROCESSES, BROWSER) for part in parts_of(group)]
         ended = run_all(homeserver, first=[CHECK, *parts_of(FIRST)], later=later, behind=parts_of(WORLDS))
+        unsteady, ended = try_alone(ended)
     took_s = time.monotonic() - started
     for line in account(ended, took_s):
         say(line)
+    for test in unsteady:
+        say(f"unsteady: {test} failed next to others and passed {TRIES_ALONE} times alone. Find out why.")
     failed = "; ".join(each.part.name for each in ended if each.code)
     late = f"; over its budget of {BUDGET_S} s" if took_s > BUDGET_S else ""
     say(f"test: {f'FAILED ({failed})' if failed else 'everything passed'}, {took_s:.0f} s{late}")
@@ -122,8 +135,9 @@ def run(part: Part, running: "Running", *, gives_way: bool = False, limit_s: flo
     else that wants the processors.
     """
     began = time.monotonic()
-    with tempfile.TemporaryFile("w+", errors="replace") as said:
-        process = subprocess.Popen([sys.executable, *part.words], stdout=said, stderr=said, start_new_session=True)
+    with tempfile.TemporaryFile("w+", errors="replace") as said, tempfile.TemporaryDirectory() as cache:
+        words = (*part.words, "-o", f"cache_dir={cache}") if part.words[: len(PYTEST)] == PYTEST else part.words
+        process = subprocess.Popen([sys.executable, *words], stdout=said, stderr=said, start_new_session=True)
         running.add(process)
         if gives_way:
             give_way(process)
@@ -132,7 +146,32 @@ def run(part: Part, running: "Running", *, gives_way: bool = False, limit_s: flo
         said.seek(0)
         verdict = f"--- {part.name}: {'FAILED' if code else 'passed'}, {took_s:.1f} s ({processor_s:.1f} s of processor time)"
         print(verdict, said.read(), sep="\n", flush=True)
-    return Ended(part, code, took_s, processor_s)
+        return Ended(part, code, took_s, processor_s, failed_in(Path(cache)) if code == TESTS_FAILED else ())
+
+
+def failed_in(cache: Path) -> tuple[str, ...]:
+    """The tests that failed, by what pytest noted of its run."""
+    try:
+        return tuple(json.loads((cache / "v" / "cache" / "lastfailed").read_text()))
+    except FileNotFoundError:
+        return ()
+
+
+def try_alone(ended: list[Ended]) -> tuple[list[str], list[Ended]]:
+    """The tests that turned out to be unsteady, and what has ended without their failures. Simulated worlds get no second try: nothing
+    next to them can change what they do.
+    """
+    again = [each for each in ended if each.failed and each.part.group != WORLDS.name]
+    tests = [test for each in again for test in each.failed]
+    if not 0 < len(tests) <= UNSTEADY:
+        return [], ended
+    part = Part("alone", f"alone: {', '.join(tests)}", (*PYTEST, *tests))
+    tries: list[Ended] = []
+    while len(tries) < TRIES_ALONE and not any(each.code for each in tries):
+        tries.append(run(part, Running()))
+    if any(each.code for each in tries):
+        return [], [*ended, *tries]
+    return tests, [each._replace(code=0) if each in again else each for each in ended] + tries
 
 
 class Running:

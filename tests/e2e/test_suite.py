@@ -89,3 +89,40 @@ def test_what_a_part_prints_is_shown_also_where_it_is_not_utf_8(capfd: pytest.Ca
     part = suite.Part("group", "odd", ("-c", "import os; os.write(1, b'before \\xff after')"))
     assert suite.run(part, suite.Running()).code == 0
     assert "before \ufffd after" in capfd.readouterr().out
+
+
+FAILS_AT_FIRST = """
+import pathlib, pytest
+
+@pytest.mark.parametrize("number", range({count}))
+def test_one(number):
+    mark = pathlib.Path(__file__).with_name(f"seen {{number}}")
+    seen = len(mark.read_text()) if mark.exists() else 0
+    mark.write_text("x" * (seen + 1))
+    assert seen >= {failures}
+
+def test_another():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "count", "failures", "unsteady", "codes"),
+    [
+        ("e2e", 1, 0, 0, [0]),
+        ("e2e", 2, 1, 2, [0, 0, 0]),  # Passes alone, twice.
+        ("e2e", 1, 2, 0, [1, 1]),  # Fails alone, too.
+        ("e2e", suite.UNSTEADY + 1, 1, 0, [1]),  # Too many for bad luck.
+        (suite.WORLDS.name, 1, 1, 0, [1]),  # Nothing next to it can have disturbed it.
+    ],
+)
+def test_a_test_that_fails_next_to_others_counts_unless_it_passes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, count: int, failures: int, unsteady: int, codes: list[int]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("test_steadiness.py")
+    file.write_text(FAILS_AT_FIRST.format(count=count, failures=failures))
+    first = suite.run(suite.Part(group, "part", (*suite.PYTEST, str(file))), suite.Running())
+    assert sorted(first.failed) == [f"{file}::test_one[{number}]" for number in range(count if failures else 0)]
+    tests, ended = suite.try_alone([first])
+    assert len(tests) == unsteady and [each.code for each in ended] == codes

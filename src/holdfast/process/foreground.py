@@ -17,7 +17,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.process_id import ProcessId
 from holdfast.core.shutdowns import Shutdown
 from holdfast.locks import OwnerLock
-from holdfast.process.stop_requests import SIGNALS, Signals, end_by_force, others, signal_others
+from holdfast.process.stop_requests import SIGNALS, Signals, others, signal_others
 from holdfast.store import tell_owners
 
 LOOK_S = 0.5
@@ -102,8 +102,7 @@ class Foreground:
         while self._signals.pending:
             self._stop(self._signals.understood(self._signals.pending.pop(0)))
         if self._signals.forced:
-            end_by_force(self._home, self._process)
-            os._exit(exits.DONE)
+            self._signals.end_by_force(exits.DONE)
 
     def _stop(self, shutdown: Shutdown) -> None:
         whole = shutdowns.joined(self._shutdown, shutdown)

@@ -25,7 +25,7 @@ from holdfast.process.predecessor import Predecessor
 from holdfast.process.restarting import Restarting
 from holdfast.process.server import Server
 from holdfast.process.status import StatusReport
-from holdfast.process.stop_requests import StopRequests, end_by_force, others
+from holdfast.process.stop_requests import StopRequests, others
 from holdfast.process.supervisor import Kind
 from holdfast.process.this_process import ThisProcess
 from holdfast.process.watchdog import Watchdog
@@ -174,11 +174,10 @@ class ServingProcess:
 
     def _last_words(self) -> None:
         """At the deadline: commands of tools must not outlive this process, and an operator's stop stays one (C18)."""
-        if self._stops.signals.forced:
-            end_by_force(self._this.home, self._this.id)
-        else:
-            tool_processes.kill(self._this.home, lambda owner: owner == self._this.name)
         self._stops.take_in_pending()
+        if self._stops.signals.forced:
+            self._stops.signals.end_by_force(self._stops.ending.code)
+        tool_processes.kill(self._this.home, lambda owner: owner == self._this.name)
         if self._stops.ending.for_good:
             end_all(self._this.home)
         self._status.show(GatewayState.STOPPED)

@@ -9,9 +9,11 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import structlog
@@ -45,6 +47,7 @@ class Signals:
         self._home, self._process, self._now = home, process, now
         self.pending: list[Signal] = []
         self.interrupts = 0
+        self._forcing = threading.Lock()
 
     def catch(self, number: int) -> None:
         named = Signal(signal.Signals(number).name)
@@ -64,6 +67,23 @@ class Signals:
     @property
     def forced(self) -> bool:
         return self.interrupts >= FORCES
+
+    def end_by_force(self, code: int) -> NoReturn:
+        """Kills every other process of this home, the commands of all tools, and what runs in the background, and ends this process. It
+        stays stopped: an operator wanted that (C18). The watchdog may do this while the main thread is about to: one of them does it, and
+        the other waits for the end.
+        """
+        with self._forcing:
+            for other in locks.living(self._home):
+                if other.process is not None and other.process != self._process:
+                    with contextlib.suppress(PermissionError):
+                        processes.send_signal(other.process, signal.SIGKILL)
+            tool_processes.kill(self._home, lambda owner: True)
+            end_all(self._home)
+            status_file.leave_stopped(self._home)
+            with contextlib.suppress(OSError):  # Over the ^C that the terminal shows.
+                print(f"\r{FORCED}", file=sys.stderr, flush=True)
+            os._exit(code)
 
 
 class StopRequests:
@@ -219,18 +239,3 @@ def signal_others(home: Path, process: ProcessId, shutdown: Shutdown, *, now: in
     for other in others(home, process):
         with contextlib.suppress(PermissionError):
             processes.send_signal(other, signal.SIGTERM)
-
-
-def end_by_force(home: Path, process: ProcessId) -> None:
-    """Kills every other process of this home, the commands of all tools, and what runs in the background. It stays stopped: an operator
-    wanted that (C18).
-    """
-    for other in locks.living(home):
-        if other.process is not None and other.process != process:
-            with contextlib.suppress(PermissionError):
-                processes.send_signal(other.process, signal.SIGKILL)
-    tool_processes.kill(home, lambda owner: True)
-    end_all(home)
-    status_file.leave_stopped(home)
-    with contextlib.suppress(OSError):  # Over the ^C that the terminal shows.
-        print(f"\r{FORCED}", file=sys.stderr, flush=True)
