@@ -65,6 +65,8 @@ def files_with(folder: Path, words: str) -> list[str]:
 
 
 CTRL_C = "\x03"
+# Between two presses of a hasty person.
+PRESSES_S = 0.1
 
 
 def _main_thread(process: int) -> tuple[bool, bool, int]:
@@ -105,7 +107,8 @@ class Terminal:
 
     def press_ctrl_c(self, process: int) -> None:
         """And wait until the process in front has handled it: a signal that comes while the same one is pending is lost, and a busy
-        machine may take longer to handle one than a person takes to press again.
+        machine may take longer to handle one than a person takes to press again. Python handles a signal only some time after the system
+        has delivered it, which nobody outside can see: a person does not press again at once, either.
         """
         switches = _main_thread(process)[2]
         self.press(CTRL_C)
@@ -114,6 +117,8 @@ class Terminal:
             pending, sleeps, now = _main_thread(process)
             return not pending and sleeps and now > switches
 
+        wait_until(handled)
+        time.sleep(PRESSES_S)
         wait_until(handled)
 
     def hang_up(self) -> None:
