@@ -112,7 +112,7 @@ class BufferingTx(SqliteTx):
         return len(rows)
 
     def head(self, session: int) -> Head:
-        return self._heads.get(session) or heads.of(self._ask(heads.SELECT, (session,)).fetchall()[0])
+        return self._heads.get(session) or heads.of(self._ask(q.HEAD, (session,)).fetchall()[0])
 
     def new_session(self) -> int:
         self._numbers += 1

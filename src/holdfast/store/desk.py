@@ -18,24 +18,11 @@ EXCERPT_CHARS = 120
 # Of the search index, before a query gives up looking for further sessions.
 MOST_FOUND = 20_000
 
-SAID = "('message.written', 'message.accepted', 'question.asked')"
-# Word for word the condition of the index `event_record`.
-LAST_SAID = f"SELECT {q.EVENT} FROM event WHERE session = ? AND {q.RECORDS} AND kind IN {SAID} ORDER BY seq DESC LIMIT 3"
-SEEN = "SELECT seen FROM desk WHERE session = ?"
-FIRST_OPEN = "SELECT form FROM question WHERE session = ? AND state = 'open' ORDER BY seq LIMIT 1"
-UNSURE = "SELECT DISTINCT session FROM outbox WHERE state IN ('unknown', 'repeating') AND state NOT IN ('sent', 'dead')"
-DRAFT = "SELECT draft, rev FROM desk WHERE session = ?"
-DRAFT_PUT = (
-    "INSERT INTO desk (session, draft, rev) VALUES (?, ?, 1) ON CONFLICT (session) DO UPDATE SET draft = excluded.draft, rev = rev + 1"
-)
-SEE = "INSERT INTO desk (session, seen) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET seen = excluded.seen WHERE seen < excluded.seen"
-OF_TURN = f"SELECT {q.EVENT} FROM event WHERE session = ? AND {q.RECORDS} AND turn = ? ORDER BY seq LIMIT ?"
-BY_ID = f"SELECT {q.EVENT} FROM event WHERE id = ?"
 _MARKUP = re.compile(r"```\w*|[`*_~#>|]+")
 
 
 def glances(tx: Tx, session_ids: Sequence[str]) -> dict[str, Glance]:
-    unsure = {session for (session,) in tx.query(UNSURE)}
+    unsure = {session for (session,) in tx.query(q.UNSURE)}
     found = {}
     for session_id in session_ids:
         try:
@@ -43,8 +30,8 @@ def glances(tx: Tx, session_ids: Sequence[str]) -> dict[str, Glance]:
         except NotFound:
             continue
         excerpt, spoken = _last_said(tx, session)
-        seen = tx.query(SEEN, session)
-        needs = tx.query(FIRST_OPEN, session)
+        seen = tx.query(q.SEEN, session)
+        needs = tx.query(q.FIRST_OPEN, session)
         found[session_id] = Glance(
             excerpt=excerpt,
             unread=spoken > (seen[0][0] if seen else 0),
@@ -57,7 +44,7 @@ def glances(tx: Tx, session_ids: Sequence[str]) -> dict[str, Glance]:
 def _last_said(tx: Tx, session: int) -> tuple[str | None, int]:
     """The words, and where something was last said to the user; 0 if nothing was."""
     excerpt, spoken = None, 0
-    for item in read(tx, tx.query(LAST_SAID, session), {session: ""}, []):
+    for item in read(tx, tx.query(q.LAST_SAID, session), {session: ""}, []):
         event = item.event
         if not isinstance(event, (e.MessageWritten, e.MessageAccepted, e.QuestionAsked)):
             continue
@@ -75,7 +62,7 @@ def _brief(text: str) -> str:
 
 
 def draft(tx: Tx, session_id: str) -> Draft:
-    rows = tx.query(DRAFT, number(tx, reads.living(tx, session_id).session_id))
+    rows = tx.query(q.DRAFT, number(tx, reads.living(tx, session_id).session_id))
     return Draft(*rows[0]) if rows else Draft()
 
 
@@ -83,13 +70,13 @@ def keep_draft(tx: Tx, session_id: str, text: str, rev: int) -> Draft | None:
     before = draft(tx, session_id)
     if before.rev != rev:
         return before if before.text == text else None
-    tx.execute(DRAFT_PUT, number(tx, session_id), tx.secrets.text(text))
+    tx.execute(q.DRAFT_PUT, number(tx, session_id), tx.secrets.text(text))
     return draft(tx, session_id)
 
 
 def see(tx: Tx, session_id: str, seq: int) -> None:
     session = reads.living(tx, session_id)
-    tx.execute(SEE, number(tx, session_id), min(max(seq, 0), session.seq))
+    tx.execute(q.SEE, number(tx, session_id), min(max(seq, 0), session.seq))
 
 
 def found(tx: Tx, query: str, sessions: int, each: int) -> list[Hit]:
@@ -119,7 +106,7 @@ def _groups(tx: Tx, query: str, sessions: int, each: int) -> dict[int, list[int]
 
 
 def _hit(tx: Tx, row: Session, session: int, event_id: int) -> Hit | None:
-    for item in read(tx, tx.query(BY_ID, event_id), {session: row.session_id}, []):
+    for item in read(tx, tx.query(q.EVENT_BY_ID, event_id), {session: row.session_id}, []):
         match event := item.event:
             case e.MessageAccepted() | e.MessageWritten() | e.MessageEdited():
                 return Hit(session=row, message_id=event.message_id, at=item.at, text=content.outline(event.content))
@@ -133,7 +120,7 @@ def _hit(tx: Tx, row: Session, session: int, event_id: int) -> Hit | None:
 def turn_records(tx: Tx, session_id: str, turn_id: str, limit: int) -> tuple[e.Page, list[Finding]]:
     session = number(tx, reads.living(tx, session_id).session_id)
     findings: list[Finding] = []
-    rows = tx.query(OF_TURN, session, turn_id, limit)
+    rows = tx.query(q.RECORDS_OF_TURN, session, turn_id, limit)
     page = e.Page(item for item in read(tx, rows, {session: session_id}, findings) if item.session_id)
     if not page:
         raise NotFound("turn", turn_id)

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.turns import TurnState
+from holdfast.store import queries as q
 
 
 class Head(msgspec.Struct):
@@ -28,21 +29,8 @@ class Head(msgspec.Struct):
     indexed: tuple[str, int, int, int] = ("", 0, 0, 0)
 
 
-SELECT = (
-    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, stays, asked_seq, deleted"
-    " FROM head WHERE session = ?"
-)
-UPDATE = (
-    "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?, stays = ?,"
-    " asked_seq = ? WHERE session = ?"
-)
-# A column that is named in an UPDATE has its index written, changed or not.
-UPDATE_STATE = "UPDATE head SET state = ? WHERE session = ?"
-UPDATE_LISTED = "UPDATE head SET archived = ?, updated_at = ?, deleted = ? WHERE session = ?"
-
-
 def of(row: tuple[Any, ...]) -> Head:
-    """The head that a row of `SELECT` stands for."""
+    """The head that a row of `queries.HEAD` stands for."""
     head = Head(row[0], row[1], TurnState(row[2]), *row[3:])
     head.indexed = (row[2], head.archived, head.updated_at, head.deleted)
     return head
@@ -52,7 +40,7 @@ def changes(head: Head) -> list[tuple[str, tuple[Any, ...]]]:
     """The statements, with their values, that write a head back. Afterwards the database has all of it."""
     made: list[tuple[str, tuple[Any, ...]]] = [
         (
-            UPDATE,
+            q.HEAD_MOVED,
             (
                 *(head.seq, head.epoch, head.owner, head.turn, head.attempt, head.position, head.turn_seq),
                 *(head.stop, head.left, head.asked_seq, head.session),
@@ -61,8 +49,8 @@ def changes(head: Head) -> list[tuple[str, tuple[Any, ...]]]:
     ]
     state, archived, updated_at, deleted = head.indexed
     if head.state != state:
-        made.append((UPDATE_STATE, (str(head.state), head.session)))
+        made.append((q.HEAD_STATE, (str(head.state), head.session)))
     if (head.archived, head.updated_at, head.deleted) != (archived, updated_at, deleted):
-        made.append((UPDATE_LISTED, (head.archived, head.updated_at, head.deleted, head.session)))
+        made.append((q.HEAD_LISTED, (head.archived, head.updated_at, head.deleted, head.session)))
     head.indexed = (str(head.state), head.archived, head.updated_at, head.deleted)
     return made

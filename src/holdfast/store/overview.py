@@ -10,51 +10,15 @@ from holdfast.store.tx import Tx
 
 RECENT = 40
 TEXT_CHARS = 2000
-MARKED = "('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left')"
-
-RUNNING = (
-    "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session"
-    " WHERE h.state IN ('running', 'answered', 'interrupted') AND h.state = 'running' LIMIT ?"
-)
-NEWEST = f"SELECT {q.EVENT} FROM event WHERE session = ? AND seq >= ? ORDER BY seq DESC LIMIT {RECENT}"
-STARTED_AT = "SELECT at FROM event WHERE session = ? AND seq = ?"
-OPEN = (
-    "SELECT s.session_id, o.question_id, o.form, o.expires_at, o.session, o.seq"
-    " FROM question o JOIN session s ON s.id = o.session WHERE o.state = 'open' ORDER BY o.expires_at LIMIT ?"
-)
-LANES = (
-    "SELECT s.session_id, count(*), min(ev.at) FROM inbox i JOIN session s ON s.id = i.session"
-    " JOIN event ev ON ev.session = i.session AND ev.seq = i.seq GROUP BY i.session ORDER BY 3 LIMIT ?"
-)
-_OWED = (
-    "SELECT o.delivery_id, o.part, s.session_id, o.state, o.tries, o.retry_at, o.error, o.at FROM outbox o"
-    " JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session WHERE o.live = 0 AND o.seq > h.deleted"
-)
-OWED = f"{_OWED} AND o.state NOT IN ('sent', 'dead') ORDER BY o.at, o.session, o.seq, o.part LIMIT ?"
-# Of what is over, the newest.
-GIVEN_UP = f"{_OWED} AND o.state = 'dead' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
-ARRIVED = f"{_OWED} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
-# The row of an owner that is gone is removed before long; an earlier version did not note its pid here.
-LIVES = (
-    "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended, s.version, s.handed, s.gone FROM start s LEFT JOIN owner o ON o.id = s.owner"
-    " ORDER BY s.owner"
-)
-# Word for word the conditions of the indexes `event_mark` and `event_branched`. What stands before `session.branched` is copied, with the
-# times at which it happened in another session: it is told there.
-MARKS = (
-    f"SELECT {q.EVENT} FROM event WHERE kind IN {MARKED} AND at >= ? AND NOT EXISTS"
-    " (SELECT 1 FROM event b WHERE b.kind = 'session.branched' AND b.session = event.session AND b.seq > event.seq)"
-    " ORDER BY at DESC LIMIT ?"
-)
 
 
 def working(tx: Tx, limit: int) -> list[Working]:
     found = []
-    for (session_id,) in tx.query(RUNNING, limit):
+    for (session_id,) in tx.query(q.RUNNING, limit):
         session = reads.any_session(tx, session_id)
         id_ = number(tx, session_id)
-        newest = read(tx, tx.query(NEWEST, id_, session.turn_seq), {id_: session_id}, [])
-        started = tx.query(STARTED_AT, id_, session.turn_seq)
+        newest = read(tx, tx.query(q.NEWEST, id_, session.turn_seq, RECENT), {id_: session_id}, [])
+        started = tx.query(q.EVENT_TIME, id_, session.turn_seq)
         phase, name, since = _phase(newest)
         signed = newest[0].at if newest else 0
         found.append(
@@ -83,23 +47,23 @@ def _phase(newest: list[e.Logged]) -> tuple[str, str | None, int]:
 
 def asks(tx: Tx, limit: int) -> list[Ask]:
     found = []
-    for session_id, question_id, form, expires_at, session, seq in tx.query(OPEN, limit):
+    for session_id, question_id, form, expires_at, session, seq in tx.query(q.ASKS, limit):
         row = reads.any_session(tx, session_id)
         asked = reads.event_at(tx, session, seq)
         if row.deleted or not isinstance(asked, e.QuestionAsked):
             continue
-        at = tx.query(STARTED_AT, session, seq)
+        at = tx.query(q.EVENT_TIME, session, seq)
         text = content.text(asked.content)[:TEXT_CHARS]
         found.append(Ask(session=row, question_id=question_id, form=form, text=text, asked_at=at[0][0], expires_at=expires_at))
     return sorted(found, key=lambda ask: ask.asked_at)
 
 
 def waiting(tx: Tx, limit: int) -> list[Lane]:
-    return [Lane(session=reads.any_session(tx, name), waiting=count, oldest_at=at) for name, count, at in tx.query(LANES, limit)]
+    return [Lane(session=reads.any_session(tx, name), waiting=count, oldest_at=at) for name, count, at in tx.query(q.LANES, limit)]
 
 
 def owed(tx: Tx, limit: int, given_up: bool, arrived: bool) -> list[Owed]:
-    wanted = (OWED, *([GIVEN_UP] if given_up else []), *([ARRIVED] if arrived else []))
+    wanted = (q.NOT_SENT, *([q.GIVEN_UP] if given_up else []), *([q.SENT] if arrived else []))
     return [
         Owed(
             delivery_id=id_,
@@ -119,13 +83,13 @@ def owed(tx: Tx, limit: int, given_up: bool, arrived: bool) -> list[Owed]:
 def lives(tx: Tx) -> list[Life]:
     return [
         Life(pid=pid, started_at=at, ended=bool(ended), version=version, handed_at=handed, ended_at=gone)
-        for pid, at, ended, version, handed, gone in tx.query(LIVES)
+        for pid, at, ended, version, handed, gone in tx.query(q.LIVES)
     ]
 
 
 def marks(tx: Tx, since: int, limit: int) -> list[Mark]:
     names: dict[int, str] = {}
-    logged = read(tx, tx.query(MARKS, since, limit), names, [])
+    logged = read(tx, tx.query(q.MARKS, since, limit), names, [])
     return [
         Mark(
             at=item.at,

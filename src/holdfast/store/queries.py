@@ -1,5 +1,6 @@
-"""SQL by name, in words that every engine takes: ON CONFLICT instead of OR IGNORE, CASE instead of iif and max of two, no numbered marks.
-What only one of them understands lies in its own folder. Bools are bound as numbers.
+"""SQL by name, in words that every engine takes: ON CONFLICT instead of OR IGNORE, CASE instead of iif and max of two, no numbered marks,
+in ON CONFLICT the columns of the row that is there by the name of their table, groups by the key of what is shown. What only one of them
+understands lies in its own folder. Bools are bound as numbers.
 """
 
 INSERT = (
@@ -328,7 +329,7 @@ SPENT_BY_MODEL = f"SELECT day, model, {_TURNS}, {_SUMS} FROM spent WHERE day >= 
 SPENT_BY_SESSION = (
     f"SELECT s.session_id, s.title, {_TURNS}, {_SUMS} FROM spent JOIN session s ON s.id = spent.session"
     " WHERE spent.day >= ? AND spent.requests > 0 AND s.deleted_at IS NULL"
-    " GROUP BY spent.session ORDER BY sum(spent.input) + sum(spent.output) DESC, s.session_id LIMIT ?"
+    " GROUP BY s.id ORDER BY sum(spent.input) + sum(spent.output) DESC, s.session_id LIMIT ?"
 )
 SPENT_OF_SESSION = f"SELECT day, {_SUMS} FROM spent WHERE session = ? AND requests > 0 GROUP BY day ORDER BY day"
 QUESTIONS_OPEN = (
@@ -389,13 +390,14 @@ def _written(row: str) -> str:
 _DELIVERY_ORDER = f" ORDER BY {_written('o')}, o.session, o.seq, o.part"
 
 
-# What stands behind the profile in a session key: the platform, and the rest.
-_LANE = "substr(s.session_key, 7 + instr(substr(s.session_key, 7), ':'))"
+# What stands behind the profile in a session key, from the colon on: the platform, and the rest. `ltrim` takes away whatever is no colon:
+# the engines have no common word that finds one.
+_LANE = "ltrim(substr(s.session_key, 7), replace(substr(s.session_key, 7), ':', ''))"
 
 
 def deliveries(states: int, platforms: int) -> str:
-    """Of any platform if there are none."""
-    on_these = f" AND ({' OR '.join([f'instr({_LANE}, ?) = 1'] * platforms)})" if platforms else ""
+    """Of any platform if there are none; for each a length and as many characters, `:<platform>:`."""
+    on_these = f" AND ({' OR '.join([f'substr({_LANE}, 1, ?) = ?'] * platforms)})" if platforms else ""
     return (
         f"{_DELIVERY} JOIN head h ON h.session = o.session WHERE o.state IN ({', '.join('?' * states)}) AND o.state NOT IN ('sent', 'dead')"
         f" AND o.live = 0 AND {OWED}{on_these} AND o.retry_at <= ?{_DELIVERY_ORDER} LIMIT ?"
@@ -494,3 +496,107 @@ FENCED = (
     " WHERE session = (SELECT id FROM session WHERE session_id = ?) AND epoch = ? AND owner = ? AND turn = ? AND attempt = ?"
     " AND position = ? AND state = 'running' RETURNING session, seq"
 )
+
+# heads
+
+HEAD = (
+    "SELECT session, seq, state, epoch, owner, turn, attempt, position, turn_seq, stop, archived, updated_at, stays, asked_seq, deleted"
+    " FROM head WHERE session = ?"
+)
+HEAD_MOVED = (
+    "UPDATE head SET seq = ?, epoch = ?, owner = ?, turn = ?, attempt = ?, position = ?, turn_seq = ?, stop = ?, stays = ?,"
+    " asked_seq = ? WHERE session = ?"
+)
+# A column that is named in an UPDATE has its index written, changed or not.
+HEAD_STATE = "UPDATE head SET state = ? WHERE session = ?"
+HEAD_LISTED = "UPDATE head SET archived = ?, updated_at = ?, deleted = ? WHERE session = ?"
+
+# the desk
+
+LAST_SAID = (
+    f"SELECT {EVENT} FROM event WHERE session = ? AND {RECORDS}"
+    " AND kind IN ('message.written', 'message.accepted', 'question.asked') ORDER BY seq DESC LIMIT 3"
+)
+SEEN = "SELECT seen FROM desk WHERE session = ?"
+FIRST_OPEN = "SELECT form FROM question WHERE session = ? AND state = 'open' ORDER BY seq LIMIT 1"
+UNSURE = "SELECT DISTINCT session FROM outbox WHERE state IN ('unknown', 'repeating') AND state NOT IN ('sent', 'dead')"
+DRAFT = "SELECT draft, rev FROM desk WHERE session = ?"
+DRAFT_PUT = (
+    "INSERT INTO desk (session, draft, rev) VALUES (?, ?, 1) ON CONFLICT (session) DO UPDATE SET draft = excluded.draft, rev = desk.rev + 1"
+)
+SEE = (
+    "INSERT INTO desk (session, seen) VALUES (?, ?)"
+    " ON CONFLICT (session) DO UPDATE SET seen = excluded.seen WHERE desk.seen < excluded.seen"
+)
+RECORDS_OF_TURN = f"SELECT {EVENT} FROM event WHERE session = ? AND {RECORDS} AND turn = ? ORDER BY seq LIMIT ?"
+
+# what an operator asks
+
+RUNNING = (
+    "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session"
+    " WHERE h.state IN ('running', 'answered', 'interrupted') AND h.state = 'running' LIMIT ?"
+)
+NEWEST = f"SELECT {EVENT} FROM event WHERE session = ? AND seq >= ? ORDER BY seq DESC LIMIT ?"
+EVENT_TIME = "SELECT at FROM event WHERE session = ? AND seq = ?"
+ASKS = (
+    "SELECT s.session_id, o.question_id, o.form, o.expires_at, o.session, o.seq"
+    " FROM question o JOIN session s ON s.id = o.session WHERE o.state = 'open' ORDER BY o.expires_at LIMIT ?"
+)
+LANES = (
+    "SELECT s.session_id, count(*), min(ev.at) FROM inbox i JOIN session s ON s.id = i.session"
+    " JOIN event ev ON ev.session = i.session AND ev.seq = i.seq GROUP BY s.id ORDER BY 3 LIMIT ?"
+)
+_OWED_ROWS = (
+    "SELECT o.delivery_id, o.part, s.session_id, o.state, o.tries, o.retry_at, o.error, o.at FROM outbox o"
+    f" JOIN session s ON s.id = o.session JOIN head h ON h.session = o.session WHERE o.live = 0 AND {OWED}"
+)
+NOT_SENT = f"{_OWED_ROWS} AND o.state NOT IN ('sent', 'dead') ORDER BY o.at, o.session, o.seq, o.part LIMIT ?"
+# Of what is over, the newest.
+GIVEN_UP = f"{_OWED_ROWS} AND o.state = 'dead' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
+SENT = f"{_OWED_ROWS} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
+# The row of an owner that is gone is removed before long; an earlier version did not note its pid here.
+LIVES = (
+    "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended, s.version, s.handed, s.gone FROM start s LEFT JOIN owner o ON o.id = s.owner"
+    " ORDER BY s.owner"
+)
+# Word for word the conditions of the indexes `event_mark` and `event_branched`. What stands before `session.branched` is copied, with the
+# times at which it happened in another session: it is told there.
+MARKS = (
+    f"SELECT {EVENT} FROM event WHERE kind IN ('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left') AND at >= ? AND NOT EXISTS"
+    " (SELECT 1 FROM event b WHERE b.kind = 'session.branched' AND b.session = event.session AND b.seq > event.seq)"
+    " ORDER BY at DESC LIMIT ?"
+)
+
+# lists
+
+SESSIONS_NAMED = (
+    f"{SESSIONS} WHERE s.session_id >= ? AND s.session_id < ? AND s.purged = 0 ORDER BY h.updated_at DESC, h.session DESC LIMIT ?"
+)
+IN_STATE = {
+    "suspended": "h.session IN (SELECT id FROM session WHERE suspended = 1)",
+    "pending": "h.session IN (SELECT id FROM session WHERE resume_pending = 1)",
+    "running": "h.session IN (SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state <> 'interrupted')",
+    "waiting": "h.session IN (SELECT session FROM question WHERE state = 'open')",
+    "deleted": "h.session IN (SELECT id FROM session WHERE purge_at IS NOT NULL AND purged = 0)",
+}
+
+
+def listed(state: str | None, among: int) -> str:
+    """A page of the list: those in a state of `IN_STATE`, or all that are not deleted; among so many sessions, or any if there are none."""
+    plain = "" if state is None else "+"  # The few in a state are found by their own index, and sorted after.
+    where = f"{plain}h.archived = ? AND ({plain}h.updated_at, h.session) < (?, ?)"
+    if state != "deleted":
+        where += " AND h.deleted = 0"
+    if state is not None:
+        where += f" AND {IN_STATE[state]}"
+    if among:
+        where += f" AND h.session IN ({', '.join('?' * among)})"
+    return f"{SESSIONS} WHERE {where} ORDER BY {plain}h.updated_at DESC, h.session DESC LIMIT ?"
+
+
+def _page(columns: str, only: str = "") -> str:
+    return f"SELECT {columns} FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?"
+
+
+PAGE, PAGE_RECORDS = _page(EVENT), _page(EVENT, f" AND {RECORDS}")
+PAGE_PLACES, PAGE_RECORD_PLACES = _page("id, session, seq"), _page("id, session, seq", f" AND {RECORDS}")

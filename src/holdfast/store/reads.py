@@ -27,15 +27,6 @@ E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
 MAX_INTEGER = 2**62
 
-DELETED = "deleted"
-_IN_STATE = {
-    "suspended": "h.session IN (SELECT id FROM session WHERE suspended = 1)",
-    "pending": "h.session IN (SELECT id FROM session WHERE resume_pending = 1)",
-    "running": "h.session IN (SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state <> 'interrupted')",
-    "waiting": "h.session IN (SELECT session FROM question WHERE state = 'open')",
-    DELETED: "h.session IN (SELECT id FROM session WHERE purge_at IS NOT NULL AND purged = 0)",
-}
-
 
 def session(tx: Tx, session_id: str) -> Session:
     """Also one that is deleted, as long as there is something to read."""
@@ -87,8 +78,7 @@ def known(tx: Tx, dedup_key: str) -> Known | None:
 
 def named(tx: Tx, prefix: str, limit: int) -> list[Session]:
     after_all = prefix + "\U0010ffff"
-    where = "s.session_id >= ? AND s.session_id < ? AND s.purged = 0"
-    rows = tx.query(f"{q.SESSIONS} WHERE {where} ORDER BY h.updated_at DESC, h.session DESC LIMIT ?", prefix, after_all, _page(limit))
+    rows = tx.query(q.SESSIONS_NAMED, prefix, after_all, _page(limit))
     return [_session(row) for row in rows]
 
 
@@ -115,22 +105,12 @@ def conversations_of(tx: Tx, session_key: str) -> int:
 def sessions(tx: Tx, limit: int, before: str | None, query: str, archived: bool, state: str | None) -> SessionPage:
     updated_at, id_ = _place(before) if before else (MAX_INTEGER, MAX_INTEGER)
     limit = _page(limit) or 1
-    listed = "+h.archived = ? AND (+h.updated_at, h.session) < (?, ?)" if state else "h.archived = ? AND (h.updated_at, h.session) < (?, ?)"
-    where, bindings = listed, [int(archived), updated_at, id_]
-    if state != DELETED:
-        where += " AND h.deleted = 0"
-    if state is not None:
-        if state not in _IN_STATE:
-            raise BadInput(f"state={state!r} is not one of {', '.join(_IN_STATE)}.")
-        where += f" AND {_IN_STATE[state]}"
-    if query.strip():
-        found = tx.search(query)
-        if not found:
-            return SessionPage([], None)
-        where += f" AND h.session IN ({','.join('?' * len(found))})"
-        bindings += found
-    by_time = "+h.updated_at" if state else "h.updated_at"  # The few in a state are found by their own index, and sorted after.
-    rows = tx.query(f"{q.SESSIONS} WHERE {where} ORDER BY {by_time} DESC, h.session DESC LIMIT ?", *bindings, limit + 1)
+    if state is not None and state not in q.IN_STATE:
+        raise BadInput(f"state={state!r} is not one of {', '.join(q.IN_STATE)}.")
+    found = tx.search(query) if query.strip() else []
+    if query.strip() and not found:
+        return SessionPage([], None)
+    rows = tx.query(q.listed(state, len(found)), int(archived), updated_at, id_, *found, limit + 1)
     more = f"{rows[limit - 1][6]}.{rows[limit - 1][-1]}" if len(rows) > limit else None
     return SessionPage([_session(row) for row in rows[:limit]], more)
 
@@ -174,12 +154,10 @@ def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make:
     if purged:
         raise Deleted(session_id, undoable=False)
     # The head's bound keeps out a row whose sequence was changed on disk: it would carry a reader's cursor past everything to come.
-    only = f" AND {q.RECORDS}" if records else ""
-    where = f"FROM event WHERE session = ? AND seq > ? AND seq <= ?{only} ORDER BY seq LIMIT ?"
     try:
-        rows = tx.page(f"SELECT {q.EVENT} {where}", session, after, last, limit)
+        rows = tx.page(q.PAGE_RECORDS if records else q.PAGE, session, after, last, limit)
     except tx.unreadable:  # The index alone may still be whole.
-        rows = salvage(tx, tx.query(f"SELECT id, session, seq {where}", session, after, last, limit))
+        rows = salvage(tx, tx.query(q.PAGE_RECORD_PLACES if records else q.PAGE_PLACES, session, after, last, limit))
     found: list[Finding] = []
     logged = [item for item in read(tx, rows, {session: session_id}, found) if item.session_id]
     more = bool(logged) and logged[-1].seq < last and _is_full(rows, limit)

@@ -9,11 +9,10 @@ from holdfast.core.events import PAGE_BYTES, Event
 from holdfast.core.plans.repeats import Known
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.sessions import Session
-from holdfast.store import heads, log, reads
+from holdfast.store import heads, log, queries, reads
 from holdfast.store import rebuild as replay
 from holdfast.store.heads import Head
 from holdfast.store.log import body_size
-from holdfast.store.queries import INSERT
 from holdfast.store.rows import Change
 from holdfast.store.sqlite import search
 
@@ -72,7 +71,7 @@ class SqliteTx:
         if len(rows) != 1:  # Most come alone.
             return self._insert_many(rows)
         try:
-            self._execute(INSERT, rows[0])
+            self._execute(queries.INSERT, rows[0])
         except apsw.ConstraintError:
             return 0
         self._wrote_event()
@@ -81,7 +80,7 @@ class SqliteTx:
     def _insert_many(self, rows: Sequence[tuple[Any, ...]]) -> int:
         before = self.db.total_changes()
         try:
-            self.db.executemany(INSERT, rows)
+            self.db.executemany(queries.INSERT, rows)
         except apsw.ConstraintError:
             return self.db.total_changes() - before
         if rows:
@@ -99,7 +98,7 @@ class SqliteTx:
         return reads.known(self, dedup_key)
 
     def head(self, session: int) -> Head:
-        return self._heads.get(session) or heads.of(self._execute(heads.SELECT, (session,)).fetchall()[0])
+        return self._heads.get(session) or heads.of(self._execute(queries.HEAD, (session,)).fetchall()[0])
 
     def new_session(self) -> int:
         return int(self.query("SELECT coalesce(max(id), 0) + 1 FROM session")[0][0])

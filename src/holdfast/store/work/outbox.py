@@ -18,8 +18,9 @@ from holdfast.store.work import run, snapshots
 def deliveries(tx: Tx, states: Sequence[DeliveryState], now: int, limit: int, platforms: Sequence[str] | None = None) -> list[Delivery]:
     if not states or (platforms is not None and not platforms):
         return []
-    names, lanes = [str(state) for state in states], [f"{platform}:" for platform in platforms or ()]
-    rows = tx.query(q.deliveries(len(states), len(lanes)), *names, *lanes, reads.bounded(now), reads.bounded(limit))
+    names, lanes = [str(state) for state in states], [f":{platform}:" for platform in platforms or ()]
+    begins = [value for lane in lanes for value in (len(lane), lane)]
+    rows = tx.query(q.deliveries(len(states), len(lanes)), *names, *begins, reads.bounded(now), reads.bounded(limit))
     return [_delivery(tx, row) for row in rows]
 
 
