@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import keys
 from holdfast.core.errors import BadInput
-from holdfast.core.keys import CHAT_TYPES, SessionKey
+from holdfast.core.keys import SessionKey
 
 PART = st.text(min_size=1, max_size=12) | st.text(":%A3250", min_size=1, max_size=8)
 KEYS = st.builds(SessionKey, PART, PART, PART, PART, st.none() | PART, st.none() | PART)
@@ -69,4 +69,4 @@ def test_an_empty_part_cannot_be_built() -> None:
 
 def test_a_page_has_a_lane_of_its_own() -> None:
     key = keys.page_key("main", "s_1")
-    assert str(key) == "agent:main:web:page:s_1" and key.chat_type in CHAT_TYPES
+    assert str(key) == "agent:main:web:page:s_1" and key.chat_type == "page"

@@ -93,7 +93,7 @@ def test_a_chat_that_began_a_new_conversation_is_answered_in_order_though_the_cl
     life.pass_s(3)
     life.write("/new")
     life.write("say:two")
-    life.until(lambda: len(life.do(life.store.unsettled(limit=10))) == 3)
+    life.until(lambda: len(life.do(life.store.owed(limit=10, given_up=True))) == 3)
     home.server.moods = lambda: ""
     life.rest()
     assert [home.told()[0], home.told()[-1]] == ["one", "two"]
@@ -136,7 +136,7 @@ def test_a_time_to_wait_that_the_platform_named_is_kept_also_by_the_next_process
     life = home.start()
     life.write("say:hello")
     life.until(lambda: home.logged("send failed"))
-    [row] = life.do(life.store.unsettled(limit=10))
+    [row] = life.do(life.store.owed(limit=10, given_up=True))
     assert row.retry_at - life.clock.now() in range(1000, 2001)
     life.die()
     home.server.moods = lambda: ""
@@ -183,7 +183,7 @@ def test_a_chat_that_is_gone_is_remembered_and_shown_and_comes_back_with_its_fir
     life = home.start()
     [dead] = life.do(life.store.dead_places())
     assert (dead.spot, dead.why) == (Spot(NAME, ANN), "The chat is gone.")
-    [row] = life.do(life.store.unsettled(limit=10))
+    [row] = life.do(life.store.owed(limit=10, given_up=True))
     assert (row.state, row.error) == ("dead", "The chat is gone.")
     home.server.gone.clear()
     life.say("say:again")
@@ -289,7 +289,9 @@ def test_a_doubt_about_a_chat_that_is_gone_is_given_up_and_shown(home: Home) -> 
     home.server.gone.add(ANN)
     life = home.start()
     life.until(lambda: life.gateway.links[NAME].closed)
-    life.until(lambda: [(row.state, row.error) for row in life.do(life.store.unsettled(limit=10))] == [("dead", "The chat is gone.")])
+    life.until(
+        lambda: [(row.state, row.error) for row in life.do(life.store.owed(limit=10, given_up=True))] == [("dead", "The chat is gone.")]
+    )
     home.server.gone.clear()
     life.say("say:again")
     assert home.told() == ["hi", "hello", "again"]

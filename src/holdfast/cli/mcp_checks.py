@@ -15,8 +15,6 @@ from holdfast.config import mcp
 from holdfast.config.mcp import McpServer
 from holdfast.sandbox import Sandbox
 
-EXTRA = 'Install the extra: `pip install "holdfast[mcp]"`.'
-
 
 def run_all(settings: config.Config, status: Status | None, *, deep: bool, sandbox: Callable[[], Sandbox]) -> Iterator[Finding]:
     """`status`: of the gateway that runs, which knows best. `deep` starts every server. `sandbox`: what programs would run in."""

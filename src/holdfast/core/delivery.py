@@ -15,7 +15,6 @@ REPEAT_LABEL = "(may be a repeat) "
 MAX_TRIES = 8
 GIVE_UP_MS = 3 * 24 * 3600 * 1000
 LATE_MS = 24 * 3600 * 1000
-MOST_WAIT_S = 3600.0
 # For so long after a send, and while the platform works, it is asked whether the message arrived. What comes next in the chat waits.
 ASK_MS = 5 * 60 * 1000
 

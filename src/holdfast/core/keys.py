@@ -4,7 +4,6 @@ import msgspec
 
 from holdfast.core.errors import BadInput
 
-CHAT_TYPES = ("dm", "group", "channel", "thread", "page")
 PAGE = "web"
 
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
-import structlog
 
 from holdfast.core import notices
 from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, PlaceMoved, ThreadGone
@@ -16,8 +15,6 @@ from holdfast.ports.updates import Updates
 
 SEND_TIMEOUT_S = 60.0
 MOST_WAYS = 4
-
-log = structlog.get_logger()
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

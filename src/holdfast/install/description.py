@@ -9,7 +9,6 @@ import msgspec
 
 from holdfast.core.errors import Refused
 
-NAME = "holdfast"
 # A stop that takes longer ends itself and says what hung; its supervisor kills it this much later, so the two never disagree.
 MARGIN_S = 15
 # What a stop needs after the drain: agents end, replies are recorded, the store is closed.

@@ -90,6 +90,3 @@ class Outbox(Protocol):
 
     async def delivery(self, delivery_id: str) -> list[Delivery]:
         """The pieces of one, in any state; none if there is no such delivery."""
-
-    async def unsettled(self, *, limit: int, all: bool = False) -> list[Delivery]:
-        """What is owed, and what was given up, newest first. `all`: also what has arrived."""

@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from holdfast import __version__, tool_processes
 from holdfast.config import LOG
 from holdfast.core.errors import Unavailable
@@ -33,8 +31,6 @@ from holdfast.process.watchdog import Watchdog
 CONNECTIONS_S = 6.0
 HTTP_S = 5.0
 LOOK_S = 0.05
-
-log = structlog.get_logger()
 
 
 class ServingProcess:

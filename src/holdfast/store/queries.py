@@ -418,8 +418,6 @@ LIVE_OF_TURN = (
     " WHERE s.session_id = ? AND o.turn = ? AND o.live = 1 AND o.state NOT IN ('sent', 'dead') ORDER BY o.seq"
 )
 DELIVERY = f"{_DELIVERY} WHERE o.delivery_id = ? ORDER BY o.part"
-UNSETTLED = f"{_DELIVERY} WHERE o.live = 0 AND o.state <> 'sent' ORDER BY o.at DESC, o.session, o.seq DESC, o.part LIMIT ?"
-DELIVERIES_ALL = f"{_DELIVERY} WHERE o.live = 0 ORDER BY o.at DESC, o.session, o.seq DESC, o.part LIMIT ?"
 
 # what came from chats
 

@@ -33,7 +33,6 @@ MOST_CHANGES = 200
 GATHER_S = 0.3
 STATUS_S = 2.0
 
-LASTING = ("gone", "signed_out")
 
 log = structlog.get_logger()
 

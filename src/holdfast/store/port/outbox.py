@@ -36,6 +36,3 @@ class Outbox(OverLines):
 
     async def delivery(self, delivery_id: str) -> list[Delivery]:
         return await self._lines.read(outbox.delivery, delivery_id)
-
-    async def unsettled(self, *, limit: int, all: bool = False) -> list[Delivery]:
-        return await self._lines.read(outbox.unsettled, limit, all)

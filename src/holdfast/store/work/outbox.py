@@ -32,10 +32,6 @@ def delivery(tx: Tx, delivery_id: str) -> list[Delivery]:
     return [_delivery(tx, row) for row in tx.query(q.DELIVERY, delivery_id)]
 
 
-def unsettled(tx: Tx, limit: int, everything: bool) -> list[Delivery]:
-    return [_delivery(tx, row) for row in tx.query(q.DELIVERIES_ALL if everything else q.UNSETTLED, reads.bounded(limit))]
-
-
 def live_messages(tx: Tx, session_id: str, turn_id: str, before: int) -> list[Live]:
     until = reads.bounded(before)
     return [
