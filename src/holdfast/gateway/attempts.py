@@ -104,10 +104,6 @@ class Attempt:
         self._over = False  # Its end is on record.
         self._request = request_for(session, transcript, resumed)
         self._answered_before = transcript.answer_text
-        news.questions.read_to = session.seq
-        for question in transcript.questions:
-            news.questions.add(question.call_id, question.fingerprint)
-        news.questions.given = transcript.approvals
         self._kit = Kit(means.tools, _wanted(self._request))
         self._calls = Calls(
             written,
@@ -129,7 +125,6 @@ class Attempt:
             teller=means.teller,
             host=means.host,
         )
-        written.unread_results = turn.unread_results
         if self._request.failures:
             written.silent_for(retries.wait_s(self._request.failures[-1], self._clock.now()))
 

@@ -41,13 +41,14 @@ class Writing(Protocol):
 
 
 class Journal:
-    """One tick for all turns. The first piece of an attempt goes out at once, later ones with the tick."""
+    """One tick for all turns. The first piece of an attempt goes out at once, later ones with the tick. `due`: there is something to
+    write, or to look for.
+    """
 
-    def __init__(self, store: Turns, host: Host, spooling: Spooling) -> None:
+    def __init__(self, store: Turns, host: Host, spooling: Spooling, due: asyncio.Event) -> None:
         self.store, self.clock, self.tasks, self.secrets, self.spooling = store, host.clock, host.tasks, host.secrets, spooling
-        spooling.on_back = self._look
         self._dirty: dict[int, Writing] = {}
-        self._wake = asyncio.Event()
+        self._wake = due
         self._urgent = asyncio.Event()
         self._tick_s = TICK_S
 
@@ -56,10 +57,6 @@ class Journal:
         self._wake.set()
         if urgent:
             self._urgent.set()
-
-    def _look(self) -> None:
-        """The store is back: also what had no room in a spool is due."""
-        self._wake.set()
 
     async def run(self) -> None:
         while True:

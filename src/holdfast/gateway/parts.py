@@ -1,5 +1,6 @@
 """The parts of a gateway, each built whole from what it needs, in this order: what a part needs stands above it."""
 
+import asyncio
 from collections.abc import Callable
 
 import msgspec
@@ -98,16 +99,18 @@ class Parts:
     def _build_journals(self) -> None:
         """What writes turns down, and what recovers them from what was written."""
         store, host, edges, settings = self._store, self._host, self._edges, self._settings
+        due = asyncio.Event()
         self.spooling = Spooling(
             spool=edges.spool,
             store=store,
             host=host,
+            due=due,
             turn_bytes=settings.spool_turn_bytes,
             all_bytes=settings.spool_all_bytes,
             limits=settings.late_journals,
         )
         self.shipping = Shipping(store=store, spool=edges.spool, host=host, limits=settings.late_journals, keep_s=settings.keep_streams_s)
-        self.journal, self.newsroom = Journal(store, host, self.spooling), Newsroom(store, store)
+        self.journal, self.newsroom = Journal(store, host, self.spooling, due), Newsroom(store, store)
         self.recovery = Recovery(
             store=store,
             host=host,

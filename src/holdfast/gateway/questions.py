@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from holdfast.core import approvals, elicitation
 from holdfast.core.approvals import UNREADABLE, Approval
 from holdfast.core.events import QuestionAnswered
+from holdfast.core.transcript import Transcript
 
 
 class Questions:
@@ -33,6 +34,12 @@ class Questions:
     def started(self) -> tuple[str, ...]:
         """Those of them that have started: the answer is their result."""
         return tuple(call_id for call_id, fingerprint in self._open.items() if fingerprint is None and call_id not in self._live)
+
+    def recall(self, transcript: Transcript, *, read_to: int) -> None:
+        """What the record says of them, up to there."""
+        self.read_to, self.given = read_to, transcript.approvals
+        for question in transcript.questions:
+            self.add(question.call_id, question.fingerprint)
 
     def add(self, call_id: str, fingerprint: str | None = None, *, live: bool = False) -> None:
         """`fingerprint`: of a call that waits for its approval."""

@@ -54,8 +54,16 @@ class Runner:
         try:
             session, transcript = await self._read(session_id)
             news.tell(session)
-            step, said, begun = _next_step(transcript), _said(transcript), transcript.begun
-            written = TurnLog(self._journal, started, news, step=step, said=said, begun=begun)
+            news.questions.recall(transcript, read_to=session.seq)
+            written = TurnLog(
+                self._journal,
+                started,
+                news,
+                step=_next_step(transcript),
+                said=_said(transcript),
+                begun=transcript.begun,
+                unread_results=transcript.turns[-1].unread_results,
+            )
             attempt = Attempt(session=session, transcript=transcript, written=written, news=news, means=self._means, resumed=resumed)
             try:
                 await self._run(attempt, started, admission)

@@ -3,7 +3,7 @@ all of it is shipped.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import structlog
@@ -41,11 +41,13 @@ class Behind(Protocol):
 
 class Spooling:
     """`away`: the store takes no writes, as far as this process knows. `behind`: the turns that have a backlog. `size`: of all spools of
-    this process.
+    this process. `due` is set when the store is back: also what had no room in a spool is to be written then.
     """
 
-    def __init__(self, *, spool: Spool, store: Journals, host: Host, turn_bytes: int, all_bytes: int, limits: Limits) -> None:
-        self._spool, self._store, self._host, self._limits = spool, store, host, limits
+    def __init__(
+        self, *, spool: Spool, store: Journals, host: Host, due: asyncio.Event, turn_bytes: int, all_bytes: int, limits: Limits
+    ) -> None:
+        self._spool, self._store, self._host, self._due, self._limits = spool, store, host, due, limits
         self._turn_bytes, self._all_bytes = turn_bytes, all_bytes
         self.away = False
         self.size = self._reserved = 0
@@ -53,7 +55,6 @@ class Spooling:
         self._left: list[Backlog] = []
         self._back = asyncio.Event()
         self._back.set()
-        self.on_back: Callable[[], None] = lambda: None
 
     def backlog(self, lease: Lease, turn_id: str) -> Backlog:
         return Backlog(Header(session_id=lease.session_id, turn_id=turn_id, epoch=lease.epoch, owner=self._host.name))
@@ -128,7 +129,7 @@ class Spooling:
         self._back.set()
         away_s = round(self._host.clock.monotonic() - began, 1)
         log.info("the store is back", away_s=away_s, turns=len(self.behind), bytes=self.size)
-        self.on_back()
+        self._due.set()
         for turn in list(self.behind.values()):
             self._host.tasks.spawn(turn.ship(), name="ship a spool")
         await self._ship_what_is_left()

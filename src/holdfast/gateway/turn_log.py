@@ -36,15 +36,25 @@ log = structlog.get_logger()
 class TurnLog:
     """Where one attempt is written down. Keeps the turn's position; writes in order, one at a time."""
 
-    def __init__(self, journal: Journal, started: StartedTurn, news: News, *, step: int = 0, said: str = "", begun: int = 0) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        started: StartedTurn,
+        news: News,
+        *,
+        step: int = 0,
+        said: str = "",
+        begun: int = 0,
+        unread_results: bool = False,
+    ) -> None:
         """`step`: the first one that is not on record; `begun`: the earlier attempt that began to write it, if one did. `said`: the last
-        text of those that are.
+        text of those that are. `unread_results`: of tools, which no model has seen.
         """
         self.lease, self.turn_id = started.lease, started.turn_id
         self.attempt, self.position = started.attempt, started.position
         self.spoke = False  # This attempt has something of its own to show.
         self.first_text_at: float | None = None
-        self.unread_results = False
+        self.unread_results = unread_results
         self._journal, self._news = journal, news
         self._lock = asyncio.Lock()
         self._unwritten = Unwritten(journal.secrets.stream, step=step, said=said)

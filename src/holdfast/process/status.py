@@ -45,15 +45,17 @@ class StatusReport:
         sandbox: Callable[[], Sandbox | None] = lambda: None,
         servers: Callable[[], Sequence[msgspec.Struct]] = lambda: (),
         file_is_ours: bool = True,
+        comes_back: bool | None = None,
     ) -> None:
+        """`comes_back`: what the file on disk says of that; None: it says nothing yet."""
         self._this, self.url, self._public_url, self._gateway, self._stops = this, url, public_url, gateway, stops
         self._file_is_ours, self._sandbox, self._servers = file_is_ours, sandbox, servers
         self._state, self._since = GatewayState.STARTING, this.started_at
         self._counts, self._journal = Counts(0, 0, 0, 0, 0, 0), Figures()
         self._retiring: list[Retiring] = []
         self._written: Status | None = None
-        # As the file on disk says. Another process's file says that it comes back.
-        self._comes_back: bool | None = None if file_is_ours else True
+        # Another process's file says that it comes back.
+        self._comes_back = comes_back if file_is_ours else True
         self._trouble = ""
 
     def with_gateway(
@@ -66,7 +68,7 @@ class StatusReport:
         """The same report, now that there is a gateway to tell of. It knows what the file on disk says already. `sandbox`: that of the
         tools, as soon as it is known. `servers`: of tools, as they are now, each with the fields of `McpStatus`.
         """
-        report = StatusReport(
+        return StatusReport(
             self._this,
             url=self.url,
             public_url=self._public_url,
@@ -75,9 +77,8 @@ class StatusReport:
             sandbox=sandbox,
             servers=servers,
             file_is_ours=self._file_is_ours,
+            comes_back=self._comes_back,
         )
-        report._comes_back = self._comes_back
-        return report
 
     async def status(self) -> Status:
         """While the store cannot be read, or no descriptor is left to ask who is alive: what was known last."""
