@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from holdfast import processes
 from holdfast.agents.making import Ground as AgentGround
-from holdfast.agents.making import Making as Agents
+from holdfast.agents.making import Making
 from holdfast.blobs import FOLDER, Blobs, Folder
 from holdfast.config import (
     LOG,
@@ -32,10 +32,14 @@ from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.redaction import Secrets
 from holdfast.core.shutdowns import Shutdown
+from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.editors import Editors
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.host import Host
 from holdfast.gateway.series import Series
 from holdfast.gateway.tasks import Tasks
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.keeper import KeeperProcesses
 from holdfast.keeper.keepers import AGENTS
 from holdfast.keeper.launching import Launcher
@@ -69,7 +73,7 @@ from holdfast.tools.making import Ground as ToolGround
 from holdfast.tools.making import Making as Tools
 from holdfast.tools.workspaces import Workspaces
 from holdfast.web.access import Access
-from holdfast.web.app import build_app
+from holdfast.web.app import Process, build_app
 from holdfast.web.frames import encode
 
 if TYPE_CHECKING:
@@ -254,27 +258,29 @@ def _make_gateway(
     agent = agents.default()
     return Gateway(
         store=store,
-        clock=this.clock,
-        ids=system.RandomIds(),
-        liveness=this.locks,
-        owner=owner,
-        owner_name=this.name,
-        agent=agent,
-        agents=agents.named(agent),
-        titler=agents.titler(),
-        tools=tools.tools(agents.transcriber),
-        platforms=platforms.make(config),
-        tool_servers=tools.servers,
-        files=blobs,
-        encode=encode,
+        host=Host(
+            clock=this.clock,
+            ids=system.RandomIds(),
+            liveness=this.locks,
+            owner=owner,
+            name=this.name,
+            secrets=this.secrets,
+        ),
+        edges=Edges(
+            agents=Agents(agent, agents.named(agent)),
+            tools=Toolbox(tools.tools(agents.transcriber), tools.servers),
+            titler=agents.titler(),
+            platforms=platforms.make(config),
+            files=blobs,
+            restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
+            spool=FolderSpool(config.home),
+            keepers=keepers,
+            agent_processes=kept,
+            encode=encode,
+            check_folder=tools.workspaces.check,
+            on_step=deadline.at_step,
+        ),
         settings=settings(config, platforms.policies(config)),
-        restarts=RestartNote(config.home, cuts=this.supervisor.restarts_us, begin=restart_requests.by_chat, now=this.clock.now),
-        spool=FolderSpool(config.home),
-        keepers=keepers,
-        agent_processes=kept,
-        on_step=deadline.at_step,
-        check_folder=tools.workspaces.check,
-        secrets=this.secrets,
     )
 
 
@@ -310,7 +316,7 @@ def _kept_agents(config: Config, this: ThisProcess) -> "KeptAgents | None":
     return KeptAgents(keepers, clock=this.clock, idle_s=config.agent.acp_idle_s)
 
 
-def _agents(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspaces, kept: "KeptAgents | None") -> Agents:
+def _agents(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspaces, kept: "KeptAgents | None") -> Making:
     ground = AgentGround(
         home=config.home,
         environment=os.environ,
@@ -323,7 +329,7 @@ def _agents(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspa
         ids=system.RandomIds(),
         kept=kept,
     )
-    return Agents(config, ground)
+    return Making(config, ground)
 
 
 async def _say_which_sandbox(confinement: Confinement, *, chosen: str) -> None:
@@ -347,16 +353,19 @@ def _make_app(
 ) -> ASGIApp:
     series = Series(gateway, clock=this.clock, memory=system.memory_bytes)
     this.tasks.spawn(series.run(), name="series")
+    process = Process(
+        status=status.status,
+        series=series,
+        request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
+        request_restart=restart_requests.by_operator,
+    )
     return build_app(
         gateway,
+        process,
         blobs=blobs,
-        series=series,
         max_upload_bytes=most_upload_bytes(config),
         access=access,
         editors=editors,
-        status=status.status,
-        request_stop=lambda: stops.stop(Shutdown(why="asked over HTTP", planned=True)),
-        request_restart=restart_requests.by_operator,
         trusted_proxies=trusted_networks(config),
         secrets=this.secrets,
     )

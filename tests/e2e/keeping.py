@@ -19,8 +19,12 @@ from holdfast import processes
 from holdfast.agents.demo import DemoAgent
 from holdfast.api import conversation
 from holdfast.core.policy import parse_all
+from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.host import Host
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.keeper import KeeperProcesses
 from holdfast.keeper.launching import Launcher
 from holdfast.locks import OwnerLock, OwnerLocks
@@ -53,19 +57,23 @@ async def main(home: Path) -> None:
     tool = Processes(records=store, keepers=keepers, surroundings=surroundings, clock=clock, owner=owner, most=100, most_bytes=1 << 24)
     gateway = Gateway(
         store=store,
-        clock=clock,
-        ids=RandomIds(),
-        liveness=OwnerLocks(home),
-        owner=owner,
-        owner_name=lock.name,
-        agent=DemoAgent(),
-        tools={tool.name: tool},
-        platforms={},
-        encode=lambda logged: b"",
+        host=Host(
+            clock=clock,
+            ids=RandomIds(),
+            liveness=OwnerLocks(home),
+            owner=owner,
+            name=lock.name,
+        ),
+        edges=Edges(
+            agents=Agents(DemoAgent()),
+            tools=Toolbox({tool.name: tool}),
+            platforms={},
+            files=Shelf(store),
+            spool=FolderSpool(home),
+            keepers=keepers,
+            encode=lambda logged: b"",
+        ),
         settings=Settings(policy=parse_all(allow=["processes"], ask=[], deny=[]), resume_window_s=-1),
-        keepers=keepers,
-        files=Shelf(store),
-        spool=FolderSpool(home),
     )
     await gateway.start()
     while line := await asyncio.to_thread(sys.stdin.readline):

@@ -30,8 +30,12 @@ from holdfast.core.rights import Policy
 from holdfast.core.sessions import Session
 from holdfast.core.spools import Contents
 from holdfast.core.transcript import Transcript
+from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.host import Host
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent, AgentProcesses, AgentRequest, TurnFace
 from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Batch, Outgoing, Platform, Receipt
@@ -527,26 +531,31 @@ class Life:
         platforms: dict[str, Platform] = {NAME: self.home.line(self.home.server, edge)} if self._chats else {}
         self.gateway = Gateway(
             store=self.store,
-            clock=self.clock,
-            ids=RandomIds(),
-            liveness=_Alive(self.home),
-            owner=owner,
-            owner_name=self.name,
-            agent=self.home.agent(self),
-            agents=self.home.agents,
-            titler=self.home.titler,
-            agent_processes=self.home.agent_processes(self),
-            tools=self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)} | self._background(owner),
-            platforms=platforms,
-            tool_servers=self.home.tool_servers,
-            files=Shelf(self.store),
-            encode=encode,
+            host=Host(
+                clock=self.clock,
+                ids=RandomIds(),
+                liveness=_Alive(self.home),
+                owner=owner,
+                name=self.name,
+                secrets=self.home.secrets,
+            ),
+            edges=Edges(
+                agents=Agents(self.home.agent(self), self.home.agents),
+                tools=Toolbox(
+                    self.home.tools() | {tool.name: tool for tool in self.home.more_tools(self)} | self._background(owner),
+                    self.home.tool_servers,
+                ),
+                titler=self.home.titler,
+                platforms=platforms,
+                files=Shelf(self.store),
+                restarts=self.home.restarts,
+                spool=FolderSpool(self.home.path.parent, run=at_once),
+                keepers=self.keepers,
+                agent_processes=self.home.agent_processes(self),
+                encode=encode,
+                on_step=self.steps.append,
+            ),
             settings=self._settings,
-            restarts=self.home.restarts,
-            spool=FolderSpool(self.home.path.parent, run=at_once),
-            secrets=self.home.secrets,
-            keepers=self.keepers,
-            on_step=self.steps.append,
         )
         self.gateway.subscribe(lambda state: self.states.append((state, self.gateway.runner.running)))
         await self.gateway.start()

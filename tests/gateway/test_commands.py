@@ -14,8 +14,12 @@ from holdfast.core.events import StopRequested
 from holdfast.core.history import User
 from holdfast.core.policy import Rules, parse
 from holdfast.core.sessions import Session
+from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.host import Host
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.process.system import RandomIds, SystemClock
@@ -426,10 +430,24 @@ async def test_stop_ends_the_process_of_a_running_tool(tmp_path: Path) -> None:
     )
     clock = SystemClock()
     gateway = Gateway(
-        store=store, clock=clock, ids=RandomIds(), liveness=_Lives(), owner=owner, owner_name="us", agent=ScriptAgent(heard),
-        tools={terminal.name: terminal}, platforms={}, files=Shelf(store), encode=encode,
-        settings=Settings(policy=Rules(allow=(parse("terminal"),))), spool=FolderSpool(tmp_path),
-    )  # fmt: skip
+        store=store,
+        host=Host(
+            clock=clock,
+            ids=RandomIds(),
+            liveness=_Lives(),
+            owner=owner,
+            name="us",
+        ),
+        edges=Edges(
+            agents=Agents(ScriptAgent(heard)),
+            tools=Toolbox({terminal.name: terminal}),
+            platforms={},
+            files=Shelf(store),
+            spool=FolderSpool(tmp_path),
+            encode=encode,
+        ),
+        settings=Settings(policy=Rules(allow=(parse("terminal"),))),
+    )
     await gateway.start()
     try:
         page = (await gateway.create_session()).session_id

@@ -15,10 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.status import JournalStatus, Status
 from holdfast.blobs import FOLDER, Blobs, Folder
+from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.editors import Editors
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.host import Host
 from holdfast.gateway.series import Series
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.keepers import Keepers
 from holdfast.ports.owners import Owner
 from holdfast.ports.upkeep import Commits
@@ -30,7 +34,7 @@ from holdfast.store.lines import Lines
 from holdfast.store.sqlite.connection import connect, reader
 from holdfast.store.sqlite.threads import Threads
 from holdfast.web.access import Access
-from holdfast.web.app import build_app
+from holdfast.web.app import Process, build_app
 from holdfast.web.frames import encode
 from holdfast.web.stream import Timing
 from tests.conformance.backends import empty_database
@@ -292,24 +296,36 @@ async def world(
         owner = await store.register_owner(Owner(name=life, pid=1, started_at=1, boot_id="b"))
         made.blobs = blobs = Blobs(folder=made.blobs_folder, rows=store, clock=made.clock, ids=RandomIds())
         made.gateway = Gateway(
-            store=store, clock=made.clock, ids=RandomIds(), liveness=OnlyWeLive(life), owner=owner, owner_name=life, agent=made.agent,
-            tools={"printer": made.printer}, platforms={NAME: Chat(chats, faults=Wire())} if chats else {}, files=blobs,
-            encode=encode, settings=settings, spool=FolderSpool(home), keepers=keepers,
-        )  # fmt: skip
+            store=store,
+            host=Host(
+                clock=made.clock,
+                ids=RandomIds(),
+                liveness=OnlyWeLive(life),
+                owner=owner,
+                name=life,
+            ),
+            edges=Edges(
+                agents=Agents(made.agent),
+                tools=Toolbox({"printer": made.printer}),
+                platforms={NAME: Chat(chats, faults=Wire())} if chats else {},
+                files=blobs,
+                spool=FolderSpool(home),
+                keepers=keepers,
+                encode=encode,
+            ),
+            settings=settings,
+        )
         made.series = Series(made.gateway, clock=made.clock, memory=lambda: 50_000_000)
         made.access = Access(TOKEN, clock=made.clock, port=made.port, hosts=("chat.example.org",))
         made.access.end_sign_ins(await store.signed_out(now=made.clock.now()))
         made.app = Checked(
             build_app(
                 made.gateway,
+                Process(status=made.status, series=made.series, request_stop=made.stop, request_restart=made.restart),
                 blobs=made.blobs,
-                series=made.series,
                 max_upload_bytes=MAX_UPLOAD,
                 access=made.access,
                 editors=Editors(RandomIds(), used=False),
-                status=made.status,
-                request_stop=made.stop,
-                request_restart=made.restart,
                 static=static,
                 timing=timing or Timing(),
             )

@@ -17,8 +17,12 @@ from holdfast.core.capabilities import Capabilities
 from holdfast.core.live import Manners
 from holdfast.core.restarts import By, Request
 from holdfast.core.rights import Policy
+from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.host import Host
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Platform
@@ -139,19 +143,23 @@ class Place:
             platform = rig.platform()
             gateway = Gateway(
                 store=store,
-                clock=clock,
-                ids=RandomIds(),
-                liveness=_Alive(self.alive),
-                owner=owner,
-                owner_name=name,
-                agent=ScriptAgent(self.heard, self.edge),
-                tools={tool.name: tool(self.done, self.edge) for tool in (Deed, Launch)},
-                platforms={rig.name: platform},
-                files=Blobs(folder=Folder(self.folder / "blobs"), rows=store, clock=clock, ids=RandomIds()),
-                encode=encode,
+                host=Host(
+                    clock=clock,
+                    ids=RandomIds(),
+                    liveness=_Alive(self.alive),
+                    owner=owner,
+                    name=name,
+                ),
+                edges=Edges(
+                    agents=Agents(ScriptAgent(self.heard, self.edge)),
+                    tools=Toolbox({tool.name: tool(self.done, self.edge) for tool in (Deed, Launch)}),
+                    platforms={rig.name: platform},
+                    files=Blobs(folder=Folder(self.folder / "blobs"), rows=store, clock=clock, ids=RandomIds()),
+                    restarts=RestartNote(self.folder, cuts=True, begin=self.asked.append, now=clock.now),
+                    spool=FolderSpool(self.folder),
+                    encode=encode,
+                ),
                 settings=Settings(**chosen),
-                restarts=RestartNote(self.folder, cuts=True, begin=self.asked.append, now=clock.now),
-                spool=FolderSpool(self.folder),
             )
             self.alive.add(name)
             closing.callback(self.alive.discard, name)

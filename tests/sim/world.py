@@ -26,8 +26,12 @@ from holdfast.core.policy import parse_all
 from holdfast.core.restarts import Request
 from holdfast.core.rights import Policy
 from holdfast.core.spools import Header, Spooled
+from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.host import Host
 from holdfast.gateway.settings import Settings
+from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import AgentRequest
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
@@ -463,28 +467,34 @@ class Life:
         )
         gateway = Gateway(
             store=store,
-            clock=clock,
-            ids=self.world,
-            liveness=_Alive(self.world),
-            owner=owner,
-            owner_name=name,
-            agent=ScriptedAgent(
-                keeps=lambda: self._random.random() < 0.5,
-                think=lambda: self._random.uniform(0, 0.05),
-                given=self._given,
-                crash=self.crash,
-                models=models,
+            host=Host(
+                clock=clock,
+                ids=self.world,
+                liveness=_Alive(self.world),
+                owner=owner,
+                name=name,
             ),
-            titler=SimTitles(asked=self.world.titles_asked.append, at=self.at) if self.world.titles else None,
-            tools=tools,
-            platforms={NAME: SimChat(self.world.server, faults=self, process=name)} if self.world.reachable(self.number) else {},
-            files=Shelf(store),
-            encode=as_shown,
-            spool=SimSpool(
-                self.disk, self.loop, now=clock.now, readable=lambda name: self.world.readable(self), spooled=self.world.note_spooled
+            edges=Edges(
+                agents=Agents(
+                    ScriptedAgent(
+                        keeps=lambda: self._random.random() < 0.5,
+                        think=lambda: self._random.uniform(0, 0.05),
+                        given=self._given,
+                        crash=self.crash,
+                        models=models,
+                    )
+                ),
+                tools=Toolbox(tools),
+                titler=SimTitles(asked=self.world.titles_asked.append, at=self.at) if self.world.titles else None,
+                platforms={NAME: SimChat(self.world.server, faults=self, process=name)} if self.world.reachable(self.number) else {},
+                files=Shelf(store),
+                restarts=self.world.restarts,
+                spool=SimSpool(
+                    self.disk, self.loop, now=clock.now, readable=lambda name: self.world.readable(self), spooled=self.world.note_spooled
+                ),
+                keepers=keepers,
+                encode=as_shown,
             ),
-            keepers=keepers,
-            restarts=self.world.restarts,
             settings=self.world.really(self._settings()),
         )
         gateway.subscribe(lambda state: self._note_safe_mode(gateway, span))

@@ -24,6 +24,7 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.safe_mode import SafeMode
 from holdfast.gateway.schedules import Wishes
+from holdfast.gateway.settings import Settings
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.tally import Tally
 from holdfast.ports.store import Store
@@ -64,16 +65,14 @@ class Acceptance:
         admissions: Admissions,
         announcements: Announcements,
         wishes: Wishes,
-        policies: dict[str, resets.Policy],
-        busy_modes: dict[str, Mode],
-        max_waiting: int,
-        models: tuple[str, ...],
+        settings: Settings,
         tally: Tally,
     ) -> None:
         self._store, self._clock, self._ids, self._lanes = store, host.clock, host.ids, lanes
         self._stage, self._safe_mode, self._admissions, self._announcements = stage, safe_mode, admissions, announcements
         self._wishes, self._tally = wishes, tally
-        self._policies, self._busy_modes, self._max_waiting, self._models = policies, busy_modes, max_waiting, models
+        self._policies, self._busy_modes = settings.resets, settings.busy
+        self._max_waiting, self._models = settings.max_waiting, settings.models
 
     async def take(self, session: Session, said: Said) -> Accepted:
         """Raises `LaneFull` for a message too many, `DuplicateOtherContent` for a key that was used for other words."""

@@ -8,10 +8,10 @@ from holdfast.ports.agents import Agent
 
 
 class Agents:
-    """`default` answers where no other one was chosen, with whichever of its models was."""
+    """`default` answers where no other one was chosen, with whichever of its models was. `named`: what may be chosen instead."""
 
-    def __init__(self, default: Agent, named: Mapping[str, Agent]) -> None:
-        self.default, self._named = default, named
+    def __init__(self, default: Agent, named: Mapping[str, Agent] | None = None) -> None:
+        self.default, self._named = default, named or {}
 
     def of(self, chosen: str | None) -> Agent:
         """Raises `AgentGone`."""

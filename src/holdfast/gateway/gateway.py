@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from holdfast import time_zones
 from holdfast.core import keys, usage
 from holdfast.core.approvals import Rule
 from holdfast.core.busy import Mode
 from holdfast.core.errors import BadInput, ConversationBusy, Deleted, NothingToStop, UnfitFolder
-from holdfast.core.events import Logged, SessionChanged
+from holdfast.core.events import SessionChanged
 from holdfast.core.lifecycle import GatewayState
 from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
@@ -19,7 +19,6 @@ from holdfast.core.plans.edit import Edited
 from holdfast.core.plans.leave import Moved
 from holdfast.core.plans.stop import Stopped
 from holdfast.core.recitals import Recital
-from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.reminders import When
 from holdfast.core.restarts import By
 from holdfast.core.schedules import Schedule
@@ -27,76 +26,25 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import DaySpent, ModelSpent, SessionSpent
 from holdfast.gateway.acceptance import Said, check_text
-from holdfast.gateway.agents import Agents
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.host import Host
-from holdfast.gateway.parts import Edges, Parts
+from holdfast.gateway.parts import Parts
 from holdfast.gateway.settings import Settings
-from holdfast.gateway.tasks import Tasks
-from holdfast.gateway.toolbox import Toolbox
-from holdfast.ports.agents import Agent, AgentProcesses
-from holdfast.ports.blobs import Files
-from holdfast.ports.keepers import Keepers
-from holdfast.ports.platforms import Platform
-from holdfast.ports.process import Clock, Ids, Liveness, Restarts
-from holdfast.ports.spool import Spool
 from holdfast.ports.store import Store
-from holdfast.ports.titles import Titler
-from holdfast.ports.tools import Tool, ToolServers
 from holdfast.ports.upkeep import Counts
 
 PAGE = 200
 
 
 class Gateway:
-    """Built whole from its ports. `start` begins with what the record says is unfinished; `stop` leaves everything on record. `agents`:
-    what a conversation may choose by name instead of `agent`. `titler`: gives conversations their titles; None: nobody does.
-    """
+    """Built whole from its ports. `start` begins with what the record says is unfinished; `stop` leaves everything on record."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        ids: Ids,
-        liveness: Liveness,
-        owner: int,
-        owner_name: str,
-        agent: Agent,
-        agents: Mapping[str, Agent] | None = None,
-        titler: Titler | None = None,
-        tools: dict[str, Tool],
-        platforms: dict[str, Platform],
-        files: Files,
-        tool_servers: ToolServers | None = None,
-        encode: Callable[[Logged], bytes],
-        settings: Settings | None = None,
-        restarts: Restarts | None = None,
-        spool: Spool,
-        keepers: Keepers | None = None,
-        agent_processes: AgentProcesses | None = None,
-        check_folder: Callable[[str], str] | None = None,
-        on_step: Callable[[str], None] = lambda step: None,
-        secrets: Secrets = NO_SECRETS,
-    ) -> None:
+    def __init__(self, *, store: Store, host: Host, edges: Edges, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        self.store, self.agent, self.platforms = store, agent, platforms
-        host = Host(clock=clock, ids=ids, liveness=liveness, tasks=Tasks(), owner=owner, name=owner_name, secrets=secrets)
-        edges = Edges(
-            agents=Agents(agent, agents or {}),
-            titler=titler,
-            tools=Toolbox(tools, tool_servers),
-            platforms=platforms,
-            files=files,
-            restarts=restarts,
-            spool=spool,
-            keepers=keepers,
-            agent_processes=agent_processes,
-            encode=encode,
-            on_step=on_step,
-        )
+        self.store, self.agent, self.platforms = store, edges.agents.default, edges.platforms
         parts = self._parts = Parts(store, host, edges, self.settings)
-        self._clock, self._ids, self._tools, self._agent_processes = clock, ids, edges.tools, agent_processes
-        self._check_folder = check_folder
+        self._clock, self._ids, self._tools = host.clock, host.ids, edges.tools
+        self._agent_processes, self._check_folder = edges.agent_processes, edges.check_folder
         self.feed, self.lanes, self.runner, self.tally = parts.feed, parts.lanes, parts.runner, parts.tally
         self.links, self.strangers, self.intake = parts.links, parts.strangers, parts.intake
         self.background = parts.background

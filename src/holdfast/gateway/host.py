@@ -14,7 +14,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     ids: Ids
     liveness: Liveness
-    tasks: Tasks
     owner: int
     name: str
     secrets: Secrets = NO_SECRETS
+    tasks: Tasks = msgspec.field(default_factory=Tasks)

@@ -1,14 +1,9 @@
 """The parts of a gateway, each built whole from what it needs, in this order: what a part needs stands above it."""
 
 import asyncio
-from collections.abc import Callable
 
-import msgspec
-
-from holdfast.core.events import Logged
 from holdfast.gateway.acceptance import Acceptance
 from holdfast.gateway.admission import Admissions
-from holdfast.gateway.agents import Agents
 from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.attempts import Means
 from holdfast.gateway.background import Background
@@ -17,6 +12,7 @@ from holdfast.gateway.budget import Budget
 from holdfast.gateway.clicks import Clicks
 from holdfast.gateway.connections import Connections
 from holdfast.gateway.delivery import Deliveries
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.feed import Feed
 from holdfast.gateway.fetching import Fetching
 from holdfast.gateway.hand_over import HandOver
@@ -51,31 +47,7 @@ from holdfast.gateway.sweep import Sweep
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.teller import Teller
 from holdfast.gateway.titles import Titles
-from holdfast.gateway.toolbox import Toolbox
-from holdfast.ports.agents import AgentProcesses
-from holdfast.ports.blobs import Files
-from holdfast.ports.keepers import Keepers
-from holdfast.ports.platforms import Platform
-from holdfast.ports.process import Restarts
-from holdfast.ports.spool import Spool
 from holdfast.ports.store import Store
-from holdfast.ports.titles import Titler
-
-
-class Edges(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies beyond a gateway: whom it calls, and who hears of it."""
-
-    agents: Agents
-    titler: Titler | None
-    tools: Toolbox
-    platforms: dict[str, Platform]
-    files: Files
-    restarts: Restarts | None
-    spool: Spool
-    keepers: Keepers | None
-    agent_processes: AgentProcesses | None
-    encode: Callable[[Logged], bytes]
-    on_step: Callable[[str], None]
 
 
 class Parts:
@@ -227,10 +199,7 @@ class Parts:
             admissions=self.admissions,
             announcements=self.announcements,
             wishes=self.wishes,
-            policies=settings.resets,
-            busy_modes=settings.busy,
-            max_waiting=settings.max_waiting,
-            models=settings.models,
+            settings=settings,
             tally=self.tally,
         )
 
@@ -277,11 +246,9 @@ class Parts:
             streams=self.streams,
             announcements=self.announcements,
             feed=self.feed,
-            tools=edges.tools,
             background=self.background,
-            agent_processes=edges.agent_processes,
+            edges=edges,
             drain_timeout_s=settings.drain_timeout_s,
-            on_step=edges.on_step,
         )
         self.hand_over = HandOver(
             store=store,

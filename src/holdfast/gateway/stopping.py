@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,14 +15,13 @@ from holdfast.gateway.announcements import Announcements
 from holdfast.gateway.background import Background
 from holdfast.gateway.connections import Connections
 from holdfast.gateway.delivery import Deliveries
+from holdfast.gateway.edges import Edges
 from holdfast.gateway.feed import Feed
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.runner import Runner
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.streaming import Streams
-from holdfast.gateway.toolbox import Toolbox
-from holdfast.ports.agents import AgentProcesses
 from holdfast.ports.owners import Owners
 
 AGENTS_END_S = 5.0
@@ -32,7 +31,7 @@ log = structlog.get_logger()
 
 
 class Stopping:
-    """`on_step` is called with the name of each step, so that a watchdog can say which one hangs."""
+    """`edges.on_step` is called with the name of each step, so that a watchdog can say which one hangs."""
 
     def __init__(
         self,
@@ -47,16 +46,14 @@ class Stopping:
         streams: Streams,
         announcements: Announcements,
         feed: Feed,
-        tools: Toolbox,
         background: Background | None,
-        agent_processes: AgentProcesses | None,
+        edges: Edges,
         drain_timeout_s: float,
-        on_step: Callable[[str], None],
     ) -> None:
         self._store, self._host, self._stage, self._lanes, self._runner = store, host, stage, lanes, runner
         self._connections, self._deliveries, self._streams, self._announcements = connections, deliveries, streams, announcements
-        self._feed, self._tools, self._background, self._agent_processes = feed, tools, background, agent_processes
-        self._drain_timeout_s, self._on_step = drain_timeout_s, on_step
+        self._feed, self._background, self._drain_timeout_s = feed, background, drain_timeout_s
+        self._tools, self._agent_processes, self._on_step = edges.tools, edges.agent_processes, edges.on_step
         self._hurried = asyncio.Event()
         self.stopped = asyncio.Event()
 

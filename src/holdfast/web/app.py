@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
@@ -50,16 +51,25 @@ from holdfast.web.usage import Usage
 STATIC = Path(__file__).parent / "static"
 
 
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """The process, as its operator sees it over HTTP. `series`: what it measures of itself. `request_stop` is called once the response to
+    `POST /api/admin/stop` is sent; it must return at once. `request_restart` returns the response to `POST /api/admin/restart`, once the
+    successor serves.
+    """
+
+    status: Callable[[], Awaitable[Status]]
+    series: Series
+    request_stop: Callable[[], None]
+    request_restart: Callable[[], Awaitable[dict[str, Any]]]
+
+
 def build_app(
     gateway: Gateway,
+    process: Process,
     *,
     blobs: Blobs,
-    series: Series,
     access: Access,
     editors: Editors,
-    status: Callable[[], Awaitable[Status]],
-    request_stop: Callable[[], None],
-    request_restart: Callable[[], Awaitable[dict[str, Any]]],
     max_upload_bytes: int = 25_000_000,
     static: Path | None = STATIC,
     trusted_proxies: tuple[Network, ...] = (),
@@ -68,9 +78,7 @@ def build_app(
 ) -> ASGIApp:
     """The ASGI application for one gateway, which must have been built with `encode=holdfast.web.frames.encode`.
 
-    `series` is what the process measures of itself. `status` returns the status. `request_stop` is called once the response to
-    `POST /api/admin/stop` is sent; it must return at once. `request_restart` returns the response to `POST /api/admin/restart`, once the
-    successor serves. `static` is the folder of the built page; without it a plain text says so.
+    `static` is the folder of the built page; without it a plain text says so.
     """
     router = Router(redirect_slashes=False)
     envelope = Envelope(Guard(router, access), secrets)
@@ -78,14 +86,15 @@ def build_app(
     delivered = Delivered()
     conversations = Conversations(gateway, blobs, delivered, max_upload_bytes=max_upload_bytes)
     means = Means(gateway, access, tasks, timing, delivered)
+    metrics = Metrics(gateway, envelope.responses, conversations.counted)
     endpoints: list[Endpoint] = [
         *Messages(gateway).endpoints(),
         *Streams(gateway, access, tasks, timing).endpoints(),
-        *Tabs(gateway, access, status, Tasks(), timing).endpoints(),
+        *Tabs(gateway, access, process.status, Tasks(), timing).endpoints(),
         *Sessions(gateway).endpoints(),
         *Desk(gateway).endpoints(),
         *EditorDoor(gateway, editors).endpoints(),
-        *Operations(gateway, series, status, access.now).endpoints(),
+        *Operations(gateway, process.series, process.status, access.now).endpoints(),
         *Usage(gateway).endpoints(),
         *Questions(gateway).endpoints(),
         *Approvals(gateway).endpoints(),
@@ -97,7 +106,7 @@ def build_app(
         *Responses(means, conversations).endpoints(),
         *Chat(means, conversations).endpoints(),
         *Models(conversations).endpoints(),
-        *Admin(gateway, Metrics(gateway, envelope.responses, conversations.counted), status, request_stop, request_restart).endpoints(),
+        *Admin(gateway, metrics, process.status, process.request_stop, process.request_restart).endpoints(),
         *Login(access, gateway.store).endpoints(),
     ]
     endpoints += OpenApi(endpoints, holdfast.__version__).endpoints()
