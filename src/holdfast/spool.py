@@ -14,7 +14,7 @@ import structlog
 from holdfast import files
 from holdfast.core.errors import StoreFull, Unavailable
 from holdfast.core.spools import Contents, Sealed, Unreadable, frame, frames, parse_stream_id, read
-from holdfast.ports.spool import Group, SpoolFile
+from holdfast.ports.spool import Group, Hidden, Listing, SpoolFile
 
 T = TypeVar("T")
 FOLDER = "spool"
@@ -74,17 +74,27 @@ class FolderSpool:
                 each.mkdir(mode=0o700)
                 files.sync(each.parent)
 
-    async def found(self) -> list[SpoolFile]:
-        return await self._run(self.look) if self._is_there() else []
+    async def found(self) -> Listing:
+        return await self._run(self.look) if self._is_there() else Listing([], [])
 
     def _is_there(self) -> bool:
         """Nearly always there is none, and then nobody needs a thread to find that out."""
-        return os.path.isdir(self._folder)
+        return os.path.lexists(self._folder)
 
-    def look(self) -> list[SpoolFile]:
+    def look(self) -> Listing:
         """As `found`, for those who have no event loop."""
-        spools = [each for owner in _names(self._folder) for each in self._of(owner)]
-        return sorted(spools, key=lambda file: (file.changed_at, file.name))
+        spools: list[SpoolFile] = []
+        hidden: list[Hidden] = []
+        try:
+            owners = _names(self._folder)
+        except OSError as error:
+            return Listing([], [Hidden(None, error.strerror or str(error))])
+        for owner in owners:
+            try:
+                spools += self._of(owner)
+            except OSError as error:
+                hidden.append(Hidden(owner, error.strerror or str(error)))
+        return Listing(sorted(spools, key=lambda file: (file.changed_at, file.name)), hidden)
 
     def _of(self, owner: str) -> list[SpoolFile]:
         spools = []
@@ -162,8 +172,6 @@ def _names(folder: Path) -> list[str]:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    except OSError as error:
-        raise Unreadable(str(folder), error.strerror or str(error)) from error
 
 
 def _stat(path: Path) -> tuple[int, int]:

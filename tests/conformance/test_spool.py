@@ -30,7 +30,7 @@ async def add(spool: FolderSpool, size: int, *events: Spooled, header: Header = 
 
 
 async def only(spool: FolderSpool) -> SpoolFile:
-    [file] = await spool.found()
+    [file] = (await spool.found()).files
     return file
 
 
@@ -94,7 +94,7 @@ async def test_a_group_that_was_written_in_part_does_not_count_and_the_next_one_
         failed, stored = await spool.append([Group(HEADER, size, pieces(1, "lost" * 50)), Group(other, 0, pieces(0, "kept"))])
     assert isinstance(failed, error) and isinstance(stored, int)
     await add(spool, size, *pieces(1, "two"))
-    found = {file.name: await spool.read(file) for file in await spool.found()}
+    found = {file.name: await spool.read(file) for file in (await spool.found()).files}
     assert [item.position for item in found["t_1.3"].events] == [0, 1] and found["t_1.3"].torn == 0
     assert len(found["t_2.1"].events) == 1
 
@@ -107,7 +107,7 @@ async def test_a_spool_goes_and_with_the_last_one_its_owners_folder(tmp_path: Pa
     assert (await only(spool)).name == "t_2.1"
     await spool.remove("o_1", "t_2.1")
     await spool.remove("o_1", "t_2.1")
-    assert await spool.found() == [] and not (tmp_path / "spool" / "o_1").exists()
+    assert await spool.found() == ([], []) and not (tmp_path / "spool" / "o_1").exists()
     await add(spool, 0, *pieces(0, "again"))
     assert (await only(spool)).name == "t_1.3"
 
@@ -137,4 +137,19 @@ async def test_what_lies_about_in_the_folder_is_no_spool(tmp_path: Path) -> None
     folder.mkdir(parents=True)
     (tmp_path / "spool" / "note").write_text("x")
     (folder / "note").write_text("x")
-    assert await FolderSpool(tmp_path).found() == []
+    assert await FolderSpool(tmp_path).found() == ([], [])
+
+
+async def test_a_folder_that_cannot_be_listed_hides_its_own_spools_and_no_others(tmp_path: Path) -> None:
+    """P8"""
+    spool = FolderSpool(tmp_path)
+    await add(spool, 0, *pieces(0, "one"))
+    bad = tmp_path / "spool" / "o_0"
+    bad.symlink_to(bad.name)  # A link to itself: nobody can look into it, root neither.
+    files, hidden = await spool.found()
+    assert [file.name for file in files] == ["t_1.3"] and [each.owner for each in hidden] == ["o_0"] and hidden[0].why
+    bad.unlink()
+    (tmp_path / "spool").rename(tmp_path / "elsewhere")
+    (tmp_path / "spool").symlink_to("spool")
+    files, hidden = await spool.found()
+    assert files == [] and [each.owner for each in hidden] == [None]

@@ -158,3 +158,19 @@ def test_what_arrived_is_told_with_its_text_and_calls_step_by_step() -> None:
     assert changed == e.JournalChanged(
         turn_id="t", stream_id="t.3", state="recovered", size=44, text="two three\n\ntwo three", call_ids=("c1",)
     )
+
+
+@pytest.mark.parametrize(
+    ("hidden", "owner", "may"),
+    (
+        ((), "o_1", False),
+        ((), None, False),
+        (("o_1",), "o_1", True),
+        (("o_2",), "o_1", False),
+        (("o_2", "o_1"), "o_1", True),
+        (("o_2",), None, True),  # Nobody knows its name any more.
+        ((None,), "o_1", True),
+    ),
+)
+def test_a_spool_may_lie_only_where_its_owner_wrote(hidden: tuple[str | None, ...], owner: str | None, may: bool) -> None:
+    assert journals.may_be_among(hidden, owner) is may

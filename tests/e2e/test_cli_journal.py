@@ -174,3 +174,17 @@ def test_a_database_that_stays_locked_is_told_in_one_sentence(spool: Spool, tmp_
     assert said.code == 1 and is_one_sentence(said.err) and "locked the database" in said.err
     assert spool.path.read_bytes() == spool.whole
     assert holdfast(tmp_path / "nothing", "journal", "show").out == "There are no spools: everything is stored.\n"
+
+
+def test_a_folder_that_cannot_be_listed_is_named_and_the_other_spools_are_shown_and_stored(spool: Spool) -> None:
+    """P8"""
+    bad = spool.path.parent.with_name("o_bad")
+    bad.symlink_to(bad.name)
+    for words, code in ((("show",), 0), (("verify",), 1), (("ship",), 1)):
+        said = holdfast(spool.home, "journal", *words)
+        assert said.code == code and "t_1.1" in said.out and f"{bad} cannot be listed: " in said.err, words
+    assert not spool.path.exists()
+    [told] = holdfast(spool.home, "journal", "verify", "--json").json["hidden"]
+    assert told["folder"] == str(bad) and told["problem"]
+    assert "everything is stored" not in holdfast(spool.home, "journal", "show").out
+    assert "1 folder of spools cannot be listed" in " ".join(holdfast(spool.home, "doctor").out.split())

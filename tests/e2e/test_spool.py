@@ -22,7 +22,7 @@ NUMBERS = " ".join(str(number) for number in range(1, COUNTED + 1))
 def spools(home: Path) -> list[Contents]:
     spool = FolderSpool(home)
     found = []
-    for file in spool.look():
+    for file in spool.look().files:
         try:
             found.append(spool.read_now(file))
         except Unreadable:

@@ -606,7 +606,7 @@ class Life:
     def spools(self) -> dict[str, Contents]:
         """What lies in the spools of the home in this moment, by their names."""
         spool = FolderSpool(self.home.path.parent)
-        return {file.name: spool.read_now(file) for file in spool.look()}
+        return {file.name: spool.read_now(file) for file in spool.look().files}
 
     def stop(self, reason: str = "shutdown_timeout") -> None:
         """An orderly end, as by a signal."""

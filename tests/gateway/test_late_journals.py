@@ -287,3 +287,60 @@ def test_a_spool_of_a_living_process_is_nobody_elses_to_ship(home: Home) -> None
     new.pass_s(5)
     assert not old.spools() and not home.logged("journal shipped")
     assert new.answers() == ["one two three"]
+
+
+def hide(folder: Path) -> None:
+    """Nobody can look into it from now on: it is a link to itself."""
+    if folder.exists():
+        folder.rename(folder.with_name(f"kept-{folder.name}"))
+    folder.symlink_to(folder.name)
+
+
+def show(folder: Path) -> None:
+    folder.unlink()
+    folder.with_name(f"kept-{folder.name}").rename(folder)
+
+
+def test_a_folder_that_cannot_be_listed_makes_only_turns_of_its_own_owner_late(home: Home) -> None:
+    """P8, F1: another turn of another dead process is recovered as ever."""
+    life = home.start()
+    life.under_way(TALK)
+    life.lock_database(1000)
+    life.pass_s(6)
+    life.die()
+    hide(home.path.parent / "spool" / "o_0")
+    life = home.start(auto_resume=False)
+    life.rest()
+    assert life.answers() == ["one two three"] and row(life)["state"] != "recovering"
+    assert len(home.logged("spools cannot be looked for")) == 1
+
+
+def test_the_turn_whose_own_folder_cannot_be_listed_is_late_and_filled_in_once_it_can(home: Home) -> None:
+    """F1, F2"""
+    life = home.start()
+    life.under_way(TALK)
+    life.lock_database(1000)
+    life.pass_s(6)
+    life.die()
+    folder = home.path.parent / "spool" / life.name
+    hide(folder)
+    life = home.start(auto_resume=False)
+    life.rest()
+    assert (row(life)["state"], life.answers()) == ("recovering", ["one "])
+    show(folder)
+    life.pass_s(30)
+    assert (row(life)["state"], life.answers()) == ("recovered", ["one two three"])
+
+
+def test_a_folder_that_cannot_be_listed_holds_up_neither_other_journals_nor_what_is_deleted(home: Home) -> None:
+    """P8, F5, A28: one row becomes neutral in its time, and another session is removed for good."""
+    spoilt(home, TALK)
+    hide(home.path.parent / "spool" / "o_0")
+    life = home.start(undo_delete_s=5.0, auto_resume=False)
+    life.rest()
+    gone = life.say("say:hello", chat="bob", sender="bob")
+    life.do(life.gateway.delete_session(gone.session_id, by="owner"))
+    life.pass_s(30)
+    assert life.do(life.store.purged([gone.session_id])) == [gone.session_id]
+    life.pass_s(150)
+    assert row(life)["state"] == "neutral"

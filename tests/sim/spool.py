@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from holdfast.core.spools import Contents, Header, Sealed, Spooled, Unreadable, frame, frames, parse_stream_id, read
-from holdfast.ports.spool import Group, SpoolFile
+from holdfast.ports.spool import Group, Listing, SpoolFile
 from tests.fakes.loop import SimLoop, never
 from tests.sim.disk import SimDisk
 
@@ -42,9 +42,9 @@ class SimSpool:
             sizes.append(group.size + len(data))
         return sizes
 
-    async def found(self) -> list[SpoolFile]:
+    async def found(self) -> Listing:
         names = sorted(name for name in self._disk.now if name.startswith(FOLDER))
-        return [self._file(*name.removeprefix(FOLDER).split("/"), size=len(self._disk.now[name])) for name in names]
+        return Listing([self._file(*name.removeprefix(FOLDER).split("/"), size=len(self._disk.now[name])) for name in names], [])
 
     def _file(self, owner: str, name: str, *, size: int) -> SpoolFile:
         parsed = parse_stream_id(name)

@@ -363,11 +363,12 @@ async def _journal(folder: Path, store: SqliteStore, gateway_alive: bool) -> Fin
     """What turns recorded while the database was locked, and what conversations still wait for."""
     spool, locks = FolderSpool(folder), OwnerLocks(folder)
     late = len(await store.late_journals(limit=1000))
-    try:
-        files = spool.look()
-        bad = [file.name for file in files if not _is_sound(spool, file)]
-    except Unreadable as error:
-        return Finding("journal", "fail", str(error), f"Make {folder / SPOOL} readable for this user.")
+    files, hidden = spool.look()
+    if hidden:
+        places = ", ".join(f"{folder / SPOOL / (each.owner or '')} ({each.why})" for each in hidden[:3])
+        advice = f"Check the disk, and make everything in {folder / SPOOL} readable for this user."
+        return Finding("journal", "fail", f"{count(len(hidden), 'folder')} of spools cannot be listed: {places}.", advice)
+    bad = [file.name for file in files if not _is_sound(spool, file)]
     if bad:
         advice = "Check the disk. `holdfast journal verify` says what can be read, `holdfast journal ship` stores that."
         return Finding("journal", "warn", f"{count(len(bad), 'spool')} cannot be read as a whole: {', '.join(bad[:3])}.", advice)

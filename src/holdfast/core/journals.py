@@ -82,6 +82,14 @@ def has_settled(*, changed_at: int, now: int) -> bool:
     return now - changed_at >= SETTLED_MS
 
 
+def may_be_among(hidden: Iterable[str | None], owner: str | None) -> bool:
+    """Whether a spool of this owner may lie in one of these folders, which cannot be listed. None: the folder of all owners, or an owner
+    whose name is not known any more.
+    """
+    folders = set(hidden)
+    return bool(folders) and (owner is None or owner in folders or None in folders)
+
+
 def gives_up(late: Late, now: int, limits: Limits) -> bool:
     """Then the journal is not even read."""
     return late.state is State.RECOVERING and now - late.first_seen >= limits.give_up_ms

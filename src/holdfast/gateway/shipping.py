@@ -14,7 +14,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.spools import Contents, Unreadable, stream_id
 from holdfast.gateway.host import Host
 from holdfast.ports.journals import Journal
-from holdfast.ports.spool import Spool, SpoolFile
+from holdfast.ports.spool import Hidden, Listing, Spool, SpoolFile
 from holdfast.ports.store import Store
 
 LOOK_S = 10.0
@@ -53,23 +53,35 @@ class Shipping:
         self._late: dict[str, list[Late]] = {}  # By session.
         self._looked: dict[str, _Looked] = {}
         self._looking: set[str] = set()
+        self._hidden: list[Hidden] = []
 
     # before a decision
 
     async def bring(self, session: Session) -> Brought:
         """Ships and seals what the dead holder of a turn had spooled. Must be called before anything is decided about the turn."""
         turn_id, epoch = session.turn_id or "", session.epoch
-        try:
-            files = [file for file in await self._spool.found() if (file.turn_id, file.epoch) == (turn_id, epoch)]
-        except Unreadable as error:
-            log.error("spools cannot be looked for", turn=turn_id, error=str(error))
-            return Brought(late=stream_id(turn_id, epoch))
-        brought = Brought()
-        for file in files:
-            if self._may_ship(file):
+        listing = await self._found()
+        brought = Brought(late=stream_id(turn_id, epoch) if await self._may_be_hidden(session, listing.hidden) else None)
+        for file in listing.files:
+            if (file.turn_id, file.epoch) == (turn_id, epoch) and self._may_ship(file):
                 found = await self._bring(session, file)
                 brought = Brought(brought.new or found.new, brought.late or found.late)
         return brought
+
+    async def _found(self) -> Listing:
+        listing = await self._spool.found()
+        if listing.hidden != self._hidden:  # Said once, not with every look.
+            self._hidden = listing.hidden
+            for each in listing.hidden:
+                log.error("spools cannot be looked for", owner=each.owner, error=each.why)
+        return listing
+
+    async def _may_be_hidden(self, session: Session, hidden: list[Hidden]) -> bool:
+        """Whether a spool of its turn may lie where nobody can look now: only its own holder has written one."""
+        if not hidden:
+            return False
+        names = {owner.id: owner.name for owner in await self._store.owners()}
+        return journals.may_be_among([each.owner for each in hidden], names.get(session.owner or 0))
 
     def _may_ship(self, file: SpoolFile) -> bool:
         return file.owner == self._host.name or not self._host.liveness.alive(file.owner)
@@ -119,7 +131,7 @@ class Shipping:
 
     async def look_for_all(self) -> None:
         """What dead processes left, whether or not a turn waits for it, and what is waited for, whether it is there or not."""
-        files = {file.name: file for file in await self._spool.found()}
+        files = {file.name: file for file in (await self._found()).files}
         await self._know()
         late = {each.stream_id: each for waiting in self._late.values() for each in waiting}
         for name in [*late, *(name for name in files if name not in late)]:
@@ -148,7 +160,7 @@ class Shipping:
     async def _look_for(self, session_id: str) -> None:
         if not self._late[session_id]:  # It was just recorded, and is not read yet.
             await self._know()
-        files = {file.name: file for file in await self._spool.found()}
+        files = {file.name: file for file in (await self._found()).files}
         for late in self._late.get(session_id, ()):
             await self._once(late.stream_id, late, files.get(late.stream_id))
         await self._know()
@@ -219,15 +231,12 @@ class Shipping:
     # the folder as a whole
 
     async def figures(self) -> Figures:
-        try:
-            files = await self._spool.found()
-        except Unreadable:
-            files = []
+        files = (await self._spool.found()).files
         return Figures(len(files), sum(file.size for file in files), sum(map(len, self._late.values())))
 
     async def forget_purged(self) -> None:
         """Of a session that is removed for good, no spool stays either, whether it can be read or not (A28)."""
-        for file in await self._spool.found():
+        for file in (await self._spool.found()).files:
             if self._host.liveness.alive(file.owner):
                 continue
             session_id = await self._session_of(file)

@@ -25,6 +25,20 @@ class SpoolFile(NamedTuple):
     changed_at: int
 
 
+class Hidden(NamedTuple):
+    """A folder of spools that nobody can look into: that of an owner, or (`owner` is None) of all of them."""
+
+    owner: str | None
+    why: str
+
+
+class Listing(NamedTuple):
+    """`files`: every spool that can be seen, the oldest first. `hidden`: where there may be more."""
+
+    files: list[SpoolFile]
+    hidden: list[Hidden]
+
+
 class Spool(Protocol):
     """One file for each lease of a turn, `<owner>/<turn>.<epoch>`, written by its owner alone. What is in it has no sequence and is on no
     stream before it is shipped.
@@ -35,8 +49,8 @@ class Spool(Protocol):
         the group counts. One failure does not touch the rest.
         """
 
-    async def found(self) -> list[SpoolFile]:
-        """Every spool of every owner, the oldest first. Raises `Unreadable` where nobody can look."""
+    async def found(self) -> Listing:
+        """The spools of every owner. Raises nothing: one folder that cannot be listed hides its own spools and no others."""
 
     async def read(self, file: SpoolFile) -> Contents:
         """Raises `Unreadable`, whatever the reason."""

@@ -16,16 +16,21 @@ from holdfast.core.spools import Contents, Unreadable
 from holdfast.locks import OwnerLocks
 from holdfast.ports.journals import Journal
 from holdfast.ports.spool import SpoolFile
-from holdfast.spool import FolderSpool
+from holdfast.spool import FOLDER, FolderSpool
 from holdfast.store import SqliteStore, open_store
 
 MOST_LATE = 1000
 
 
 def found(home: Path) -> list[dict[str, Any]]:
-    """Every spool, and what can be read of it. Raises `Unreadable` where the folder itself cannot be."""
+    """Every spool, and what can be read of it."""
     spool, locks = FolderSpool(home), OwnerLocks(home)
-    return [_told(spool, file, running=locks.alive(file.owner)) for file in spool.look()]
+    return [_told(spool, file, running=locks.alive(file.owner)) for file in spool.look().files]
+
+
+def hidden(home: Path) -> list[dict[str, Any]]:
+    """The folders of spools that cannot be listed."""
+    return [{"folder": str(home / FOLDER / (each.owner or "")), "problem": each.why} for each in FolderSpool(home).look().hidden]
 
 
 def _told(spool: FolderSpool, file: SpoolFile, *, running: bool) -> dict[str, Any]:
@@ -53,7 +58,7 @@ def _told(spool: FolderSpool, file: SpoolFile, *, running: bool) -> dict[str, An
 def events(home: Path, stream_id: str) -> list[dict[str, Any]]:
     """What is in one spool, in order. Raises `NotFound`, `Unreadable`."""
     spool = FolderSpool(home)
-    for file in spool.look():
+    for file in spool.look().files:
         if file.name == stream_id:
             contents = spool.read_now(file)
             return [
@@ -97,7 +102,7 @@ def ship(home: Path) -> list[dict[str, Any]]:
         store = await open_store(home, now=_now)
         try:
             spool, locks = FolderSpool(home), OwnerLocks(home)
-            return [await _ship(store, spool, file, running=locks.alive(file.owner)) for file in spool.look()]
+            return [await _ship(store, spool, file, running=locks.alive(file.owner)) for file in spool.look().files]
         finally:
             await store.aclose()
 

@@ -7,7 +7,7 @@ import click
 
 from holdfast.cli.options import home, home_option, json_option
 from holdfast.cli.terminal.layout import ago, count, cut, moment, one_line, short, size, table, width
-from holdfast.cli.terminal.output import as_typed, print_json, say
+from holdfast.cli.terminal.output import as_typed, complain, print_json, say
 
 STYLES = {"whole": "green", "damaged": "red", "unreadable": "red"}
 
@@ -40,29 +40,33 @@ def show(name: str | None, as_json: bool) -> None:
         else:
             click.echo("\n".join(_event(event) for event in events) or "No events.")
         return
-    found, late = journals.found(home()), journals.late(home())
+    found, late, hidden = journals.found(home()), journals.late(home()), journals.hidden(home())
     if as_json:
-        print_json({"spools": found, "late": late})
+        print_json({"spools": found, "late": late, "hidden": hidden})
         return
+    _complain_of(hidden)
     now = datetime.now().astimezone()
-    click.echo("\n".join(_spools(found, now) + _late(late, {each["stream_id"] for each in found}, now)))
+    click.echo("\n".join(_spools(found, now, hidden=bool(hidden)) + _late(late, {each["stream_id"] for each in found}, now)))
 
 
 @command.command("verify")
 @home_option
 @json_option
 def verify(as_json: bool) -> int:
-    """Read every spool and check each record in it. Changes nothing. Exit code 1 if one is damaged or cannot be read.
+    """Read every spool and check each record in it. Changes nothing. Exit code 1 if one is damaged or cannot be read, or a folder of
+    spools cannot be listed.
 
     Half a record at the end is what a killed process leaves; it counts as nothing, and is no damage.
     """
     from holdfast.cli.access import journals
 
-    found = journals.found(home())
+    found, hidden = journals.found(home()), journals.hidden(home())
     bad = [each for each in found if _state(each) != "whole"]
     if as_json:
-        print_json({"spools": found, "damaged": len(bad)})
-    elif not found:
+        print_json({"spools": found, "damaged": len(bad), "hidden": hidden})
+        return 1 if bad or hidden else 0
+    _complain_of(hidden)
+    if not found and not hidden:
         click.echo("There are no spools: everything is stored.")
     else:
         for each in found:
@@ -70,7 +74,7 @@ def verify(as_json: bool) -> int:
             said = each["problem"] or f"{count(each['events'], 'event')}{torn}"
             hurt = f"; {count(each['damaged'], 'part')} of it cannot be read" if each["damaged"] else ""
             click.echo(f"{each['stream_id']}: {click.style(_state(each), fg=STYLES[_state(each)])}, {said}{hurt}")
-    return 1 if bad else 0
+    return 1 if bad or hidden else 0
 
 
 @command.command("ship")
@@ -83,26 +87,35 @@ def ship(as_json: bool) -> int:
     """
     from holdfast.cli.access import journals
 
-    shipped = journals.ship(home())
+    shipped, hidden = journals.ship(home()), journals.hidden(home())
     failed = [each for each in shipped if each["problem"] and each["kept"]]
     if as_json:
-        print_json({"spools": shipped})
-    elif not shipped:
+        print_json({"spools": shipped, "hidden": hidden})
+        return 1 if failed or hidden else 0
+    _complain_of(hidden)
+    if not shipped and not hidden:
         click.echo("There is nothing to store: no process left a spool.")
     else:
         for each in shipped:
             stored = f"{count(each['stored'], 'event')} stored{' as a late journal' if each['late'] else ''}"
             click.echo(f"{each['stream_id']}: " + (f"{stored}; {each['problem']}" if each["problem"] else stored))
-    if failed and not as_json:
+    if failed:
         say("What could not be stored stays where it is. `holdfast journal verify` says what can be read.")
-    return 1 if failed else 0
+    return 1 if failed or hidden else 0
+
+
+def _complain_of(hidden: list[dict[str, Any]]) -> None:
+    for each in hidden:
+        complain(f"{each['folder']} cannot be listed: {each['problem']}. Spools in it are not seen. Check its permissions and the disk.")
 
 
 def _state(spool: dict[str, Any]) -> str:
     return "unreadable" if spool["problem"] else "damaged" if spool["damaged"] else "whole"
 
 
-def _spools(found: list[dict[str, Any]], now: datetime) -> list[str]:
+def _spools(found: list[dict[str, Any]], now: datetime, *, hidden: bool) -> list[str]:
+    if not found and hidden:
+        return ["No spool can be seen."]
     if not found:
         return ["There are no spools: everything is stored."]
     rows = [

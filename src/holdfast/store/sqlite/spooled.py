@@ -33,11 +33,7 @@ def gather(home: Path) -> list[Spool]:
     """Every spool that can be read at all, as it is in this moment."""
     folder = home / FOLDER
     found = []
-    try:
-        spools = FolderSpool(home).look()
-    except Unreadable:
-        return []
-    for file in spools:
+    for file in FolderSpool(home).look().files:
         try:
             found.append(Spool(file.owner, file.name, (folder / file.owner / file.name).read_bytes()))
         except OSError:
