@@ -13,7 +13,7 @@ import structlog
 
 from holdfast import files
 from holdfast.core.errors import StoreFull, Unavailable
-from holdfast.core.spools import Contents, Sealed, Unreadable, frame, frames, parse_stream_id, read
+from holdfast.core.spools import Contents, Gone, Sealed, Unreadable, frame, frames, parse_stream_id, read
 from holdfast.ports.spool import Group, Hidden, Listing, SpoolFile
 
 T = TypeVar("T")
@@ -107,13 +107,12 @@ class FolderSpool:
     async def read(self, file: SpoolFile) -> Contents:
         return await self._run(self.read_now, file)
 
-    def exists(self, file: SpoolFile) -> bool:
-        return os.path.lexists(self._folder / file.owner / file.name)
-
     def read_now(self, file: SpoolFile) -> Contents:
         """As `read`, for those who have no event loop."""
         try:
             return read(_bytes(self._folder / file.owner / file.name), file.name)
+        except FileNotFoundError as error:
+            raise Gone(file.name) from error
         except OSError as error:
             raise Unreadable(file.name, error.strerror or str(error)) from error
 
@@ -129,6 +128,8 @@ class FolderSpool:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+        except FileNotFoundError as error:
+            raise Gone(file.name) from error
         except OSError as error:
             raise Unreadable(file.name, error.strerror or str(error)) from error
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.errors import StoreFull
 from holdfast.core.events import Text, encode
-from holdfast.core.spools import Header, Spooled, Unreadable
+from holdfast.core.spools import Gone, Header, Spooled, Unreadable
 from holdfast.ports.spool import Group, SpoolFile
 from holdfast.spool import FolderSpool, SpoolFailed
 
@@ -122,7 +122,7 @@ def _link(path: Path) -> None:
     path.symlink_to("elsewhere")
 
 
-@pytest.mark.parametrize("spoil", (_directory, _link, Path.unlink, lambda path: path.write_bytes(b"x")))
+@pytest.mark.parametrize("spoil", (_directory, _link, lambda path: path.write_bytes(b"x")))
 async def test_a_spool_that_cannot_be_read_says_so(tmp_path: Path, spoil: Callable[[Path], Any]) -> None:
     spool = FolderSpool(tmp_path)
     await add(spool, 0, *pieces(0, "one"))
@@ -130,6 +130,17 @@ async def test_a_spool_that_cannot_be_read_says_so(tmp_path: Path, spoil: Callab
     spoil(tmp_path / "spool" / "o_1" / "t_1.3")
     with pytest.raises(Unreadable, match=r"The journal t_1\.3 cannot be read: "):
         await spool.read(file)
+
+
+async def test_a_spool_that_was_removed_since_it_was_seen_is_gone_and_not_unreadable(tmp_path: Path) -> None:
+    """F1: whoever removes one has stored it, so that nothing of it is late."""
+    spool = FolderSpool(tmp_path)
+    await add(spool, 0, *pieces(0, "one"))
+    file = await only(spool)
+    await spool.remove(file.owner, file.name)
+    for look in (spool.read, spool.seal):
+        with pytest.raises(Gone, match=r"The journal t_1\.3 is no longer in the spool"):
+            await look(file)
 
 
 async def test_what_lies_about_in_the_folder_is_no_spool(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.core.spools import Contents, Unreadable, frame, read
+from holdfast.core.spools import Contents, Gone, Unreadable, frame, read
 from holdfast.spool import FolderSpool
 from tests.e2e.serving import Reader, Serving, running, wait_until
 from tests.e2e.test_kill import text_of
@@ -25,7 +25,7 @@ def spools(home: Path) -> list[Contents]:
     for file in spool.look().files:
         try:
             found.append(spool.read_now(file))
-        except Unreadable:
+        except (Gone, Unreadable):
             continue  # It went while we looked.
     return found
 

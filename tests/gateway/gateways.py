@@ -44,7 +44,7 @@ from holdfast.ports.store import Store
 from holdfast.ports.titles import Titler
 from holdfast.ports.tools import Tool, ToolContext, ToolResult, ToolServers
 from holdfast.process.system import RandomIds
-from holdfast.spool import FolderSpool
+from holdfast.spool import FolderSpool, Run
 from holdfast.store import SqliteStore, reads
 from holdfast.store.sqlite.connection import connect, fetch
 from holdfast.store.sqlite.tx import SqliteTx
@@ -330,6 +330,7 @@ class Home:
         self.lives: list[Life] = []
         self.restarts: Restarts | None = None
         self.secrets: Secrets = NO_SECRETS
+        self.spool_run: Run = at_once
         self.machine: Machine | None = None  # What runs in the background, for tests that have it.
         self.tool_servers: ToolServers | None = None
         self.line: type[Line] = Line
@@ -549,7 +550,7 @@ class Life:
                 platforms=platforms,
                 files=Shelf(self.store),
                 restarts=self.home.restarts,
-                spool=FolderSpool(self.home.path.parent, run=at_once),
+                spool=FolderSpool(self.home.path.parent, run=self.home.spool_run),
                 keepers=self.keepers,
                 agent_processes=self.home.agent_processes(self),
                 encode=encode,

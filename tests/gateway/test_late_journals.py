@@ -2,19 +2,22 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
+from holdfast.cli.access import journals
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.spools import Sealed, frame, frames, read
+from holdfast.ports.spool import SpoolFile
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 
 DAY_S = 24 * 3600
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -287,6 +290,37 @@ def test_a_spool_of_a_living_process_is_nobody_elses_to_ship(home: Home) -> None
     new.pass_s(5)
     assert not old.spools() and not home.logged("journal shipped")
     assert new.answers() == ["one two three"]
+
+
+def test_a_journal_that_another_process_has_shipped_and_removes_under_the_eyes_of_recovery_is_not_late(home: Home) -> None:
+    """F1, P5: all of it is stored, so the turn is decided by it and nothing is missing."""
+    life = home.start()
+    life.under_way("say:one |call:deed 3|say:two|hang / say:again")
+    life.lock_database(1000)
+    life.pass_s(6)
+    life.die()
+    [path] = [path for path in (home.path.parent / "spool").rglob("*") if path.is_file()]
+    whole = path.read_bytes()
+    [shipped] = journals.ship(home.path.parent)
+    assert shipped["stored"] > 1
+
+    async def seen_but_gone_when_it_is_read(call: Callable[..., T], /, *arguments: Any) -> T:
+        """However many look for it at once: each of them comes between the commit and the end of the file."""
+        if any(isinstance(each, SpoolFile) for each in arguments):
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(whole)
+        return call(*arguments)
+
+    path.parent.mkdir(parents=True)
+    home.spool_run = seen_but_gone_when_it_is_read
+    life = home.start()
+    life.rest()
+    assert not home.logged("a journal is late")
+    assert "recovering" not in {message.state for message in life.transcript().messages}
+    assert [call.outcome for call in home.heard[-1].calls] == [ToolOutcome.DONE] and len(home.done) == 1
+    assert life.answers() == ["again"]
 
 
 def hide(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from holdfast.core.spools import Contents, Header, Sealed, Spooled, Unreadable, frame, frames, parse_stream_id, read
+from holdfast.core.spools import Contents, Gone, Header, Sealed, Spooled, Unreadable, frame, frames, parse_stream_id, read
 from holdfast.ports.spool import Group, Listing, SpoolFile
 from tests.fakes.loop import SimLoop, never
 from tests.sim.disk import SimDisk
@@ -54,10 +54,14 @@ class SimSpool:
     async def read(self, file: SpoolFile) -> Contents:
         if not self._readable(file.name):
             raise Unreadable(file.name, "as it was told")
-        return read(bytes(self._disk.now.get(f"{FOLDER}{file.owner}/{file.name}", b"")), file.name)
+        if (data := self._disk.now.get(f"{FOLDER}{file.owner}/{file.name}")) is None:
+            raise Gone(file.name)
+        return read(bytes(data), file.name)
 
     async def seal(self, file: SpoolFile) -> None:
         name = f"{FOLDER}{file.owner}/{file.name}"
+        if name not in self._disk.now:
+            raise Gone(file.name)
         self._disk.write(name, len(self._disk.now[name]), frame(Sealed()))
         self._disk.sync(name)
 

@@ -26,7 +26,7 @@ from holdfast.cli.terminal import program
 from holdfast.cli.terminal.layout import count, size
 from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import HoldfastError
-from holdfast.core.spools import Unreadable
+from holdfast.core.spools import Gone, Unreadable
 from holdfast.locks import OWNERS, OwnerLocks, living
 from holdfast.ports.spool import SpoolFile
 from holdfast.sandbox import Sandbox
@@ -384,8 +384,10 @@ async def _journal(folder: Path, store: SqliteStore, gateway_alive: bool) -> Fin
 def _is_sound(spool: FolderSpool, file: SpoolFile) -> bool:
     try:
         return not spool.read_now(file).damaged
+    except Gone:
+        return True  # It was stored in the meantime.
     except Unreadable:
-        return not spool.exists(file)  # One that has gone in the meantime was stored.
+        return False
 
 
 def _sandbox(settings: config.Config, found: running.Found) -> Finding:

@@ -82,6 +82,15 @@ class Unreadable(Unavailable):
         self.why = why
 
 
+class Gone(Unavailable):
+    """A spool that was seen a moment ago. Whoever removed it had stored all of it, or its session is deleted."""
+
+    code = "spool_gone"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The journal {name} is no longer in the spool: all of it is stored, or its conversation was deleted.")
+
+
 def stream_id(turn_id: str, epoch: int) -> str:
     """The name of what one lease wrote of a turn, and of the file that holds what is not stored of it yet."""
     return f"{turn_id}.{epoch}"

@@ -11,7 +11,7 @@ from holdfast.core import journals
 from holdfast.core.errors import Deleted, NotFound, Unavailable
 from holdfast.core.journals import Found, Late, Limits, Sight, State
 from holdfast.core.sessions import Session
-from holdfast.core.spools import Contents, Unreadable, stream_id
+from holdfast.core.spools import Contents, Gone, Unreadable, stream_id
 from holdfast.gateway.host import Host
 from holdfast.ports.journals import Journal
 from holdfast.ports.spool import Hidden, Listing, Spool, SpoolFile
@@ -25,7 +25,9 @@ log = structlog.get_logger()
 
 
 class Brought(NamedTuple):
-    """`new`: the log has grown. `late`: the name of the journal, where some of it cannot be read."""
+    """`new`: the log has grown, or may have, so that the session must be read again. `late`: the name of the journal, where some of it
+    cannot be read.
+    """
 
     new: bool = False
     late: str | None = None
@@ -89,6 +91,8 @@ class Shipping:
     async def _bring(self, session: Session, file: SpoolFile) -> Brought:
         try:
             contents = await self._read(file, session.session_id)
+        except Gone:
+            return Brought(new=True)  # Somebody else has shipped it in the meantime.
         except Unreadable as error:
             log.error("a journal is late", session=session.session_id, journal=file.name, error=str(error))
             return Brought(late=file.name)
@@ -99,12 +103,12 @@ class Shipping:
         log.error("part of a journal is late", session=session.session_id, journal=file.name, damaged=contents.damaged)
         try:
             await self._spool.seal(file)
-        except Unreadable as error:
+        except (Gone, Unreadable) as error:
             log.warning("a journal cannot be sealed", journal=file.name, error=str(error))
         return Brought(new=shipped > 0, late=file.name)
 
     async def _read(self, file: SpoolFile, session_id: str | None = None) -> Contents:
-        """Raises `Unreadable`, also where a file holds something else than its name says."""
+        """Raises `Gone`, and `Unreadable` also where a file holds something else than its name says."""
         contents = await self._spool.read(file)
         header = contents.header
         named = (header.turn_id, header.epoch, header.owner) == (file.turn_id, file.epoch, file.owner)
@@ -195,6 +199,8 @@ class Shipping:
     async def _look_into(self, late: Late | None, file: SpoolFile, now: int) -> None:
         try:
             contents = await self._read(file, late.session_id if late else None)
+        except Gone:
+            return  # The next look finds in the store what has become of it.
         except Unreadable as error:
             log.warning("a journal cannot be read", journal=file.name, error=error.why)
             if late is not None:
@@ -246,6 +252,8 @@ class Shipping:
     async def _session_of(self, file: SpoolFile) -> str | None:
         try:
             return (await self._spool.read(file)).header.session_id
+        except Gone:
+            return None
         except Unreadable:
             return await self._store.session_of_turn(file.turn_id)
 

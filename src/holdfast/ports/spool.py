@@ -53,10 +53,10 @@ class Spool(Protocol):
         """The spools of every owner. Raises nothing: one folder that cannot be listed hides its own spools and no others."""
 
     async def read(self, file: SpoolFile) -> Contents:
-        """Raises `Unreadable`, whatever the reason."""
+        """Raises `Gone` if it is not there any more, and `Unreadable` for every other reason."""
 
     async def seal(self, file: SpoolFile) -> None:
-        """Says in it that nothing more will come: its owner is gone, or about to go. Raises `Unreadable`."""
+        """Says in it that nothing more will come: its owner is gone, or about to go. Raises `Gone`, `Unreadable`."""
 
     async def remove(self, owner: str, stream_id: str) -> None:
         """All of it is in the store, or nobody may ever read it again. Does nothing if it is not there. Raises nothing: what cannot be

@@ -3,6 +3,7 @@ process: it is safe while a gateway runs, and what is stored already changes not
 """
 
 import asyncio
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from holdfast.cli.access import offline
 from holdfast.core import journals
 from holdfast.core.errors import Deleted, NotFound
 from holdfast.core.journals import Limits, Sight
-from holdfast.core.spools import Contents, Unreadable
+from holdfast.core.spools import Contents, Gone, Unreadable
 from holdfast.locks import OwnerLocks
 from holdfast.ports.journals import Journal
 from holdfast.ports.spool import SpoolFile
@@ -25,7 +26,8 @@ MOST_LATE = 1000
 def found(home: Path) -> list[dict[str, Any]]:
     """Every spool, and what can be read of it."""
     spool, locks = FolderSpool(home), OwnerLocks(home)
-    return [_told(spool, file, running=locks.alive(file.owner)) for file in spool.look().files]
+    told = (_told(spool, file, running=locks.alive(file.owner)) for file in spool.look().files)
+    return [each for each in told if each is not None]
 
 
 def hidden(home: Path) -> list[dict[str, Any]]:
@@ -33,7 +35,8 @@ def hidden(home: Path) -> list[dict[str, Any]]:
     return [{"folder": str(home / FOLDER / (each.owner or "")), "problem": each.why} for each in FolderSpool(home).look().hidden]
 
 
-def _told(spool: FolderSpool, file: SpoolFile, *, running: bool) -> dict[str, Any]:
+def _told(spool: FolderSpool, file: SpoolFile, *, running: bool) -> dict[str, Any] | None:
+    """None if it was stored while we looked."""
     told: dict[str, Any] = {
         "stream_id": file.name,
         "owner": file.owner,
@@ -49,6 +52,8 @@ def _told(spool: FolderSpool, file: SpoolFile, *, running: bool) -> dict[str, An
     }
     try:
         contents = spool.read_now(file)
+    except Gone:
+        return None
     except Unreadable as error:
         return told | {"problem": error.why}
     read = {"sealed": contents.sealed, "torn": contents.torn, "damaged": contents.damaged}
@@ -56,7 +61,7 @@ def _told(spool: FolderSpool, file: SpoolFile, *, running: bool) -> dict[str, An
 
 
 def events(home: Path, stream_id: str) -> list[dict[str, Any]]:
-    """What is in one spool, in order. Raises `NotFound`, `Unreadable`."""
+    """What is in one spool, in order. Raises `NotFound`, `Gone`, `Unreadable`."""
     spool = FolderSpool(home)
     for file in spool.look().files:
         if file.name == stream_id:
@@ -121,6 +126,8 @@ async def _ship(store: SqliteStore, spool: FolderSpool, file: SpoolFile, *, runn
         sight = Sight(found=journals.seen(contents, settled=True), size=file.size)
         journal = Journal(contents.header.session_id, file.turn_id, file.epoch)
         shipped = await store.ship(journal, contents.events, sight, limits=Limits(), at=_now())
+    except Gone:
+        return told | {"kept": False}  # Another process has stored it.
     except Unreadable as error:
         return told | {"problem": error.why}
     except Deleted:
@@ -137,7 +144,8 @@ async def _after(spool: FolderSpool, file: SpoolFile, contents: Contents, told: 
         spool.remove_now(file.owner, file.name)
         return told | {"kept": False}
     if not contents.sealed:
-        await spool.seal(file)
+        with contextlib.suppress(Gone):
+            await spool.seal(file)
     return told | {"problem": "part of it is damaged"}
 
 
