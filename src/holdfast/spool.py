@@ -109,8 +109,12 @@ class FolderSpool:
 
     def read_now(self, file: SpoolFile) -> Contents:
         """As `read`, for those who have no event loop."""
+        return read(self.bytes_now(file), file.name)
+
+    def bytes_now(self, file: SpoolFile) -> bytes:
+        """As it lies there, whatever it says. Raises `Gone`, `Unreadable`."""
         try:
-            return read(_bytes(self._folder / file.owner / file.name), file.name)
+            return _bytes(self._folder / file.owner / file.name)
         except FileNotFoundError as error:
             raise Gone(file.name) from error
         except OSError as error:

@@ -45,7 +45,7 @@ async def attach(home: Path, session_id: str, *contents: bytes) -> None:
 
 async def back_up(home: Path, backup: Path) -> int:
     async with SqliteBackend(home).opened() as store:
-        return await store.backup(str(backup))
+        return (await store.backup(str(backup))).lost
 
 
 async def read(home: Path, data: bytes) -> bytes:

@@ -341,6 +341,21 @@ async def test_a_spool_in_a_backup_that_cannot_be_read_is_a_late_journal(home: P
     assert oct((other / path.relative_to(home)).stat().st_mode)[-3:] == "600"
 
 
+async def test_a_spool_that_a_backup_cannot_read_is_counted_and_its_turn_says_after_a_restore_that_output_is_missing(
+    home: Path, backup: Path, tmp_path: Path
+) -> None:
+    """F1: a folder that cannot be listed is counted as well, and what is next to both is copied."""
+    path, _ = await _spooling(home)
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+    (home / "spool" / "o_bad").symlink_to("o_bad")
+    async with _store(home) as store:
+        assert (await store.backup(str(backup))).missed == 2
+    other = tmp_path / "other"
+    assert put_back(other, backup).late == 1
+    assert await _told(other) == ("one", [None], "recovering")
+
+
 async def test_a_restore_that_does_not_come_about_leaves_spools_where_they_were(
     home: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,5 +186,8 @@ def test_a_folder_that_cannot_be_listed_is_named_and_the_other_spools_are_shown_
     assert not spool.path.exists()
     [told] = holdfast(spool.home, "journal", "verify", "--json").json["hidden"]
     assert told["folder"] == str(bad) and told["problem"]
+    copy = spool.home.with_name("copy.db")
+    said = holdfast(spool.home, "backup", str(copy))
+    assert said.code == 0 and copy.exists() and "1 spool could not be copied" in " ".join(said.err.split())
     assert "everything is stored" not in holdfast(spool.home, "journal", "show").out
     assert "1 folder of spools cannot be listed" in " ".join(holdfast(spool.home, "doctor").out.split())

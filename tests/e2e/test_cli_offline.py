@@ -219,7 +219,7 @@ def test_a_newer_database_is_left_alone(home: Path) -> None:
 def test_a_backup_is_whole_checked_and_closed_to_others(home: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     said = holdfast(home, "backup", str(copy), "--json")
-    assert said.code == 0 and said.json == {"path": str(copy), "bytes": copy.stat().st_size, "lost_attachments": 0}
+    assert said.code == 0 and said.json == {"path": str(copy), "bytes": copy.stat().st_size, "lost_attachments": 0, "missed_spools": 0}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", "home"], "one file, nothing beside it"
     restored = tmp_path / "restored"

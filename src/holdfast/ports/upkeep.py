@@ -31,6 +31,15 @@ class Commits(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
+class Copied(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup could not copy. `lost`: blobs that conversations name, whose files are missing or damaged. `missed`: spools, and
+    folders of spools, that cannot be read.
+    """
+
+    lost: int
+    missed: int
+
+
 class Upkeep(Protocol):
     """The whole. Every method keeps to the contract of `ports.store`."""
 
@@ -65,10 +74,8 @@ class Upkeep(Protocol):
     async def signed_out(self, *, now: int) -> list[str]:
         """The sign-ins that were ended and have time left."""
 
-    async def backup(self, path: str) -> int:
-        """A consistent copy, with the bytes of all blobs in it, also while others write. Gives how many blobs that conversations name are
-        not in it, because their files are missing or damaged.
-        """
+    async def backup(self, path: str) -> Copied:
+        """A consistent copy, with the bytes of all blobs and spools in it, also while others write."""
 
     @property
     def degraded(self) -> str | None:

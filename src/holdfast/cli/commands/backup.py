@@ -46,7 +46,7 @@ def command(path: Path, force: bool, as_json: bool) -> None:
     making = target.with_name(f".{target.name}.{os.getpid()}.making")
     with _writing_to(target.parent):
         try:
-            lost = offline.read(home(), lambda store, _: store.backup(str(making)))
+            copied = offline.read(home(), lambda store, _: store.backup(str(making)))
             found = inspection.check_copy(making)
             if found != inspection.SOUND:
                 raise Damaged(found)
@@ -55,11 +55,13 @@ def command(path: Path, force: bool, as_json: bool) -> None:
             making.unlink(missing_ok=True)
             making.with_name(f"{making.name}.partial").unlink(missing_ok=True)
     if as_json:
-        print_json({"path": str(target), "bytes": target.stat().st_size, "lost_attachments": lost})
+        print_json({"path": str(target), "bytes": target.stat().st_size, "lost_attachments": copied.lost, "missed_spools": copied.missed})
         return
     click.echo(f"Copied to {target} ({size(target.stat().st_size)}), and checked.")
-    if lost:
-        note(f"{count(lost, 'attachment')} could not be copied: missing or damaged on disk. `holdfast doctor` says more.")
+    if copied.lost:
+        note(f"{count(copied.lost, 'attachment')} could not be copied: missing or damaged on disk. `holdfast doctor` says more.")
+    if copied.missed:
+        note(f"{count(copied.missed, 'spool')} could not be copied: unreadable. `holdfast journal verify` says more.")
 
 
 @contextlib.contextmanager

@@ -115,7 +115,7 @@ def _make_ready(
             raise NoBackup(backup, f"{damaged} of its events are damaged. With --damaged it is restored as it is")
         with db:
             # What was set aside by an earlier restore has its spools next to it.
-            beside = spooled.gather(backup.parent) if backup.name == DATABASE else []
+            beside = spooled.gather(backup.parent).spools if backup.name == DATABASE else []
             late = spooled.ship_all(tx, spooled.packed(db) or beside, now)
             restored = _renew(tx, now=now, new_log=new_log, late={spool.name for spool in late})
             tx.flush()

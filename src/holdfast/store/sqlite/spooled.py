@@ -13,7 +13,7 @@ from holdfast import files
 from holdfast.core import journals
 from holdfast.core.errors import NotFound
 from holdfast.core.journals import Limits, Sight
-from holdfast.core.spools import Unreadable, parse_stream_id, read
+from holdfast.core.spools import Gone, Unreadable, parse_stream_id, read
 from holdfast.ports.journals import Journal
 from holdfast.spool import FOLDER, FolderSpool
 from holdfast.store.sqlite.connection import fetch
@@ -29,16 +29,27 @@ class Spool(NamedTuple):
     data: bytes
 
 
-def gather(home: Path) -> list[Spool]:
-    """Every spool that can be read at all, as it is in this moment."""
-    folder = home / FOLDER
-    found = []
-    for file in FolderSpool(home).look().files:
+class Gathered(NamedTuple):
+    """`missed`: how many spools, and folders of spools, cannot be read."""
+
+    spools: list[Spool]
+    missed: int
+
+
+def gather(home: Path) -> Gathered:
+    """Every spool as it is in this moment. One that cannot be read is empty, so that its turn waits for it after a restore."""
+    folder = FolderSpool(home)
+    files, hidden = folder.look()
+    found, missed = [], len(hidden)
+    for file in files:
         try:
-            found.append(Spool(file.owner, file.name, (folder / file.owner / file.name).read_bytes()))
-        except OSError:
-            continue  # It went in the meantime, because its events were stored; or nobody can read it.
-    return found
+            found.append(Spool(file.owner, file.name, folder.bytes_now(file)))
+        except Gone:
+            continue  # Its events are stored.
+        except Unreadable:
+            found.append(Spool(file.owner, file.name, b""))
+            missed += 1
+    return Gathered(found, missed)
 
 
 def pack(copy: Path, spools: list[Spool]) -> None:

@@ -14,6 +14,7 @@ from holdfast.core.errors import Refused, StoreFull, StoreGone, Unavailable
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.core.shutdowns import Shutdown
 from holdfast.ports.log import NOTHING, Changes, Cursor, Make
+from holdfast.ports.upkeep import Copied
 from holdfast.store import upkeep
 from holdfast.store.lines import Lines
 from holdfast.store.port import TxStore
@@ -41,7 +42,7 @@ class SqliteStore(TxStore):
     async def changes(self, cursor: Cursor | None, *, behind: Mapping[str, int] = NOTHING, make: Make | None = None) -> Changes:
         return await self._checked(*await self._lines.read(changes.changes, cursor, behind, self._names, make))
 
-    async def backup(self, path: str) -> int:
+    async def backup(self, path: str) -> Copied:
         return await self._lines.read(_copy, path)
 
     @property
@@ -59,7 +60,7 @@ class SqliteStore(TxStore):
         return steps
 
 
-def _copy(tx: SqliteTx, path: str) -> int:
+def _copy(tx: SqliteTx, path: str) -> Copied:
     """`VACUUM INTO` reads one consistent state; a copy that was cut short never stands under the final name."""
     partial = f"{path}.partial"
     with contextlib.suppress(FileNotFoundError):
@@ -70,7 +71,7 @@ def _copy(tx: SqliteTx, path: str) -> int:
         if token_of(copier) != token_of(tx.db):
             raise StoreGone(tx.db.filename)
         lost: set[str] = set()
-        spools = spooled.gather(Path(tx.db.filename).parent)
+        spools, missed = spooled.gather(Path(tx.db.filename).parent)
         for _ in range(COPIES):
             os.truncate(partial, 0)
             copier.execute("VACUUM INTO ?", (partial,))
@@ -80,7 +81,7 @@ def _copy(tx: SqliteTx, path: str) -> int:
         spooled.pack(Path(partial), spools)
         _give_identity(partial)
         files.put_in_place(Path(partial), Path(path).absolute())
-        return len(lost)
+        return Copied(lost=len(lost), missed=missed)
     finally:
         copier.close()
         with contextlib.suppress(FileNotFoundError):
