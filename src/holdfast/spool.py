@@ -13,7 +13,7 @@ import structlog
 
 from holdfast import files
 from holdfast.core.errors import StoreFull, Unavailable
-from holdfast.core.spools import Contents, Gone, Sealed, Unreadable, frame, frames, parse_stream_id, read
+from holdfast.core.spools import Contents, Gone, Sealed, Unreadable, frame, frames, parse_stream_id, read_file
 from holdfast.ports.spool import Group, Hidden, Listing, SpoolFile
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ class FolderSpool:
 
     def read_now(self, file: SpoolFile) -> Contents:
         """As `read`, for those who have no event loop."""
-        return read(self.bytes_now(file), file.name)
+        return read_file(self.bytes_now(file), owner=file.owner, name=file.name)
 
     def bytes_now(self, file: SpoolFile) -> bytes:
         """As it lies there, whatever it says. Raises `Gone`, `Unreadable`."""

@@ -356,6 +356,20 @@ async def test_a_spool_that_a_backup_cannot_read_is_counted_and_its_turn_says_af
     assert await _told(other) == ("one", [None], "recovering")
 
 
+async def test_a_spool_in_a_backup_that_is_not_what_its_name_says_is_not_stored(home: Path, backup: Path, tmp_path: Path) -> None:
+    """P5: it may be a copy of what another process still writes."""
+    path, data = await _spooling(home)
+    wrong = home / "spool" / "o2" / "t1.1"
+    wrong.parent.mkdir()
+    path.rename(wrong)
+    async with _store(home) as store:
+        await store.backup(str(backup))
+    other = tmp_path / "other"
+    assert put_back(other, backup).late == 1
+    assert await _told(other) == ("one", [None], "recovering")
+    assert (other / "spool" / "o2" / "t1.1").read_bytes() == data
+
+
 async def test_a_restore_that_does_not_come_about_leaves_spools_where_they_were(
     home: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

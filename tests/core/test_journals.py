@@ -8,8 +8,9 @@ import pytest
 from holdfast.core import events as e
 from holdfast.core import journals
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.errors import Deleted, NotFound
 from holdfast.core.events import encode
-from holdfast.core.journals import Found, Late, Limits, Sight, State
+from holdfast.core.journals import Fate, Found, Late, Limits, Sight, State
 from holdfast.core.spools import Contents, Header, Spooled
 
 LIMITS = Limits()
@@ -158,6 +159,26 @@ def test_what_arrived_is_told_with_its_text_and_calls_step_by_step() -> None:
     assert changed == e.JournalChanged(
         turn_id="t", stream_id="t.3", state="recovered", size=44, text="two three\n\ntwo three", call_ids=("c1",)
     )
+
+
+DELETED, UNKNOWN = Deleted("s1", undoable=False), NotFound("turn", "t1")
+
+
+@pytest.mark.parametrize(
+    ("found", "refusal", "fate"),
+    (
+        (Found.WHOLE, None, Fate.DONE),
+        (Found.PARTLY, None, Fate.DAMAGED),
+        (Found.UNREADABLE, None, Fate.DAMAGED),
+        (Found.ARRIVING, None, Fate.ARRIVING),
+        *((found, DELETED, Fate.DONE) for found in Found),
+        *((found, UNKNOWN, Fate.FOREIGN) for found in Found),
+    ),
+)
+def test_the_file_of_a_journal_goes_only_when_all_of_it_is_stored_or_its_session_is_deleted(
+    found: Found, refusal: NotFound | None, fate: Fate
+) -> None:
+    assert journals.fate(found, refusal) is fate
 
 
 @pytest.mark.parametrize(

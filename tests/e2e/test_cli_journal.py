@@ -12,7 +12,7 @@ from holdfast.cli.app import cli
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.spools import Header, Spooled, frame, frames
+from holdfast.core.spools import Header, Sealed, Spooled, frame, frames
 from holdfast.locks import OwnerLock
 from holdfast.ports.owners import Owner
 from holdfast.processes import this_process
@@ -116,20 +116,26 @@ def test_two_processes_that_ship_at_once_store_every_event_once(spool: Spool) ->
     assert not (spool.home / "spool").exists()
 
 
-def test_what_is_shipped_after_another_process_took_the_turn_is_late(spool: Spool) -> None:
-    """F2: shown where it belongs, and the call stays what its agent was told it was."""
+def taken_by_another(spool: Spool, *, resumed: bool = True) -> None:
+    """The next process could not read the journal of the turn. `resumed`: it has continued the turn."""
 
     async def take() -> None:
         store = await open_store(spool.home, now=lambda: AT, reserve_bytes=4096)
         owner = await store.register_owner(Owner(name="o_next", pid=1, started_at=5, boot_id="b"))
         cut = Interruption(reason="crash", end=End.DEATH, died=1, stream_id="t_1.1")
         taken = await store.take_turn("s_1", owner=owner, turn_id="t_1", epoch=1, events=[cut], at=AT + 2000)
-        unknown = e.ToolFinished(call_id="c1", outcome=ToolOutcome.UNKNOWN, content="nobody knows")
-        resumed = e.TurnResumed(attempt=2, rule="R9", reason="crash")
-        await store.take_turn("s_1", owner=owner, turn_id="t_1", epoch=taken.lease.epoch, events=[unknown, resumed], at=AT + 3000)
+        if resumed:
+            unknown = e.ToolFinished(call_id="c1", outcome=ToolOutcome.UNKNOWN, content="nobody knows")
+            again = e.TurnResumed(attempt=2, rule="R9", reason="crash")
+            await store.take_turn("s_1", owner=owner, turn_id="t_1", epoch=taken.lease.epoch, events=[unknown, again], at=AT + 3000)
         await store.aclose()
 
     asyncio.run(take())
+
+
+def test_what_is_shipped_after_another_process_took_the_turn_is_late(spool: Spool) -> None:
+    """F2: shown where it belongs, and the call stays what its agent was told it was."""
+    taken_by_another(spool)
     assert "s_1 waits for t_1.1" in holdfast(spool.home, "journal", "show").out
     shown = holdfast(spool.home, "show", "s_1").out
     assert "journal: t_1.1, missing since" in shown and "0 tries so far" in shown
@@ -191,3 +197,25 @@ def test_a_folder_that_cannot_be_listed_is_named_and_the_other_spools_are_shown_
     assert said.code == 0 and copy.exists() and "1 spool could not be copied" in " ".join(said.err.split())
     assert "everything is stored" not in holdfast(spool.home, "journal", "show").out
     assert "1 folder of spools cannot be listed" in " ".join(holdfast(spool.home, "doctor").out.split())
+
+
+def test_a_spool_that_is_not_what_its_name_says_is_not_stored(spool: Spool) -> None:
+    """P5: its header names another process, which may be running."""
+    wrong = spool.path.parent.with_name("o_other") / "t_1.1"
+    wrong.parent.mkdir()
+    spool.path.rename(wrong)
+    said = holdfast(spool.home, "journal", "ship")
+    assert said.code == 1 and "t_1.1: 0 events stored; it belongs to another turn than its name says" in said.out
+    assert holdfast(spool.home, "journal", "verify").code == 1
+    assert wrong.read_bytes() == spool.whole
+
+
+@pytest.mark.parametrize(("tries", "waits"), ((1, False), (2, True)))
+def test_shipping_by_hand_keeps_to_the_configured_number_of_tries(spool: Spool, tries: int, waits: bool) -> None:
+    """F5"""
+    taken_by_another(spool, resumed=False)
+    (spool.home / "config.toml").write_text(f"[journal]\ntries = {tries}\ngive_up_s = 1e9\n")
+    spool.path.write_bytes(spool.parts[0] + b"?" * 40 + frame(Sealed()))
+    for _ in range(2):  # The first finds that it has grown since nothing was known of it.
+        assert "part of it is damaged" in holdfast(spool.home, "journal", "ship").out
+    assert bool(holdfast(spool.home, "journal", "show", "--json").json["late"]) is waits

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.cli.access import journals
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.journals import Limits
 from holdfast.core.spools import Sealed, frame, frames, read
 from holdfast.ports.spool import SpoolFile
 from tests.gateway import gateways
@@ -301,7 +302,7 @@ def test_a_journal_that_another_process_has_shipped_and_removes_under_the_eyes_o
     life.die()
     [path] = [path for path in (home.path.parent / "spool").rglob("*") if path.is_file()]
     whole = path.read_bytes()
-    [shipped] = journals.ship(home.path.parent)
+    [shipped] = journals.ship(home.path.parent, Limits())
     assert shipped["stored"] > 1
 
     async def seen_but_gone_when_it_is_read(call: Callable[..., T], /, *arguments: Any) -> T:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from holdfast.core.spools import Contents, Gone, Header, Sealed, Spooled, Unreadable, frame, frames, parse_stream_id, read
+from holdfast.core.spools import Contents, Gone, Header, Sealed, Spooled, Unreadable, frame, frames, parse_stream_id, read_file
 from holdfast.ports.spool import Group, Listing, SpoolFile
 from tests.fakes.loop import SimLoop, never
 from tests.sim.disk import SimDisk
@@ -56,7 +56,7 @@ class SimSpool:
             raise Unreadable(file.name, "as it was told")
         if (data := self._disk.now.get(f"{FOLDER}{file.owner}/{file.name}")) is None:
             raise Gone(file.name)
-        return read(bytes(data), file.name)
+        return read_file(bytes(data), owner=file.owner, name=file.name)
 
     async def seal(self, file: SpoolFile) -> None:
         name = f"{FOLDER}{file.owner}/{file.name}"

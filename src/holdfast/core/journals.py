@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from holdfast.core.errors import Deleted, NotFound
 from holdfast.core.events import JournalChanged, Text, ToolFinished
 from holdfast.core.spools import Contents, Spooled, stream_id
 from holdfast.core.texts import Growing
@@ -76,6 +77,29 @@ def seen(contents: Contents, *, settled: bool) -> Found:
     if not (contents.sealed or settled):
         return Found.ARRIVING
     return Found.PARTLY if contents.damaged else Found.WHOLE
+
+
+def sight(contents: Contents, *, size: int, settled: bool) -> Sight:
+    return Sight(found=seen(contents, settled=settled), size=size)
+
+
+class Fate(StrEnum):
+    """What becomes of the file of a journal once it was shipped. DONE: all of it is stored, or nobody may ever read it again, and it is
+    removed. DAMAGED: what can be read is stored; it stays, and nothing more will come. ARRIVING: it stays, and more may come. FOREIGN: it
+    stays; the store has never known its turn.
+    """
+
+    DONE = "done"
+    DAMAGED = "damaged"
+    ARRIVING = "arriving"
+    FOREIGN = "foreign"
+
+
+def fate(found: Found, refusal: NotFound | None = None) -> Fate:
+    """`refusal`: why the store took nothing of it."""
+    if refusal is not None:
+        return Fate.DONE if isinstance(refusal, Deleted) else Fate.FOREIGN
+    return {Found.WHOLE: Fate.DONE, Found.ARRIVING: Fate.ARRIVING}.get(found, Fate.DAMAGED)
 
 
 def has_settled(*, changed_at: int, now: int) -> bool:

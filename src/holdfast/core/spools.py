@@ -25,6 +25,8 @@ TURN_BYTES = 8 * 1024 * 1024
 # The last part of a spool is kept for results: an effect that has happened must be written down even when no more text can be.
 FOR_RESULTS = 512 * 1024
 
+STRANGE = "it belongs to another turn than its name says"
+
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, tag="spool"):
     """Whose spool it is: `owner` is the name of the process that writes it, `epoch` that of the lease it writes under."""
@@ -142,6 +144,14 @@ def read(data: bytes, name: str) -> Contents:
         torn=len(data) - found[-1].end,
         damaged=gaps,
     )
+
+
+def read_file(data: bytes, *, owner: str, name: str) -> Contents:
+    """As `read`, of a file in the folder of this owner. Raises `Unreadable` also where it holds something else than its place says."""
+    contents = read(data, name)
+    if (contents.header.owner, contents.header.stream_id) != (owner, name):
+        raise Unreadable(name, STRANGE)
+    return contents
 
 
 class _Found(NamedTuple):

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import structlog
 
 from holdfast.core import journals
-from holdfast.core.errors import Deleted, NotFound, Unavailable
-from holdfast.core.journals import Found, Late, Limits, Sight, State
+from holdfast.core.errors import NotFound, Unavailable
+from holdfast.core.journals import Fate, Found, Late, Limits, Sight, State
 from holdfast.core.sessions import Session
-from holdfast.core.spools import Contents, Gone, Unreadable, stream_id
+from holdfast.core.spools import STRANGE, Contents, Gone, Unreadable, stream_id
 from holdfast.gateway.host import Host
 from holdfast.ports.journals import Journal
 from holdfast.ports.spool import Hidden, Listing, Spool, SpoolFile
@@ -96,8 +96,9 @@ class Shipping:
         except Unreadable as error:
             log.error("a journal is late", session=session.session_id, journal=file.name, error=str(error))
             return Brought(late=file.name)
-        shipped = await self._ship(file, contents, Sight(found=journals.seen(contents, settled=True), size=file.size))
-        if not contents.damaged:
+        sight = journals.sight(contents, size=file.size, settled=True)
+        shipped = await self._ship(file, contents, sight)
+        if journals.fate(sight.found) is Fate.DONE:
             await self._spool.remove(file.owner, file.name)
             return Brought(new=shipped > 0)
         log.error("part of a journal is late", session=session.session_id, journal=file.name, damaged=contents.damaged)
@@ -108,12 +109,10 @@ class Shipping:
         return Brought(new=shipped > 0, late=file.name)
 
     async def _read(self, file: SpoolFile, session_id: str | None = None) -> Contents:
-        """Raises `Gone`, and `Unreadable` also where a file holds something else than its name says."""
+        """Raises `Gone`, and `Unreadable` also where it is a journal of another session."""
         contents = await self._spool.read(file)
-        header = contents.header
-        named = (header.turn_id, header.epoch, header.owner) == (file.turn_id, file.epoch, file.owner)
-        if not named or session_id not in (None, header.session_id):
-            raise Unreadable(file.name, "it belongs to another turn than its name says")
+        if session_id not in (None, contents.header.session_id):
+            raise Unreadable(file.name, STRANGE)
         return contents
 
     async def _ship(self, file: SpoolFile, contents: Contents, sight: Sight) -> int:
@@ -208,14 +207,15 @@ class Shipping:
             elif await self._nobody_waits_for(file, now):
                 await self._spool.remove(file.owner, file.name)
             return
-        found = journals.seen(contents, settled=journals.has_settled(changed_at=file.changed_at, now=now))
+        sight = journals.sight(contents, size=file.size, settled=journals.has_settled(changed_at=file.changed_at, now=now))
+        refusal = None
         try:
-            await self._ship(file, contents, Sight(found=found, size=file.size))
-        except Deleted:
-            found = Found.WHOLE
-        except NotFound:
-            found = Found.PARTLY  # Of a turn that this store has never known.
-        if found is Found.WHOLE or (found is Found.PARTLY and late is None and await self._nobody_waits_for(file, now)):
+            await self._ship(file, contents, sight)
+        except NotFound as error:
+            refusal = error
+        fate = journals.fate(sight.found, refusal)
+        unwanted = fate in (Fate.DAMAGED, Fate.FOREIGN) and late is None and await self._nobody_waits_for(file, now)
+        if fate is Fate.DONE or unwanted:
             await self._spool.remove(file.owner, file.name)
 
     async def _nobody_waits_for(self, file: SpoolFile, now: int) -> bool:

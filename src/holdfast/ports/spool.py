@@ -53,7 +53,9 @@ class Spool(Protocol):
         """The spools of every owner. Raises nothing: one folder that cannot be listed hides its own spools and no others."""
 
     async def read(self, file: SpoolFile) -> Contents:
-        """Raises `Gone` if it is not there any more, and `Unreadable` for every other reason."""
+        """Raises `Gone` if it is not there any more, and `Unreadable` for every other reason, also where it holds something else than its
+        place says.
+        """
 
     async def seal(self, file: SpoolFile) -> None:
         """Says in it that nothing more will come: its owner is gone, or about to go. Raises `Gone`, `Unreadable`."""

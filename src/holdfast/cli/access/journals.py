@@ -12,7 +12,7 @@ from holdfast.api.times import rfc3339
 from holdfast.cli.access import offline
 from holdfast.core import journals
 from holdfast.core.errors import Deleted, NotFound
-from holdfast.core.journals import Limits, Sight
+from holdfast.core.journals import Fate, Limits
 from holdfast.core.spools import Contents, Gone, Unreadable
 from holdfast.locks import OwnerLocks
 from holdfast.ports.journals import Journal
@@ -99,7 +99,7 @@ def late(home: Path) -> list[dict[str, Any]]:
         return []
 
 
-def ship(home: Path) -> list[dict[str, Any]]:
+def ship(home: Path, limits: Limits) -> list[dict[str, Any]]:
     """Stores what dead processes left in their spools; for each, what became of it. Raises `StoreAway` while the database is locked."""
     offline.read(home, _nothing)  # It must be a database of this version.
 
@@ -107,7 +107,7 @@ def ship(home: Path) -> list[dict[str, Any]]:
         store = await open_store(home, now=_now)
         try:
             spool, locks = FolderSpool(home), OwnerLocks(home)
-            return [await _ship(store, spool, file, running=locks.alive(file.owner)) for file in spool.look().files]
+            return [await _ship(store, spool, file, limits, running=locks.alive(file.owner)) for file in spool.look().files]
         finally:
             await store.aclose()
 
@@ -117,36 +117,37 @@ def ship(home: Path) -> list[dict[str, Any]]:
 async def _nothing(store: SqliteStore, _: object) -> None: ...
 
 
-async def _ship(store: SqliteStore, spool: FolderSpool, file: SpoolFile, *, running: bool) -> dict[str, Any]:
+async def _ship(store: SqliteStore, spool: FolderSpool, file: SpoolFile, limits: Limits, *, running: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"stream_id": file.name, "stored": 0, "late": False, "kept": True, "problem": None}
     if running:
         return told | {"problem": "its process is running and stores it by itself"}
     try:
         contents = spool.read_now(file)
-        sight = Sight(found=journals.seen(contents, settled=True), size=file.size)
-        journal = Journal(contents.header.session_id, file.turn_id, file.epoch)
-        shipped = await store.ship(journal, contents.events, sight, limits=Limits(), at=_now())
     except Gone:
         return told | {"kept": False}  # Another process has stored it.
     except Unreadable as error:
         return told | {"problem": error.why}
-    except Deleted:
-        spool.remove_now(file.owner, file.name)
-        return told | {"kept": False, "problem": "its conversation was deleted"}
+    sight, refusal = journals.sight(contents, size=file.size, settled=True), None
+    journal = Journal(contents.header.session_id, file.turn_id, file.epoch)
+    try:
+        shipped = await store.ship(journal, contents.events, sight, limits=limits, at=_now())
+        told |= {"stored": shipped.new, "late": shipped.late}
     except NotFound as error:
-        return told | {"problem": str(error)}
-    told |= {"stored": shipped.new, "late": shipped.late}
-    return await _after(spool, file, contents, told)
+        refusal = error
+        told["problem"] = "its conversation was deleted" if isinstance(error, Deleted) else str(error)
+    return told | await _after(spool, file, contents, journals.fate(sight.found, refusal))
 
 
-async def _after(spool: FolderSpool, file: SpoolFile, contents: Contents, told: dict[str, Any]) -> dict[str, Any]:
-    if not contents.damaged:
+async def _after(spool: FolderSpool, file: SpoolFile, contents: Contents, fate: Fate) -> dict[str, Any]:
+    if fate is Fate.DONE:
         spool.remove_now(file.owner, file.name)
-        return told | {"kept": False}
+        return {"kept": False}
+    if fate is not Fate.DAMAGED:
+        return {}
     if not contents.sealed:
         with contextlib.suppress(Gone):
             await spool.seal(file)
-    return told | {"problem": "part of it is damaged"}
+    return {"problem": "part of it is damaged"}
 
 
 def _now() -> int:

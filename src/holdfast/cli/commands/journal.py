@@ -1,11 +1,12 @@
 """`holdfast journal`: what turns recorded while the database was locked, and journals that are late."""
 
+import os
 from datetime import datetime
 from typing import Any
 
 import click
 
-from holdfast.cli.options import home, home_option, json_option
+from holdfast.cli.options import chosen_home, home, home_option, json_option
 from holdfast.cli.terminal.layout import ago, count, cut, moment, one_line, short, size, table, width
 from holdfast.cli.terminal.output import as_typed, complain, print_json, say
 
@@ -85,9 +86,11 @@ def ship(as_json: bool) -> int:
 
     Safe while a gateway runs. The spool of a running process is left to that process. Exit code 1 if a spool could not be stored.
     """
+    from holdfast import config
     from holdfast.cli.access import journals
 
-    shipped, hidden = journals.ship(home()), journals.hidden(home())
+    limits = config.load(os.environ, home=chosen_home()).journal.limits
+    shipped, hidden = journals.ship(home(), limits), journals.hidden(home())
     failed = [each for each in shipped if each["problem"] and each["kept"]]
     if as_json:
         print_json({"spools": shipped, "hidden": hidden})

@@ -12,8 +12,8 @@ import apsw
 from holdfast import files
 from holdfast.core import journals
 from holdfast.core.errors import NotFound
-from holdfast.core.journals import Limits, Sight
-from holdfast.core.spools import Gone, Unreadable, parse_stream_id, read
+from holdfast.core.journals import Fate, Limits
+from holdfast.core.spools import Gone, Unreadable, read_file
 from holdfast.ports.journals import Journal
 from holdfast.spool import FOLDER, FolderSpool
 from holdfast.store.sqlite.connection import fetch
@@ -72,22 +72,22 @@ def packed(db: apsw.Connection) -> list[Spool]:
 
 def ship_all(tx: SqliteTx, spools: list[Spool], at: int) -> list[Spool]:
     """Inside the transaction of a restore. Gives those of which something cannot be read."""
-    late = []
-    for spool in spools:
-        parsed = parse_stream_id(spool.name)
-        try:
-            contents = read(spool.data, spool.name)
-            sight = Sight(found=journals.seen(contents, settled=True), size=len(spool.data))
-            if parsed is not None:
-                ship(tx, Journal(contents.header.session_id, *parsed), contents.events, sight, Limits(), at)
-                tx.flush()
-            if contents.damaged:
-                late.append(spool)
-        except Unreadable:
-            late.append(spool)
-        except NotFound:
-            continue  # Its conversation was purged.
-    return late
+    return [spool for spool in spools if _ship(tx, spool, at) is Fate.DAMAGED]
+
+
+def _ship(tx: SqliteTx, spool: Spool, at: int) -> Fate:
+    try:
+        contents = read_file(spool.data, owner=spool.owner, name=spool.name)
+    except Unreadable:
+        return Fate.DAMAGED
+    header, sight, refusal = contents.header, journals.sight(contents, size=len(spool.data), settled=True), None
+    try:
+        # A restore must not fail for a wrong setting, so it reads none: the usual limits hold for this one look.
+        ship(tx, Journal(header.session_id, header.turn_id, header.epoch), contents.events, sight, Limits(), at)
+        tx.flush()
+    except NotFound as error:
+        refusal = error
+    return journals.fate(sight.found, refusal)
 
 
 def put_back(home: Path, spools: list[Spool]) -> None:
