@@ -68,6 +68,14 @@ class FolderSpool:
             failure.__cause__ = error
             return failure
 
+    def put_now(self, owner: str, name: str, data: bytes) -> None:
+        """A spool as it once was, durable, for those who have no event loop. Raises `OSError`."""
+        folder = self._folder / owner
+        with self._lock:
+            self._make(folder)
+            _write(folder / name, data, 0)
+            files.sync(folder)
+
     def _make(self, folder: Path) -> None:
         for each in (self._folder, folder):
             with contextlib.suppress(FileExistsError):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import files
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import Refused
@@ -370,12 +371,56 @@ async def test_a_spool_in_a_backup_that_is_not_what_its_name_says_is_not_stored(
     assert (other / "spool" / "o2" / "t1.1").read_bytes() == data
 
 
+async def test_a_late_spool_is_durable_before_the_database_that_waits_for_it_is_in_place(
+    home: Path, backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1: a kill or a power cut between the two leaves no row that waits for a file nobody has."""
+    path, data = await _spooling(home)
+    path.write_bytes(b"X" + data[1:])
+    async with _store(home) as store:
+        await store.backup(str(backup))
+    other = tmp_path / "other"
+    there = other / path.relative_to(home)
+    before: list[str] = []
+    found: list[bool] = []
+    sync, put = files.sync, files.put_in_place
+
+    def synced(place: Path) -> None:
+        before.append(place.name)
+        sync(place)
+
+    def looks(made: Path, place: Path) -> None:
+        found.append(there.exists())
+        assert {"other", "spool", "o1"} <= set(before)
+        put(made, place)
+
+    monkeypatch.setattr(files, "sync", synced)
+    monkeypatch.setattr(files, "put_in_place", looks)
+    assert put_back(other, backup).late == 1
+    assert found == [True] and there.read_bytes() == path.read_bytes()
+
+
+async def test_a_spool_in_a_backup_that_names_a_place_outside_its_folder_is_left_out(home: Path, backup: Path, tmp_path: Path) -> None:
+    path, data = await _spooling(home)
+    path.write_bytes(b"X" + data[1:])
+    async with _store(home) as store:
+        await store.backup(str(backup))
+    db = connect(backup)
+    db.execute("UPDATE spool_bytes SET owner = '../../outside'")
+    db.close()
+    other = tmp_path / "other"
+    assert put_back(other, backup).late == 0
+    assert not (tmp_path / "outside").exists() and not (other / "spool").exists()
+
+
 async def test_a_restore_that_does_not_come_about_leaves_spools_where_they_were(
     home: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home.parent / "before").mkdir()
-    await make(home.parent / "before", backup, "s0")
     path, data = await _spooling(home)
+    path.write_bytes(b"X" + data[1:])  # It would be a file again.
+    async with _store(home) as store:
+        await store.backup(str(backup))
+    path.write_bytes(data)
 
     def fails(made: Path, place: Path) -> None:
         raise OSError("as it was told")

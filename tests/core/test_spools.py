@@ -107,3 +107,22 @@ def test_the_end_of_a_full_spool_is_kept_for_results() -> None:
 def test_a_file_that_is_named_otherwise_is_no_spool(name: str) -> None:
     assert spools.parse_stream_id(name) is None
     assert spools.parse_stream_id("t.1.3") == ("t.1", 3)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "may"),
+    (
+        ("o_1", "t_1.3", True),
+        ("o_1", "t_1", False),
+        ("", "t_1.3", False),
+        (".", "t_1.3", False),
+        ("..", "t_1.3", False),
+        ("../o_1", "t_1.3", False),
+        ("/o_1", "t_1.3", False),
+        ("o_1", "../t_1.3", False),
+        ("o_1\0", "t_1.3", False),
+        ("o_1", "t_1\0.3", False),
+    ),
+)
+def test_a_spool_has_no_place_outside_the_folder_of_spools(owner: str, name: str, may: bool) -> None:
+    assert spools.is_place(owner, name) is may

@@ -103,6 +103,12 @@ def parse_stream_id(name: str) -> tuple[str, int] | None:
     return (turn_id, int(epoch)) if turn_id and dot and epoch.isascii() and epoch.isdigit() else None
 
 
+def is_place(owner: str, name: str) -> bool:
+    """Whether a spool may have this place: not outside the folder of spools, whoever wrote the name of it."""
+    plain = bool(owner) and not owner.startswith(".") and not set("/\0") & set(owner + name)
+    return plain and parse_stream_id(name) is not None
+
+
 def may_hold(events: Iterable[object]) -> bool:
     """Only pieces of a running turn, and results, may go into a spool. Everything else waits for the store."""
     return all(isinstance(event, Event) and (event.stream or isinstance(event, ToolFinished)) for event in events)

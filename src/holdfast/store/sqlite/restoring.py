@@ -82,14 +82,13 @@ def restore(home: Path, backup: Path, *, now: int, new_log: Callable[[], str], s
         except apsw.Error as error:
             raise NoBackup(backup, f"it is damaged or not a database of Holdfast ({error})") from error
         aside = _keep_aside(home, _free_name(home / f"replaced-{stamp}"), known)
-        with _spools_aside(home, aside):
+        with _spools_aside(home, aside), spooled.put_back(home, late):
             files.put_in_place(making, home / DATABASE)
     except BaseException:
         unpacking.undo()
         raise
     finally:
         _remove(making)
-    spooled.put_back(home, late)
     return restored._replace(aside=aside)
 
 

@@ -4,18 +4,19 @@ They are read before the database is copied: what was stored in between is in bo
 them into the copy before anything in it counts as interrupted; only what cannot be read becomes a file again.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 
-from holdfast import files
 from holdfast.core import journals
 from holdfast.core.errors import NotFound
 from holdfast.core.journals import Fate, Limits
-from holdfast.core.spools import Gone, Unreadable, read_file
+from holdfast.core.spools import Gone, Unreadable, is_place, read_file
 from holdfast.ports.journals import Journal
-from holdfast.spool import FOLDER, FolderSpool
+from holdfast.spool import FolderSpool
 from holdfast.store.sqlite.connection import fetch
 from holdfast.store.sqlite.tx import SqliteTx
 from holdfast.store.work.journals import ship
@@ -67,7 +68,8 @@ def pack(copy: Path, spools: list[Spool]) -> None:
 def packed(db: apsw.Connection) -> list[Spool]:
     if not fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'spool_bytes'"):
         return []
-    return [Spool(*row) for row in fetch(db, "SELECT owner, name, bytes FROM spool_bytes")]
+    spools = [Spool(*row) for row in fetch(db, "SELECT owner, name, bytes FROM spool_bytes")]
+    return [spool for spool in spools if is_place(spool.owner, spool.name)]
 
 
 def ship_all(tx: SqliteTx, spools: list[Spool], at: int) -> list[Spool]:
@@ -90,17 +92,20 @@ def _ship(tx: SqliteTx, spool: Spool, at: int) -> Fate:
     return journals.fate(sight.found, refusal)
 
 
-def put_back(home: Path, spools: list[Spool]) -> None:
-    """Files again, for a process that may still read them."""
-    for spool in spools:
-        folder = home / FOLDER / spool.owner
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / spool.name
-        path.touch(mode=0o600)
-        path.write_bytes(spool.data)
-        files.sync(path)
-    if spools:
-        files.sync(home)
+@contextlib.contextmanager
+def put_back(home: Path, spools: list[Spool]) -> Iterator[None]:
+    """Files again, durable, for a process that may still read them: before the database is in place that waits for them. If it does not
+    get there, they are gone again.
+    """
+    folder = FolderSpool(home)
+    try:
+        for spool in spools:
+            folder.put_now(spool.owner, spool.name, spool.data)
+        yield
+    except BaseException:
+        for spool in spools:
+            folder.remove_now(spool.owner, spool.name)
+        raise
 
 
 def drop(db: apsw.Connection) -> None:
