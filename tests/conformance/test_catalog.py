@@ -25,6 +25,7 @@ from holdfast.core.plans.branch import Names, Origin
 from holdfast.core.plans.command import Action, Aside, Reset, Resume, Say, Stop
 from holdfast.core.plans.delete import LAST_WORDS_MS
 from holdfast.core.plans.edit import Edit
+from holdfast.core.plans.processes import moment
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.processes import Matches
 from holdfast.core.resets import Boundary
@@ -234,7 +235,8 @@ class History:
             session_id, name = self.processes[which % len(self.processes)]
             matches, ended = Matches(lines=how, quoted=("a",), through=how), e.ProcessEnded(process_id=name, ended_at=self._now, code=how)
             if how < 2:
-                await self.store.match_process(name, Matches(lines=1, quoted=("a",), through=1 + how), at=self._now)
+                seen = moment(await self.store.session(session_id)) if which % 3 else None
+                await self.store.match_process(name, Matches(lines=1, quoted=("a",), through=1 + how, seen=seen), at=self._now)
             elif how < 4:
                 await self.store.end_process(ended, tail="", matches=matches, window_s=how - 3, at=self._now)
             elif how == 4:

@@ -9,7 +9,7 @@ from holdfast.core import events as e
 from holdfast.core.errors import Deleted, NotFound, StaleEpoch
 from holdfast.core.plans.processes import CONSUMED
 from holdfast.core.plans.start import StartedTurn
-from holdfast.core.processes import Matches, Telling, TooManyProcesses
+from holdfast.core.processes import Matches, Moment, Telling, TooManyProcesses
 from holdfast.core.resets import Boundary
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
@@ -17,6 +17,7 @@ from tests.conformance.steps import CHAT, ENDED, NOW, append, bodies, new_owner,
 
 pytestmark = pytest.mark.anyio
 LINES = Matches(lines=1, quoted=("ready",), through=10)
+DURING, AFTER = Moment(generation=1, during=True), Moment(generation=1)
 
 
 def wanted(process_id: str = "p1", *, owner: int, turn_id: str = "t1", **more: Any) -> e.ProcessStarted:
@@ -36,6 +37,10 @@ async def begin(store: Store, process_id: str = "p1", session_id: str = "s1", *,
 async def end(store: Store, process_id: str = "p1", *, at: int = NOW, matches: Matches = Matches(), **more: object) -> Telling:  # noqa: B008
     ended = e.ProcessEnded(process_id=process_id, ended_at=NOW, code=0, **more)  # type: ignore[arg-type]
     return await store.end_process(ended, tail="the tail", matches=matches, window_s=3600, at=at)
+
+
+async def match(store: Store, seen: Moment, *, through: int = 10) -> bool:
+    return await store.match_process("p1", msgspec.structs.replace(LINES, seen=seen, through=through), at=NOW)
 
 
 async def waiting(store: Store, session_id: str = "s1") -> int:
@@ -103,7 +108,7 @@ async def test_a_turn_that_runs_takes_an_end_and_none_starts_from_it(store: Stor
 async def test_what_waits_of_a_consumed_process_is_dropped_in_the_same_transaction(store: Store, where: str) -> None:
     """E2: killed, waited for, or read."""
     turn = await begin(store)
-    await store.match_process("p1", LINES, at=NOW)
+    await match(store, DURING)
     await end(store)
     assert await waiting(store) == 2
     if where == "in a turn":
@@ -121,7 +126,7 @@ async def test_after_it_was_consumed_neither_its_end_nor_its_lines_are_told(stor
     """E2: neither a turn nor a plain message."""
     turn = await begin(store)
     await append(store, turn, e.ProcessConsumed(process_id="p1", how="read"), ENDED)
-    assert not await store.match_process("p1", LINES, at=NOW)
+    assert not await match(store, AFTER)
     assert await end(store) is Telling.NOTHING
     assert await waiting(store) == 0 and await notices(store) == [] and await owed(store) == []
     process = await store.process("p1")
@@ -131,8 +136,8 @@ async def test_after_it_was_consumed_neither_its_end_nor_its_lines_are_told(stor
 async def test_lines_of_a_turn_that_is_open_start_no_other_turn(store: Store) -> None:
     """E3: one during the turn that is about to end does not start a new turn."""
     turn = await begin(store)
-    assert await store.match_process("p1", LINES, at=NOW)
-    assert not await store.match_process("p1", LINES, at=NOW), "they are on record"
+    assert await match(store, DURING)
+    assert not await match(store, DURING), "they are on record"
     await append(store, turn, ENDED)
     assert await store.start_turn("s1", owner=turn.lease.owner, turn_id="t2", at=NOW) is None
     assert await waiting(store) == 0
@@ -145,12 +150,12 @@ async def test_lines_that_come_after_the_turn_start_one_unless_another_came_firs
     turn = await begin(store)
     owner = turn.lease.owner
     await append(store, turn, ENDED)
-    await store.match_process("p1", LINES, at=NOW)
+    await match(store, AFTER)
     second = await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW)
     assert second is not None
     await append(store, second, ENDED)
     await say(store, "s1", message_id="m2")
-    await store.match_process("p1", msgspec.structs.replace(LINES, through=20), at=NOW)
+    await match(store, Moment(generation=2), through=20)
     third = await store.start_turn("s1", owner=owner, turn_id="t3", at=NOW)
     assert third is not None
     await append(store, third, ENDED)
@@ -159,13 +164,26 @@ async def test_lines_that_come_after_the_turn_start_one_unless_another_came_firs
     assert started == ["message", "watch", "message"]
 
 
+async def test_lines_of_a_turn_that_is_over_start_none_are_not_told_again_and_delay_nothing(store: Store) -> None:
+    """E3"""
+    turn = await begin(store)
+    assert await match(store, DURING)
+    await append(store, turn, ENDED)
+    assert not await match(store, DURING, through=20)
+    process = await store.process("p1")
+    assert (process.scanned, process.matched_at, process.streak) == (20, NOW, 0)
+    assert not await match(store, AFTER, through=20), "they are on record"
+    assert await store.start_turn("s1", owner=turn.lease.owner, turn_id="t2", at=NOW) is None
+
+
 async def test_the_end_of_a_process_whose_conversation_was_left_is_told_where_people_are(store: Store) -> None:
     """E3: as a plain message."""
     turn = await begin(store)
     await append(store, turn, ENDED)
     await store.reset("s1", fresh=("s2", "l2"), by="ann", dedup_key=None, at=NOW)
-    assert not await store.match_process("p1", LINES, at=NOW)
-    assert await end(store, matches=LINES) is Telling.NOTICE
+    away = Moment(generation=1, away=True)
+    assert not await match(store, away)
+    assert await end(store, matches=msgspec.structs.replace(LINES, seen=away)) is Telling.NOTICE
     told = [notice.text for notice in await notices(store, "s2")]
     assert "exit code 0" in told[-1] and "ready" in told[-1] and await waiting(store, "s2") == 0
     assert [delivery.anchor for delivery in await owed(store) if delivery.delivery_id == "p1.ended"] == ["a7"]
@@ -238,7 +256,8 @@ async def test_what_is_known_of_a_process_is_in_the_log_alone(backend: Backend) 
     """The catalog made anew is the same, and a damaged record does not hide that a process runs."""
     async with backend.opened() as store:
         turn = await begin(store, patterns=("ready",))
-        await store.match_process("p1", LINES, at=NOW)
+        await match(store, DURING)
+        await match(store, AFTER, through=20)
         await store.start_process("s1", wanted("p2", owner=turn.lease.owner), most=10, at=NOW)
         await append(store, turn, e.ProcessConsumed(process_id="p2", how="killed"))
         await end(store, "p2")

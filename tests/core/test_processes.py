@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import processes
 from holdfast.core.events import ProcessEnded
-from holdfast.core.processes import DOUBLINGS, LINES_QUOTED, MATCH_EVERY_MS, Facts, Matches, Process, Telling, TooManyProcesses
+from holdfast.core.processes import DOUBLINGS, LINES_QUOTED, MATCH_EVERY_MS, Facts, Matches, Moment, Process, Telling, TooManyProcesses
 from holdfast.core.redaction import NO_SECRETS, Secrets
 
 AT = 1_700_000_000_000
@@ -211,6 +211,32 @@ def test_after_a_while_of_silence_a_match_is_told_at_once_again() -> None:
 
 def test_a_clock_that_was_set_back_does_not_silence_a_watch() -> None:
     assert processes.match_due(process(matched_at=AT, streak=6), AT - 1)
+
+
+HERE = Moment(generation=3)
+ELSEWHEN = (Moment(generation=2), Moment(generation=3, during=True), Moment(generation=3, away=True))
+
+
+@pytest.mark.parametrize("earlier", ELSEWHEN)
+def test_lines_that_are_held_back_keep_the_moment_in_which_they_were_seen(earlier: Moment) -> None:
+    """E3: those of an earlier moment are nobody's once others are seen."""
+    first, more, none = Matches(lines=1, quoted=("a",), through=5), Matches(lines=1, quoted=("b",), through=9), Matches(through=7)
+    before = processes.held(Matches(through=3), first, here=earlier)
+    assert before == Matches(lines=1, quoted=("a",), through=5, seen=earlier)
+    assert processes.held(before, none, here=HERE) == Matches(lines=1, quoted=("a",), through=7, seen=earlier)
+    assert processes.held(before, more, here=earlier) == Matches(lines=2, quoted=("a", "b"), through=9, seen=earlier)
+    assert processes.held(before, more, here=HERE) == Matches(lines=1, quoted=("b",), through=9, seen=HERE)
+    assert processes.held(Matches(through=3), none, here=HERE) == Matches(through=7)
+
+
+@pytest.mark.parametrize("due", [False, True])
+def test_lines_are_put_on_record_when_they_may_be_told_or_can_be_no_more(due: bool) -> None:
+    """E3: so that a restart does not find those again whose moment is over. Where nobody is to be told, they wait for the end of that."""
+    known = process(matched_at=0 if due else AT)
+    for seen, here in product((HERE, *ELSEWHEN), repeat=2):
+        matches = Matches(lines=1, quoted=("a",), through=5, seen=seen)
+        expected = seen != here or (due and not here.away)
+        assert processes.recordable(known, matches, here=here, now=AT) is expected
 
 
 def test_what_runs_is_listed_for_people() -> None:

@@ -325,6 +325,48 @@ def test_lines_of_which_a_message_came_first_are_dropped(home: Home) -> None:
     assert [event.reason for item in life.events() if isinstance(event := item.event, e.CauseDropped)] == ["another turn has started since"]
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_lines_that_are_held_back_belong_to_the_turn_in_which_they_were_seen(home: Home, dies: bool) -> None:
+    """E3: seen while a person's turn was open, and not due before it is over, they start no turn, also after a death. Later ones do."""
+    life = start(home)
+    prints = "at 2 print ERROR 1; at 6 print ERROR 2; at 30 print ERROR 3"
+    life.say(background(prints, watch_patterns=["ERROR"]))
+    life.until(lambda: causes(life) == ["message", "watch"])
+    life.rest()
+    life.write("sleep:7")
+    life.rest()
+    life.pass_s(1)
+    if dies:
+        life.die()
+        life = start(home)
+    life.pass_s(15)
+    assert causes(life) == ["message", "watch", "message"]
+    life.pass_s(20)
+    life.rest()
+    assert causes(life) == ["message", "watch", "message", "watch"] and home.heard[-1].text.endswith("watched for:\n\nERROR 3")
+    assert not any("ERROR 2" in request.text.partition("watched for")[2] for request in home.heard[1:])
+    nothing_more(home, life)
+
+
+def test_lines_that_were_seen_while_the_conversation_was_elsewhere_are_not_told_when_it_is_back(home: Home) -> None:
+    """E3: neither at once nor after a restart."""
+    life = start(home)
+    life.say(background("at 5 print ERROR 1; at 60 print ERROR 2", watch_patterns=["ERROR"]))
+    life.say("/new")
+    life.pass_s(10)
+    life.say("/resume 1")
+    life.pass_s(20)
+    life.stop(reason="restart_timeout")
+    life = start(home)
+    life.pass_s(20)
+    life.rest()
+    assert causes(life) == ["message"]
+    life.pass_s(20)
+    life.rest()
+    assert causes(life) == ["message", "watch"] and home.heard[-1].text.endswith("watched for:\n\nERROR 2")
+    nothing_more(home, life)
+
+
 def test_lines_that_do_not_cease_start_fewer_and_fewer_turns_and_are_counted(home: Home) -> None:
     """The first at once; those that follow together, later and later."""
     life = start(home)

@@ -155,16 +155,29 @@ def how_it_ended(process: Process, end: ProcessEnded) -> str:
 # what it prints
 
 
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session stood when lines were seen. `generation`: of its newest turn; `during`: that was open. `away`: the conversation is
+    elsewhere, or waits for a person, so that lines are nobody's.
+    """
+
+    generation: int
+    during: bool = False
+    away: bool = False
+
+
 class Matches(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines that are watched for. `quoted`: the newest of them. `through`: up to which byte the output was read."""
+    """Lines that are watched for. `quoted`: the newest of them. `through`: up to which byte the output was read. `seen`: when these lines
+    were; they belong to that moment alone (E3).
+    """
 
     lines: int = 0
     quoted: tuple[str, ...] = ()
     through: int = 0
+    seen: Moment | None = None
 
     def __add__(self, more: "Matches") -> "Matches":
         quoted = (*self.quoted, *more.quoted)[-LINES_QUOTED:]
-        return Matches(lines=self.lines + more.lines, quoted=quoted, through=max(self.through, more.through))
+        return Matches(lines=self.lines + more.lines, quoted=quoted, through=max(self.through, more.through), seen=self.seen)
 
 
 def scan(data: bytes, *, offset: int, patterns: Sequence[str], over: bool, secrets: Secrets = NO_SECRETS) -> Matches:
@@ -200,6 +213,19 @@ def scan_part(data: bytes, *, offset: int, patterns: Sequence[str], secrets: Sec
     begin, last = secrets.window(data, max(0, min(places) - LINE_CHARS // 2), min(places) + LINE_BYTES, over=False)
     text = secrets.text(data[begin:last].decode("utf-8", "replace")).strip()[:LINE_CHARS]
     return Matches(lines=1, quoted=(f"{'…' if begin else ''}{text}…",), through=offset + end)
+
+
+def held(before: Matches, more: Matches, *, here: Moment) -> Matches:
+    """What is held back to be told, after `more` was seen in this moment. Lines of an earlier moment are nobody's by then."""
+    if not more.lines:
+        return msgspec.structs.replace(before, through=more.through)
+    fresh = msgspec.structs.replace(more, seen=here)
+    return before + fresh if before.lines and before.seen == here else fresh
+
+
+def recordable(process: Process, matches: Matches, *, here: Moment, now: int) -> bool:
+    """Whether lines that are held back are to be put on record now: as soon as their moment is over, or when they may be told."""
+    return matches.seen != here or (not here.away and match_due(process, now))
 
 
 def match_due(process: Process, now: int) -> bool:

@@ -10,7 +10,8 @@ import structlog
 from holdfast.core import processes
 from holdfast.core.errors import Held, NotFound, Unavailable
 from holdfast.core.events import ProcessEnded
-from holdfast.core.processes import TAIL_CHARS, Matches, Process
+from holdfast.core.plans.processes import moment
+from holdfast.core.processes import TAIL_CHARS, Matches, Moment, Process
 from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.settings import Settings
@@ -112,7 +113,7 @@ class Background:
     async def _end(self, process: Process, end: End) -> None:
         """What was asked to end and is not consumed, an operator has ended while no gateway was there to record it."""
         found = await self._keepers.look(name_of(process))
-        matches = await self._scanned(process, found, over=True) if process.patterns else Matches()
+        matches, _ = await self._seen(process, found, over=True) if process.patterns else (Matches(), None)
         if matches.lines and not process.notify:
             await self._store.match_process(process.process_id, matches, at=self._clock.now())
             matches = Matches()
@@ -171,18 +172,31 @@ class Background:
         return Printed(text=secrets.text(chunk.data.decode("utf-8", "replace")), offset=chunk.offset, next=chunk.next, size=found.out)
 
     async def _watch(self, process: Process, found: Look) -> None:
-        now, matches = self._clock.now(), await self._scanned(process, found, over=False)
-        self._watches[process.process_id] = matches
-        if matches.lines and processes.match_due(process, now):
-            # Where nobody is to be told, nobody is told later either.
+        matches, here = await self._seen(process, found, over=False)
+        self._watches[process.process_id], now = matches, self._clock.now()
+        if here is not None and processes.recordable(process, matches, here=here, now=now):
+            told = await self._store.match_process(process.process_id, matches, at=now)
             self._watches[process.process_id] = Matches(through=matches.through)
-            if await self._store.match_process(process.process_id, matches, at=now):
+            if told:
                 self._lanes.look(process.session_id)
 
-    async def _scanned(self, process: Process, found: Look, *, over: bool) -> Matches:
-        """What was found of the watched lines since some were told last. After a restart it is found again."""
-        matches = self._watches.get(process.process_id) or Matches(through=process.scanned)
-        secrets, until = self._host.secrets, found.out if over else min(found.out, matches.through + MOST_SCANNED)
+    async def _seen(self, process: Process, found: Look, *, over: bool) -> tuple[Matches, Moment | None]:
+        """Watched lines that are not on record yet, and how their session stands, if there are some. After a restart they are found again,
+        unless their moment was over.
+        """
+        before = self._watches.get(process.process_id, Matches())
+        if before.through <= process.scanned:  # On record, also if whoever wrote it was not told so.
+            before = Matches(through=process.scanned)
+        more = await self._scanned(process, found, after=before.through, over=over)
+        if not before.lines and not more.lines:
+            return more, None
+        here = moment(await self._store.session(process.session_id))
+        return processes.held(before, more, here=here), here
+
+    async def _scanned(self, process: Process, found: Look, *, after: int, over: bool) -> Matches:
+        """The watched lines from this byte on."""
+        matches = Matches(through=after)
+        secrets, until = self._host.secrets, found.out if over else min(found.out, after + MOST_SCANNED)
         while (at := matches.through) < until:
             chunk = await read_on(self._keepers, process, found, start=at, at=at, size=SCAN_BYTES)
             ends = over and chunk.next >= found.out

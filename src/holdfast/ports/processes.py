@@ -80,8 +80,9 @@ class Processes(Protocol):
         """
 
     async def match_process(self, process_id: str, matches: Matches, *, at: int) -> bool:
-        """Records watched lines as a cause in the inbox of the process's session. False, and nothing written, where nobody is to be told:
-        the process is consumed or has ended, its session is left, suspended or deleted, or the lines are on record. Raises `NotFound`.
+        """Records watched lines as a cause in the inbox of the process's session. False where nobody is to be told: the process is consumed
+        or has ended, its session is left, suspended or deleted, or the lines are on record; and where the moment in which they were seen is
+        over, which is recorded, so that they are not found again. Raises `NotFound`.
         """
 
     async def consume_process(self, process_id: str, *, how: str, at: int) -> bool:

@@ -10,7 +10,8 @@ from holdfast.core import processes as decisions
 from holdfast.core.errors import StaleEpoch
 from holdfast.core.plans import Plan, causes, processes, take
 from holdfast.core.plans.processes import Ending, Starting
-from holdfast.core.processes import Matches, Telling, TooManyProcesses
+from holdfast.core.processes import Matches, Moment, Telling, TooManyProcesses
+from holdfast.core.sessions import Session
 from holdfast.core.turns import OPEN, TurnState
 from tests.core.plans.values import AT, CHAT, PAGE, STATES, session, written
 from tests.core.test_processes import process
@@ -18,6 +19,11 @@ from tests.core.test_processes import process
 WANTED = e.ProcessStarted(process_id="p1", command="make", turn_id="t1", call_id="t1.1", owner=7, notify=False, patterns=("x",))
 MATCHES = Matches(lines=2, quoted=("a", "b"), through=40)
 NONE = Matches()
+
+
+def lines(of: Session, matches: Matches = MATCHES) -> Matches:
+    """Seen as the session stands."""
+    return msgspec.structs.replace(matches, seen=processes.moment(of))
 
 
 def running(**facts: object) -> Starting:
@@ -103,7 +109,7 @@ def test_where_a_turn_was_left_for_a_person_to_continue_an_end_starts_none(state
     told = processes.end(found, END, tail="", matches=NONE, now=AT, window_s=3600).reply
     waits = left and state is TurnState.INTERRUPTED
     assert told is (Telling.NOTICE if waits else Telling.TURN)
-    assert processes.match(found, MATCHES, at=AT).reply is not waits
+    assert processes.match(found, lines(found.session), at=AT).reply is not waits
 
 
 def test_an_end_is_on_record_once() -> None:
@@ -130,9 +136,17 @@ def test_what_was_lost_is_told_unasked_and_what_an_operator_stopped_starts_no_tu
 
 def test_lines_that_were_not_told_yet_are_told_with_the_end() -> None:
     found = Ending(process=process(), session=session(TurnState.ENDED))
-    plan = processes.end(found, END, tail="", matches=MATCHES, now=AT, window_s=-1)
+    plan = processes.end(found, END, tail="", matches=lines(found.session), now=AT, window_s=-1)
     told = plan.writes[1].event
     assert isinstance(told, e.CauseRecorded) and "It had printed 2 lines that are watched for:\n\na\nb" in told.text
+
+
+def test_lines_of_a_turn_that_is_over_are_not_told_with_the_end_either() -> None:
+    """E3"""
+    found = Ending(process=process(), session=session(TurnState.ENDED))
+    plan = processes.end(found, END, tail="", matches=lines(session(TurnState.RUNNING)), now=AT, window_s=-1)
+    told = plan.writes[1].event
+    assert isinstance(told, e.CauseRecorded) and told.text == decisions.ended(process(), END)
 
 
 # what it prints
@@ -142,7 +156,7 @@ def test_lines_that_were_not_told_yet_are_told_with_the_end() -> None:
 def test_watched_lines_belong_to_the_newest_turn_and_during_it_to_it_alone(state: TurnState) -> None:
     """E3"""
     found = Ending(process=process(streak=1, matched_at=AT - 1), session=session(state, generation=6))
-    plan = processes.match(found, MATCHES, at=AT)
+    plan = processes.match(found, lines(found.session), at=AT)
     assert plan.reply and written(plan) == [("s1", "process.matched", False), ("s1", "cause.recorded", False)]
     assert plan.writes[0].event == e.ProcessMatched(process_id="p1", lines=2, through=40, streak=2)
     cause = plan.writes[1].event
@@ -165,7 +179,41 @@ def test_watched_lines_belong_to_the_newest_turn_and_during_it_to_it_alone(state
 )
 def test_lines_that_are_nobodys_are_not_recorded(known: decisions.Process, of: dict[str, object], matches: Matches) -> None:
     """E2, E3, E6: after `consumed`, after the end, of a conversation that was left, and twice."""
-    assert processes.match(Ending(process=known, session=session(TurnState.ENDED, **of)), matches, at=AT) == Plan((), False)
+    found = Ending(process=known, session=session(TurnState.ENDED, **of))
+    assert processes.match(found, lines(found.session, matches), at=AT) == Plan((), False)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        None,
+        Moment(generation=4),
+        Moment(generation=4, during=True),
+        Moment(generation=5, during=True),
+        Moment(generation=5, away=True),
+    ],
+)
+@pytest.mark.parametrize("of", [{}, {"suspended": True}, {"current": False}])
+def test_lines_whose_moment_is_over_are_told_to_nobody_and_not_read_again(seen: Moment | None, of: dict[str, object]) -> None:
+    """E3: what counts is when they were seen. The next lines are told no later for them."""
+    now = session(TurnState.ENDED, **of)
+    if seen == processes.moment(now):
+        return
+    matches = msgspec.structs.replace(MATCHES, seen=seen)
+    plan = processes.match(Ending(process=process(streak=3, matched_at=AT - 1), session=now), matches, at=AT)
+    late = e.ProcessMatched(process_id="p1", lines=0, through=40, streak=3)
+    assert not plan.reply and [(write.session_id, write.event) for write in plan.writes] == [("s1", late)]
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(("current", "suspended", "deleted", "left"), list(product(FLAGS, repeat=4)))
+def test_a_moment_is_of_the_newest_turn_and_of_nobody_where_the_conversation_is_elsewhere(
+    state: TurnState, current: bool, suspended: bool, deleted: bool, left: bool
+) -> None:
+    """E3, A23"""
+    of = session(state, generation=6, current=current, suspended=suspended, deleted_at=AT if deleted else None, left=left)
+    away = not current or suspended or deleted or (left and state is TurnState.INTERRUPTED)
+    assert processes.moment(of) == Moment(generation=6, during=state in OPEN, away=away)
 
 
 @pytest.mark.parametrize("what", ["watch", "process"])

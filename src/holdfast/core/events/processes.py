@@ -23,8 +23,9 @@ class ProcessStarted(Event, frozen=True):
 
 
 class ProcessMatched(Event, frozen=True):
-    """Lines of its output that are watched for came, so many since the last time, and are told. `through`: up to which byte it was read.
-    `streak`: how often that has happened in close succession; the next ones are told later and later.
+    """Lines of its output that are watched for came, so many since the last time, and are told; none are told (0) where those that came
+    belong to a moment that is over. `through`: up to which byte it was read. `streak`: how often lines were told in close succession; the
+    next ones are told later and later.
     """
 
     kind = "process.matched"

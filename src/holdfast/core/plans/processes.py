@@ -10,7 +10,7 @@ from holdfast.core import processes, replies, resume
 from holdfast.core.errors import StaleEpoch
 from holdfast.core.events import CauseDropped, CauseRecorded, Event, ProcessConsumed, ProcessEnded, ProcessMatched, ProcessStarted
 from holdfast.core.plans import Plan, Write, to_session
-from holdfast.core.processes import Facts, Matches, Process, Telling, TooManyProcesses
+from holdfast.core.processes import Facts, Matches, Moment, Process, Telling, TooManyProcesses
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 
@@ -50,7 +50,9 @@ def start(found: Starting, wanted: ProcessStarted, *, most: int) -> Plan[bool]:
 
 
 def end(found: Ending, ended: ProcessEnded, *, tail: str, matches: Matches, now: int, window_s: float) -> Plan[Telling]:
-    """Records the end of a process, and tells it. `matches`: lines that are not told yet. `window_s`: how long an end is fresh."""
+    """Records the end of a process, and tells it. `matches`: lines that are not told yet; those of an earlier moment are left out.
+    `window_s`: how long an end is fresh.
+    """
     process, session = found.process, found.session
     if process.end is not None:
         return Plan((), Telling.NOTHING)
@@ -66,7 +68,7 @@ def end(found: Ending, ended: ProcessEnded, *, tail: str, matches: Matches, now:
     )
     told = processes.telling(facts)
     writes = [Write(session.session_id, ended)]
-    lines = f"It had printed {processes.listed(matches)}" if matches.lines else ""
+    lines = f"It had printed {processes.listed(matches)}" if matches.lines and matches.seen == moment(session) else ""
     text = processes.ended(process, ended, tail=tail, matched=lines)
     name = f"{process.process_id}.ended"
     if told is Telling.TURN:
@@ -83,13 +85,23 @@ def _left(session: Session) -> bool:
     return session.left and session.turn_state is TurnState.INTERRUPTED
 
 
+def moment(session: Session) -> Moment:
+    """To which lines belong that are seen now."""
+    away = session.deleted or session.suspended or not session.current or _left(session)
+    return Moment(generation=session.generation, during=session.open_turn, away=away)
+
+
 def match(found: Ending, matches: Matches, *, at: int) -> Plan[bool]:
-    """Lines that came while a turn is open are for that turn: it may take them, and none starts from them (E3). Where the conversation is
-    elsewhere they are nobody's.
+    """Lines that were seen while a turn is open are for that turn: it may take them, and none starts from them (E3). Where the conversation
+    is elsewhere they are nobody's. Those of an earlier moment are only put on record, so that nobody finds them again.
     """
-    process, session = found.process, found.session
-    elsewhere = session.deleted or session.suspended or not session.current or _left(session)
-    if elsewhere or process.consumed or process.end is not None or matches.through <= process.scanned or not matches.lines:
+    process, session, here = found.process, found.session, moment(found.session)
+    if process.consumed or process.end is not None or matches.through <= process.scanned or not matches.lines:
+        return Plan((), False)
+    if matches.seen != here:
+        late = ProcessMatched(process_id=process.process_id, lines=0, through=matches.through, streak=process.streak)
+        return Plan((Write(session.session_id, late),), False)
+    if here.away:
         return Plan((), False)
     events: list[Event] = [
         ProcessMatched(process_id=process.process_id, lines=matches.lines, through=matches.through, streak=processes.streak(process, at)),
@@ -99,8 +111,8 @@ def match(found: Ending, matches: Matches, *, at: int) -> Plan[bool]:
             content=processes.matched(process, matches),
             sender=process.sender,
             anchor=process.anchor,
-            generation=session.generation,
-            during=session.open_turn,
+            generation=here.generation,
+            during=here.during,
         ),
     ]
     return Plan(tuple(to_session(session.session_id, events)), True)

@@ -7,6 +7,7 @@ from holdfast.store.rows import Change, Delete, Insert, Update
 
 STARTS = Insert("process", "process_id", "session", "seq", "state", conflict="DO NOTHING")
 MATCHES = Update("process", "scanned", "matched_at", "streak", where="process_id = ?")
+PASSES = Update("process", "scanned", where="process_id = ?")
 CONSUMES = Update("process", "consumed", where="process_id = ? AND consumed IS NULL")
 ENDS = Update("process", "state = 'ended'", "ended_seq", where="process_id = ? AND state = 'running'")
 PROCESSES_GONE = Delete("process", where="session = ?")
@@ -17,6 +18,8 @@ def _process_started(head: Head, event: e.ProcessStarted, at: int, in_turn: bool
 
 
 def _process_matched(head: Head, event: e.ProcessMatched, at: int, in_turn: bool) -> list[Change]:
+    if not event.lines:
+        return [(PASSES, (event.through, event.process_id))]
     return [(MATCHES, (event.through, at, event.streak, event.process_id))]
 
 
