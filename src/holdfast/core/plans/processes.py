@@ -68,7 +68,7 @@ def end(found: Ending, ended: ProcessEnded, *, tail: str, matches: Matches, now:
     )
     told = processes.telling(facts)
     writes = [Write(session.session_id, ended)]
-    lines = f"It had printed {processes.listed(matches)}" if matches.lines and matches.seen == moment(session) else ""
+    lines = f"It had printed {processes.listed(matches)}" if matches.seen == moment(session) else ""
     text = processes.ended(process, ended, tail=tail, matched=lines)
     name = f"{process.process_id}.ended"
     if told is Telling.TURN:
