@@ -60,6 +60,10 @@ def test_an_end_is_told_as_a_turn_a_notice_or_not_at_all(values: tuple[bool, ...
         (ended(), "ended after 1 min 30 s, it is not known how."),
         (ended(problem="No such file"), "could not be started: No such file."),
         (ended(lost="never_ran"), "was not started, because Holdfast was interrupted first."),
+        (
+            ended(lost="unreadable"),
+            "was lost after 1 min 30 s, because the files that say how it ended are damaged. Its exit code is not known.",
+        ),
         (ended(lost="keeper"), "was lost after 1 min 30 s, because the program that watched over it was killed."),
         (ended(lost="machine"), "because the machine it ran on was started again. Its exit code is not known."),
         (ended(signal=15, stopped=True), "was ended, because Holdfast was stopped."),

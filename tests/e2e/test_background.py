@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from holdfast import files, tool_processes
-from holdfast.keeper.keep import PID
+from holdfast.keeper.keep import EXIT, PID
 from tests.e2e.command_line import holdfast, is_one_sentence
 from tests.e2e.serving import ROOT, Serving, hand_over, wait_until
 
@@ -175,6 +175,25 @@ def test_a_signal_that_nobody_announced_keeps_processes(tmp_path: Path) -> None:
         serving.start()
         wait_until(lambda: len(told(serving.session(session_id))) == 1)
         assert "because Holdfast was stopped" in told(serving.session(session_id))[0]
+
+
+@pytest.mark.parametrize("which", [PID, EXIT])
+def test_a_process_whose_files_are_damaged_is_told_as_lost_once_and_keeps_no_gateway_from_serving(tmp_path: Path, which: str) -> None:
+    """P8, E6"""
+    with Serving(tmp_path / "home") as serving:
+        session_id, process = begin(serving, "sleep 1000")
+        serving.kill()
+        place = folder(serving, process, session_id)
+        found = files.read_json(place / PID)
+        assert found is not None
+        os.kill(found["keeper"]["pid"], signal.SIGKILL)
+        (place / which).write_bytes(b"\0" * 100)
+        for _ in range(2):
+            serving.start()
+            wait_until(lambda: len(serving.session(session_id)["turns"]) == 2 and serving.session(session_id)["state"] == "idle")
+            [said] = told(serving.session(session_id))
+            assert "because the files that say how it ended are damaged" in said and left(serving) == []
+            serving.stop()
 
 
 def test_a_forced_stop_ends_processes_too(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from holdfast.core.errors import Held
 from holdfast.core.process_id import process_in
 from holdfast.keeper import KeeperProcesses
 from holdfast.keeper.files import InputClosed
-from holdfast.keeper.keep import LOCK, PID
+from holdfast.keeper.keep import EXIT, LOCK, PID
 from holdfast.keeper.launching import Launcher, StartedBefore
 from holdfast.ports.keepers import ERR, Command, End, Look, Loss, Name
 from tests.e2e.serving import wait_until
@@ -258,6 +258,44 @@ def test_after_a_boot_nothing_of_it_runs(home: Home) -> None:
     os.utime(home.folder() / LOCK, (1000.0, 1000.0))
     end = home.end()
     assert end.lost is Loss.MACHINE and end.at == 1_000_000, "the last time it was known to run"
+
+
+DAMAGED = (
+    b"",
+    b"\0" * 100,
+    b"{",
+    b"\xff",
+    b"[]",
+    b"{}",
+    b'{"keeper": 7, "ended_at": "yesterday"}',
+    b'{"keeper": {}, "ended_at": 1, "lost": "x"}',
+)
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+@pytest.mark.parametrize("which", [PID, EXIT])
+def test_one_whose_files_are_damaged_is_lost_and_nothing_of_it_stays(home: Home, which: str, content: bytes) -> None:
+    """P8: nobody fails over it, and what is said of it then stays."""
+    home.start("sleep 60" if which == PID else "exit 3")
+    if which == PID:
+        home.kill_keeper()
+    wait_until(lambda: not home.look().runs)
+    (home.folder() / which).write_bytes(content)
+    wait_until(lambda: home.look().lost is Loss.UNREADABLE)
+    end = asyncio.run(home.keepers.give_up(NAME))
+    assert end.lost is Loss.UNREADABLE and home.left() == []
+    assert home.look().end == end == asyncio.run(home.found_again().give_up(NAME))
+    assert home.start(f"echo ran > {home.path}/ran") == end and not (home.path / "ran").exists()
+
+
+@pytest.mark.parametrize("content", [b"{", b"{}"])
+def test_one_that_runs_is_killed_also_if_nobody_can_read_which_process_it_is(home: Home, content: bytes) -> None:
+    home.start("echo here; trap '' TERM; while :; do sleep 1; done")
+    home.until_said(b"here")
+    (home.folder() / PID).write_bytes(content)
+    assert home.look().runs
+    home.kill()
+    assert home.end().signal == signal.SIGKILL and home.left() == []
 
 
 def test_one_that_was_given_up_before_its_keeper_came_never_runs(home: Home) -> None:

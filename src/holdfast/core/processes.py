@@ -17,7 +17,7 @@ from holdfast.core.redaction import NO_SECRETS, Secrets
 # What a turn says that it started from.
 ENDED, MATCHED = "process", "watch"
 KILLED, WAITED, READ, DELETED = "killed", "waited", "read", "deleted"
-NEVER_RAN, MACHINE = "never_ran", "machine"
+NEVER_RAN, MACHINE, UNREADABLE = "never_ran", "machine", "unreadable"
 # Of the output at the end of a process, and of the lines that are watched for.
 TAIL_CHARS, LINES_QUOTED, LINE_CHARS = 2000, 10, 300
 LINE_BYTES = 4 * LINE_CHARS
@@ -143,6 +143,8 @@ def how_it_ended(process: Process, end: ProcessEnded) -> str:
         return "was not started, because Holdfast was interrupted first"
     if end.lost == MACHINE:
         return f"was lost{after}, because the machine it ran on was started again. Its exit code is not known"
+    if end.lost == UNREADABLE:
+        return f"was lost{after}, because the files that say how it ended are damaged. Its exit code is not known"
     if end.lost is not None:
         return f"was lost{after}, because the program that watched over it was killed. Its exit code is not known"
     if end.problem is not None:

@@ -11,6 +11,9 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from holdfast import files, locks, processes
 from holdfast.core.errors import Held, Refused
@@ -63,20 +66,29 @@ def look(folder: Path) -> Look:
 
 
 def end_of(folder: Path) -> tuple[End, int, int] | None:
-    """How it ended, and how much it had put out."""
-    found = files.read_json(folder / EXIT)
-    if found is None:
+    """How it ended, and how much it had put out. A file that is damaged says nothing: the process is lost."""
+    try:
+        found = files.read_json(folder / EXIT)
+        told = None if found is None else msgspec.convert(found, _Told)
+    except ValueError:
         return None
-    lost = found.get("lost")
-    end = End(
-        at=int(found["ended_at"]),
-        code=found.get("code"),
-        signal=found.get("signal"),
-        problem=found.get("problem"),
-        lost=None if lost is None else Loss(lost),
-        asked=bool(found.get("asked")),
-    )
-    return end, int(found.get(OUT, 0)), int(found.get(ERR, 0))
+    if told is None:
+        return None
+    end = End(at=told.ended_at, code=told.code, signal=told.signal, problem=told.problem, lost=told.lost, asked=told.asked)
+    return end, told.out, told.err
+
+
+class _Told(msgspec.Struct, kw_only=True):
+    """As it is written down in `exit.json`."""
+
+    ended_at: int
+    code: int | None = None
+    signal: int | None = None
+    problem: str | None = None
+    lost: Loss | None = None
+    asked: bool = False
+    out: int = 0
+    err: int = 0
 
 
 def give_up(folder: Path, kill_leftovers: Callable[[], object], *, problem: str | None = None) -> End:
@@ -107,16 +119,26 @@ def keeper(folder: Path) -> ProcessId | None:
     """Which process keeps it; None if none does."""
     if not _is_kept(folder):
         return None
-    found = files.read_json(folder / PID)
-    return None if found is None else process_in(found["keeper"])
+    found = _pids(folder)
+    return None if found is None else process_in(found.get("keeper", {}))
 
 
 def _loss(folder: Path) -> Loss:
-    found = files.read_json(folder / PID)
-    if found is None:
+    found = _pids(folder)
+    if found is None and not (folder / EXIT).exists():
         return Loss.NEVER_RAN
-    kept = process_in(found["keeper"])
-    return Loss.MACHINE if kept is None or kept.boot_id != processes.boot_id() else Loss.KEEPER
+    kept = process_in((found or {}).get("keeper", {}))
+    if kept is None or (folder / EXIT).exists():
+        return Loss.UNREADABLE
+    return Loss.KEEPER if kept.boot_id == processes.boot_id() else Loss.MACHINE
+
+
+def _pids(folder: Path) -> dict[str, Any] | None:
+    """None if there are none on disk. A file that is damaged names none."""
+    try:
+        return files.read_json(folder / PID)
+    except ValueError:
+        return {}
 
 
 def _is_kept(folder: Path) -> bool:

@@ -86,7 +86,8 @@ class KeeperProcesses:
         await _do(self._kill, name)
 
     def _kill(self, name: Name) -> None:
-        files.ask_to_end(self._of(name))
+        if not files.ask_to_end(self._of(name)) and files.look(self._of(name)).runs:
+            tool_processes.kill_kept(self._home, name.id)  # It is not known which process the keeper is. It ends with its command.
         if self._look_until(name, DIES_S).lost is not None:
             try:
                 self._give_up(name)

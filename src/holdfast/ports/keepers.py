@@ -37,12 +37,13 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 class Loss(StrEnum):
     """Why nobody saw how it ended. NEVER_RAN: the start was not finished. KEEPER: its keeper was killed. MACHINE: the whole machine, or the
-    container, was started again since.
+    container, was started again since. UNREADABLE: what its keeper has written down is damaged.
     """
 
     NEVER_RAN = "never_ran"
     KEEPER = "keeper"
     MACHINE = "machine"
+    UNREADABLE = "unreadable"
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
