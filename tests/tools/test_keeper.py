@@ -187,6 +187,15 @@ def test_one_that_holds_waits_for_its_reader_and_loses_nothing(home: Home) -> No
     assert sum(file.stat().st_size for file in home.folder().glob("out.*")) <= 2 * 65_536
 
 
+def test_one_that_holds_does_not_wait_for_a_reader_of_its_complaints(home: Home) -> None:
+    """An agent may complain for days; nobody reads that before its end."""
+    home.start("seq 1 50000 >&2; echo said", most_bytes=65_536, holds=True, apart=True)
+    assert home.end().code == 0 and home.read() == b"said\n"
+    assert home.look().err == sum(len(f"{number}\n") for number in range(1, 50_001))
+    assert home.read(home.look().err - 6, stream=ERR) == b"50000\n"
+    assert sum(file.stat().st_size for file in home.folder().glob("err.*")) <= 65_536
+
+
 def test_errors_can_be_an_output_of_their_own(home: Home) -> None:
     home.start("echo said; echo complained >&2", apart=True)
     assert home.end().code == 0

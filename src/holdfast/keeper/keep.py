@@ -132,7 +132,8 @@ class Keeper:
         for name in (OUT, ERR) if self._spec["apart"] else (OUT,):
             reading, writing = os.pipe()
             os.set_blocking(reading, False)
-            self._streams.append(Stream(name, reading, self._spec["most_bytes"], holds=self._spec["holds"]))
+            holds = self._spec["holds"] and name == OUT  # What it complains about nobody reads but at its end.
+            self._streams.append(Stream(name, reading, self._spec["most_bytes"], holds=holds))
             writes.append(writing)
             ours.append(reading)
         return (reads, writes[0], writes[-1]), ours

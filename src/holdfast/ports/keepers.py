@@ -22,7 +22,8 @@ class Name(msgspec.Struct, frozen=True, order=True):
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """What to run: the program and its arguments, its folder, and the whole of its environment. `input`: it can be written to; otherwise it
     has nothing to read. `apart`: what it complains about is an output of its own (ERR). Of each output the newest `most_bytes` are kept;
-    if it `holds`, the command waits instead until somebody has read what is kept. `grace_s`: how long it has to end after it was asked to.
+    if it `holds`, the command waits instead until somebody has read what is kept of its output (OUT; nobody has to read what it complains
+    about). `grace_s`: how long it has to end after it was asked to.
     """
 
     words: Sequence[str]
