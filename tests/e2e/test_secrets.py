@@ -14,6 +14,7 @@ from holdfast.core.output import RESULT_HEAD
 from tests.e2e.command_line import holdfast
 from tests.e2e.models import ModelProcess, asking
 from tests.e2e.serving import Serving, wait_until
+from tests.e2e.test_acp import Scripted
 from tests.fakes.models.script import Reply, Script, call, text, thought
 
 SECRET = 'sk-live-"Zk3/9+Qx'
@@ -203,6 +204,23 @@ def test_a_model_that_knows_a_secret_leaves_it_nowhere_either(tmp_path: Path) ->
     assert not leaks("".join([*shown, serving.output()]).encode(), serving.token)
     for path in files(serving.home):
         assert not leaks(path.read_bytes(), serving.token), path
+
+
+def test_the_environment_of_an_agent_that_is_another_program_is_on_no_disk(tmp_path: Path) -> None:
+    """DESIGN 11: it gets the secrets of other programs, as any program started from that shell; its files hold none, also after a kill."""
+    agent = Scripted(tmp_path / "agent")
+    with Serving(tmp_path / "home", agent_acp=agent.command, variables={"OTHER_API_KEY": NO_PATH}) as serving:
+        session_id = serving.new_session()
+        serving.post(session_id, "say hello")
+        serving.wait_for(session_id)
+        assert f"OTHER_API_KEY={NO_PATH}".encode() in Path(f"/proc/{agent.pid}/environ").read_bytes()
+        for _ in range(2):
+            assert list((serving.home / "agents").glob("*/*/pid.json"))
+            for path in files(serving.home):
+                assert not leaks(path.read_bytes(), serving.token), path
+            serving.kill()
+            serving.start()
+        assert holdfast(serving.home, "stop").code == 0
 
 
 def test_no_half_of_a_secret_is_kept_where_a_long_output_is_shortened(tmp_path: Path) -> None:

@@ -17,13 +17,15 @@ from holdfast import files, processes, tool_processes
 from holdfast.core.errors import Held
 from holdfast.core.process_id import process_in
 from holdfast.keeper import KeeperProcesses
-from holdfast.keeper.files import InputClosed
-from holdfast.keeper.keep import EXIT, LOCK, PID
-from holdfast.keeper.launching import Launcher, StartedBefore
+from holdfast.keeper.files import InputClosed, spec
+from holdfast.keeper.keep import EARLIER, EXIT, LOCK, PID
+from holdfast.keeper.launching import CannotStart, Launcher, StartedBefore
 from holdfast.ports.keepers import ERR, Command, End, Look, Loss, Name
 from tests.e2e.serving import wait_until
 
 NAME = Name("s_1", "p_1")
+SECRET = "sk-live-Zk39Qx"
+SPEC = spec(Command(words=["/bin/sh", "-c", "echo ran > ran"], folder="/", environment={}))
 
 
 class Home:
@@ -314,7 +316,7 @@ def test_one_that_was_given_up_before_its_keeper_came_never_runs(home: Home) -> 
     assert end.lost is Loss.NEVER_RAN
     assert home.start(f"echo ran > {home.path}/ran") == end
     with pytest.raises(StartedBefore):
-        Launcher({}).launch(home.folder())
+        Launcher({}).launch(home.folder(), SPEC)
     assert not (home.path / "ran").exists() and home.left() == []
 
 
@@ -324,6 +326,37 @@ def test_a_command_whose_keeper_dies_before_it_is_known_never_runs(home: Home) -
     end = home.start(f"echo ran > {home.path}/ran")
     assert end is not None and end.problem is not None and "directory" in end.problem
     assert not (home.path / "ran").exists() and home.left() == []
+
+
+@pytest.mark.parametrize("told", [b"", SPEC[:-1]])
+def test_a_keeper_that_is_not_told_all_of_what_to_run_runs_nothing(home: Home, told: bytes) -> None:
+    """Whoever started it has died meanwhile."""
+    home.folder().mkdir(parents=True)
+    with pytest.raises(CannotStart, match="not told what to run"):
+        Launcher({}).launch(home.folder(), told)
+    assert home.look().lost is Loss.NEVER_RAN and home.end().lost is Loss.NEVER_RAN
+
+
+def test_a_gateway_from_before_an_upgrade_starts_a_keeper_from_after_it(home: Home) -> None:
+    """It has put into a file what is to run."""
+    home.folder().mkdir(parents=True)
+    (home.folder() / EARLIER).write_bytes(SPEC.replace(b'"/"', json.dumps(str(home.path)).encode()))
+    Launcher({}).launch(home.folder(), b"")
+    assert home.end().code == 0 and (home.path / "ran").read_text() == "ran\n"
+
+
+def test_the_environment_and_the_words_of_a_command_are_in_none_of_its_files(home: Home) -> None:
+    """An environment may hold any secret: at no time, so that a death leaves none."""
+    command = Command(
+        words=["/bin/sh", "-c", f'echo "${{#KEY}}"; : {SECRET}; read line'], folder="/", environment={"KEY": SECRET}, input=True
+    )
+    asyncio.run(home.keepers.start(NAME, command))
+    home.until_said(f"{len(SECRET)}\n".encode())
+    for killed in (False, True):
+        if killed:
+            home.kill()
+        found = [path for path in home.path.rglob("*") if path.is_file()]
+        assert found and not [path for path in found if SECRET.encode() in path.read_bytes()]
 
 
 def test_one_that_runs_is_not_given_up(home: Home) -> None:
@@ -342,11 +375,11 @@ def test_what_is_forgotten_is_dead_and_gone(home: Home) -> None:
 class FullDisk(Launcher):
     """Files of more than a few blocks are refused to its keepers."""
 
-    def launch(self, folder: Path) -> None:
+    def launch(self, folder: Path, spec: bytes) -> None:
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
         try:
-            super().launch(folder)
+            super().launch(folder, spec)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 

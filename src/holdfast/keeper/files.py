@@ -18,7 +18,7 @@ import msgspec
 from holdfast import files, locks, processes
 from holdfast.core.errors import Held, Refused
 from holdfast.core.process_id import ProcessId, process_in
-from holdfast.keeper.keep import ERR, EXIT, INPUT, LOCK, OUT, PID, SPEC
+from holdfast.keeper.keep import ERR, EXIT, INPUT, LOCK, OUT, PID
 from holdfast.ports.keepers import Chunk, Command, End, Look, Loss
 
 # Its input is closed: it reads no more.
@@ -32,10 +32,15 @@ class InputClosed(Refused):
         super().__init__(f"It cannot be written to: {why}.")
 
 
-def prepare(folder: Path, command: Command) -> None:
-    """Everything a keeper needs, on disk."""
+def prepare(folder: Path) -> None:
+    """Where a keeper writes, on disk."""
     _make(folder)
-    spec = {
+    files.sync(folder.parent)
+
+
+def spec(command: Command) -> bytes:
+    """What a keeper is told to run."""
+    wanted = {
         "words": list(command.words),
         "folder": command.folder,
         "environment": command.environment,
@@ -45,8 +50,7 @@ def prepare(folder: Path, command: Command) -> None:
         "most_bytes": command.most_bytes,
         "grace_s": command.grace_s,
     }
-    files.replace(folder / SPEC, json.dumps(spec))
-    files.sync(folder.parent)
+    return json.dumps(wanted).encode()
 
 
 def _make(folder: Path) -> None:

@@ -1,10 +1,10 @@
-"""A program, `python -ISE keep.py FOLDER`: runs one command and outlives the process that wanted it.
+"""A program, `python -ISE keep.py FOLDER`: runs one command and outlives the process that wanted it. What to run (`ports.keepers.Command`)
+it reads from its standard input, because environments hold secrets, which must not lie on a disk.
 
 Standard library only; it runs without our packages. It returns as soon as the command runs, with exit code 0; with 3 if there is or was
 another keeper for it; otherwise it says on standard error why it cannot. What stays behind is the keeper: a session leader of its own that
 copies the command's output, passes its input on, and writes down how it ended. All else is said through files of FOLDER:
 
-    spec.json   what to run (`ports.keepers.Command`); it must be there first
     lock        held by the keeper until it dies; touched once a minute
     pid.json    which processes the keeper and the command are; on disk before the command runs
     out.N       its output, where N is the offset of the file's first byte; err.N for its errors, if they are apart
@@ -26,7 +26,8 @@ import sys
 import time
 from typing import Any
 
-SPEC, LOCK, PID, EXIT, INPUT, TROUBLE = "spec.json", "lock", "pid.json", "exit.json", "in", "trouble"
+LOCK, PID, EXIT, INPUT, TROUBLE = "lock", "pid.json", "exit.json", "in", "trouble"
+EARLIER = "spec.json"
 OUT, ERR = "out", "err"
 RUNS, KNOWN = b"runs", b"known"
 NOT_ANOTHER_ONE = 3
@@ -45,6 +46,11 @@ class Known(Exception):
 
 def main() -> int:
     os.chdir(sys.argv[1])
+    try:
+        spec = wanted()
+    except (OSError, ValueError):  # Whoever wrote it has died, or there was none.
+        print("It was not told what to run.", file=sys.stderr)
+        return 1
     telling, told = os.pipe()
     if os.fork():
         os.close(told)
@@ -58,7 +64,7 @@ def main() -> int:
     os.close(telling)
     os.setsid()
     try:
-        Keeper(told).keep()
+        Keeper(spec, told).keep()
     except Known:
         os.write(told, KNOWN)
     except OSError as error:
@@ -66,14 +72,21 @@ def main() -> int:
     return 0
 
 
-class Keeper:
-    """`told`: a pipe that those who wait for the start read."""
+def wanted() -> dict[str, Any]:
+    """What to run. Raises `ValueError` if it is not whole."""
+    given = sys.stdin.buffer.read()
+    if not given:  # A gateway that was started before an upgrade has put it into a file.
+        with open(EARLIER, "rb") as file:
+            given = file.read()
+    return dict(json.loads(given))
 
-    def __init__(self, told: int) -> None:
-        self._told = told
+
+class Keeper:
+    """`spec`: what to run. `told`: a pipe that those who wait for the start read."""
+
+    def __init__(self, spec: dict[str, Any], told: int) -> None:
+        self._spec, self._told = spec, told
         self._lock = hold()
-        with open(SPEC, encoding="utf-8") as file:
-            self._spec: dict[str, Any] = json.load(file)
         self._main = 0
         self._status: int | None = None
         self._terms = 0

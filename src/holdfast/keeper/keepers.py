@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +33,6 @@ class KeeperProcesses:
 
     def __init__(self, home: Path, launcher: Launcher, *, folder: str = FOLDER) -> None:
         self._home, self._folder, self._launcher = home, home / folder, launcher
-        self._preparing = threading.Lock()
 
     async def start(self, name: Name, command: Command) -> End | None:
         return await _do(self._start, name, command)
@@ -44,10 +42,9 @@ class KeeperProcesses:
         if (found := files.look(folder)).lost is None:
             return found.end
         mark = {tool_processes.KEPT: tool_processes.mark(self._home, name.id)}
-        with self._preparing:  # Threads of one process would write under one name.
-            files.prepare(folder, msgspec.structs.replace(command, environment=command.environment | mark))
+        files.prepare(folder)
         try:
-            self._launcher.launch(folder)
+            self._launcher.launch(folder, files.spec(msgspec.structs.replace(command, environment=command.environment | mark)))
         except StartedBefore:
             return files.look(folder).end
         except CannotStart as error:  # Its keeper, if there is one, is about to write that down.

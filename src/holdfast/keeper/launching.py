@@ -40,15 +40,13 @@ class Launcher:
         self._scope: tuple[str, ...] | None = None
         self._trying = threading.Lock()
 
-    def launch(self, folder: Path) -> None:
-        """Returns when the command runs. Raises `CannotStart`, `StartedBefore`, and `OSError`."""
+    def launch(self, folder: Path, spec: bytes) -> None:
+        """Returns when the command runs. `spec`: as `files.spec` makes it. Raises `CannotStart`, `StartedBefore`, and `OSError`."""
         scope = self.scope
         environment = self._manager if scope else {}
         words = [*scope, sys.executable, "-ISE", "-X", "utf8", str(KEEP), str(folder)]
         try:
-            done = subprocess.run(
-                words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=STARTS_S, start_new_session=True
-            )
+            done = subprocess.run(words, env=environment, input=spec, capture_output=True, timeout=STARTS_S, start_new_session=True)
         except subprocess.TimeoutExpired:
             raise CannotStart(f"its keeper did not answer within {STARTS_S:.0f} s") from None
         if done.returncode == NOT_ANOTHER_ONE:
