@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from holdfast.core.errors import Unavailable
 from holdfast.keeper.files import InputClosed
 from holdfast.ports.keepers import OUT, Chunk, Command, End, Look, Loss, Name
 
@@ -162,6 +163,7 @@ class AcpMachine:
         self.prompts: list[list[str]] = []
         self.joined: list[list[str]] = []
         self.permissions: list[str] = []
+        self.unreachable: set[Name] = set()
 
     def keepers(self, now: Callable[[], float]) -> "AcpKeepers":
         return AcpKeepers(self, now)
@@ -214,6 +216,8 @@ class AcpKeepers:
         pass
 
     async def kill(self, name: Name) -> None:
+        if name in self._machine.unreachable:
+            raise Unavailable("The disk does not answer.")
         found = self._of(name)
         if found is not None and found.ended_at is None:
             found.ended_at, found.asked = self._now(), True

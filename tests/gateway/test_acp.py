@@ -286,6 +286,18 @@ def test_one_that_is_suspended_while_nobody_serves_is_stopped_at_the_next_start(
     assert wired.deeds_after(life, 60) == []
 
 
+def test_an_operators_stop_ends_all_agents_also_if_one_cannot_be_reached(home: Home, wired: Wired) -> None:
+    """C29"""
+    life = home.start()
+    for _ in range(3):
+        ask(life, "say one")
+    first, *others = sorted(wired.machine.running)
+    wired.machine.unreachable.add(first)
+    life.do(life.gateway.stop(reason="shutdown_timeout", for_good=True))
+    assert [wired.machine.running[name].asked for name in (first, *others)] == [False, True, True]
+    life.die()
+
+
 @pytest.mark.parametrize("end", ["stopped", "left", "expired", "stopped by one that dies"])
 def test_a_turn_that_ends_while_it_waits_ends_the_work_of_its_agent(home: Home, wired: Wired, end: str) -> None:
     """A21, R5: no attempt is there to do it."""

@@ -14,13 +14,13 @@ import psutil
 import pytest
 
 from holdfast import files, processes, tool_processes
-from holdfast.core.errors import Held
+from holdfast.core.errors import Held, Unavailable
 from holdfast.core.process_id import process_in
 from holdfast.keeper import KeeperProcesses
 from holdfast.keeper.files import InputClosed, spec
 from holdfast.keeper.keep import EARLIER, EXIT, LOCK, PID
 from holdfast.keeper.launching import CannotStart, Launcher, StartedBefore
-from holdfast.ports.keepers import ERR, Command, End, Look, Loss, Name
+from holdfast.ports.keepers import ERR, Command, End, Look, Loss, Name, kill_all
 from tests.e2e.serving import wait_until
 
 NAME = Name("s_1", "p_1")
@@ -364,6 +364,20 @@ def test_one_that_runs_is_not_given_up(home: Home) -> None:
     with pytest.raises(Held):
         asyncio.run(home.keepers.give_up(NAME))
     assert home.look().runs
+
+
+def test_of_many_that_are_killed_one_that_cannot_be_reached_keeps_none_of_the_others_alive(home: Home) -> None:
+    """C29: an operator's stop, or the end of a conversation. It is said all the same."""
+    names = [Name("s_1", f"p_{number}") for number in range(3)]
+    for name in names:
+        home.start("sleep 600", name)
+    (home.folder(names[0]) / PID).rename(home.folder(names[0]) / "elsewhere")
+    (home.folder(names[0]) / PID).mkdir()
+    with pytest.raises(Unavailable):
+        asyncio.run(kill_all(home.keepers, names))
+    assert [home.look(name).runs for name in names] == [True, False, False]
+    (home.folder(names[0]) / PID).rmdir()
+    (home.folder(names[0]) / "elsewhere").rename(home.folder(names[0]) / PID)
 
 
 def test_what_is_forgotten_is_dead_and_gone(home: Home) -> None:

@@ -16,7 +16,7 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.lanes import Lanes
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.tasks import heard
-from holdfast.ports.keepers import End, Keepers, Look, Loss
+from holdfast.ports.keepers import End, Keepers, Look, Loss, kill_all
 from holdfast.ports.processes import name_of, printed, read_on, recorded
 from holdfast.ports.store import Store
 
@@ -159,7 +159,7 @@ class Background:
             ended = ProcessEnded(process_id=process.process_id, ended_at=self._clock.now(), stopped=True)
             telling = await self._store.end_process(ended, tail="", matches=Matches(), window_s=self._window_s, at=ended.ended_at)
             told = told or telling is not processes.Telling.NOTHING
-        await asyncio.gather(*(self._keepers.kill(name_of(process)) for process in running))
+        await kill_all(self._keepers, [name_of(process) for process in running])
         return told
 
     # what it prints

@@ -1,6 +1,7 @@
 """The seam between a gateway and the processes that outlive it: each has a keeper, and is known by a name."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -127,3 +128,11 @@ class Keepers(Protocol):
 
     async def forget(self, name: Name) -> None:
         """Kills it and removes its files. Raises `OSError`."""
+
+
+async def kill_all(keepers: Keepers, names: Iterable[Name]) -> None:
+    """At once. One that cannot be reached keeps no other from being killed; the first such error is raised when all have been tried."""
+    outcomes = await asyncio.gather(*(keepers.kill(name) for name in names), return_exceptions=True)
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome

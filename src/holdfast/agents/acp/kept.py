@@ -7,7 +7,7 @@ import structlog
 from holdfast.agents.acp.wire import Wire, settled
 from holdfast.core.errors import Unavailable
 from holdfast.core.events import AgentRead
-from holdfast.ports.keepers import Command, End, Keepers, Name
+from holdfast.ports.keepers import Command, End, Keepers, Name, kill_all
 from holdfast.ports.process import Clock
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -63,11 +63,8 @@ class KeptAgents:
         self._settled[name] = read.request
 
     async def end_session(self, session_id: str) -> None:
-        for name in await self.keepers.names():
-            if name.group == session_id:
-                await self.keepers.kill(name)
+        await kill_all(self.keepers, [name for name in await self.keepers.names() if name.group == session_id])
 
     async def stop_all(self) -> None:
         """For an operator's stop, after which nothing may run."""
-        for name in await self.keepers.names():
-            await self.keepers.kill(name)
+        await kill_all(self.keepers, await self.keepers.names())
