@@ -108,3 +108,36 @@ def test_a_summary_is_made_of_plain_words_the_newest_if_not_all_fit() -> None:
     assert len(compaction.rendered([result("a", LONG)], 10_000)) < 3000
     attached = User(id="m", content=(FilePart(blob="d", size=1, name="a.txt"),))
     assert compaction.rendered([attached], 100) == "User: [a.txt]" and compaction.size(attached) > 1000
+
+
+@pytest.mark.parametrize(
+    "long", [user(2, "begin " + "x" * 13_000 + " end"), step(2, "begin " + "ü" * 13_000 + " end")], ids=["user", "step"]
+)
+@pytest.mark.parametrize("tokens", [4096, 500, 60])
+def test_one_long_message_is_summarised_in_part_and_pushes_nothing_out_that_fits(long: Item, tokens: int) -> None:
+    words = compaction.rendered([user(1), step(1), long], tokens)
+    assert len(words.encode()) <= 3 * tokens + 60 and "begin" in words and words.endswith(" end") and "characters left out" in words
+    assert compaction.rendered([user(1), step(1), long], 30_000).startswith("User: hi\n\nAssistant: yes\n\n")
+    assert len(compaction.rendered([long, user(3)], 30_000).encode()) < 19_000, "it is shortened as results are"
+    request = compaction.as_request([long], tokens)
+    assert request is not None and words.splitlines()[-1] in request.text
+
+
+def test_an_earlier_summary_leaves_room_for_what_is_new() -> None:
+    earlier = User(id="t.summary", content="Before " + LONG, what=SUMMARY, generation=1)
+    words = compaction.rendered([earlier, user(1, "what is new " + LONG)], 500)
+    assert words.startswith("Before x") and "what is new x" in words and len(words) <= 1500
+
+
+def test_where_nothing_fits_no_summary_is_asked_for() -> None:
+    """A model that is told of nothing but a gap would make something up."""
+    assert compaction.rendered([user(1, LONG)], 30) == "" and compaction.as_request([user(1, LONG)], 30) is None
+    assert compaction.as_request([summary(1), user(1, LONG)], 30) is None and compaction.as_request([], 1000) is None
+
+
+def test_a_text_file_counts_as_its_text_if_a_model_is_given_that() -> None:
+    def attached(media_type: str, size: int) -> int:
+        return compaction.size(User(id="m", content=(FilePart(blob="d", size=size, media_type=media_type),)))
+
+    assert attached("text/plain", 120_000) > 40_000 and attached("Application/JSON; charset=utf-8", 90_000) > 30_000
+    assert attached("text/plain", 30) < 20 and attached("text/plain", 200_000) < 2000 and attached("application/pdf", 120_000) < 2000

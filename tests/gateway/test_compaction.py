@@ -264,3 +264,25 @@ def test_a_conversation_of_two_thousand_turns_goes_on(tmp_path: Path, models: Sc
         assert transcript.compacted is not None and 1960 < transcript.compacted.event.through < 1990
         assert {begins_with_summary(given) for given in models.requests[1:]} == {True}
         assert len(transcript.messages) == 4001
+
+
+def test_a_message_longer_than_the_room_for_a_summary_is_summarised_in_part(home: Home, models: ScriptedModels) -> None:
+    """P8: the model is asked about words of the conversation, never about a gap alone."""
+    life = home.start()
+    page = life.open_page()
+    say(life, page, "begin " + "y" * 13_000)
+    say(life, page, NOW)
+    [compacted] = compactions(life, page)
+    asked = next(given for given in models.requests if given.request.system == compaction.INSTRUCTIONS)
+    assert compacted.summary == "Summary 1." and "begin yyy" in asked.history[0].text and compaction.size(asked.history[0]) < WINDOW
+
+
+def test_where_no_room_is_left_for_a_summary_the_record_says_so(home: Home, models: ScriptedModels, tmp_path: Path) -> None:
+    home.agent = agent_of(models, tmp_path, FIRST, prices=Prices({FIRST: ModelPrice(window=60)}))
+    life = home.start()
+    page = life.open_page()
+    say(life, page)
+    say(life, page, "and now?")
+    [compacted] = compactions(life, page)
+    assert compacted.summary == "" and "too little of them at once" in (compacted.problem or "") and models.summaries == 0
+    assert life.answers(page)[-1] == "and now?" and "It no longer sees the earlier messages" in notices(life, page)[0]

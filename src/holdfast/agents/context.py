@@ -16,6 +16,8 @@ from holdfast.core.history import SUMMARY, User
 from holdfast.ports.agents import Response, TurnFace
 from holdfast.ports.models import ModelRequest
 
+NO_ROOM = "the model can be given too little of them at once to write a summary."
+
 
 class Asking(Protocol):
     """A request to models, which may have to become shorter."""
@@ -102,6 +104,8 @@ class Context:
     async def _compact(self, older: Older, tokens: int) -> None:
         """`tokens`: how much of it the model that writes the summary is given."""
         summary = _Summary(self._talk, older.count, tokens, self._asked)
+        if not summary.says_something:
+            return await self._record(ContextCompacted(through=older.through, summary="", problem=NO_ROOM))
         try:
             response = await self._respond(summary)
         except NoAnswer as error:
@@ -131,14 +135,20 @@ class _Summary:
 
     def __init__(self, talk: Talk, count: int, tokens: int, asked: ModelRequest) -> None:
         self._items, self._tokens, self._asked = talk.items[:count], tokens, asked
+        self._words = compaction.as_request(self._items, tokens)
+
+    @property
+    def says_something(self) -> bool:
+        return self._words is not None
 
     def request(self) -> ModelRequest:
-        words = compaction.as_request(self._items, self._tokens)
-        return ModelRequest(system=compaction.INSTRUCTIONS, history=[words], tools=(), read=self._asked.read)
+        history = [self._words] if self._words is not None else []
+        return ModelRequest(system=compaction.INSTRUCTIONS, history=history, tools=(), read=self._asked.read)
 
     @property
     def can_shorten(self) -> bool:
-        return self._tokens > compaction.LEAST
+        return self._tokens > compaction.LEAST and compaction.as_request(self._items, self._tokens // 2) is not None
 
     async def shorten(self) -> None:
         self._tokens //= 2
+        self._words = compaction.as_request(self._items, self._tokens)

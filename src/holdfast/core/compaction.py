@@ -18,10 +18,11 @@ TO_SUMMARISE, LEAST = 0.5, 500
 # The smallest window that is expected of a model: below it nobody needs to look up how large it is.
 SMALLEST_WINDOW = 8_000
 BYTES_PER_TOKEN = 3
-# An attachment, whatever it is.
+# An attachment that is not given as its text, whatever it is.
 ATTACHMENT = 1_500
-# Of one result, when a summary is made of it.
+# Of one result, and of what somebody said at once, when a summary is made of it.
 RESULT_HEAD, RESULT_TAIL = 1_500, 500
+SAID_HEAD, SAID_TAIL = 6_000, 2_000
 
 INSTRUCTIONS = """You write a summary of a conversation between a user and an assistant, for the assistant, who will continue it without
 seeing the conversation itself. Keep what matters for that: what the user wants and has decided, what was done and found out, names, paths,
@@ -47,8 +48,11 @@ def size(item: Item) -> int:
 
 
 def _size(said: Content) -> int:
-    attached = len(content.attached(said)) * ATTACHMENT
-    return len(content.text(said).encode()) // BYTES_PER_TOKEN + 1 + attached
+    return len(content.text(said).encode()) // BYTES_PER_TOKEN + 1 + sum(map(_attached, content.attached(said)))
+
+
+def _attached(part: content.BytesPart) -> int:
+    return part.size // BYTES_PER_TOKEN + 1 if content.is_given_as_text(part) else ATTACHMENT
 
 
 def estimate(items: Sequence[Item], overhead: int) -> int:
@@ -122,17 +126,23 @@ def applied(items: Sequence[Item], compacted: ContextCompacted, turn_id: str, ge
 
 
 def rendered(items: Sequence[Item], tokens: int) -> str:
-    """A conversation in plain words, for the model that is to summarise it: an earlier summary in any case, and the newest that fits."""
+    """A conversation in plain words, for the model that is to summarise it: an earlier summary in any case, and the newest that fits. An
+    entry that does not fit is given in part, so that one long message does not push everything out. Empty if nothing new can be said.
+    """
     room = tokens * BYTES_PER_TOKEN
     texts = [_text(item) for item in items]
-    head = [texts[0]] if items and isinstance(items[0], User) and items[0].what == SUMMARY else []
+    head = [output.fitted(texts[0], room // 2)] if items and isinstance(items[0], User) and items[0].what == SUMMARY else []
     room -= sum(len(text.encode()) for text in head)
     chosen: list[str] = []
     for text in reversed(texts[len(head) :]):
-        room -= len(text.encode()) + 2
-        if room < 0:
+        part = output.fitted(text, room - 2)
+        if part:
+            chosen.append(part)
+            room -= len(part.encode()) + 2
+        if part != text:
             break
-        chosen.append(text)
+    if not chosen:
+        return ""
     left = len(texts) - len(head) - len(chosen)
     gap = [f"[{left} earlier entries are left out here.]"] if left else []
     return "\n\n".join([*head, *gap, *reversed(chosen)])
@@ -141,14 +151,22 @@ def rendered(items: Sequence[Item], tokens: int) -> str:
 def _text(item: Item) -> str:
     match item:
         case User():
-            return item.text if item.what == SUMMARY else f"User: {content.outline(item.content)}"
+            return item.text if item.what == SUMMARY else f"User: {_said(content.outline(item.content))}"
         case Step():
             calls = [f"(calls {call.name} with {output.shortened(str(call.arguments), RESULT_HEAD, 0).text})" for call in item.calls]
-            return "\n".join([f"Assistant: {item.text}", *calls])
+            return "\n".join([f"Assistant: {_said(item.text)}", *calls])
         case Result():
             return f"Result of {item.name} ({item.outcome}): {output.shortened(item.text, RESULT_HEAD, RESULT_TAIL).text}"
 
 
-def as_request(items: Sequence[Item], tokens: int) -> User:
-    words = f"Summarise this conversation:\n\n{rendered(items, tokens)}\n\n[The conversation ends here. Write its summary now.]"
+def _said(text: str) -> str:
+    return output.shortened(text, SAID_HEAD, SAID_TAIL).text
+
+
+def as_request(items: Sequence[Item], tokens: int) -> User | None:
+    """None if a model that is given so little could not summarise anything."""
+    told = rendered(items, tokens)
+    if not told:
+        return None
+    words = f"Summarise this conversation:\n\n{told}\n\n[The conversation ends here. Write its summary now.]"
     return User(id="summary", content=words)

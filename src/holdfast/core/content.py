@@ -31,6 +31,10 @@ class FilePart(_Bytes, frozen=True, tag="file"): ...
 BytesPart = ImagePart | AudioPart | FilePart
 Part = TextPart | BytesPart
 
+_TEXTS = ("application/json", "application/xml", "application/yaml", "application/toml", "application/x-sh", "application/javascript")
+# More of a text file than this is for a tool to read.
+TEXT_LIMIT = 128 * 1024
+
 # Content that is text and nothing else is held as that text; everything else as its parts. No content has two forms.
 Content = str | tuple[Part, ...]
 
@@ -74,6 +78,21 @@ def bytes_part(*, blob: str, size: int, media_type: str, name: str | None) -> By
     kind = media_type.partition("/")[0]
     made: type[BytesPart] = ImagePart if kind == "image" else AudioPart if kind == "audio" else FilePart
     return made(blob=blob, size=size, media_type=media_type, name=name)
+
+
+def is_given_as_text(part: BytesPart) -> bool:
+    """Whether a model gets a file's text instead of its bytes."""
+    return isinstance(part, FilePart) and part.size <= TEXT_LIMIT and is_text(plain_type(part.media_type))
+
+
+def is_text(media_type: str) -> bool:
+    """`media_type`: as `plain_type` gives it."""
+    return media_type.startswith("text/") or media_type in _TEXTS or media_type.endswith(("+json", "+xml"))
+
+
+def plain_type(media_type: str) -> str:
+    """Without parameters, in small letters."""
+    return media_type.partition(";")[0].strip().lower()
 
 
 def followed_by(content: Content, words: str) -> Content:

@@ -22,6 +22,8 @@ GLIMPSE = 256
 MESSAGE_HEAD, MESSAGE_TAIL = 192 * 1024, 64 * 1024
 # A text that is longer by no more than this stays whole, so that a shortened text is not shortened again because of its own marks.
 SLACK = 1024
+# In bytes. A part of a text that is shorter than this says nothing.
+FEW_WORDS = 64
 
 
 class Piece(NamedTuple):
@@ -42,6 +44,19 @@ def shortened(text: str, head: int, tail: int) -> Piece:
     if omitted <= SLACK:
         return Piece(text)
     return Piece(text[:head] + left_out(omitted) + text[len(text) - tail :], omitted)
+
+
+def fitted(text: str, room: int) -> str:
+    """At most so many bytes of a text, of its beginning more than of its end; nothing where a few words would be all of it."""
+    data = text.encode()
+    if len(data) <= room:
+        return text
+    kept = room - len(left_out(len(text)))
+    if kept < FEW_WORDS:
+        return ""
+    tail = kept // 4
+    head, end = data[: kept - tail].decode(errors="ignore"), data[len(data) - tail :].decode(errors="ignore")
+    return head + left_out(len(text) - len(head) - len(end)) + end
 
 
 def result(text: str) -> str:

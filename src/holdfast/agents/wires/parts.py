@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 
-from holdfast.core.content import AudioPart, BytesPart, Content, ImagePart, TextPart, parts
+from holdfast.core.content import AudioPart, BytesPart, Content, ImagePart, TextPart, is_given_as_text, parts, plain_type
 from holdfast.core.errors import NotFound
 from holdfast.ports.models import Taking
 
@@ -13,9 +13,6 @@ MB = 1024 * 1024
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 SOUNDS: Mapping[str, str] = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 PDF = "application/pdf"
-_TEXTS = ("application/json", "application/xml", "application/yaml", "application/toml", "application/x-sh", "application/javascript")
-# More of a text file than this is for a tool to read.
-TEXT_LIMIT = 128 * 1024
 LIMIT = 20 * MB
 _MEDIA_TYPES: Mapping[str, Collection[str]] = {"image": IMAGES, "audio": SOUNDS, "file": (PDF,)}
 
@@ -40,8 +37,7 @@ class Given(msgspec.Struct, frozen=True):
 def problem(part: BytesPart, taking: Taking) -> str | None:
     """Why a model that takes this is not given its content."""
     kind, media_type = _kind(part), _plain(part.media_type)
-    as_text = kind == "file" and _is_text(media_type) and part.size <= TEXT_LIMIT
-    return None if as_text else _problem(kind, media_type, part.size, taking)
+    return None if is_given_as_text(part) else _problem(kind, media_type, part.size, taking)
 
 
 async def given(content: Content, taking: Taking, read: Callable[[str], Awaitable[bytes]]) -> list[str | Given]:
@@ -61,7 +57,7 @@ async def _given(part: BytesPart, taking: Taking, read: Callable[[str], Awaitabl
         data = await read(part.blob)
     except NotFound:
         return f"[{name} ({media_type}, {part.size} bytes) was not given to you: its bytes are missing]"
-    if kind == "file" and _is_text(media_type):
+    if is_given_as_text(part):
         return f"[{name} ({media_type})]\n{data.decode(errors='replace')}"
     return Given(kind=kind, media_type=media_type, name=name, data=data)
 
@@ -82,9 +78,5 @@ def _problem(kind: str, media_type: str, size: int, taking: Taking) -> str | Non
 
 def _plain(media_type: str) -> str:
     """Without parameters, in the spelling that providers know."""
-    plain = media_type.partition(";")[0].strip().lower()
+    plain = plain_type(media_type)
     return {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}.get(plain, plain)
-
-
-def _is_text(media_type: str) -> bool:
-    return media_type.startswith("text/") or media_type in _TEXTS or media_type.endswith(("+json", "+xml"))
