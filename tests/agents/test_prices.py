@@ -71,3 +71,18 @@ def test_a_price_is_looked_up_once_and_only_where_the_settings_have_none() -> No
     prices = Prices({"openai:mine": ModelPrice(input=1, output=1)}, find=lambda provider, name: asked.append(name))
     asyncio.run(_expected(prices, ["openai:mine", "openai:other", "ollama:local"]))
     assert asked == ["other"]
+
+
+@pytest.mark.parametrize("used", [Usage(input=10, output=5, cached=20), Usage(input=10, output=5, stored=20), Usage(input=10, output=-5)])
+def test_a_count_that_contradicts_itself_has_no_cost_and_is_logged_once(used: Usage, capsys: pytest.CaptureFixture[str]) -> None:
+    """P3: the answer was paid for; what a server counted wrongly must not fail it."""
+    prices, name = Prices(find=find), "anthropic:claude-sonnet-4-5"
+    assert [cost_of(prices, name, used, times=3), capsys.readouterr().out.count("has no price")] == [[None] * 3, 1]
+    assert cost_of(Prices(find=find), name, Usage(input=1000, output=100), times=1) == [4500]
+
+
+def cost_of(prices: Prices, model: str, used: Usage, *, times: int) -> list[int | None]:
+    async def ask() -> list[int | None]:
+        return [await prices.cost(model, used) for _ in range(times)]
+
+    return asyncio.run(ask())

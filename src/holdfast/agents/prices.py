@@ -37,8 +37,12 @@ LISTED = {
 log = structlog.get_logger()
 
 
+class Unaccountable(Exception):
+    """A provider's numbers contradict each other, for example more tokens out of a cache than came in at all."""
+
+
 class Listed(msgspec.Struct, frozen=True):
-    """What the list has of a model. `cost`: of a response, in US dollars."""
+    """What the list has of a model. `cost`: of a response, in US dollars; raises `Unaccountable`."""
 
     cost: Callable[[Usage], float]
     window: int | None
@@ -59,6 +63,7 @@ class Prices:
         self._set, self._window, self._find = dict(set_ or {}), window, find
         self._found: dict[str, asyncio.Future[Listed | None]] = {}
         self._told: set[str] = set()
+        self._odd: set[str] = set()
 
     def expect(self, model: str) -> None:
         """Its price will be asked for: looks it up while something else is waited for."""
@@ -72,7 +77,9 @@ class Prices:
             self._found[model] = asyncio.get_running_loop().run_in_executor(None, self._find, LISTED[provider], name)
 
     async def cost(self, model: str, usage: Usage) -> int | None:
-        """In millionths of a US dollar; None if the price is not known, which is said once for each model."""
+        """In millionths of a US dollar; None if the price is not known, or what was used is not clear, which is said once for each model.
+        The response was paid for, so nothing about its price may fail it.
+        """
         if not usage.input and not usage.output:
             return None  # Its provider did not say.
         own = self._set.get(model)
@@ -84,7 +91,13 @@ class Prices:
                 self._told.add(model)
                 log.info("no price is known for a model; limits of money do not count it", model=model)
             return None
-        return round(1_000_000 * listed.cost(usage))
+        try:
+            return round(1_000_000 * listed.cost(usage))
+        except Unaccountable as error:
+            if model not in self._odd:
+                self._odd.add(model)
+                log.warning("a provider's count of tokens has no price; limits of money do not count it", model=model, why=str(error))
+            return None
 
     async def window(self, model: str) -> int:
         """How many tokens a request and its response may have together."""
@@ -122,12 +135,17 @@ def find(provider: str, name: str) -> Listed | None:
         return None
 
     def cost(usage: Usage) -> float:
-        used = Used(input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cached, cache_write_tokens=usage.stored)
-        return float(calc_price(used, model_ref=name, provider_id=provider).total_price)
+        try:
+            used = Used(
+                input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cached, cache_write_tokens=usage.stored
+            )
+            return float(calc_price(used, model_ref=name, provider_id=provider).total_price)
+        except (LookupError, ValueError, ArithmeticError) as error:
+            raise Unaccountable(str(error)) from error
 
     try:
         _, model = get_snapshot().find_provider_model(name, None, provider, None)
         cost(Usage(input=1, output=1))
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, Unaccountable):
         return None
     return Listed(cost, model.context_window)
