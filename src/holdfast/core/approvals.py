@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core.content import Content, digest
 from holdfast.core.events import QuestionAnswered
 from holdfast.core.policy import Decision, Pattern, Verdict
+from holdfast.core.texts import visible
 
 FORM = "approval"
 APPROVE, DENY, UNREADABLE = "approve", "deny", "unreadable"
@@ -95,7 +96,7 @@ def clear(decision: Decision, said: Approval | None, *, made: str | None, place:
 
 
 def question(tool: str, arguments: dict[str, Any], place: str, *, for_operators: bool = False) -> str:
-    """The call, whole, as people are asked about it."""
+    """The call, whole, as people are asked about it, with hidden characters written out. What runs is the call as it is recorded."""
     telling = [name for name in _TELLING if isinstance(arguments.get(name), str)]
     if len(arguments) == 1 and telling:
         shown = arguments[telling[0]]
@@ -105,7 +106,7 @@ def question(tool: str, arguments: dict[str, Any], place: str, *, for_operators:
     fence = fence if len(fence) > 2 else "```"
     where = f" in {place}" if place else ""
     who = f" {OTHERS}" if for_operators else ""
-    return f"May I run `{tool}`{where}?{who}\n\n{fence}\n{shown}\n{fence}"
+    return visible(f"May I run `{tool}`{where}?{who}\n\n{fence}\n{shown}\n{fence}")
 
 
 def _backticks(text: str) -> list[str]:

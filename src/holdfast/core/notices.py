@@ -6,6 +6,7 @@ from holdfast.core.blame import is_suspect
 from holdfast.core.commands import COMMANDS
 from holdfast.core.resume import Staleness
 from holdfast.core.sessions import Session
+from holdfast.core.texts import visible
 from holdfast.core.turns import TurnState
 
 INTERRUPTED_BY = {
@@ -219,7 +220,7 @@ def waits_for_operator() -> str:
 
 def approve_how(question: str, question_id: str, pattern: str | None) -> str:
     """Where there are no buttons: the words that approve or deny a call."""
-    always = f"\n/approve {question_id} always to allow {pattern} in this conversation" if pattern else ""
+    always = f"\n/approve {question_id} always to allow {visible(pattern)} in this conversation" if pattern else ""
     return f"{question}\n\n/approve {question_id} to run it once{always}\n/deny {question_id} REASON to refuse"
 
 

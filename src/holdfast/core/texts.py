@@ -1,9 +1,17 @@
-"""Turns every value from an agent or a tool into one that the log can hold. Nothing is refused because of its form."""
+"""Turns every value from an agent or a tool into one that the log can hold, and a text into one that shows all it holds. Nothing is refused
+because of its form.
+"""
 
+import re
 from typing import Any
 
 MAX_DEPTH = 50
 _INT64 = range(-(2**63), 2**63)
+# What a reader does not see, or what makes them see the rest in another order. The page's `visible` has the same.
+_HIDDEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufe00-\\ufe0f\\ufeff"
+    "\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
+)
 
 
 def storable(text: str) -> str:
@@ -15,6 +23,11 @@ def storable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def visible(text: str) -> str:
+    """With hidden characters written out: nobody approves a text that looks like another one."""
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
 def storable_value(value: Any, depth: int = 0) -> Any:

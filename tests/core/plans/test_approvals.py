@@ -45,6 +45,29 @@ def test_nothing_is_offered_for_always_where_there_is_no_pattern() -> None:
     assert isinstance(owed, e.MessageWritten) and "always" not in owed.text
 
 
+HIDDEN = [*"\0\r\x1b\x7f\x9b\xad\u061c\u180e\u200b\u200f\u2028\u202e\u2060\u2066\ufe0f\ufeff\ufffb\U000e0041"]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN, ids=lambda letter: f"{ord(letter):04X}")
+@pytest.mark.parametrize("extra", [{}, {"timeout": 5}])
+def test_nobody_approves_in_a_chat_what_looks_like_something_else(hidden: str, extra: dict[str, Any]) -> None:
+    """Characters that hide or turn others are written out in the question and in the pattern; what runs stays as it was proposed."""
+    call = e.ProposedCall(name="terminal", arguments={"command": f"echo safe{hidden}; rm x"} | extra)
+    offer = Pattern("terminal", f"echo{hidden} *")
+    [owed, asked] = ask.approval("q1", "c1", call, place=f"/wo{hidden}rk", offer=offer, session_key=CHAT, anchor=None, at=AT)
+    assert isinstance(asked, e.QuestionAsked) and isinstance(owed, e.MessageWritten)
+    mark = f"⟨U+{ord(hidden):04X}⟩"
+    assert hidden not in asked.text + owed.text and f"/wo{mark}rk" in asked.text and f"terminal(echo{mark} *)" in owed.text
+    assert f"safe{mark}; rm x" in asked.text or (extra and ord(hidden) < 32)  # JSON has written out those already.
+    assert (asked.call, asked.pattern) == (call, str(offer))
+    assert asked.fingerprint == approvals.fingerprint("terminal", call.arguments, f"/wo{hidden}rk")
+
+
+def test_words_of_every_language_are_shown_as_they_are() -> None:
+    line = "echo 'größer 北京 שלום'\n\tprintf x"
+    assert line in approvals.question("terminal", {"command": line}, "")
+
+
 def found(**facts: Any) -> Snapshot:
     known: dict[str, Any] = {
         "session": session(TurnState.WAITING),

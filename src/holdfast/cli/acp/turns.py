@@ -18,6 +18,7 @@ from holdfast.cli.messages.following import Following
 from holdfast.cli.messages.sending import NotSent, Sending
 from holdfast.cli.terminal.questions import is_approval
 from holdfast.core.errors import HoldfastError, Refused, Unavailable
+from holdfast.core.texts import visible
 
 END_TURN, CANCELLED = "end_turn", "cancelled"
 # How often one that waits for the gateway looks whether it was cancelled.
@@ -212,7 +213,7 @@ def permission(session_id: str, question: dict[str, Any]) -> dict[str, Any]:
     """The request for an approval. Its text names the very call, and where it would run."""
     options = [{"optionId": ONCE, "name": "Allow once", "kind": "allow_once"}]
     if question["pattern"]:
-        name = f"Always allow {question['pattern']} in this conversation"
+        name = f"Always allow {visible(question['pattern'])} in this conversation"
         options.append({"optionId": ALWAYS, "name": name, "kind": "allow_always"})
     options.append({"optionId": DENY, "name": "Deny", "kind": "reject_once"})
     content = [{"type": "content", "content": {"type": "text", "text": question["text"]}}]
