@@ -352,14 +352,34 @@ def test_the_offered_pattern_is_narrow_and_allows_this_very_call(call: Request, 
     assert (None if decision.offer is None else str(decision.offer)) == offered
 
 
-@pytest.mark.parametrize("option", ["--upload-pack=./x", "--upload-pack ./x", "--receive-pack=./x", "--exec=./x", "--exe ./x", "--upl=./x"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--upload-pack=./x",
+        "--upload-pack ./x",
+        "--receive-pack=./x",
+        "--exec=./x",
+        "--exe ./x",
+        "--upl=./x",
+        "--e=./x",
+        "--e ./x",
+        "--r=./x",
+    ],
+)
 def test_no_rule_by_first_words_covers_an_option_that_runs_something_else(option: str) -> None:
     """Also as git shortens it. Such a line is allowed by itself, as it is written."""
     for line in (f"git fetch {option} .", f"git status && git push {option}"):
         assert verdict(shell(line), rules(allow="terminal(git *)"), "terminal(git fetch *)", "terminal(git push *)") == "ask"
         assert verdict(shell(line), Rules(), f"terminal({line})") == "allow"
     assert verdict(shell("git log --output=/etc/x"), Rules(), "terminal(git log *)") == "ask"
-    for line in ("git log --oneline", "git log --extended-regexp x", "git fetch --all", "git commit --message=--exec"):
+    for line in (
+        "git log --oneline",
+        "git log -- src",
+        "git push -e",
+        "git log --extended-regexp x",
+        "git fetch --all",
+        "git commit --message=--exec",
+    ):
         assert verdict(shell(line), rules(allow="terminal(git *)")) == "allow"
     assert verdict(shell("curl --output x https://y"), rules(allow="terminal(curl *)")) == "allow", "it reads as what it is"
 

@@ -36,7 +36,7 @@ _VERBS = {
 }
 # Options with which it would run something, or write a file of any name, after all. Git knows them by their first letters, too.
 _ESCAPES = {"git": ("--exec", "--ext-diff", "--open-files-in-pager", "--output", "--receive-pack", "--textconv", "--upload-pack")}
-_SHORTEST_OPTION = 4
+_SHORTEST_OPTION = len("--e")  # Even by one.
 _READERS = frozenset("basename cat cut df diff dirname du echo grep head id ls nl ps pwd stat tail uname wc which".split())
 _ODD_URL = re.compile(r"[\\@\s\x00-\x1f]|[^\x00-\x7f]")
 _HOST = re.compile(r"https?://(?:[^/?#@]*@)*(?:\[([0-9a-f:.]+)\]|([^/?#:@\[\]]+))(?::\d*)?(?:[/?#]|$)")
