@@ -98,11 +98,42 @@ async def test_no_spelling_of_this_machine_is_fetched_from(host: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_redirect_leads_to_no_private_address() -> None:
-    async with serving(page(status=302, headers={"location": "http://127.0.0.2:1/token"})) as url:
-        result = await fetch(FetchUrl(allowed=[HERE]), url)
+@pytest.mark.parametrize("location", ["http://127.0.0.2:{port}/token", "//127.0.0.2:{port}/token", "http://localhost:{port}/token"])
+async def test_a_redirect_to_another_host_is_named_and_not_followed(location: str) -> None:
+    """E4: rules are about hosts, so the other host is asked only by a call that the policy has judged."""
+    heard = []
 
-    assert result.outcome is ToolOutcome.FAILED and "127.0.0.2 is not an address of the open internet" in result.text
+    async def answer(request: web.Request) -> web.StreamResponse:
+        heard.append(request.host)
+        return web.Response(status=302, headers={"location": location.format(port=request.url.port)}, text="moved")
+
+    everywhere = [ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128")]
+    async with serving(answer) as url:
+        result = await fetch(FetchUrl(allowed=everywhere), url)
+        target = location.format(port=url.rpartition(":")[2])
+        target = target if target.startswith("http") else f"http:{target}"
+
+    assert result.outcome is ToolOutcome.DONE and target in result.text and "moved" not in result.text
+    assert heard == [url.removeprefix("http://")]
+
+
+@pytest.mark.anyio
+async def test_a_redirect_within_a_host_is_followed() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path == "/b/next":
+            return web.Response(text=f"arrived {request.query_string}")
+        raise web.HTTPFound("next?a=1" if request.path == "/b/" else f"http://127.0.0.1:{request.url.port}/b/")
+
+    async with serving(answer) as url:
+        assert (await fetch(FetchUrl(allowed=[HERE]), url)).text == "arrived a=1"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "http://user:word@127.0.0.1/", "http://[::1"])
+async def test_a_redirect_to_no_page_of_the_web_is_told(location: str) -> None:
+    async with serving(page(status=302, headers={"location": location})) as url:
+        result = await fetch(FetchUrl(allowed=[HERE]), url)
+    assert result.outcome is ToolOutcome.FAILED and ("address" in result.text or "could not be fetched" in result.text)
 
 
 @pytest.mark.anyio

@@ -1,5 +1,5 @@
 """`fetch_url`: a page of the web as text. It connects to no private address, whatever name, redirect or second DNS answer leads there: the
-address is checked where the socket is made.
+address is checked where the socket is made. A redirect to another host is not followed: rules are about hosts, so the next call is judged.
 """
 
 import asyncio
@@ -17,9 +17,11 @@ from holdfast.tools.plain import PlainTool
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 MOST_BYTES = 5_000_000
 MOST_REDIRECTS = 5
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TIMEOUT_S = 30.0
 PAGE_CHARS = 40_000
 _TEXT = re.compile(r"text/|application/(json|xml|javascript|.*\+(json|xml))|image/svg")
@@ -40,7 +42,7 @@ class FetchUrl(PlainTool):
     name = "fetch_url"
     description = (
         "Fetches a page of the web and gives its text (HTML as Markdown). A long page comes in parts: ask again with the offset"
-        " that the last part names."
+        " that the last part names. A redirect to another host is not followed: the result names the address to ask for."
     )
     schema: dict[str, Any] = {  # noqa: RUF012 - nobody changes a schema.
         "type": "object",
@@ -76,15 +78,12 @@ class FetchUrl(PlainTool):
                 aiohttp.ClientSession(
                     connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": self._agent}
                 ) as session,
-                session.get(url, max_redirects=MOST_REDIRECTS) as response,
             ):
-                return await _text(response)
+                return await _followed(session, url)
         except readable.Unreadable as error:
             raise Trouble(f"{url} {error}.") from None
         except TimeoutError:
             raise Trouble(f"{url} did not answer within {self._timeout_s:g} s.") from None
-        except aiohttp.TooManyRedirects:
-            raise Trouble(f"{url} redirects more than {MOST_REDIRECTS} times.") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Trouble(_why(url, error)) from None
 
@@ -94,6 +93,28 @@ class FetchUrl(PlainTool):
         if not may_fetch(str(address[0]), self._allowed):
             raise Blocked(f"{address[0]} is not an address of the open internet")
         return socket.socket(family=family, type=kind, proto=protocol)
+
+
+async def _followed(session: "aiohttp.ClientSession", url: str) -> str:
+    """The text of a page, or where it has moved if that is another host."""
+    from yarl import URL  # What is compared is read as it is connected to.
+
+    at = URL(url)
+    for _ in range(MOST_REDIRECTS + 1):
+        async with session.get(at, allow_redirects=False) as response:
+            location = response.headers.get("Location") if response.status in REDIRECTS else None
+            if location is None:
+                return await _text(response)
+            target = response.url.join(URL(location))
+            _checked(str(target))
+            if _host(target) != _host(at):
+                return f"({response.url} redirects to another host and was not followed. Ask for this address if you need it: {target})"
+            at = target
+    raise Trouble(f"{url} redirects more than {MOST_REDIRECTS} times.")
+
+
+def _host(url: "URL") -> str:
+    return (url.host or "").lower().rstrip(".")
 
 
 def _checked(url: str) -> str:
