@@ -85,6 +85,10 @@ def modelled(folder: Path, server: ModelProcess, sandbox: str, **variables: str)
     return serving
 
 
+POISONS = Script(
+    by="steps",
+    replies=(Reply(say=(call("write_file", {"path": ".git/config", "content": "[core]\nfsmonitor = ./x\n"}),)), Reply(say=text("Done."))),
+)
 LOOKS = Script(by="steps", replies=(Reply(say=(call("terminal", {"command": "echo hello"}),)), Reply(say=text("Done."))))
 WRITES = Script(
     by="steps",
@@ -109,6 +113,15 @@ def test_a_command_of_a_model_runs_at_once_in_a_sandbox_also_before_that_was_tri
         serving.post(session_id, "look")
         session = serving.wait_for(session_id)
         assert session["questions"] == [] and session["messages"][-1]["tool_calls"][0]["result"] == "hello\n"
+
+
+def test_without_a_sandbox_a_model_asks_before_it_changes_the_settings_of_git(tmp_path: Path) -> None:
+    """A27, E4: an allowed `git status` would run what they name."""
+    with ModelProcess(tmp_path / "model", POISONS) as server, modelled(tmp_path, server, "none") as serving:
+        session_id = serving.new_session()
+        serving.post(session_id, "look")
+        (question,) = serving.wait_for(session_id, state="waiting")["questions"]
+        assert "fsmonitor = ./x" in question["text"] and question["pattern"] == "write_file(.git/*)"
 
 
 def test_without_a_sandbox_a_command_of_a_model_asks_first(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from holdfast.gateway import editors as module
 from holdfast.gateway.editors import READ, WRITE, Editors, FileAnswer, FileRequest
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.process.system import RandomIds
+from holdfast.sandbox import Mode, Sandbox
 from holdfast.tools import files
+from holdfast.tools.confinement import Confinement
 from holdfast.tools.files.roots import fingerprint
 from holdfast.tools.workspaces import Workspaces
 
@@ -35,7 +37,12 @@ class Project:
         self.shown: dict[str, str] = {}
         self.asked: list[tuple[str, str]] = []
         self._silent, self._takes_s = silent, takes_s
-        roots = files.Roots(self.home, Workspaces(self.home, folder=self.home / "work"), self.editors)
+        roots = files.Roots(
+            self.home,
+            Workspaces(self.home, folder=self.home / "work"),
+            Confinement(lambda: Sandbox(mode=Mode.NONE, network=True, hidden=self.home)),
+            self.editors,
+        )
         self.tools = {tool.name: tool for tool in (files.ReadFile(roots), files.WriteFile(roots), files.EditFile(roots))}
 
     @asynccontextmanager

@@ -16,7 +16,9 @@ from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.ports.blobs import Blob
 from holdfast.ports.tools import ToolContext, ToolResult
+from holdfast.sandbox import Mode, Sandbox
 from holdfast.tools import files
+from holdfast.tools.confinement import Confinement
 from holdfast.tools.files.reading import LINE_CHARS, MOST_CHARS
 from holdfast.tools.files.roots import FileTool, fingerprint
 from holdfast.tools.workspaces import Workspaces
@@ -112,13 +114,13 @@ def test_folders_are_made_inside_only(beneath: Beneath, tmp_path: Path) -> None:
 
 
 class Desk:
-    """All tools for files, for one session."""
+    """All tools for files, for one session, next to commands without a sandbox."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, mode: Mode = Mode.NONE) -> None:
         self.home = home
         workspaces = Workspaces(home, folder=home / "work")
         self.folder = workspaces.make("s_1").folder
-        self.roots = files.Roots(home, workspaces)
+        self.roots = files.Roots(home, workspaces, Confinement(lambda: Sandbox(mode=mode, network=True, hidden=home)))
         self.blobs: dict[str, bytes] = {}
         made: list[FileTool] = [files.AttachFile(self.roots, self.put, most_bytes=1000)]
         made += [kind(self.roots) for kind in (files.ReadFile, files.ListFiles, files.SearchFiles, files.WriteFile, files.EditFile)]
@@ -319,3 +321,33 @@ async def test_a_change_of_the_memory_concerns_other_conversations_and_reading_i
     tool = desk.tools[name]
     assert tool.shared({"path": "main.md", "root": "memory"}) is concerns
     assert not tool.shared({"path": "main.md", "root": "work"}) and not tool.shared({"path": "main.md"})
+
+
+GITS = [".git/config", "a/.git/hooks/post-commit", ".git", "./a/../.GIT/config", "a/.git/x/y", "HEAD", "a/head"]
+
+
+@pytest.mark.parametrize("name", ["write_file", "edit_file"])
+@pytest.mark.parametrize(
+    ("path", "asks"), [*((path, True) for path in GITS), ("a.git/x", False), (".gitignore", False), ("a/HEAD/b", False)]
+)
+async def test_what_git_obeys_is_changed_unasked_only_if_commands_have_a_sandbox(tmp_path: Path, name: str, path: str, asks: bool) -> None:
+    """E4: an allowed `git status` runs the programs that its settings name, where they are."""
+    for mode, confined in ((Mode.NONE, not asks), (Mode.BUBBLEWRAP, True)):
+        tool = Desk(tmp_path, mode).tools[name]
+        await tool.ready()
+        assert tool.confined({"path": path}) is confined
+    assert Desk(tmp_path).tools["read_file"].confined({"path": path})
+
+
+@pytest.mark.parametrize("path", ["docs/config", "docs/new/x", "plain"])
+async def test_no_link_hides_that_a_file_is_one_that_git_obeys(desk: Desk, path: str) -> None:
+    (desk.folder / ".git").mkdir()
+    (desk.folder / ".git" / "config").write_text("[core]")
+    (desk.folder / "docs").symlink_to(".git")
+    (desk.folder / "plain").symlink_to(".git/config")
+    hash = fingerprint(b"[core]")
+    assert "which git obeys" in await desk.fails("write_file", path=path, content="x", hash=hash)
+    if path != "docs/new/x":
+        assert "which git obeys" in await desk.fails("edit_file", path=path, hash=hash, old="[core]", new="x")
+    assert (desk.folder / ".git" / "config").read_text() == "[core]" and not (desk.folder / ".git" / "new").exists()
+    await desk.done("write_file", path=".git/config", content="x", hash=hash)

@@ -213,6 +213,14 @@ def _covers_path(wanted: str, path: str) -> bool:
     return _glob(wanted, found, within="[^/]*")
 
 
+def obeyed_by_git(path: str) -> bool:
+    """Whether git takes orders from a file: from everything below a `.git`, and from a folder with a `HEAD`, which it takes for such a
+    folder. Its settings and hooks name programs, which an allowed `git status` would run.
+    """
+    names = [name.casefold() for name in posixpath.normpath(path).split("/")]
+    return ".git" in names or names[-1] == "head"
+
+
 def _host(url: str) -> str | None:
     match = _HOST.match(url.lower())
     return None if match is None else (match[1] or match[2]).rstrip(".") or None

@@ -118,7 +118,7 @@ class Making:
         from holdfast.tools.transcribe import Transcribe
 
         config, ground = self._config, self._ground
-        roots = files.Roots(ground.home, self.workspaces, ground.buffers)
+        roots = files.Roots(ground.home, self.workspaces, self.confinement, ground.buffers)
         for kind in (files.ReadFile, files.ListFiles, files.SearchFiles, files.WriteFile, files.EditFile):
             yield kind(roots)
         yield files.AttachFile(roots, ground.put, most_bytes=most_upload_bytes(config))

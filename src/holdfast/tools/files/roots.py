@@ -14,6 +14,7 @@ from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import BadInput
 from holdfast.core.redaction import Secrets
 from holdfast.ports.tools import Buffers, ToolContext, ToolResult
+from holdfast.tools.confinement import Confinement
 from holdfast.tools.plain import PlainTool
 from holdfast.tools.workspaces import Workspaces
 
@@ -67,10 +68,18 @@ class Spot(NamedTuple):
 
 
 class Roots:
-    """`home` is the home folder of Holdfast. `buffers`: the files of editors."""
+    """`home` is the home folder of Holdfast. `confinement`: of commands in the same folders. `buffers`: the files of editors."""
 
-    def __init__(self, home: Path, workspaces: Workspaces, buffers: Buffers | None = None) -> None:
-        self._memory, self._workspaces, self._buffers = home / MEMORY, workspaces, buffers
+    def __init__(self, home: Path, workspaces: Workspaces, confinement: Confinement, buffers: Buffers | None = None) -> None:
+        self._memory, self._workspaces, self._confinement, self._buffers = home / MEMORY, workspaces, confinement, buffers
+
+    async def ready(self) -> None:
+        await self._confinement.found()
+
+    @property
+    def commands_are_confined(self) -> bool:
+        sandbox = self._confinement.known
+        return sandbox is not None and sandbox.confines
 
     def shown(self, root: str, path: str, context: ToolContext) -> Shown | None:
         """Only a folder that was chosen for its conversation can be open in an editor."""

@@ -9,6 +9,7 @@ import stat
 from typing import Any
 
 from holdfast.beneath import Beneath, NotAFile
+from holdfast.core import policy
 from holdfast.core.effects import Effect
 from holdfast.core.errors import BadInput
 from holdfast.ports.tools import ToolResult
@@ -17,7 +18,20 @@ from holdfast.tools.files.roots import MOST_BYTES, PATH, ROOT, FileTool, Spot, a
 HASH = {"type": "string", "description": "The hash that read_file gave for it."}
 
 
-class WriteFile(FileTool):
+class ChangingTool(FileTool):
+    """What git obeys is not changed unasked where its commands run without a sandbox: what it names there would run without one, too."""
+
+    async def ready(self) -> None:
+        await self._roots.ready()
+
+    def effect(self, arguments: dict[str, Any]) -> Effect:
+        return Effect.IDEMPOTENT
+
+    def confined(self, arguments: dict[str, Any]) -> bool:
+        return self._roots.commands_are_confined or not policy.obeyed_by_git(str(arguments.get("path", "")))
+
+
+class WriteFile(ChangingTool):
     name = "write_file"
     description = "Writes a whole text file, and makes the folders around it. To replace one that is there, give the hash of what you read."
     schema: dict[str, Any] = {  # noqa: RUF012 - nobody changes a schema.
@@ -26,9 +40,6 @@ class WriteFile(FileTool):
         "required": ["path", "content"],
         "additionalProperties": False,
     }
-
-    def effect(self, arguments: dict[str, Any]) -> Effect:
-        return Effect.IDEMPOTENT
 
     def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
         path, new = spot.path, _encoded(str(arguments["content"]))
@@ -46,7 +57,7 @@ class WriteFile(FileTool):
         return done(f"{path} has {len(new):,} bytes now (hash {fingerprint(new)}).")
 
 
-class EditFile(FileTool):
+class EditFile(ChangingTool):
     name = "edit_file"
     description = "Replaces a passage of a text file. The passage must stand in it exactly once."
     schema: dict[str, Any] = {  # noqa: RUF012 - nobody changes a schema.
@@ -61,9 +72,6 @@ class EditFile(FileTool):
         "required": ["path", "hash", "old", "new"],
         "additionalProperties": False,
     }
-
-    def effect(self, arguments: dict[str, Any]) -> Effect:
-        return Effect.IDEMPOTENT
 
     def _act(self, spot: Spot, arguments: dict[str, Any]) -> ToolResult:
         path, content = spot.path, spot.content()
@@ -94,9 +102,17 @@ def _write(spot: Spot, content: bytes, *, there: bool) -> None:
     """
     if spot.keeps_none and spot.secrets.holds(content.decode()):
         raise BadInput(f"{spot.path!r} was not changed: it would hold a secret, and the memory must not. Leave the secret out.")
+    if (meant := _meant(spot)) is not None:
+        raise BadInput(f"{spot.path!r} was not changed: a link in it leads to {meant!r}, which git obeys. Name it like that.")
     if there and spot.shown is not None and spot.shown.write(content.decode()):
         return
     replace(spot.beneath, spot.path, content)
+
+
+def _meant(spot: Spot) -> str | None:
+    """What git obeys, if a path leads there by a link, so that nobody could see it in the name."""
+    real = os.path.relpath(os.path.realpath(spot.beneath.root / spot.path), spot.beneath.root)
+    return real if policy.obeyed_by_git(real) and not policy.obeyed_by_git(spot.path) else None
 
 
 def replace(beneath: Beneath, path: str, content: bytes) -> None:
