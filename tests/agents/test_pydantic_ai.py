@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from pydantic_ai import exceptions
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.models.wrapper import WrapperModel
@@ -176,3 +176,21 @@ async def test_a_provider_that_nobody_knows_or_that_lacks_its_library_is_refused
 async def test_a_response_survives_the_log() -> None:
     _, response = await streamed(bridge(busy))
     assert msgspec.json.decode(msgspec.json.encode(response), type=Response) == response
+
+
+@pytest.mark.parametrize("provider", ["other", "elsewhere"])
+async def test_a_name_that_a_model_made_up_goes_back_as_every_provider_takes_it(provider: str) -> None:
+    async def odd(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        yield {0: DeltaToolCall(name="functions.terminal", json_args="{}", tool_call_id="a")}
+
+    given: list[ModelMessage] = []
+
+    async def listening(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        given.extend(messages)
+        yield "Done."
+
+    _, response = await streamed(bridge(odd))
+    first = step(msgspec.structs.replace(response, provider=provider))
+    await streamed(bridge(listening), asking(user("Go."), first, *results(first, "There is no such tool.")))
+    names = [part.tool_name for message in given for part in message.parts if isinstance(part, ToolCallPart | ToolReturnPart)]
+    assert names == ["functions_terminal"] * 2

@@ -84,6 +84,17 @@ async def test_a_refusal_is_said_and_told_as_filtered() -> None:
 
 
 @pytest.mark.parametrize(
+    "details", [{}, {"incomplete_details": None}, {"incomplete_details": {}}, {"incomplete_details": {"reason": "new"}}]
+)
+async def test_an_answer_that_is_incomplete_for_no_known_reason_has_reached_its_length(details: dict[str, Any]) -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "terminal", "arguments": '{"comm'}
+    end = {"type": "response.incomplete", "response": {"id": "r", "status": "incomplete", "output": [ITEM, call]} | details}
+    async with talking(Reply(events=(end,)), wire="responses") as (client, _):
+        _, response = await streamed(client)
+    assert response.finish == "length" and "length limit" in str(response.calls[-1].problem)
+
+
+@pytest.mark.parametrize(
     ("event", "kind"),
     [
         ({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "Sorry"}}}, Busy),

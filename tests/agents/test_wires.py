@@ -1,6 +1,6 @@
 """What is the same on every wire: what a response becomes, and what a history becomes."""
 
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.agents.wires import providers
-from holdfast.agents.wires.history import call_id
+from holdfast.agents.wires.history import call_id, usable_name
 from holdfast.core.content import AudioPart, FilePart, ImagePart, TextPart
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.errors import BadInput, BlobLost
@@ -185,6 +185,25 @@ async def test_another_wire_gets_text_and_calls_without_thoughts(wrote: str, rea
     assert "Secretly." not in sent
     assert all(each in sent for each in ("Let me see.", "date", "uptime", "noon", "3 days"))
     assert sent.count(call_id(f"{TURN}.1.1")) == sent.count(call_id(f"{TURN}.1.2")) == 2
+
+
+@pytest.mark.parametrize(("wrote", "reads"), list(product(WIRES, repeat=2)))
+@pytest.mark.parametrize("name", ["functions.terminal", "", "größe", "x" * 200, "1st", "two words"])
+async def test_no_name_that_a_model_made_up_is_refused_in_every_later_request(wrote: str, reads: str, name: str) -> None:
+    """P8: whether it goes to another wire or back. What the log has stays as it was."""
+    response = await respond(wrote, Reply(say=(call(name, {"command": "date"}), call("terminal"))))
+    first = step(response)
+    assert [each.name for each in first.calls] == [name, "terminal"]
+    server = await ask(reads, user("Go."), first, *results(first, "There is no such tool.", "noon"))
+    sent = msgspec.json.encode(told(server)).decode()
+    assert '"name":"terminal"' in sent and sent.count('"name"') == 2 and "There is no such tool." in sent
+
+
+def test_names_that_can_be_used_stay_and_others_become_like_them() -> None:
+    for name in ("terminal", "mcp__files__read-file", "_x", "X" * 64):
+        assert usable_name(name) == name
+    assert [usable_name(name) for name in ("a.b", "", "1a", "-a", "ü")] == ["a_b", "unnamed", "_1a", "_-a", "_"]
+    assert len(usable_name("9" * 99)) == 64
 
 
 async def test_another_provider_of_the_same_wire_gets_the_view_too() -> None:

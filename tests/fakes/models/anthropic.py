@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from tests.fakes.models.script import Reply, Say
-from tests.fakes.models.speaking import Refused, encoded, fragments
+from tests.fakes.models.speaking import NAME, Refused, encoded, fragments
 
 path = "/v1/messages"
 
@@ -92,6 +92,8 @@ def check(body: dict[str, Any]) -> None:
         if len(set(open_calls)) < len(open_calls):
             raise refused(f"messages.{place}: `tool_use` ids must be unique")
         for block in blocks:
+            if block["type"] == "tool_use" and not NAME.fullmatch(block["name"]):
+                raise refused(f"messages.{place}.content.0.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
             if block["type"] == "text" and not block["text"]:
                 raise refused(f"messages.{place}: text content blocks must be non-empty")
             if block["type"] == "thinking" and (block["signature"] != signature(block["thinking"]) or "cache_control" in block):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.fakes.models.script import Reply
-from tests.fakes.models.speaking import Refused, call_id, encoded, fragments
+from tests.fakes.models.speaking import NAME, Refused, call_id, encoded, fragments
 
 path = "/v1/chat/completions"
 
@@ -62,6 +62,8 @@ def check(body: dict[str, Any]) -> None:
             raise refused(400, "An assistant message with 'tool_calls' must be followed by tool messages responding to each.")
         if message["role"] == "assistant":
             open_calls = [call["id"] for call in message.get("tool_calls", ())]
+            if not all(NAME.fullmatch(call["function"]["name"]) for call in message.get("tool_calls", ())):
+                raise refused(400, "Invalid 'messages[1].tool_calls[0].function.name': string does not match pattern.")
             if not open_calls and not message.get("content"):
                 raise refused(400, "Invalid value for 'content': expected a string, got null.")
     if open_calls:

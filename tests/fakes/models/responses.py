@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from tests.fakes.models.script import Reply, Say
-from tests.fakes.models.speaking import Refused, call_id, encoded, fragments
+from tests.fakes.models.speaking import NAME, Refused, call_id, encoded, fragments
 
 path = "/v1/responses"
 
@@ -147,6 +147,8 @@ def check(body: dict[str, Any]) -> None:
         elif "_tied" in item.get("id", "") and not thought:
             raise refused(f"Item '{item['id']}' of type '{kind}' was provided without its required 'reasoning' item.")
         if kind == "function_call":
+            if not NAME.fullmatch(item["name"]):
+                raise refused("Invalid 'input[1].name': string does not match pattern.")
             open_calls.append(item["call_id"])
         elif kind == "function_call_output":
             if item["call_id"] not in open_calls:

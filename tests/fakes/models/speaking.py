@@ -1,5 +1,6 @@
 """What the wires of the fake servers share."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -8,6 +9,7 @@ import msgspec
 from tests.fakes.models.script import Reply, Say
 
 PIECES = 3
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 class Refused(Exception):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.agents.wires.history import Told, call_id, content_of, told, usable_ids
+from holdfast.agents.wires.history import Told, call_id, content_of, told, usable_ids, usable_name
 from holdfast.agents.wires.parts import MB, Given, given
 from holdfast.agents.wires.reading import Refusal, Said, count, proposed, settled
 from holdfast.core.content import Content
@@ -119,7 +119,7 @@ def _add(messages: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]]
 
 
 def _named(block: dict[str, Any], known: str) -> dict[str, Any]:
-    return block if block.get("id") == known else block | {"id": known}
+    return block | {"id": known, "name": usable_name(block["name"])}
 
 
 def _part(part: str | Given) -> dict[str, Any]:

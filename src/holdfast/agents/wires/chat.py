@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast.agents.wires.chat_reading import THOUGHTS, ChatReader
-from holdfast.agents.wires.history import Told, content_of, told, usable_ids
+from holdfast.agents.wires.history import Told, content_of, told, usable_ids, usable_name
 from holdfast.agents.wires.parts import SOUNDS, Given, given
 from holdfast.agents.wires.reading import Refusal, proposed
 from holdfast.core.content import Content
@@ -93,7 +93,7 @@ class Chat:
             return []
         ids = usable_ids([call.get("id") for call in calls], step.calls)
         if calls:
-            message["tool_calls"] = [call | {"id": known} for call, known in zip(calls, ids, strict=True)]
+            message["tool_calls"] = [_named(call, known) for call, known in zip(calls, ids, strict=True)]
         messages, attached = [message], list[dict[str, Any]]()
         for known, result in zip(ids, item.results, strict=True):
             parts = await given(content_of(result), self.takes, request.read)
@@ -103,6 +103,11 @@ class Chat:
         if attached:  # A result can only be text here, and nothing may stand between the results.
             messages.append({"role": "user", "content": [{"type": "text", "text": ATTACHED}, *attached]})
         return messages
+
+
+def _named(call: dict[str, Any], known: str) -> dict[str, Any]:
+    function = call["function"]
+    return call | {"id": known, "function": function | {"name": usable_name(function["name"])}}
 
 
 def _add_user(messages: list[dict[str, Any]], parts: list[dict[str, Any]]) -> None:

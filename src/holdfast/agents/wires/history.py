@@ -1,6 +1,7 @@
 """The history as every wire tells it: each step directly followed by one result for each of its calls, whatever the items look like."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -11,6 +12,8 @@ from holdfast.core.history import Call, Item, Result, Step, User
 
 NO_RESULT = "There is no result of this call on record."
 MARKS = {ToolOutcome.FAILED: "[failed]", ToolOutcome.UNKNOWN: "[outcome unknown]"}
+UNNAMED, MOST_NAME = "unnamed", 64
+_UNUSABLE = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -49,6 +52,14 @@ def usable_ids(given: Sequence[str | None], calls: Sequence[Call]) -> list[str]:
     """The provider's own ids of a step's calls, or ours if one is missing or stands twice, as with some servers."""
     known = [each for each in given if each]
     return known if len(set(known)) == len(calls) else [call_id(call.call_id) for call in calls]
+
+
+def usable_name(name: str) -> str:
+    """The name of a call as every provider takes it back. A model may write any name; the strictest provider wants letters, digits, `_` and
+    `-`, at most 64, the first no digit. One that it refuses in a history it would refuse in every later request.
+    """
+    plain = _UNUSABLE.sub("_", name)[:MOST_NAME] or UNNAMED
+    return plain if plain[0].isalpha() or plain[0] == "_" else f"_{plain[: MOST_NAME - 1]}"
 
 
 def _missing(call: Call) -> Result:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -32,7 +33,7 @@ from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.agents.wires import errors
-from holdfast.agents.wires.history import Told, call_id, content_of, told
+from holdfast.agents.wires.history import Told, call_id, content_of, told, usable_name
 from holdfast.agents.wires.parts import Given, given
 from holdfast.agents.wires.reading import Said, proposed, settled
 from holdfast.core.effects import ToolOutcome
@@ -143,6 +144,7 @@ class Bridge:
         else:
             parts = [TextPart(step.text)] if step.text else []
             parts += [ToolCallPart(call.name, call.arguments, tool_call_id=call_id(call.call_id)) for call in step.calls]
+        parts = [_named(part) if isinstance(part, ToolCallPart) else part for part in parts]
         return parts, [part.tool_call_id for part in parts if isinstance(part, ToolCallPart)]
 
     async def _results(self, item: Told, calls: Sequence[str], request: ModelRequest) -> list[ModelRequestPart]:
@@ -150,7 +152,7 @@ class Bridge:
         for known_id, result in zip(calls, item.results, strict=True):
             content = _contents(await given(content_of(result), self.takes, request.read))
             done = result.outcome is ToolOutcome.DONE
-            results.append(ToolReturnPart(result.name, content, known_id, outcome="success" if done else "failed"))
+            results.append(ToolReturnPart(usable_name(result.name), content, known_id, outcome="success" if done else "failed"))
         return results
 
     def _response(self, told: ModelResponse, text: str) -> Response:
@@ -214,6 +216,10 @@ def _settings(request: ModelRequest) -> ModelSettings:
     if settings.extra:
         made["extra_body"] = settings.extra
     return made
+
+
+def _named(part: ToolCallPart[Any]) -> ToolCallPart[Any]:
+    return replace(part, tool_name=usable_name(part.tool_name))
 
 
 def _tools(request: ModelRequest) -> list[ToolDefinition]:

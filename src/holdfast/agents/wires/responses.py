@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.agents.wires.history import Told, call_id, content_of, told, usable_ids
+from holdfast.agents.wires.history import Told, call_id, content_of, told, usable_ids, usable_name
 from holdfast.agents.wires.parts import Given, given
 from holdfast.agents.wires.reading import Refusal, Said, count, proposed, settled
 from holdfast.core.content import Content
@@ -115,7 +115,7 @@ def _said(message: dict[str, Any]) -> str:
 
 
 def _named(item: dict[str, Any], known: str) -> dict[str, Any]:
-    return item if item.get("call_id") == known else item | {"call_id": known}
+    return item | {"call_id": known, "name": usable_name(item.get("name") or "")}
 
 
 def _part(part: str | Given) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class ResponsesReader:
         self._said = Said()
         self._items: dict[int, dict[str, Any]] = {}
         self._response: dict[str, Any] = {}
-        self._refusal = False
+        self._refusal = self._incomplete = False
 
     def feed(self, event: dict[str, Any]) -> Sequence[Piece]:
         match event.get("type"):
@@ -153,8 +153,9 @@ class ResponsesReader:
             case "response.refusal.delta":
                 self._refusal = True
                 return self._said.add(event["delta"])
-            case "response.completed" | "response.incomplete":
+            case "response.completed" | "response.incomplete" as kind:
                 self._response = event["response"]
+                self._incomplete = kind == "response.incomplete"
                 self.finished = self.last = True
                 return self._unsaid()
             case "response.failed":
@@ -179,7 +180,7 @@ class ResponsesReader:
         blocks = self._blocks()
         calls = [proposed(item.get("name", ""), item.get("arguments") or "") for item in blocks if item["type"] == "function_call"]
         reason = (self._response.get("incomplete_details") or {}).get("reason")
-        finish = CUT_BY.get(reason, "length") if reason else "filtered" if self._refusal else "end"
+        finish = CUT_BY.get(reason, "length") if reason else "filtered" if self._refusal else "length" if self._incomplete else "end"
         settled_calls, finish = settled(calls, finish)
         return Response(
             text=self._said.read(),
