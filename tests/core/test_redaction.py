@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import events as e
 from holdfast.core.content import ImagePart, TextPart
-from holdfast.core.redaction import NO_SECRETS, Secrets, holds_mark, mark
+from holdfast.core.redaction import NO_SECRETS, Secrets, mark
 
 KEY = 'sk-"quoted"/with+odd=chars'
 TOKEN = "hunter2hunter2"
@@ -199,8 +199,10 @@ def test_blocks_that_held_a_secret_are_left_out_and_text_and_calls_stay() -> Non
 
 
 def test_a_value_that_lost_a_secret_is_known_by_its_mark() -> None:
-    assert holds_mark(SECRETS.value({"headers": [f"Bearer {TOKEN}"]}))
-    assert not holds_mark({"headers": ["Bearer hunter2", "[secretive]"]})
+    assert SECRETS.lost_in(SECRETS.value({"headers": [f"Bearer {TOKEN}"]})) and SECRETS.lost_in({mark("TOKEN"): 1})
+    assert not SECRETS.lost_in({"headers": ["Bearer hunter2", "[secretive]", "TOKEN"]})
+    assert not SECRETS.lost_in({"text": "a book: [secret garden], [secret token]"}), "only names of known secrets count"
+    assert not NO_SECRETS.lost_in(mark("TOKEN"))
     assert SECRETS.holds({"a": [TOKEN]}) and not SECRETS.holds({"a": ["hunter2"]})
 
 

@@ -11,6 +11,7 @@ from holdfast.core.errors import QuestionClosed
 from holdfast.core.messages import Question
 from holdfast.core.plans.answer import Answer
 from holdfast.core.policy import Rules, parse
+from holdfast.core.redaction import Secrets
 from tests.fakes.agents_steps import whole_answer
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
@@ -77,13 +78,15 @@ def test_all_calls_of_a_step_are_asked_together_and_pure_ones_go_ahead(home: Hom
 
 
 def test_a_call_that_lost_a_secret_to_the_record_does_not_run(home: Home) -> None:
-    """After a restart, and where a model repeats the mark that it was shown."""
+    """After a restart, and where a model repeats the mark that it was shown. Words that only look like one are words."""
+    home.secrets = Secrets({"KEY": "hunter2-hunter2"})
     life = home.start()
     page = life.open_page()
-    life.post(page, "steps: go > deed [secret KEY] > deed 0 | done")
+    life.post(page, "steps: go > deed [secret KEY] > terminal [secret garden] > deed 0 | done")
     life.rest(page)
-    assert home.done == [f"{life.turn(page).id}.0.2"]
+    assert home.done == [f"{life.turn(page).id}.0.3"]
     assert "its arguments hold a mark in the place of a secret" in life.answers(page)[0]
+    assert "[secret garden]" in life.answers(page)[0]
 
 
 def test_a_denied_call_is_a_failed_result_with_the_reason(home: Home) -> None:

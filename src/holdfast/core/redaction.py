@@ -21,7 +21,6 @@ from holdfast.core.texts import storable
 LEAST = 8
 # So much of the beginning of each form is looked up at once; whether more of it follows is compared.
 BEGINNING = 32
-MARK = re.compile(r"\[secret [^\]\n]{1,100}\]")
 
 T = TypeVar("T", str, bytes)
 
@@ -29,11 +28,6 @@ T = TypeVar("T", str, bytes)
 def mark(name: str) -> str:
     """What stands in the place of a secret."""
     return f"[secret {name}]"
-
-
-def holds_mark(value: Any) -> bool:
-    """Whether a secret was replaced somewhere in a value, so that it is not what it was."""
-    return any(MARK.search(text) for text in _texts(value))
 
 
 class Forms(Generic[T]):
@@ -158,6 +152,7 @@ class Secrets:
             if len(value.strip()) >= LEAST and storable(value) == value:
                 self._values.setdefault(value.strip(), name)
         found = {form: mark(name) for value, name in self._values.items() for form in _forms(value)}
+        self._marks = frozenset(found.values())
         self._forms = Forms(found)
         self._bytes = Forms({form.encode(): instead.encode() for form, instead in found.items()})
         # As they look in the body of an event.
@@ -173,6 +168,10 @@ class Secrets:
     def holds(self, value: Any) -> bool:
         """Whether there is a secret somewhere in a value."""
         return any(self._forms.within(text) for text in _texts(value))
+
+    def lost_in(self, value: Any) -> bool:
+        """Whether a secret was replaced somewhere in a value, so that it is not what it was. Other words in brackets are only words."""
+        return any(each in text for text in _texts(value) for each in self._marks)
 
     def value(self, value: Any) -> Any:
         """Every text in a value as JSON has it, names of fields too."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import approvals, elicitation, output, redaction
+from holdfast.core import approvals, elicitation, output
 from holdfast.core import events as e
 from holdfast.core.approvals import Approval, Clearance
 from holdfast.core.content import Content
@@ -163,7 +163,7 @@ class Calls:
             refused = self._tools.unknown(proposed.name)
         elif tool.version != elicited.version:
             refused = "It was not continued: the tool is described differently since it asked."
-        elif redaction.holds_mark(elicited.state):
+        elif self._host.secrets.lost_in(elicited.state):
             refused = approvals.MARKED
         if refused is not None:
             await self._conclude(known, ToolResult(ToolOutcome.FAILED, refused))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.core import approvals, policy, redaction
+from holdfast.core import approvals, policy
 from holdfast.core.approvals import Approval, Clearance
 from holdfast.core.errors import Unavailable
 from holdfast.core.history import Call
@@ -28,7 +28,7 @@ class Permissions:
         await tool.ready()
         session_id, place = request.session_id, tool.place(request.session_id, request.folder)
         made = approvals.fingerprint(call.name, call.arguments, place) if given is not None else None
-        if redaction.holds_mark(call.arguments):
+        if self._secrets.lost_in(call.arguments):
             return Clearance(place=place, refused=approvals.MARKED)
         oversteps = tool.shared(call.arguments) and not self._people.operates(request.session_key, request.sender)
         confined = tool.confined(call.arguments) and not oversteps
