@@ -104,6 +104,7 @@ class ChatServer:
 
     A send takes `takes_s`. A chat may have threads, and threads topics. Those in `gone` are closed; so are the threads in `gone_threads`.
     Who is `banned` may not talk, and `operators` may operate, where the operator says so by these. `hides`: what every lookup fails with.
+    `fixed`: nothing that was sent can be edited any more.
     """
 
     def __init__(
@@ -129,6 +130,7 @@ class ChatServer:
         self.gone: set[str] = set()
         self.gone_threads: set[str] = set()
         self.hides: Exception | None = None
+        self.fixed = False
         self.lookups = 0
         self.takes_s = 0.0
         self.typed = 0
@@ -306,6 +308,8 @@ class Chat:
     async def edit(self, target: str, message: Outgoing) -> None:
         mood = await self._sending("an edit")
         sent = self._server.find(target)
+        if self._server.fixed:
+            raise MessageGone("It can no longer be edited.")
         sent.edits.append(sent.text)
         sent.text, sent.buttons = rendered(message.text), message.buttons
         await self._sent(mood, "an edit")

@@ -291,6 +291,52 @@ def test_an_answer_that_cannot_be_edited_any_more_is_sent_as_a_message_of_its_ow
     assert shown(home) == ["one two"]
 
 
+@pytest.mark.parametrize("removes", [True, False])
+def test_where_nothing_can_be_edited_an_answer_is_begun_once_and_then_sent_whole(home: Home, removes: bool) -> None:
+    """P4: the part that was shown goes, where the platform can remove it."""
+    can(home, removes=removes)
+    home.server.fixed = True
+    life = start(home)
+    life.say("|sleep:3|".join(f"say:{word}" for word in range(8)))
+    assert shown(home) == [*([] if removes else ["0"]), "01234567"]
+    assert len(home.server.sent) == 2
+
+
+def test_where_nothing_can_be_edited_the_next_process_begins_no_second_message(home: Home) -> None:
+    """P4, B11"""
+    home.server.fixed = True
+    life = start(home)
+    life.write("say:one|sleep:3|say: two|hang / say:one|sleep:3|say: two|sleep:3|say: three")
+    life.until(lambda: home.server.sent and not shown(home))
+    life.die()
+    life = start(home)
+    life.rest()
+    assert shown(home) == ["one two three"] and len(home.server.sent) == 2
+
+
+def test_what_was_shown_goes_when_only_the_whole_answer_finds_that_it_cannot_be_edited(home: Home) -> None:
+    """P4"""
+    life = start(home)
+    life.write("say:one|sleep:3|say: two")
+    life.until(lambda: shown(home) == ["one"])
+    home.server.fixed = True
+    life.rest()
+    assert shown(home) == ["one two"]
+
+
+@pytest.mark.parametrize("mood", ["refused", "cut"])
+def test_what_cannot_be_edited_is_removed_also_if_that_fails_at_first(home: Home, mood: str) -> None:
+    life = start(home)
+    life.write("say:one|sleep:3|say: two|hang")
+    life.until(lambda: shown(home) == ["one"])
+    home.server.fixed = True
+    moods = iter(["", mood, mood])
+    home.server.moods = lambda: next(moods, "")
+    life.until(lambda: not shown(home))
+    life.pass_s(30)
+    assert len(home.server.sent) == 1
+
+
 def test_a_platform_that_cannot_edit_gets_the_answer_when_it_is_whole(home: Home) -> None:
     can(home, edits=False)
     life = start(home)

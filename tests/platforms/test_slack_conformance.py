@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.slack import SlackServer
-from tests.platforms.conformance import QUIET, Conformance
+from tests.fakes.slack.server import Refusal
+from tests.platforms.conformance import QUIET, STREAMS, Conformance, shows
 from tests.platforms.hooks import HookedPlace
 from tests.platforms.notices import Notices
 from tests.platforms.rigs import TEAM, Place, until
@@ -38,6 +39,21 @@ class TestSlack(Conformance):
                 rig.server.say("C300", text, user="U100", thread_ts=thread["ts"])
             await until(lambda: "done [done green]" in rig.server.texts("C300"))
             assert set(place.texts) == {"steps: go > ask colour [red,green] | done"}
+
+    @pytest.mark.parametrize("why", ["edit_window_closed", "cant_update_message"])
+    async def test_where_the_workspace_allows_no_edits_an_answer_is_begun_once_and_then_sent_whole(
+        self, rig: SlackRig, place: Place, why: str
+    ) -> None:
+        """P4, B11"""
+        rig.server.faults["chat.update"].extend([Refusal(why)] * 100)
+        async with place.life(manners=STREAMS):
+            await rig.say("say:one|until:more|say: two|until:the end|say: three")
+            await shows(rig, "one")
+            place.edge.gate("more").set()
+            await shows(rig)
+            place.edge.gate("the end").set()
+            await shows(rig, "one two three")
+        assert [method for method, _ in rig.server.asked].count("chat.postMessage") == 2
 
 
 class TestSlackOverHttp(Conformance):

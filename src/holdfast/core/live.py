@@ -1,11 +1,13 @@
 """What a chat is shown of an answer while it is being written: the words so far, and what the agent is doing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from holdfast.core import markdown, notices, splitting
 from holdfast.core.capabilities import Capabilities
+from holdfast.core.delivery import DeliveryState
+from holdfast.core.events import DeliveryChanged, Event
 from holdfast.core.messages import ToolCall
 from holdfast.core.plans import ask
 from holdfast.core.plans.deliver import room
@@ -15,6 +17,8 @@ from holdfast.core.splitting import Size
 # A turn that ends sooner than this shows its answer at once.
 OPEN_AFTER_S = 1.0
 MOST_SHOWN = 60
+# What the id of a message that shows an answer begins with, after its turn's.
+LIVE = "live"
 
 
 class Manners(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +46,15 @@ def opens(seen: Seen, manners: Manners) -> bool:
     if not manners.stream or seen.ran_s < OPEN_AFTER_S:
         return False
     return bool(seen.text.strip()) or (manners.tools and any(not ask.asks(call.name) for call in seen.calls))
+
+
+def ended(turn_id: str, events: Iterable[Event]) -> bool:
+    """Whether these records tell that a message which showed the answer of this turn could not be edited. The turn opens no other then:
+    that one could not be edited either.
+    """
+    ours = f"{turn_id}.{LIVE}"
+    changes = (event for event in events if isinstance(event, DeliveryChanged) and event.delivery_id.startswith(ours))
+    return any(change.state == DeliveryState.SENT and change.error is not None for change in changes)
 
 
 def parts(seen: Seen, manners: Manners, can: Capabilities, size: Size) -> list[Rich]:

@@ -374,6 +374,9 @@ class Deliveries:
             return False
         if owed.target is not None and happened == "send":
             outcome = await self._sender.edit(link, owed.target, message, paid=True)
+            if outcome.happened == "gone" and link.platform.capabilities.removes:
+                # It may still show a part of what is now sent whole.
+                await self._sender.remove(link, owed.place, owed.target)
         else:
             outcome = await self._sender.send(link, message, paid=True)
         await self._tasks.finish(self._insist(owed, sending, outcome, tries), name=f"outcome of {owed.delivery_id}")

@@ -44,13 +44,17 @@ class _Message:
 
 
 class _Writing:
-    """An answer that is being written."""
+    """An answer that is being written. `ended`: one of its messages could not be edited, so it is shown no more until it is whole;
+    `unfit`: such messages, as long as they stand there.
+    """
 
     def __init__(self, session: Session, link: Link, where: Place, anchor: str | None) -> None:
         self.session, self.link, self.place, self.anchor = session, link, where, anchor
         self.turn_id = session.turn_id or ""
         self.transcript = Transcript()
         self.messages: list[_Message] = []
+        self.unfit: list[tuple[_Message, str | None]] = []
+        self.ended = False
         self.edit_at = self.open_at = self.type_at = 0.0
         self.in_doubt = False
 
@@ -141,6 +145,7 @@ class Streams:
         after = writing.session.turn_seq - 1
         while page := await self._store.events(writing.session.session_id, after=after, limit=PAGE):
             writing.transcript.extend(page)
+            writing.ended = writing.ended or live.ended(writing.turn_id, [item.event for item in page])
             after = page[-1].seq
             if not page.more:
                 return
@@ -171,6 +176,9 @@ class Streams:
         """At most one request. An edit that failed is made good by the next."""
         seen, link, now = self._seen(writing), writing.link, self._clock.monotonic()
         can = link.platform.capabilities
+        if writing.ended:
+            await self._clear_away(writing)
+            return await self._type(writing)
         if not writing.messages and not live.opens(seen, self._manners):
             return await self._type(writing)
         if now < writing.edit_at or link.wait_s(writing.place, What.LIVE) > 0 or link.is_closed(writing.place.spot):
@@ -198,7 +206,7 @@ class Streams:
         link.take(writing.place)  # Before anything is awaited: others look how much is left meanwhile.
         sent = False
         try:
-            name = f"{writing.turn_id}.{self._host.ids.new('live')}"
+            name = f"{writing.turn_id}.{self._host.ids.new(live.LIVE)}"
             opened = DeliveryOpened(delivery_id=name, turn_id=writing.turn_id, owner=self._host.owner, anchor=writing.anchor)
             if not await self._store.open_delivery(writing.session.session_id, opened, at=self._clock.now()):
                 return
@@ -232,10 +240,27 @@ class Streams:
         if outcome.happened == "receipt":
             message.shown = text
         elif outcome.happened in ("gone", "give up"):
+            writing.ended = True
             writing.messages.remove(message)
-            await self._closed(writing.session.session_id, message.delivery_id, message.receipt, error=outcome.error)
+            writing.unfit.append((message, outcome.error))
+            await self._clear_away(writing)
         elif outcome.retry_s:
             writing.edit_at = self._clock.monotonic() + outcome.retry_s
+
+    async def _clear_away(self, writing: _Writing) -> None:
+        """What shows a part of the answer and cannot show the rest goes, where it can. If that fails until the answer is whole, the answer
+        takes it away.
+        """
+        for message, error in list(writing.unfit) if self._clock.monotonic() >= writing.edit_at else ():
+            if writing.link.platform.capabilities.removes:
+                outcome = await self._change(writing.link, writing.place, message.delivery_id, message.receipt, None)
+                if outcome is None:
+                    return
+                if outcome.happened in ("failed", "edit lost"):
+                    writing.edit_at = self._clock.monotonic() + (outcome.retry_s or AGAIN_S)
+                    return
+            writing.unfit.remove((message, error))
+            await self._closed(writing.session.session_id, message.delivery_id, message.receipt, error=error)
 
     async def _change(self, link: Link, where: Place, delivery_id: str, receipt: str, text: Rich | None) -> Outcome | None:
         """Edits a message, or takes it away where there is no text. Nothing else is sent there meanwhile, and none that has become the
@@ -302,13 +327,13 @@ class Streams:
         if outcome is None:
             return
         if outcome.happened in ("gone", "give up"):
-            await self._closed(row.session_id, row.delivery_id, receipt, error=outcome.error)
+            await self._remove(row, link, error=outcome.error)
         elif outcome.happened == "receipt":
             self._quiet.add(row.delivery_id)
         else:
             self._not_before[row.delivery_id] = self._clock.monotonic() + (outcome.retry_s or AGAIN_S)
 
-    async def _remove(self, row: Delivery, link: Link) -> None:
+    async def _remove(self, row: Delivery, link: Link, *, error: str | None = None) -> None:
         if link.platform.capabilities.removes and row.receipt is not None:
             outcome = await self._change(link, row.place, row.delivery_id, row.receipt, None)
             if outcome is None:
@@ -316,7 +341,7 @@ class Streams:
             if outcome.happened in ("failed", "edit lost"):
                 self._not_before[row.delivery_id] = self._clock.monotonic() + (outcome.retry_s or AGAIN_S)
                 return
-        await self._closed(row.session_id, row.delivery_id, row.receipt)
+        await self._closed(row.session_id, row.delivery_id, row.receipt, error=error)
 
     async def _closed(self, session_id: str, delivery_id: str, receipt: str | None, *, error: str | None = None) -> None:
         state = delivery.after(DeliveryState.LIVE, "closed")
