@@ -125,6 +125,62 @@ def test_a_platform_that_knows_a_message_by_its_key_tells_which_one_it_was(home:
     assert shown(home) == ["one two"]
 
 
+@pytest.mark.parametrize("way", [{"finds": True}, {"finds": False, "key_lasts_s": 120.0}, {"finds": False, "echoes_s": 5.0}])
+@pytest.mark.parametrize("mood", ["cut", "lost"])
+def test_first_words_of_unknown_outcome_are_settled_while_the_turn_runs(home: Home, way: dict[str, object], mood: str) -> None:
+    """P4, B11: found, or sent under the same key, or told by their echo; then the answer grows on. Only an echo that never comes is not
+    waited for here.
+    """
+    can(home, **way)
+    moods = iter([mood])
+    home.server.moods = lambda: next(moods, "")
+    life = start(home)
+    life.write("say:one|sleep:10|say: two|sleep:30|say: three")
+    if (mood, "echoes_s" in way) != ("lost", True):
+        life.until(lambda: shown(home) == ["one two"], within_s=20)
+    life.rest()
+    assert [text.removeprefix(REPEAT_LABEL) for text in shown(home)] == [WHOLE]
+    assert len(home.server.sent) == 1
+
+
+@pytest.mark.parametrize("mood", ["cut", "lost"])
+def test_where_nobody_can_know_of_the_first_words_nothing_more_is_shown_until_the_answer_is_whole(home: Home, mood: str) -> None:
+    """P4: and nobody reads the turn again and again."""
+    can(home, finds=False)
+    moods = iter([mood])
+    home.server.moods = lambda: next(moods, "")
+    life = start(home)
+    life.write("say:one|sleep:60|say: two|sleep:3|say: three")
+    life.pass_s(50)
+    assert len(home.server.sent) == (mood == "cut")
+    life.rest()
+    assert shown(home) == [*(["one"] if mood == "cut" else []), f"{REPEAT_LABEL}{WHOLE}"]
+
+
+def test_a_platform_that_does_not_tell_of_the_first_words_is_asked_ever_more_slowly_while_the_turn_runs(home: Home) -> None:
+    """P4"""
+    home.server.hides = Unavailable("Not now.")
+    moods = iter(["cut"])
+    home.server.moods = lambda: next(moods, "")
+    life = start(home)
+    life.write("say:one|sleep:100|say: two")
+    life.pass_s(60)
+    assert 2 <= home.server.lookups < 10
+    home.server.hides = None
+    life.rest()
+    assert shown(home) == ["one two"]
+
+
+def test_a_further_message_of_unknown_outcome_is_not_silently_repeated(home: Home) -> None:
+    """P4: the first shows its part already, so the label stands before the next."""
+    can(home, finds=False, text_limit=20)
+    moods = iter(["", "cut"])
+    home.server.moods = lambda: next(moods, "")
+    life = start(home)
+    life.say("say:first words and more|sleep:4|say: than one|sleep:4|say: message")
+    assert shown(home) == ["first words and more", "than one", f"{REPEAT_LABEL}than one message"]
+
+
 def test_an_answer_that_outgrows_a_message_is_continued_in_a_further_one(home: Home) -> None:
     can(home, text_limit=20)
     life = start(home)

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from holdfast.core import events as e
-from holdfast.core.delivery import REPEAT_LABEL
+from holdfast.core.delivery import REPEAT_LABEL, DeliveryState
 from holdfast.core.live import Manners
 from holdfast.core.notices import stopping_interrupts
 from holdfast.core.rights import Policy
@@ -197,6 +197,29 @@ class Conformance:
             await shows(rig, "one two three")
             [last] = await rig.shown()
             assert first.name == last.name
+
+    @pytest.mark.parametrize("fault", ["cut", "lost"])
+    async def test_an_answer_whose_first_words_may_not_have_arrived_grows_on_or_says_so(self, rig: Rig, place: Place, fault: str) -> None:
+        """P4, B11: it is known while the turn runs what became of them, or the whole answer may be a repeat and says so."""
+        can = rig.platform().capabilities
+        known = can.finds or can.key_lasts_s
+        async with place.life(manners=STREAMS) as life:
+            rig.next_send(fault)
+            await rig.say("say:one|until:more|say: two|until:the end|say: three")
+
+            async def doubted() -> bool:
+                return any(row.state is DeliveryState.UNKNOWN for row in await life.store.live_deliveries())
+
+            if known:
+                await shows(rig, "one")
+                place.edge.gate("more").set()
+                await shows(rig, "one two")
+            else:
+                await until(doubted)
+                place.edge.gate("more").set()
+            place.edge.gate("the end").set()
+            begun = ["one"] if fault == "cut" and not known else []
+            await shows(rig, *begun, f"{'' if known else REPEAT_LABEL}one two three")
 
     async def test_an_answer_that_is_being_written_is_continued_by_the_next_process(self, rig: Rig, place: Place) -> None:
         """B11"""

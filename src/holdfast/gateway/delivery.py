@@ -253,14 +253,22 @@ class Deliveries:
         done = True
         for one in unknown:
             row = (await self._store.delivery(one.delivery_id))[0]
-            match Settle.WAIT if self._waits(row) else await self._look_up(row, link):
+            match await self.settle_live(row, deliver.words(owed.content, None), link):
                 case Settle.SAME_KEY:
-                    await self._send_live_again(row, deliver.words(owed.content, None), link)
                     done = False
                 case Settle.ASK | Settle.WAIT:
                     await asyncio.sleep(LIVE_WAIT_S)
                     done = False
         return done
+
+    async def settle_live(self, row: Delivery, text: Rich, link: Link) -> Settle | None:
+        """Nobody knows whether a message arrived that shows an answer. Gives what was done: None if it is known now, `Settle.SAME_KEY` if
+        it was sent again and may be known, `Settle.ASK` and `Settle.WAIT` if it has to be settled later.
+        """
+        way = Settle.WAIT if self._waits(row) else await self._look_up(row, link)
+        if way is Settle.SAME_KEY:
+            await self._send_live_again(row, text, link)
+        return way
 
     async def _send_live_again(self, row: Delivery, text: Rich, link: Link) -> None:
         """Under its first key: if it is there already, the platform says which message it is."""
@@ -268,9 +276,10 @@ class Deliveries:
         if await self._record(row, sending, tries=row.tries + 1):
             first = text.cut(0, min(len(text.text), FIRST_WORDS))
             outcome = await self._sender.send(link, Outgoing(place=row.place, key=delivery.key(row.delivery_id), text=first))
-            happened = "opened" if outcome.happened == "receipt" else "lost"
-            after = delivery.after(sending, happened)
-            await self._record(row, after, expect=sending, tries=row.tries + 1, receipt=outcome.receipt, error=outcome.error)
+            happened = {"receipt": "opened", "give up": "give up"}.get(outcome.happened, "lost")
+            after, retry_s = delivery.after(sending, happened), outcome.retry_s or delivery.retry_delay_ms(row.tries) / 1000
+            wait_s = retry_s if happened == "lost" else 0.0
+            await self._record(row, after, expect=sending, tries=row.tries + 1, receipt=outcome.receipt, error=outcome.error, wait_s=wait_s)
 
     async def forget_live(self, row: Delivery, link: Link) -> None:
         """Nobody knows whether a message arrived that showed an answer, and there is none that it could become."""

@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from holdfast.core import delivery, live, pacing
-from holdfast.core.delivery import IN_FLIGHT, DeliveryState
+from holdfast.core.delivery import IN_FLIGHT, DeliveryState, Settle
 from holdfast.core.errors import NotFound, Unavailable
 from holdfast.core.events import DeliveryChanged, DeliveryOpened
 from holdfast.core.live import Manners, Seen
@@ -31,6 +31,7 @@ from holdfast.ports.store import Store
 POLL_S = 1.0
 GAP_S = 0.25
 AGAIN_S = 5.0
+SETTLE_S = 1.0
 PAGE = 1000
 
 log = structlog.get_logger()
@@ -44,8 +45,9 @@ class _Message:
 
 
 class _Writing:
-    """An answer that is being written. `ended`: one of its messages could not be edited, so it is shown no more until it is whole;
-    `unfit`: such messages, as long as they stand there.
+    """An answer that is being written. `doubtful`: messages of which nobody knows yet whether they arrived. `ended`: nobody can know that,
+    or one of its messages could not be edited, so it is shown no more until it is whole; `unfit`: such messages, as long as they stand
+    there.
     """
 
     def __init__(self, session: Session, link: Link, where: Place, anchor: str | None) -> None:
@@ -55,8 +57,8 @@ class _Writing:
         self.messages: list[_Message] = []
         self.unfit: list[tuple[_Message, str | None]] = []
         self.ended = False
-        self.edit_at = self.open_at = self.type_at = 0.0
-        self.in_doubt = False
+        self.doubtful: list[str] = []
+        self.edit_at = self.open_at = self.type_at = self.settle_at = 0.0
 
     @property
     def runs(self) -> bool:
@@ -130,7 +132,7 @@ class Streams:
             try:
                 await self._catch_up(writing)
                 await self._take_up(writing)
-                while self._open and writing.runs and not writing.in_doubt and watcher.ended is None and not watcher.slow:
+                while self._open and writing.runs and watcher.ended is None and not watcher.slow:
                     await self._show(writing)
                     await self._hear(writing, watcher)
             finally:
@@ -152,11 +154,29 @@ class Streams:
 
     async def _take_up(self, writing: _Writing) -> None:
         """What an earlier process, or an earlier attempt, has opened is continued here, unless something else stands below it."""
+        known = {message.delivery_id for message in writing.messages} | {message.delivery_id for message, _ in writing.unfit}
+        writing.doubtful = []
         for one in await self._store.live_messages(writing.session.session_id, writing.turn_id):
-            if one.state is DeliveryState.LIVE and one.receipt is not None and not one.followed:
+            if one.state in (DeliveryState.UNKNOWN, *IN_FLIGHT):
+                writing.doubtful.append(one.delivery_id)
+            elif one.receipt is not None and not one.followed and one.delivery_id not in known:
                 writing.messages.append(_Message(one.delivery_id, one.receipt))
-            elif one.state in (DeliveryState.UNKNOWN, *IN_FLIGHT):
-                writing.in_doubt = True
+
+    async def _settle(self, writing: _Writing, text: Rich) -> None:
+        """As long as nobody knows whether a message arrived, nothing else is shown: it is looked for, or sent again under its key."""
+        link, spot, now = writing.link, writing.place.spot, self._clock.monotonic()
+        if now < writing.settle_at or link.wait_s(writing.place, What.LIVE) > 0 or not self._deliveries.take(spot):
+            return
+        writing.settle_at = now + SETTLE_S
+        try:
+            for delivery_id in writing.doubtful:
+                for row in await self._store.delivery(delivery_id):
+                    if row.state is DeliveryState.UNKNOWN:
+                        way = await self._deliveries.settle_live(row, text, link)
+                        writing.ended = writing.ended or way in (Settle.REPEAT, Settle.GIVE_UP)
+        finally:
+            self._deliveries.leave(spot)
+        await self._take_up(writing)
 
     async def _hear(self, writing: _Writing, watcher: Watcher) -> None:
         for frame in await watcher.next(self._next_s(writing)):
@@ -179,11 +199,14 @@ class Streams:
         if writing.ended:
             await self._clear_away(writing)
             return await self._type(writing)
-        if not writing.messages and not live.opens(seen, self._manners):
+        if not writing.messages and not writing.doubtful and not live.opens(seen, self._manners):
             return await self._type(writing)
         if now < writing.edit_at or link.wait_s(writing.place, What.LIVE) > 0 or link.is_closed(writing.place.spot):
             return
-        for number, part in enumerate(live.parts(seen, self._manners, can, link.platform.size)):
+        parts = live.parts(seen, self._manners, can, link.platform.size)
+        if writing.doubtful:
+            return await self._settle(writing, parts[min(len(writing.messages), len(parts) - 1)])
+        for number, part in enumerate(parts):
             if number >= len(writing.messages):
                 return await self._open_message(writing, part)
             if writing.messages[number].shown != part:
@@ -230,7 +253,7 @@ class Streams:
             writing.edit_at = now + self._every_s(writing)
         else:
             writing.open_at = now + (outcome.retry_s or AGAIN_S)
-            writing.in_doubt = happened == "lost"
+            writing.doubtful += [name] if happened == "lost" else []
 
     async def _edit(self, writing: _Writing, message: _Message, text: Rich) -> None:
         writing.edit_at = self._clock.monotonic() + self._every_s(writing)

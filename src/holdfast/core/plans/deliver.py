@@ -69,7 +69,7 @@ def into(found: Sequence[Piece], live: Sequence[Live]) -> tuple[tuple[Piece, ...
         if free and piece.file is None and len(used) == number:
             used.append(free[0].delivery_id)
             piece = msgspec.structs.replace(piece, target=free.pop(0).receipt)
-        elif lost and number == 0:
+        elif lost and number == len(used):
             piece = msgspec.structs.replace(piece, repeat=True)
         placed.append(piece)
     return tuple(placed), tuple(used), lost
