@@ -37,6 +37,7 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.toolbox import Toolbox
 from holdfast.ports.agents import Agent, AgentProcesses, AgentRequest, TurnFace
+from holdfast.ports.blobs import Files
 from holdfast.ports.owners import Owner
 from holdfast.ports.platforms import Batch, Outgoing, Platform, Receipt
 from holdfast.ports.process import Restarts
@@ -334,6 +335,7 @@ class Home:
         self.machine: Machine | None = None  # What runs in the background, for tests that have it.
         self.tool_servers: ToolServers | None = None
         self.line: type[Line] = Line
+        self.shelf: Callable[[Store], Files] = Shelf
         self.agent: Callable[[Life], Agent] = lambda life: ScriptAgent(self.heard, self.edge)
         self.agents: dict[str, Agent] = {}
         self.titler: Titler | None = None
@@ -548,7 +550,7 @@ class Life:
                 ),
                 titler=self.home.titler,
                 platforms=platforms,
-                files=Shelf(self.store),
+                files=self.home.shelf(self.store),
                 restarts=self.home.restarts,
                 spool=FolderSpool(self.home.path.parent, run=self.home.spool_run),
                 keepers=self.keepers,

@@ -9,14 +9,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from holdfast.core import content
 from holdfast.core.capabilities import Rates
+from holdfast.core.chat_errors import MessageGone
+from holdfast.core.content import TextPart, bytes_part
 from holdfast.core.delivery import REPEAT_LABEL
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.places import Spot
+from holdfast.core.rich import Rich
+from holdfast.ports.blobs import Blob
+from holdfast.ports.platforms import Outgoing, Receipt
 from tests.fakes.loop import Crash
-from tests.fakes.platform import NAME, UNHURRIED
+from tests.fakes.platform import NAME, UNHURRIED, Shelf
 from tests.gateway import gateways
-from tests.gateway.gateways import ANN, Home, Life
+from tests.gateway.gateways import ANN, Home, Life, Line
 
 BOB = "bob"
 LONG = "say:" + " ".join(f"word{number}" for number in range(60))
@@ -307,6 +313,85 @@ def test_a_key_that_the_platform_still_knows_makes_a_repeat_harmless(home: Home)
     home.server.moods = lambda: ""
     life.rest()
     assert home.told() == ["hello"]
+
+
+class Clumsy(Line):
+    """A connection that fails for a reason of its own while `broken`."""
+
+    broken = True
+    asked = 0
+
+    def size(self, text: Rich) -> int:
+        if text.text.startswith("hello"):
+            Clumsy.asked += 1
+            if Clumsy.broken:
+                raise RuntimeError("a bug")
+        return super().size(text)
+
+
+def test_a_reply_that_meets_a_bug_is_kept_and_tried_ever_more_rarely(home: Home) -> None:
+    """P4, P8: nothing turns without a pause, and others are served."""
+    Clumsy.asked, Clumsy.broken, home.line = 0, True, Clumsy
+    life = home.start()
+    home.write("say:hello")
+    home.write("say:other", chat="bob", sender="bob")
+    life.until(lambda: home.told("bob") == ["other"])
+    life.pass_s(60)
+    assert 3 <= Clumsy.asked < 10
+    for entry in home.logged("task failed"):
+        home.logs.remove(entry)
+    Clumsy.broken = False
+    life.until(lambda: home.told() == ["hello"])
+
+
+class Torn(Shelf):
+    """A disk that does not give its bytes while `broken`."""
+
+    broken = True
+    asked = 0
+
+    async def read(self, digest: str) -> bytes:
+        Torn.asked += 1
+        if Torn.broken:
+            raise OSError(5, "Input/output error")
+        return await super().read(digest)
+
+
+def test_a_file_that_cannot_be_read_now_is_shown_as_owed_and_sent_later(home: Home) -> None:
+    """P4, P8"""
+    Torn.asked, Torn.broken, home.shelf = 0, True, Torn
+    life = home.start()
+    life.say("say:hi")
+    picture = bytes_part(blob="a" * 64, size=5, media_type="image/png", name="cat.png")
+    life.do(life.store.put_blob(Blob(digest=picture.blob, size=5, media_type="image/png", file=f"{picture.blob}-1"), at=1))
+    notice = content.of([TextPart("A cat."), picture])
+    life.do(life.store.tell_once(life.session().session_id, notice_id="n", content=notice, anchor=None, at=life.clock.now()))
+    life.pass_s(60)
+    assert 3 <= Torn.asked < 10
+    [owed] = life.do(life.store.unsettled(limit=10))
+    assert owed.state == "pending" and "Input/output error" in str(owed.error)
+    Torn.broken = False
+    life.until(lambda: home.server.sent[-1].file is not None)
+
+
+class Contrary(Line):
+    """Says of a message it is to send that the message is gone, as no platform should."""
+
+    async def send(self, message: Outgoing) -> Receipt:
+        if message.text.text.startswith(REPEAT_LABEL):
+            raise MessageGone("It is gone.")
+        return await super().send(message)
+
+
+def test_a_platform_that_calls_a_new_message_gone_has_refused_it(home: Home) -> None:
+    """P4: it is given up, visibly, and what comes next is sent."""
+    home.line = Contrary
+    can(home, finds=False)
+    life = in_doubt(home)
+    home.write("say:next")
+    life.until(lambda: home.told()[-1] == "next")
+    [dead] = life.do(life.store.unsettled(limit=10))
+    assert dead.state == "dead" and not home.logged("task failed")
 
 
 def test_a_text_with_stray_marks_arrives_as_it_was_said(home: Home) -> None:

@@ -55,6 +55,8 @@ class Deliveries:
         self._elsewhere: set[Spot] = set()
         # By message and its stored time to be tried again: the monotonic time, because the wall clock may jump.
         self._not_before: dict[tuple[str, int, int], float] = {}
+        # How often a message failed here for a reason of ours, and until when it waits.
+        self._failures: dict[tuple[str, int], tuple[int, float]] = {}
         self._open, self._looked_at_many = True, False
         self._news = asyncio.Event()
         self._one_done = asyncio.Event()
@@ -196,9 +198,11 @@ class Deliveries:
 
     def _waits(self, owed: Delivery) -> bool:
         """Whether it was tried, and is to be tried again later. What an earlier process stored counts, too."""
+        now, name = self._clock.monotonic(), (owed.delivery_id, owed.part, owed.retry_at)
+        if now < self._failures.get((owed.delivery_id, owed.part), (0, 0.0))[1]:
+            return True
         if not owed.retry_at:
             return False
-        now, name = self._clock.monotonic(), (owed.delivery_id, owed.part, owed.retry_at)
         if name not in self._not_before:
             self._not_before[name] = now + min(MOST_WAIT_S, max(0.0, (owed.retry_at - self._clock.now()) / 1000))
         if self._not_before[name] > now:
@@ -213,10 +217,20 @@ class Deliveries:
         except Unavailable as error:
             log.warning("delivery waits for the store", delivery=owed.delivery_id, error=str(error))
             await asyncio.sleep(error.retry_after_s)
+        except NotFound as error:
+            log.info("nothing is owed any more", delivery=owed.delivery_id, error=str(error))
+        except Exception:  # It is reported as every task that fails, and the message tried again after a pause, ever more rarely.
+            self._failed(owed)
+            raise
         finally:
             if not sent:
                 link.give_back(owed.place)
             self.leave(owed.place.spot)
+
+    def _failed(self, owed: Delivery) -> None:
+        times, _ = self._failures.get((owed.delivery_id, owed.part), (0, 0.0))
+        wait_s = delivery.retry_delay_ms(times) / 1000
+        self._failures[owed.delivery_id, owed.part] = times + 1, self._clock.monotonic() + wait_s
 
     async def _move_on(self, owed: Delivery, link: Link) -> bool:
         """Whether a message was sent."""
@@ -379,6 +393,10 @@ class Deliveries:
         except Refused as error:
             await self._record(owed, delivery.after(owed.state, "give up"), error=str(error))
             return False
+        except OSError as error:
+            await self._cannot_read(owed, error)
+            return False
+        self._failures.pop((owed.delivery_id, owed.part), None)
         if not await self._record(owed, sending, tries=tries):
             return False
         if owed.target is not None and happened == "send":
@@ -390,6 +408,16 @@ class Deliveries:
             outcome = await self._sender.send(link, message, paid=True)
         await self._tasks.finish(self._insist(owed, sending, outcome, tries), name=f"outcome of {owed.delivery_id}")
         return True
+
+    async def _cannot_read(self, owed: Delivery, error: OSError) -> None:
+        """The disk may give the file later. Each time counts as a try of what surely did not arrive."""
+        log.warning("a file that is owed cannot be read", delivery=owed.delivery_id, part=owed.part, error=str(error))
+        pending = owed.state is DeliveryState.PENDING
+        tries = owed.tries + 1 if pending else owed.tries
+        over = pending and delivery.gives_up(tries=tries, age_ms=self._clock.now() - owed.written_at)
+        state = delivery.after(owed.state, "give up") if over else owed.state
+        words = f"The file cannot be read: {error}"
+        await self._record(owed, state, tries=tries, error=words, wait_s=0.0 if over else delivery.retry_delay_ms(tries) / 1000)
 
     async def _message(self, owed: Delivery, link: Link, *, repeat: bool) -> Outgoing:
         piece, age_ms = owed.piece, self._clock.now() - owed.written_at

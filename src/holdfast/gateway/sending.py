@@ -39,7 +39,9 @@ class Sender:
             text = message.text.after(before) if before else message.text
             return await link.platform.send(msgspec.structs.replace(message, place=place, text=text))
 
-        return await self._try(link, message.place, once, lost="lost", paid=paid)
+        outcome = await self._try(link, message.place, once, lost="lost", paid=paid)
+        # Only an edit has a message that can be gone.
+        return msgspec.structs.replace(outcome, happened="give up") if outcome.happened == "gone" else outcome
 
     async def edit(self, link: Link, target: str, message: Outgoing, *, paid: bool = False) -> Outcome:
         async def once(place: Place, before: str) -> Receipt:

@@ -120,7 +120,10 @@ class Streams:
         for row in await self._store.live_deliveries():
             link = self._links.get(row.place.platform)
             if link is not None and link.sends and row.session_id not in self._writing and row.state not in IN_FLIGHT:
-                await self._put_away(row, link)
+                try:
+                    await self._put_away(row, link)
+                except NotFound as error:
+                    log.info("what showed an answer is deleted with its conversation", delivery=row.delivery_id, error=str(error))
 
     # a turn that runs
 
