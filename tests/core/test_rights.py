@@ -91,6 +91,10 @@ def pending(code: str = "ABCDEFGH", *, user: str = "7", made_at: int = 0, told: 
     return Pending(platform="p", user=user, name="Ann", salt=salt, digest=pairing.digest(code, salt), made_at=made_at, told=told)
 
 
+def refused(*, told: bool = True) -> Pending:
+    return Pending(platform="p", user="7", name="Ann", salt=b"7", digest=b"", made_at=0, told=told)
+
+
 def test_a_code_has_eight_letters_and_digits_that_nobody_confuses() -> None:
     codes = {pairing.make(bytes([number, 255 - number]) * pairing.LENGTH) for number in range(256)}
     assert all(len(code) == 8 and not set(code) & set("01OIL") for code in codes)
@@ -113,19 +117,30 @@ def test_a_digest_says_nothing_about_its_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "others", "now", "expected"),
+    ("known", "others", "now", "code", "words"),
     [
-        (None, 0, 0, Ask.CODE),
-        (pending(), 0, MINUTE_MS, Ask.SILENCE),
-        (pending(), 0, pairing.AGAIN_MS, Ask.CODE),
-        (pending(told=False), 0, MINUTE_MS, Ask.CODE),
-        (pending(), 0, pairing.LIFE_MS, Ask.CODE),
-        (None, pairing.MOST, 0, Ask.FULL),
-        (pending(made_at=10 * MINUTE_MS), 0, 0, Ask.CODE),
+        (None, 0, 0, Ask.CODE, Ask.WORDS),
+        (pending(), 0, MINUTE_MS, Ask.SILENCE, Ask.SILENCE),
+        (pending(), 0, pairing.AGAIN_MS, Ask.CODE, Ask.SILENCE),
+        (pending(told=False), 0, MINUTE_MS, Ask.CODE, Ask.SILENCE),
+        (pending(), 0, pairing.LIFE_MS, Ask.CODE, Ask.WORDS),
+        (None, pairing.MOST, 0, Ask.WORDS, Ask.WORDS),
+        (None, pairing.MOST - 1, 0, Ask.CODE, Ask.WORDS),
+        (pending(made_at=10 * MINUTE_MS), 0, 0, Ask.CODE, Ask.SILENCE),
+        (refused(), 0, MINUTE_MS, Ask.CODE, Ask.SILENCE),
+        (refused(), pairing.MOST, MINUTE_MS, Ask.SILENCE, Ask.SILENCE),
+        (refused(), pairing.MOST, pairing.AGAIN_MS, Ask.WORDS, Ask.WORDS),
+        (refused(told=False), pairing.MOST, MINUTE_MS, Ask.WORDS, Ask.WORDS),
     ],
 )
-def test_a_stranger_gets_one_code_and_nothing_more_for_a_while(known: Pending | None, others: int, now: int, expected: Ask) -> None:
-    assert pairing.ask(known, others=others, now=now) is expected
+def test_a_stranger_gets_one_code_and_nothing_more_for_a_while(known: Pending | None, others: int, now: int, code: Ask, words: Ask) -> None:
+    """`code`: where codes are given; `words`: where none are, as in a group."""
+    assert pairing.ask(known, others=others, codes=True, now=now) is code
+    assert pairing.ask(known, others=others, codes=False, now=now) is words
+
+
+def test_a_refusal_without_a_code_is_no_code() -> None:
+    assert not refused().alive(0) and pairing.find("", [refused()], now=0) is None
 
 
 def test_after_five_wrong_codes_nobody_can_try_for_ten_minutes() -> None:

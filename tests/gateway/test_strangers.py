@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.core.pairing import TooManyWrongCodes, WrongCode
 from holdfast.core.rights import Policy
-from tests.fakes.platform import NAME
+from tests.fakes.platform import NAME, UNHURRIED
 from tests.gateway import gateways
 from tests.gateway.gateways import ANN, Home, Life
 
@@ -134,6 +135,61 @@ def test_without_pairing_and_in_groups_there_is_no_code(home: Home, policy: Poli
         life.arrived(home.server.write("team" if group else EVE, EVE, "hello", group=group))
     [sent] = home.server.sent
     assert "Ask the person who runs it" in sent.text and "code" not in sent.text
+
+
+def test_refusals_in_a_group_use_up_no_codes_and_leave_the_private_chat_its_code(home: Home) -> None:
+    life = start(home, Policy())
+    for number in range(25):
+        life.arrived(home.server.write("team", f"s{number}", "hello", group=True))
+    life.arrived(home.server.write("team", EVE, "hello", group=True))
+    hears(home, life)
+    first = code(home)
+    assert life.do(life.store.pairings())[-1].alive(life.clock.now())
+    life.pass_s(700)
+    life.arrived(home.server.write("team", EVE, "hello?", group=True))
+    life.do(life.gateway.strangers.approve(first))
+
+
+def test_who_found_no_code_left_gets_one_as_soon_as_there_is_one(home: Home) -> None:
+    life = start(home)
+    for number in range(20):
+        life.arrived(home.write("hello", chat=f"s{number}", sender=f"s{number}"))
+    hears(home, life)
+    hears(home, life)
+    assert len(home.told(EVE)) == 1 and "pairing code" not in home.told(EVE)[0]
+    assert life.do(life.gateway.strangers.turn_away(NAME, "s3"))
+    hears(home, life)
+    life.do(life.gateway.strangers.approve(code(home)))
+
+
+def test_somebody_who_is_blocked_gets_no_code(home: Home) -> None:
+    life = start(home, Policy(blocked=frozenset({EVE})))
+    for _ in range(2):
+        hears(home, life)
+    [told] = home.told(EVE)
+    assert "code" not in told and life.do(life.store.pairings())[-1].alive(life.clock.now()) is False
+
+
+def test_a_code_that_surely_did_not_arrive_is_sent_again_as_it_is(home: Home) -> None:
+    moods = iter(["refused", "limited", "refused"])
+    home.server.moods = lambda: next(moods, "")
+    life = start(home)
+    hears(home, life)
+    assert len(home.told(EVE)) == 1 and "replaces" not in home.told(EVE)[0]
+    life.do(life.gateway.strangers.approve(code(home)))
+
+
+def test_many_strangers_are_told_within_the_budget_of_the_account(home: Home) -> None:
+    """P8"""
+    rates = msgspec.structs.replace(UNHURRIED, account_per_s=1.0, account_burst=3)
+    home.server.capabilities = msgspec.structs.replace(home.server.capabilities, rates=rates)
+    life = start(home)
+    for number in range(10):
+        home.write("hello", chat=f"s{number}", sender=f"s{number}")
+    life.until(lambda: home.server.sent)
+    life.pass_s(1)
+    assert len(home.server.sent) <= 5
+    life.until(lambda: len(home.server.sent) == 10)
 
 
 def test_who_is_no_longer_allowed_is_not_answered_after_a_restart(home: Home) -> None:

@@ -41,7 +41,9 @@ class TooManyWrongCodes(Unavailable):
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A stranger who has a code. `told`: the code was sent. `denied`: an operator does not want them; their code is void."""
+    """A stranger who has a code, or who was refused without one: then `digest` is empty. `told`: they were. `denied`: an operator does not
+    want them; their code is void.
+    """
 
     platform: str
     user: str
@@ -53,24 +55,31 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     denied: bool = False
 
     def alive(self, now: int) -> bool:
-        return not self.denied and self.made_at - LIFE_MS <= now < self.made_at + LIFE_MS
+        """Whether they have a code that is valid."""
+        return bool(self.digest) and not self.denied and self.made_at - LIFE_MS <= now < self.made_at + LIFE_MS
 
 
 class Ask(Enum):
-    """What a stranger who writes gets: a code, nothing more than before, or words without a code, because too many others have one."""
+    """What a stranger who writes gets: a code, nothing more than before, or words without a code, because there is none to be had in that
+    place or too many others have one.
+    """
 
     CODE = auto()
     SILENCE = auto()
-    FULL = auto()
+    WORDS = auto()
 
 
-def ask(known: Pending | None, *, others: int, now: int) -> Ask:
-    """`known`: what this stranger has already; `others`: how many other codes are alive."""
+def ask(known: Pending | None, *, others: int, codes: bool, now: int) -> Ask:
+    """`known`: what this stranger was told already; `others`: how many other codes are alive; `codes`: this stranger may have one here.
+    Words without a code keep nobody from getting a code later, and never replace one.
+    """
     if known is not None and known.denied and abs(now - known.made_at) < DENIED_MS:
         return Ask.SILENCE
-    if known is not None and known.alive(now) and known.told and abs(now - known.made_at) < AGAIN_MS:
-        return Ask.SILENCE
-    return Ask.FULL if others >= MOST else Ask.CODE
+    recent = known is not None and known.told and abs(now - known.made_at) < AGAIN_MS
+    alive = known is not None and known.alive(now)
+    if codes and others < MOST:
+        return Ask.SILENCE if recent and alive else Ask.CODE
+    return Ask.SILENCE if recent or alive else Ask.WORDS
 
 
 def make(random: bytes) -> str:

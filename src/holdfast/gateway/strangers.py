@@ -1,5 +1,6 @@
 """What becomes of those who may not talk to the agent: each is told once, and gets a pairing code where the operator allows that."""
 
+import asyncio
 import os
 
 import msgspec
@@ -8,6 +9,7 @@ import structlog
 from holdfast.core import markdown, notices, pairing, rights
 from holdfast.core.errors import BadInput
 from holdfast.core.inbound import Message, Source
+from holdfast.core.pacing import What
 from holdfast.core.pairing import Ask, Pending
 from holdfast.core.places import place
 from holdfast.gateway.host import Host
@@ -16,6 +18,9 @@ from holdfast.gateway.sending import Sender
 from holdfast.ports.pairings import Paired
 from holdfast.ports.platforms import Outgoing
 from holdfast.ports.store import Store
+
+# For so long a stranger in a private chat is told again what surely did not arrive.
+PATIENCE_S, AGAIN_S = 600.0, 5.0
 
 log = structlog.get_logger()
 
@@ -27,15 +32,14 @@ class Strangers:
 
     async def has_a_code_for(self, link: Link, source: Source) -> bool:
         """Whether a stranger in a private chat would get a pairing code now."""
-        if not link.policy.pairing or source.shared or source.user in link.policy.blocked:
-            return False
-        return (await self._asked(link, source.user))[0] is Ask.CODE
+        return (await self._asked(link, source))[0] is Ask.CODE
 
-    async def _asked(self, link: Link, user: str) -> tuple[Ask, Pending | None]:
+    async def _asked(self, link: Link, source: Source) -> tuple[Ask, Pending | None]:
         known, now = await self._store.pairings(platform=link.name), self._host.clock.now()
-        mine = next((one for one in known if one.user == user), None)
-        others = sum(one.alive(now) and one.user != user for one in known)
-        return pairing.ask(mine, others=others, now=now), mine
+        mine = next((one for one in known if one.user == source.user), None)
+        others = sum(one.alive(now) and one.user != source.user for one in known)
+        codes = link.policy.pairing and not source.shared and source.user not in link.policy.blocked
+        return pairing.ask(mine, others=others, codes=codes, now=now), mine
 
     async def refuse(self, link: Link, message: Message) -> None:
         """A code is kept before it is sent, and as sent after: killed in between, the stranger gets another one, which says that it
@@ -43,21 +47,37 @@ class Strangers:
         """
         source, now = message.source, self._host.clock.now()
         log.warning("a stranger wrote", platform=link.name, user=source.user, name=source.name, chat=source.chat)
-        asked, mine = await self._asked(link, source.user)
+        asked, mine = await self._asked(link, source)
         if asked is Ask.SILENCE:
             return
-        code = pairing.make(os.urandom(2 * pairing.LENGTH)) if link.policy.pairing and not source.shared and asked is Ask.CODE else None
+        code = pairing.make(os.urandom(2 * pairing.LENGTH)) if asked is Ask.CODE else None
         salt = os.urandom(16)
-        digest = pairing.digest(code or os.urandom(16).hex(), salt)
+        digest = pairing.digest(code, salt) if code is not None else b""
         made = Pending(platform=link.name, user=source.user, name=source.name, salt=salt, digest=digest, made_at=now)
         await self._store.put_pairing(made)
         words = notices.not_allowed(link.name, code, again=mine is not None and mine.alive(now))
         key = rights.session_key(self._profile, link.name, source, link.policy)
         where = place(key, str(message.anchor))
         # A platform that knows its key would show the earlier message, with the earlier code.
-        outcome = await self._sender.send(link, Outgoing(place=where, key=os.urandom(12).hex(), text=markdown.read(words)))
-        if outcome.happened in ("receipt", "lost", "give up"):
+        if await self._tell(link, Outgoing(place=where, key=os.urandom(12).hex(), text=markdown.read(words))):
             await self._store.put_pairing(msgspec.structs.replace(made, told=True))
+
+    async def _tell(self, link: Link, message: Outgoing) -> bool:
+        """Within the budget, as everything that is sent. Whether they may have read it: what surely did not arrive is tried again, but in a
+        group nobody waits behind a stranger for that.
+        """
+        until = self._host.clock.monotonic() + (0.0 if message.place.shared else PATIENCE_S)
+        while True:
+            if (wait_s := link.wait_s(message.place, What.FINAL)) > 0:
+                await asyncio.sleep(wait_s)
+                continue
+            outcome = await self._sender.send(link, message)
+            if outcome.happened != "failed":
+                return True
+            if self._host.clock.monotonic() >= until:
+                log.warning("a stranger was not told", platform=link.name, chat=message.place.chat, error=outcome.error)
+                return False
+            await asyncio.sleep(outcome.retry_s or AGAIN_S)
 
     async def approve(self, code: str, *, platform: str | None = None) -> Paired:
         """Lets in the stranger who has this code. Raises `WrongCode`, `TooManyWrongCodes`."""
