@@ -51,3 +51,19 @@ self.addEventListener("fetch", (event) => {
     );
   }
 });
+
+/** Back to the page, in the tab that shows the conversation already, if one does. */
+async function show(session) {
+  const path = `/s/${encodeURIComponent(session)}`;
+  const tabs = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const tab = tabs.find((each) => new URL(each.url).pathname === path) ?? tabs[0];
+  if (tab === undefined) return self.clients.openWindow(path);
+  tab.postMessage({ open: session });
+  return tab.focus().catch(() => undefined);
+}
+
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  const session = event.notification.data?.session_id;
+  if (session) event.waitUntil(show(session));
+});

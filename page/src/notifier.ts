@@ -9,9 +9,13 @@ import { titleOf } from "./words";
 export class Notifier {
   #holds = false;
 
-  constructor(private readonly preferences: Preferences, private readonly list: List, private readonly open: (session_id: string) => void) {
+  constructor(private readonly preferences: Preferences, private readonly list: Pick<List, "sessions">, private readonly open: (session_id: string) => void) {
     preferences.notifying.subscribe((on) => {
       if (on) this.#hold();
+    });
+    // Somebody pressed what the worker showed.
+    navigator.serviceWorker?.addEventListener("message", ({ data }: MessageEvent<{ open?: unknown } | null>) => {
+      if (typeof data?.open === "string") open(data.open);
     });
   }
 
@@ -36,7 +40,15 @@ export class Notifier {
     const before = this.list.sessions.value?.find((other) => other.session_id === session.session_id);
     const said = wanted(before, session);
     if (said === null) return;
-    const shown = new Notification(said, { body: session.excerpt ?? "", tag: session.session_id, icon: "/favicon.svg" });
+    void this.#show(said, session).catch(() => undefined); // The list says it as well, and must not wait for this.
+  }
+
+  /** By the worker where there is one, which knows how to come back to the page: Android allows nothing else. */
+  async #show(said: string, session: Summary): Promise<void> {
+    const options = { body: session.excerpt ?? "", tag: session.session_id, icon: "/favicon.svg", data: { session_id: session.session_id } };
+    const worker = await navigator.serviceWorker?.getRegistration();
+    if (worker?.active) return worker.showNotification(said, options);
+    const shown = new Notification(said, options);
     shown.onclick = () => {
       window.focus();
       this.open(session.session_id);
