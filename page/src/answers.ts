@@ -4,7 +4,18 @@
  */
 
 import { type Counted, counted, countPoints, splice, takePoints } from "./codepoints";
-import type { BytesPart, Mark, Message, Part } from "./types";
+import type { BytesPart, Mark, Message, Part, Turn } from "./types";
+
+/** The files of a message. */
+export function filesOf(parts: Part[]): BytesPart[] {
+  return parts.filter((part): part is BytesPart => part.type === "image" || part.type === "audio" || part.type === "file");
+}
+
+/** What a turn started from, if a person asked for it: not what was said later to steer it, and not an answer to one of its questions. */
+export function requestOf(messages: Message[], turn: Turn): Message | null {
+  const first = messages.find((message) => message.turn_id === turn.id && (message.role === "user" || message.role === "cause") && !message.answers);
+  return first?.role === "user" ? first : null;
+}
 
 /** The step that is being written: the text before its last call, which is `from` characters long, and the text since, which grows. */
 export interface Writing {

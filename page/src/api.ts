@@ -2,7 +2,7 @@
 
 import type { Answer, Post } from "./outbox";
 import type { TurnRecord } from "./spans";
-import type { Attached, Command, Draft, Found, MessagePage, Session, SessionPage, Status, Summary } from "./types";
+import type { Attached, BytesPart, Command, Draft, Found, MessagePage, Session, SessionPage, Status, Summary } from "./types";
 
 /** Nobody answered, or the one who did cannot serve now: try again. */
 export class Unavailable extends Error {
@@ -48,6 +48,12 @@ export async function failure(response: Response): Promise<Error> {
   return new Refused(response.status, code || String(response.status), message || `The server answered ${response.status}.`);
 }
 
+/** Where the bytes of an attachment are. */
+export function addressOf(part: BytesPart): string {
+  const asked = new URLSearchParams({ type: part.media_type, ...(part.name !== null && { name: part.name }) });
+  return `/api/blobs/${encodeURIComponent(part.digest)}?${asked}`;
+}
+
 export class Api {
   constructor(private readonly fetch: Fetch) {}
 
@@ -56,11 +62,11 @@ export class Api {
     return this.#fetched(path, { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: AbortSignal.timeout(TIMEOUT_MS) });
   }
 
-  async #fetched(path: string, init: RequestInit): Promise<unknown> {
+  async #fetched(path: string, init: RequestInit, read: (response: Response) => Promise<unknown> = (response) => response.json()): Promise<unknown> {
     let response: Response;
     try {
       response = await this.fetch(path, { ...init, credentials: "same-origin", cache: "no-store" });
-      if (response.ok) return response.status === 204 ? null : await response.json();
+      if (response.ok) return response.status === 204 ? null : await read(response);
     } catch (error) {
       throw new Unavailable(error instanceof Error ? error.message : "The server is away.");
     }
@@ -120,6 +126,12 @@ export class Api {
   async upload(file: File, client_id: string, signal: AbortSignal): Promise<Attached> {
     const asked = new URLSearchParams({ name: file.name, client_id });
     return (await this.#fetched(`/api/uploads?${asked}`, { method: "POST", headers: { "Content-Type": file.type || "application/octet-stream" }, body: file, signal })) as Attached;
+  }
+
+  /** A file of a message, as it was sent. */
+  async file(part: BytesPart): Promise<File> {
+    const bytes = (await this.#fetched(addressOf(part), { method: "GET" }, (response) => response.blob())) as Blob;
+    return new File([bytes], part.name ?? "attachment", { type: part.media_type });
   }
 
   answer(question: string, answer: Answer): Promise<unknown> {

@@ -1,6 +1,7 @@
 /** The page, put together: what is signed in, what is open, what the user does. The drawing is in `ui/`. */
 
 import { effect, signal, untracked } from "@preact/signals";
+import { filesOf } from "./answers";
 import { Api, type Fetch, Refused, SignedOut, Unavailable } from "./api";
 import { delayMs } from "./backoff";
 import { Connection } from "./connection";
@@ -21,8 +22,8 @@ import { OperationsView } from "./operations";
 import { Preferences } from "./preferences";
 import { KeptDrafts } from "./drafts";
 import { Drafts, type SafeStorage } from "./storage";
-import type { Command, Message, Question, Session, Status, Summary } from "./types";
-import { Uploads } from "./uploads";
+import type { Attached, Command, Message, Question, Session, Status, Summary } from "./types";
+import { MOST_FILES, Uploads } from "./uploads";
 import { judged } from "./words";
 
 /** What the address says: a session, or a conversation that is about to begin, by a name of our own; or nothing that there is. */
@@ -333,9 +334,48 @@ export class App {
 
   // Doing things
 
+  /** Sends what stands in the message field, with its files. */
+  sendTyped(text: string, mode: Mode | null): void {
+    this.send(text, mode, this.uploads.take(this.draftName));
+  }
+
+  /** Sends a message once more, with its own files; what stands in the message field stays there. Says whether that worked. */
+  async again(message: Message): Promise<boolean> {
+    const name = this.openName;
+    const attachments = await this.#withFiles(message, (file) => this.api.upload(file, randomId(), new AbortController().signal));
+    if (attachments === null) return false;
+    this.sending.send(name, message.text, attachments.length > 0 ? { attachments } : {});
+    this.spoken.value++;
+    return true;
+  }
+
+  /** Puts a message back into the message field, with its files, to be changed and sent. */
+  async reuse(message: Message): Promise<void> {
+    const draft = this.draftName;
+    if (message.text !== "") this.putBack(message.text);
+    const files = await this.#withFiles(message, (file) => Promise.resolve(file));
+    if (files !== null && files.length > 0) this.attach(draft, files);
+  }
+
+  /** The files of a message, each made into something; null, with a word to the user, where one of them cannot be had. */
+  async #withFiles<T>(message: Message, make: (file: File) => Promise<T>): Promise<T[] | null> {
+    try {
+      return await Promise.all(filesOf(message.parts).map(async (part) => make(await this.api.file(part))));
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+      else this.say(error instanceof Refused ? error.message : t().common.away);
+      return null;
+    }
+  }
+
+  /** Takes files along with the next message of a conversation. */
+  attach(draft: string, files: File[]): void {
+    const over = this.uploads.add(draft, files);
+    if (over > 0) this.say(t().composer.tooMany(MOST_FILES, over));
+  }
+
   /** `mode`: what becomes of it while an answer is being written. Words to the gateway have none. */
-  send(text: string, mode: Mode | null = null): void {
-    const attachments = this.uploads.take(this.draftName);
+  send(text: string, mode: Mode | null, attachments: Attached[]): void {
     this.sending.send(this.openName, text, { ...(mode && !isCommand(text) && { mode }), ...(attachments.length > 0 && { attachments }) });
     this.spoken.value++;
   }
@@ -425,7 +465,7 @@ export class App {
     if (session === null) return;
     try {
       await this.api.withdraw(session, message.id);
-      this.putBack(message.text);
+      void this.reuse(message);
       this.say(t().acts.withdrawn);
     } catch (error) {
       if (error instanceof SignedOut) this.connection.signedOut();
@@ -441,7 +481,7 @@ export class App {
       const { session_id } = await this.api.branch(session, message.id, randomId());
       void this.list.refresh();
       this.go(session_id);
-      if (message.role === "user") this.putBack(message.text);
+      if (message.role === "user") void this.reuse(message);
       this.say(t().acts.branched);
     } catch (error) {
       if (error instanceof SignedOut) this.connection.signedOut();
@@ -458,7 +498,7 @@ export class App {
 
   /** Starts something long, and says how to kill the process in the middle of it. */
   dare(text: string): void {
-    this.send(text);
+    this.send(text, null, []);
     const pid = this.safeMode.status.value?.pid;
     if (pid === undefined) return;
     const command = `kill -9 ${pid}`;

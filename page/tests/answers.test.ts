@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { answerText, withMark, withText, write, writing, withCuts } from "../src/answers";
+import { answerText, requestOf, withMark, withText, write, writing, withCuts } from "../src/answers";
 import { apply, type LogEvent, viewOf } from "../src/log";
 import { NOTHING_USED } from "../src/models";
-import type { Part, Session } from "../src/types";
+import type { Message, Part, Session, Turn } from "../src/types";
 
 const ids = (parts: Part[]) => parts.map((part) => `${part.id} ${part.type === "text" ? part.text : part.type === "call" ? part.call_id : part.type}`);
 
@@ -71,4 +71,18 @@ test("an interruption of a step stands behind what was kept of it, and before wh
   expect(drawn(row(0, 0), row(1, 0))).toEqual(["cut", "one", "call", "cut", "two"]);
   expect(drawn(row(0, null))).toEqual(["one", "call", "cut", "two"]);
   expect(drawn(row(2, 0))).toEqual(["one", "call", "two", "cut"]);
+});
+
+describe("what a turn was asked for", () => {
+  const turn = { id: "t" } as Turn;
+  const row = (id: string, role: string, more: object = {}) => ({ id, role, turn_id: "t", text: id, parts: [], ...more }) as unknown as Message;
+
+  test("it is what the turn started from, not what was said later to steer it", () => {
+    expect(requestOf([row("earlier", "user", { turn_id: "s" }), row("request", "user"), row("answer", "assistant"), row("steered", "user")], turn)?.id).toBe("request");
+  });
+
+  test("it is not an answer to a question, and nothing where no person asked", () => {
+    expect(requestOf([row("said", "user", { answers: {} })], turn)).toBe(null);
+    expect(requestOf([row("due", "cause"), row("steered", "user")], turn)).toBe(null);
+  });
 });

@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Browser, Page, StorageState, expect
+from playwright.sync_api import Browser, FilePayload, Page, StorageState, expect
 
 from tests.browser.acting import WAIT_MS, answers, open_session, said, send
 from tests.browser.conftest import tab
@@ -110,3 +110,53 @@ def test_a_failed_answer_can_be_asked_for_again(page: Page) -> None:
     send(page, "fail")
     page.get_by_test_id("retry").click(timeout=WAIT_MS)
     expect(page.get_by_test_id("turn-end")).to_have_count(2, timeout=WAIT_MS)
+
+
+def attach(page: Page, name: str, content: bytes = b"1,2") -> None:
+    chosen: FilePayload = {"name": name, "mimeType": "text/csv", "buffer": content}
+    page.get_by_test_id("attach-files").set_input_files(chosen)
+    expect(page.get_by_test_id("files")).to_contain_text("B", timeout=WAIT_MS)  # Its size, once it is uploaded.
+    expect(page.get_by_test_id("send")).to_be_enabled(timeout=WAIT_MS)
+
+
+def test_asking_again_sends_the_request_with_its_own_files_and_leaves_the_message_field_alone(page: Page) -> None:
+    """Not what was said to steer the turn, and not the files of the next message."""
+    attach(page, "own.csv")
+    send(page, "count 900 0.1")
+    expect(answers(page).first).to_contain_text("1 2", timeout=WAIT_MS)
+    page.get_by_test_id("mode-steer").check(force=True)
+    send(page, "be quick")
+    expect(answers(page).first).to_contain_text("be quick", timeout=WAIT_MS)  # It was taken.
+    page.get_by_test_id("stop").click()
+    expect(page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
+    attach(page, "next.csv")
+    page.get_by_test_id("composer").fill("what comes next")
+    page.get_by_test_id("retry").click(timeout=WAIT_MS)
+    expect(said(page, "complete").last).to_contain_text("count 900", timeout=WAIT_MS)
+    expect(said(page, "complete").last.get_by_test_id("attachment")).to_have_text(re.compile("own.csv"), timeout=WAIT_MS)
+    expect(page.get_by_test_id("composer")).to_have_value("what comes next")
+    expect(page.get_by_test_id("files").get_by_test_id("file")).to_have_text([re.compile("next.csv")])
+    page.get_by_test_id("stop").click()
+    expect(page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
+
+
+def test_a_message_that_is_taken_back_or_edited_keeps_its_files(page: Page) -> None:
+    send(page, "hang")
+    expect(answers(page).first).to_contain_text("Hanging", timeout=WAIT_MS)
+    attach(page, "only.csv")
+    page.get_by_test_id("send").click()  # No words, only a file.
+    waiting = said(page, "complete").last
+    expect(waiting).to_contain_text("waiting for its turn", timeout=WAIT_MS)
+    waiting.hover()
+    waiting.get_by_test_id("withdraw").click()
+    files = page.get_by_test_id("files").get_by_test_id("file")
+    expect(files).to_have_text([re.compile("only.csv")], timeout=WAIT_MS)
+    page.get_by_test_id("stop").click()
+    expect(page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
+    send(page, "look")
+    expect(answers(page).last).to_contain_text("only.csv", timeout=WAIT_MS)
+    asked = said(page, "complete").last
+    asked.hover()
+    asked.get_by_test_id("edit").click()
+    expect(page.get_by_test_id("composer")).to_have_value("look")
+    expect(files).to_have_text([re.compile("only.csv")], timeout=WAIT_MS)

@@ -73,7 +73,7 @@ export function Composer(): VNode {
   };
   const send = (): void => {
     if (!ready) return;
-    app.send(text, turn.value && mode);
+    app.sendTyped(text, turn.value && mode);
     type("");
     setMode("queue");
     field.current?.focus();

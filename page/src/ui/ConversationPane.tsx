@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { requestOf } from "../answers";
 import { grouped } from "../groups";
 import { t } from "../i18n";
 import { type Item, shownAlready } from "../outbox";
@@ -61,7 +62,7 @@ function Rows(props: { view: View }): VNode {
   const asks = session.questions.map((question) => question.call_id).join("\n");
   const newest = session.turns[session.turns.length - 1];
   const lineOf = (row: Row): Line => {
-    if ("turn" in row) return { key: `${row.turn.id}.end`, turn: row.turn, request: row.turn === newest && open === null ? (requestOf(settled, row.turn) ?? null) : null };
+    if ("turn" in row) return { key: `${row.turn.id}.end`, turn: row.turn, request: row.turn === newest && open === null ? requestOf(settled, row.turn) : null };
     const { message } = row;
     const is_open = open !== null && message.turn_id === open.id;
     return {
@@ -88,7 +89,7 @@ function Rows(props: { view: View }): VNode {
 /** What a row is drawn with. */
 type Line =
   | { key: string; message: Message; running: boolean; asks: string; taken: Message[]; cuts: Message[]; turn: Turn | null }
-  | { key: string; turn: Turn; request: string | null };
+  | { key: string; turn: Turn; request: Message | null };
 
 function drawn({ key, ...line }: Line): VNode {
   return "message" in line ? <MessageRow key={key} {...line} waiting={false} /> : <TurnEnd key={key} {...line} />;
@@ -193,11 +194,6 @@ function cutsOf(messages: Message[]): Map<string, Message[]> {
     else cutsBefore.set(turn, rows);
   }
   return found;
-}
-
-/** What the user asked for with a turn that failed or was stopped. */
-function requestOf(messages: Message[], turn: Turn): string | undefined {
-  return messages.findLast((message) => message.role === "user" && message.turn_id === turn.id && !message.answers)?.text;
 }
 
 /** What the server has not shown yet. An item whose message the stream shows already (its acknowledgement is late) is not drawn twice. */

@@ -4,15 +4,13 @@ import { FileChip } from "./Attachments";
 import { ClipIcon, CloseIcon } from "./icons";
 import { IconButton, useApp } from "./shared";
 import { t } from "../i18n";
-import { MOST_FILES } from "../uploads";
 
 /** Takes files along with the next message of what is open. */
 export function useAttach(): (files: FileList | null | undefined) => boolean {
   const app = useApp();
   return (files) => {
     if (!files || files.length === 0) return false;
-    const over = app.uploads.add(app.draftName, [...files]);
-    if (over > 0) app.say(t().composer.tooMany(MOST_FILES, over));
+    app.attach(app.draftName, [...files]);
     return true;
   };
 }

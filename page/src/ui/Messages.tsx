@@ -1,6 +1,7 @@
 /** The rows of a conversation: messages, interruptions, ends, and what is on its way. */
 
 import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
 import { type Shown, withCuts } from "../answers";
 import { isCommand } from "../commands";
 import { t } from "../i18n";
@@ -70,7 +71,7 @@ function SaidActions(props: { message: Message; waiting: boolean; begins: boolea
     <span class="acts">
       {message.text !== "" && <Copy text={message.text} label={words.copyMessage} />}
       {waiting && message.role === "user" && <IconButton label={words.withdraw} testid="withdraw" onClick={() => void app.withdraw(message)}><CloseIcon /></IconButton>}
-      {!waiting && !message.answers && <IconButton label={words.edit} testid="edit" onClick={() => app.putBack(message.text)}><PenIcon /></IconButton>}
+      {!waiting && !message.answers && <IconButton label={words.edit} testid="edit" onClick={() => void app.reuse(message)}><PenIcon /></IconButton>}
       {!waiting && message.text !== "" && <IconButton label={words.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
       {props.begins && !waiting && !message.answers && message.turn_id !== null && <IconButton label={words.branch} testid="branch" onClick={() => void app.branch(message)}><BranchIcon /></IconButton>}
     </span>
@@ -98,8 +99,8 @@ export function SentRow(props: { text: string; files: Attached[] }): VNode {
 function Refused(props: { message: Message }): VNode {
   const app = useApp();
   const { message } = props;
-  const again = <button type="button" class="link" data-testid="put-back" onClick={() => app.putBack(message.text)}>{t().conversation.writeAgain}</button>;
-  return <Said id={message.id} text={message.text} status="refused" note={t().conversation.notAnswered} at={null} action={again} />;
+  const again = <button type="button" class="link" data-testid="put-back" onClick={() => void app.reuse(message)}>{t().conversation.writeAgain}</button>;
+  return <Said id={message.id} text={message.text} parts={message.parts} status="refused" note={t().conversation.notAnswered} at={null} action={again} />;
 }
 
 /** A message that is kept here until the server has it. */
@@ -264,14 +265,20 @@ function Cut(props: { row: Message }): VNode {
   );
 }
 
-export const TurnEnd = memo<{ turn: Turn; request: string | null }>(({ turn, request }) => {
+/** `request`: what can be asked for again. */
+export const TurnEnd = memo<{ turn: Turn; request: Message | null }>(({ turn, request }) => {
   const app = useApp();
+  const [asking, setAsking] = useState(false);
+  const again = async (): Promise<void> => {
+    setAsking(true);
+    setAsking(await app.again(request!)); // It stays so once that is sent: the next turn takes the button away.
+  };
   const end = turnEnd(turn);
   if (end === null) return <></>;
   return (
     <div class={`turn-end ${end.tone}`} data-testid="turn-end" data-outcome={turn.outcome ?? undefined}>
       <p>{end.text}</p>
-      {request !== null && request !== "" && <button type="button" class="b small" data-testid="retry" onClick={() => app.send(request)}><RetryIcon />{t().acts.retry}</button>}
+      {request !== null && <button type="button" class="b small" data-testid="retry" disabled={asking} onClick={() => void again()}><RetryIcon />{t().acts.retry}</button>}
     </div>
   );
 });

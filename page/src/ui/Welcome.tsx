@@ -21,7 +21,7 @@ export function Welcome(): VNode {
       <ol class="tries">
         {words.tries.map(([text, title, what]) => (
           <li key={text}>
-            <button type="button" class="try" data-testid="suggestion" onClick={() => app.send(text)}><b>{title}</b><span><code>{text}</code> {what}</span></button>
+            <button type="button" class="try" data-testid="suggestion" onClick={() => app.send(text, null, [])}><b>{title}</b><span><code>{text}</code> {what}</span></button>
           </li>
         ))}
         <li class="try">
