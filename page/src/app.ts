@@ -130,6 +130,10 @@ export class App {
       } else this.conversation.open(session);
     });
     effect(() => {
+      void this.route.value;
+      this.sought.value = null; // Whoever goes elsewhere no longer looks for it.
+    });
+    effect(() => {
       const { session } = this.route.value;
       if (session !== null && this.connection.state.value === "live") untracked(() => void this.kept.fetch(session));
     });
@@ -274,6 +278,13 @@ export class App {
     if (this.route.value.session !== session) this.go(session);
     this.drawer.value = false;
     this.sought.value = message_id;
+  }
+
+  /** A message that somebody looks for cannot be fetched: it is not looked for again by itself. */
+  lost(message_id: string): void {
+    if (this.sought.value !== message_id) return;
+    this.sought.value = null;
+    this.say(t().conversation.cannotJump);
   }
 
   goOperations(): void {

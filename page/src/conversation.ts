@@ -43,6 +43,8 @@ export class Conversation {
   /** When the present connection last gave a sign of life; 0 before it did. */
   #heard = 0;
   #hidden: ReturnType<typeof setTimeout> | undefined;
+  /** The page of messages that is on its way. */
+  #earlier: { asked: string; coming: Promise<boolean> } | null = null;
 
   constructor(private readonly api: Api, private readonly fetch: Fetch, private readonly connection: Connection, private readonly channels: Channels, private readonly shelf: Pick<Shelf, "keep" | "session">) {}
 
@@ -98,17 +100,33 @@ export class Conversation {
     else this.wake();
   }
 
-  /** Fetches the page of messages before those that are here. Nothing changes where it cannot be had: the button stays. */
-  async earlier(): Promise<void> {
+  /**
+   * Fetches the page of messages before those that are here, and says whether it came. Nothing changes where it cannot be had: the button
+   * stays. Asking again while it is on its way is the same request.
+   */
+  earlier(): Promise<boolean> {
     const session = this.#session;
     const before = this.#view.value?.session.earlier;
-    if (session === null || !before) return;
+    if (session === null || !before) return Promise.resolve(false);
+    const asked = `${session} ${before}`;
+    if (this.#earlier?.asked !== asked) {
+      const coming = this.#fetchEarlier(session, before).finally(() => {
+        if (this.#earlier?.coming === coming) this.#earlier = null;
+      });
+      this.#earlier = { asked, coming };
+    }
+    return this.#earlier.coming;
+  }
+
+  async #fetchEarlier(session: string, before: string): Promise<boolean> {
     try {
       const page = await this.api.earlier(session, before);
       const view = this.#view.value;
       if (this.#session === session && view !== null) this.#show(prepend(view, page, before));
+      return true;
     } catch (error) {
       if (error instanceof SignedOut) this.connection.signedOut();
+      return false;
     }
   }
 

@@ -1,15 +1,17 @@
 """An answer in its parts, questions side by side, and attachments: what a person sees of them, loaded and while it happens."""
 
 import asyncio
+import re
 import struct
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from holdfast.core import events as e
 from holdfast.core.delivery import DeliveryState
@@ -21,7 +23,10 @@ from holdfast.store import open_store
 from tests.browser.acting import WAIT_MS, answers, notices, said, send
 from tests.browser.conftest import printed_address, tab
 from tests.conformance.steps import ENDED, append, new_owner, new_session, say, start
+from tests.e2e.command_line import holdfast
 from tests.e2e.serving import Serving
+
+MESSAGES = re.compile(r"/messages\?before=")
 
 
 def picture() -> bytes:
@@ -157,6 +162,20 @@ def seeded_page(browser: Browser, seeded: Serving) -> Iterator[Page]:
         page.goto(printed_address(seeded))
         page.get_by_test_id("composer").wait_for()
         yield page
+
+
+@contextmanager
+def signed(browser: Browser, seeded: Serving) -> Iterator[Page]:
+    """A tab of its own, whose list and conversation are as they were left."""
+    with tab(browser) as page:
+        page.goto(holdfast(seeded.home, "link").out.strip())
+        page.get_by_test_id("composer").wait_for()
+        yield page
+
+
+def wait_on(page: Page, true: Callable[[], bool]) -> None:
+    while not true():
+        page.wait_for_timeout(50)
 
 
 def test_calls_and_taken_messages_stand_where_they_came_in_the_answer(seeded_page: Page, seeded: Serving) -> None:
@@ -312,3 +331,64 @@ def test_a_conversation_continues_from_an_answer_or_before_a_request_in_a_new_on
     request.get_by_test_id("branch").click()
     expect(seeded_page.get_by_test_id("composer")).to_have_value("How large is the log?", timeout=WAIT_MS)
     expect(answers(seeded_page)).to_have_count(0)
+
+
+def fetched_pages(page: Page) -> list[str]:
+    """The pages of earlier messages that are asked for from now on."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/messages?before=" in request.url else None)
+    return asked
+
+
+def look_for(page: Page, words: str, session: str) -> None:
+    page.get_by_test_id("search").fill(words)
+    page.locator(f'[data-session-id="{session}"]').get_by_test_id("hit").first.click()
+
+
+def test_a_jump_to_an_old_message_asks_once_for_each_page_while_an_answer_is_being_written(browser: Browser, seeded: Serving) -> None:
+    with signed(browser, seeded) as page:
+        page.goto(f"{seeded.url}/s/s_many")
+        expect(answers(page).last).to_contain_text("99", timeout=WAIT_MS)
+        seeded.post("s_many", "count 900 0.02")
+        expect(answers(page).last).to_contain_text("1 2 3", timeout=WAIT_MS)
+        asked = fetched_pages(page)
+        page.route(MESSAGES, lambda route: (page.wait_for_timeout(500), route.continue_()))  # The answer grows meanwhile.
+        look_for(page, "Number 0", "s_many")
+        expect(page.get_by_role("log").get_by_text("Number 0?", exact=True)).to_be_in_viewport(timeout=WAIT_MS)
+        assert asked and len(asked) == len(set(asked))
+        page.get_by_test_id("stop").click()
+        expect(page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
+
+
+def test_whoever_leaves_in_the_middle_of_a_jump_is_not_taken_along_in_the_next_conversation(browser: Browser, seeded: Serving) -> None:
+    with seeded.client() as client:
+        branched = client.post("/api/sessions/s_many/branch", json={"message_id": "t9.98.answer"})
+        assert branched.status_code == 201, branched.text
+        other = branched.json()["session_id"]
+    with signed(browser, seeded) as page:
+        page.goto(f"{seeded.url}/s/s_many")
+        expect(answers(page).last).to_be_visible(timeout=WAIT_MS)
+        held: list[Route] = []
+        page.route(MESSAGES, lambda route: held.append(route))
+        look_for(page, "Number 0", "s_many")
+        wait_on(page, lambda: len(held) == 1)
+        page.locator(f'[data-session-id="{other}"] > a').click()
+        expect(answers(page).last).to_contain_text("98", timeout=WAIT_MS)
+        page.unroute(MESSAGES)
+        asked = fetched_pages(page)
+        send(page, "hello")
+        expect(answers(page).last).to_contain_text("You said: hello", timeout=WAIT_MS)
+        assert asked == []
+
+
+def test_a_jump_whose_messages_cannot_be_had_says_so_and_is_over(browser: Browser, seeded: Serving) -> None:
+    with signed(browser, seeded) as page:
+        page.goto(f"{seeded.url}/s/s_many")
+        expect(answers(page).last).to_be_visible(timeout=WAIT_MS)
+        page.route(MESSAGES, lambda route: route.abort())
+        look_for(page, "Number 0", "s_many")
+        expect(page.get_by_test_id("toast")).to_be_visible(timeout=WAIT_MS)
+        asked = fetched_pages(page)
+        send(page, "hello")
+        expect(answers(page).last).to_contain_text("You said: hello", timeout=WAIT_MS)
+        assert asked == []

@@ -148,8 +148,8 @@ function useSought(view: View | null): void {
     if (sought === null || view === null) return;
     const element = document.getElementById(`m-${sought}`);
     if (element === null) {
-      if (view.session.earlier) void app.conversation.earlier();
-      else app.sought.value = null;
+      if (!view.session.earlier) app.sought.value = null;
+      else void app.conversation.earlier().then((came) => { if (!came) app.lost(sought); });
       return;
     }
     app.sought.value = null;

@@ -220,6 +220,7 @@ export const de: Words = {
   },
 
   conversation: {
+    cannotJump: "Diese Nachricht kann gerade nicht geladen werden. Versuche es später noch einmal.",
     messages: "Nachrichten",
     loading: "Das Gespräch wird geladen",
     earlier: "Frühere Nachrichten zeigen",

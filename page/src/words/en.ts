@@ -208,6 +208,7 @@ export const en = {
   },
 
   conversation: {
+    cannotJump: "That message cannot be loaded now. Try again later.",
     messages: "Messages",
     loading: "Loading the conversation",
     earlier: "Show earlier messages",
