@@ -15,7 +15,7 @@ interface Known {
 }
 
 export class KeptDrafts {
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
 
   constructor(private readonly api: Pick<Api, "draft" | "keepDraft">, private readonly drafts: Drafts, private readonly store: Store, private readonly taken: () => void) {}
 
@@ -30,8 +30,11 @@ export class KeptDrafts {
   }
 
   changed(session: string): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#send(session), AFTER_MS);
+    clearTimeout(this.#timers.get(session));
+    this.#timers.set(session, setTimeout(() => {
+      this.#timers.delete(session);
+      void this.#send(session);
+    }, AFTER_MS));
   }
 
   async fetch(session: string): Promise<void> {
