@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.acting import WAIT_MS, answers
+from tests.browser.acting import WAIT_MS, answers, send
 
 MOST = 120
 
@@ -35,6 +35,20 @@ def tab_to(page: Page, name: str, *, back: bool = False) -> None:
         if at["name"] == name:
             return
     raise AssertionError(f"{name} cannot be reached")
+
+
+def test_escape_closes_the_details_before_it_stops_an_answer(page: Page) -> None:
+    """Also where they stand next to the conversation."""
+    page.set_viewport_size({"width": 1500, "height": 800})
+    send(page, "hang")
+    expect(answers(page).first).to_contain_text("Hanging", timeout=WAIT_MS)
+    page.get_by_test_id("details-button").click()
+    expect(page.get_by_test_id("close-details")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("close-details")).to_have_count(0)
+    expect(page.get_by_test_id("stop")).to_be_enabled()
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("stop")).to_have_count(0, timeout=WAIT_MS)
 
 
 def test_a_whole_visit_without_a_mouse(page: Page) -> None:

@@ -93,6 +93,20 @@ def test_the_palette_finds_a_conversation_and_what_can_be_done_without_a_mouse(p
     expect(page).to_have_url(re.compile(session))
 
 
+def test_what_the_server_finds_late_does_not_take_the_place_of_a_chosen_action(page: Page, lasting: Serving) -> None:
+    """Enter does what was chosen when the key went down, not what came from the server a moment before."""
+    session = lasting.new_session()
+    lasting.post(session, "/status of the keyboard")
+    page.keyboard.press("Control+k")
+    page.get_by_test_id("palette-field").fill("keyboard")
+    entries = page.get_by_test_id("palette-entry")
+    expect(entries).to_have_count(2, timeout=WAIT_MS)
+    expect(entries.first).to_have_attribute("aria-selected", "true")
+    expect(entries.first).to_have_text("Keyboard")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+
+
 def test_a_message_that_waits_is_taken_back_into_the_message_field(page: Page) -> None:
     send(page, "hang")
     expect(answers(page).first).to_contain_text("Hanging", timeout=WAIT_MS)

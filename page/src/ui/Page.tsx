@@ -141,7 +141,7 @@ function escape(app: App, event: KeyboardEvent): void {
   if (event.target instanceof HTMLInputElement) event.target.blur();
   else if (app.drawer.value) app.drawer.value = false;
   else if (app.toast.value) app.hush();
-  else if (app.details.value !== null && window.matchMedia(SHEET).matches) app.closeDetails();
+  else if (app.details.value !== null && !app.route.value.operations && app.conversation.view.value !== null) app.closeDetails();
   else {
     const view = app.conversation.view.value;
     const turn = view && liveTurn(view.session);

@@ -33,13 +33,13 @@ export function Palette(): VNode {
 function Finder(props: { close: () => void }): VNode {
   const app = useApp();
   const [text, setText] = useState("");
-  const [chosen, setChosen] = useState(0);
+  const [chosen, setChosen] = useState<string | null>(null);
   const [found, setFound] = useState<Summary[] | null>(null);
   const list = useRef<HTMLUListElement>(null);
   const words = t().palette;
   useEffect(() => {
     const query = text.trim();
-    setChosen(0);
+    setChosen(null);
     if (query === "") return setFound(null);
     let over = false;
     const timer = setTimeout(() => void app.api.sessions({ query, limit: 20 }).then((page) => { if (!over) setFound(page.sessions); }, () => undefined), 150);
@@ -49,7 +49,7 @@ function Finder(props: { close: () => void }): VNode {
     };
   }, [text]);
   const entries = entriesOf(app, text.trim(), found);
-  const at = Math.min(chosen, entries.length - 1);
+  const at = Math.max(0, entries.findIndex((entry) => entry.id === chosen));
   useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [at]);
   const take = (entry: Entry | undefined): void => {
     if (entry === undefined) return;
@@ -59,7 +59,7 @@ function Finder(props: { close: () => void }): VNode {
   const pressed = (event: KeyboardEvent): void => {
     if (event.isComposing) return;
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    if (step !== 0) setChosen((at + step + entries.length) % Math.max(1, entries.length));
+    if (step !== 0) setChosen(entries[(at + step + entries.length) % Math.max(1, entries.length)]?.id ?? null);
     else if (event.key === "Enter") take(entries[at]);
     else return;
     event.preventDefault();
@@ -78,7 +78,7 @@ function Finder(props: { close: () => void }): VNode {
         {entries.map((entry, index) => (
           <>
             {entry.group !== entries[index - 1]?.group && <li class="group" role="presentation">{entry.group}</li>}
-            <li id={`palette-${entry.id}`} role="option" aria-selected={index === at} data-testid="palette-entry" onMouseMove={() => setChosen(index)} onClick={() => take(entry)}>{entry.icon}<span class="title">{entry.title}</span></li>
+            <li id={`palette-${entry.id}`} role="option" aria-selected={index === at} data-testid="palette-entry" onMouseMove={() => setChosen(entry.id)} onClick={() => take(entry)}>{entry.icon}<span class="title">{entry.title}</span></li>
           </>
         ))}
       </ul>
@@ -110,7 +110,8 @@ function entriesOf(app: App, typed: string, found: Summary[] | null): Entry[] {
   const conversation = (group: string) => (session: Summary): Entry => ({ id: session.session_id, group, title: titleOf(session, app.conversation.firstWords(session.session_id)), icon: <PlatformIcon platform={platformOf(session.session_key)} />, run: () => app.go(session.session_id) });
   return [
     ...by_title.slice(0, typed === "" ? 6 : 12).map(conversation(words.palette.conversations)),
-    ...others.slice(0, 12).map(conversation(words.palette.messages)),
     ...actions.filter((entry) => fits(entry.title, typed)),
+    // They come late: nothing that can be chosen already may move for them.
+    ...others.slice(0, 12).map(conversation(words.palette.messages)),
   ];
 }
