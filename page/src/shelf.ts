@@ -5,14 +5,16 @@ import type { Session, Summary } from "./types";
 
 /** A server that has not answered by then may hang: what is kept here is shown meanwhile. */
 export const RECALL_MS = 1500;
+/** It is kept once it rests for a moment, and now and then while it does not: an answer that is being written never rests. */
 const LATER_MS = 1500;
+const LATEST_MS = 5000;
 const MOST = 10;
 const LIST = "list";
 const ORDER = "order";
 
 export class Shelf {
   readonly #store = typeof indexedDB === "undefined" ? null : createStore("holdfast", "shelf");
-  readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
+  readonly #waiting = new Map<string, { timer: ReturnType<typeof setTimeout>; since: number }>();
 
   keepList(sessions: Summary[]): void {
     this.#later(LIST, sessions.slice(0, 40));
@@ -31,13 +33,20 @@ export class Shelf {
   }
 
   async forget(): Promise<void> {
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const { timer } of this.#waiting.values()) clearTimeout(timer);
+    this.#waiting.clear();
     if (this.#store) await clear(this.#store).catch(() => undefined);
   }
 
   #later(key: string, value: unknown): void {
-    clearTimeout(this.#timers.get(key));
-    this.#timers.set(key, setTimeout(() => void this.#put(key, value), LATER_MS));
+    const waiting = this.#waiting.get(key);
+    clearTimeout(waiting?.timer);
+    const since = waiting?.since ?? Date.now();
+    const put = (): void => {
+      this.#waiting.delete(key);
+      void this.#put(key, value);
+    };
+    this.#waiting.set(key, { timer: setTimeout(put, Math.max(0, Math.min(LATER_MS, since + LATEST_MS - Date.now()))), since });
   }
 
   /** Where there is no room the oldest goes; where there is no store at all, nothing is kept. */

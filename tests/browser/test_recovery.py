@@ -19,7 +19,7 @@ from holdfast.core.turns import Outcome
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
 from holdfast.store import open_store
-from tests.browser.acting import WAIT_MS, answers, words
+from tests.browser.acting import WAIT_MS, answers, open_session, send, words
 from tests.browser.conftest import Check, printed_address, tab
 from tests.conformance.steps import append, new_session, say
 from tests.e2e.serving import Serving, wait_until
@@ -34,6 +34,23 @@ SAID = """log => {
   return all.textContent;
 }"""
 ODD = "tick tick\u2028tick \u0085 tick \U0001fab8 tick tick"
+
+# What the device keeps of a conversation, once it is there.
+KEPT = """async key => {
+  const pause = () => new Promise(resolve => setTimeout(resolve, 100));
+  while (!(await indexedDB.databases()).some(each => each.name === 'holdfast')) await pause();
+  const open = new Promise((resolve, reject) => Object.assign(indexedDB.open('holdfast'), {
+    onsuccess() { resolve(this.result) }, onerror() { reject(this.error) } }));
+  const shelf = await open;
+  for (;;) {
+    const kept = await new Promise(resolve => {
+      shelf.transaction('shelf').objectStore('shelf').get(key).onsuccess = event => resolve(event.target.result);
+    });
+    const text = JSON.stringify(kept ?? null);
+    if (text.includes('1 2 3')) return text;
+    await pause();
+  }
+}"""
 
 
 def call(call_id: str, command: str, offset: int = 0) -> e.ToolStarted:
@@ -299,3 +316,13 @@ def test_what_never_arrived_is_called_possibly_missing_and_nothing_is_invented(f
     assert shown(after, "s_old")["state"] == "neutral"
     assert words(page) == "Long ago."
     same_after_a_reload(page)
+
+
+def test_an_answer_that_is_being_written_is_kept_on_the_device_meanwhile(own_page: Page, serving: Serving) -> None:
+    """A reload while the server is away shows what had been written until shortly before, though the answer never rested."""
+    send(own_page, "count 600 0.05")
+    expect(answers(own_page).first).to_contain_text("1 2 3", timeout=WAIT_MS)
+    kept = own_page.evaluate(KEPT, f"s.{open_session(own_page)}")
+    assert "1 2 3" in kept
+    expect(own_page.get_by_test_id("stop")).to_be_visible()
+    own_page.get_by_test_id("stop").click()

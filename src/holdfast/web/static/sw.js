@@ -10,9 +10,9 @@ async function keep() {
   const page = await fetch("/", { cache: "no-store" });
   if (!page.ok) return;
   const text = await page.clone().text();
-  await cache.put("/", page);
   const files = ["/favicon.svg", "/manifest.webmanifest", ...new Set(text.match(/\/assets\/[\w.-]+/g) ?? [])];
   await Promise.all(files.map(async (file) => (await cache.match(file)) ?? cache.add(file)));
+  await cache.put("/", page); // Last: a page without its files would show nothing.
   const wanted = new Set(["/", ...files]);
   const old = (await cache.keys()).filter((request) => new URL(request.url).pathname.startsWith("/assets/index-") && !wanted.has(new URL(request.url).pathname));
   await Promise.all(old.map((request) => cache.delete(request)));
