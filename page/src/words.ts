@@ -108,6 +108,21 @@ export function visible(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu, (hidden) => `⟨U+${hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
+const EMOJI = /\p{Extended_Pictographic}[\u{1f3fb}-\u{1f3ff}]?\ufe0f?(?:\u200d\p{Extended_Pictographic}[\u{1f3fb}-\u{1f3ff}]?\ufe0f?)*|[\d#*]\ufe0f\u20e3|\r\n/gu;
+
+/** The same for code and for what tools print: there an emoji and the ends of lines hide nothing. */
+export function visibleCode(text: string): string {
+  const marked = visible(text);
+  if (marked === text) return text;
+  let shown = "";
+  let from = 0;
+  for (const { 0: whole, index } of text.matchAll(EMOJI)) {
+    shown += visible(text.slice(from, index)) + (whole === "\r\n" ? "\n" : whole);
+    from = index + whole.length;
+  }
+  return shown + visible(text.slice(from));
+}
+
 /** Money, from millionths of a US dollar: two digits that say something, however little it is. */
 export function price(cost: number): string {
   const dollars = cost / 1e6;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answeredBy, before, decision, judged, passages, visible } from "../src/words";
+import { answeredBy, before, decision, judged, passages, visible, visibleCode } from "../src/words";
 import type { Life, LogLine } from "../src/types";
 import { de } from "../src/words/de";
 import { en } from "../src/words/en";
@@ -13,6 +13,11 @@ test("a notice is plain text, with what it quotes set apart", () => {
 
 test("what cannot be seen is written out before somebody approves it", () => {
   expect(visible("rm \u202Etxt.exe\u200B\u001B[0m\r\n\tok ü 🪸")).toBe("rm ⟨U+202E⟩txt.exe⟨U+200B⟩⟨U+001B⟩[0m⟨U+000D⟩\n\tok ü 🪸");
+});
+
+test("in code and output an emoji and the ends of lines are left as they are, and nothing else that hides", () => {
+  expect(visibleCode("ok ✔️ 👩🏽‍🚀 1️⃣\r\nif a\u202E { \u200D\uFE0F}\r#\u001B[0m🪸\u200D\u202Ex")).toBe("ok ✔️ 👩🏽‍🚀 1️⃣\nif a⟨U+202E⟩ { ⟨U+200D⟩⟨U+FE0F⟩}⟨U+000D⟩#⟨U+001B⟩[0m🪸⟨U+200D⟩⟨U+202E⟩x");
+  expect(visibleCode("const plain = 1;")).toBe("const plain = 1;");
 });
 
 test("who answered, and how a verdict reads", () => {

@@ -392,3 +392,17 @@ def test_a_jump_whose_messages_cannot_be_had_says_so_and_is_over(browser: Browse
         send(page, "hello")
         expect(answers(page).last).to_contain_text("You said: hello", timeout=WAIT_MS)
         assert asked == []
+
+
+def test_characters_that_are_not_seen_are_written_out_in_code_and_in_what_tools_print(page: Page) -> None:
+    """A text that is read in another order than it runs is an attack, wherever it is taken for a program. What is copied stays as it is."""
+    send(page, "run printf 'one \\342\\200\\256two \\342\\234\\224\\357\\270\\217'")
+    card = page.get_by_test_id("tool-card").first
+    expect(card).to_have_attribute("data-outcome", "done", timeout=WAIT_MS)
+    expect(card.locator(".output")).to_contain_text("one ⟨U+202E⟩two ✔\ufe0f")
+    send(page, "Read `a\u202eb` and\n\n```js\nif (a\u2066b) c = 1; // \u200b\n```\n\nand \u202eprose\u202c.")
+    expect(answers(page)).to_have_count(2, timeout=WAIT_MS)
+    for said_or_answered in (said(page, "complete").last, answers(page).last):
+        expect(said_or_answered.locator("p code").first).to_have_text("a⟨U+202E⟩b")
+        expect(said_or_answered.locator("pre code")).to_have_text("if (a⟨U+2066⟩b) c = 1; // ⟨U+200B⟩")
+        expect(said_or_answered).to_contain_text("and \u202eprose\u202c.")

@@ -51,7 +51,7 @@ function ApprovalCard(props: { question: Question }): VNode {
   return (
     <section class="ask" data-testid="approval" aria-labelledby={title}>
       <AskHead id={title} text={words.approval} />
-      <div class="ask-text"><Markdown text={question.call ? question.text.split("\n\n", 1)[0]! : question.text} /></div>
+      <div class="ask-text"><Markdown text={visible(question.call ? question.text.split("\n\n", 1)[0]! : question.text)} /></div>
       {question.call && <Arguments of={question.call.arguments} />}
       <dl class="facts">
         {question.call && <><dt>{words.tool}</dt><dd>{visible(question.call.name)}</dd></>}

@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import type { ToolCall } from "../types";
-import { callSign, duration, visible } from "../words";
+import { callSign, duration, visible, visibleCode } from "../words";
 import { Attachments } from "./Attachments";
 import { BellIcon, ChevronIcon, FileIcon, SearchIcon, StateSign, TerminalIcon, ToolIcon } from "./icons";
 import { memo, useNow } from "./shared";
@@ -62,7 +62,7 @@ const Call = memo<{ call: ToolCall; running: boolean; own: string }>(({ call, ru
     <section class="call" data-testid="tool-card" data-outcome={call.outcome ?? "running"} aria-label={words.label(call.name, state.text)}>
       <button type="button" class="call-head" aria-expanded={open} aria-controls={body} onClick={() => setOpen(!open)}>
         {icon(call.name)}
-        <span class="name">{call.name}</span>
+        <span class="name">{visible(call.name)}</span>
         <span class="arg">{summary}</span>
         <Took call={call} running={running} />
         <StateSign sign={state} />
@@ -110,7 +110,7 @@ function Output(props: { text: string; follow: boolean }): VNode {
   return (
     <pre class="output" ref={box} tabIndex={0} dir="ltr" onScroll={scrolled}>
       {hidden > 0 && <span class="dim">{t().calls.hidden(hidden)}</span>}
-      {hidden > 0 ? props.text.slice(-SHOWN_OUTPUT) : props.text}
+      {visibleCode(hidden > 0 ? props.text.slice(-SHOWN_OUTPUT) : props.text)}
     </pre>
   );
 }

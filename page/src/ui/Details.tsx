@@ -183,14 +183,14 @@ function told(it: Happening): { shape: Shape; tone: string; body: ComponentChild
     case "started": return { shape: "running", tone: "kelp", body: <p><b>{words.started(it.attempt)}</b></p> };
     case "call": {
       const end = it.outcome === null ? words.call.running : it.outcome === "unknown" ? words.call.unknown : it.outcome === "failed" ? words.call.failed(duration(it.ms ?? 0)) : words.call.done(duration(it.ms ?? 0));
-      return { shape: it.outcome === "unknown" ? "unknown" : it.outcome === "failed" ? "failed" : "tool", tone: it.outcome === "unknown" ? "amber" : it.outcome === "failed" ? "red" : "deep", body: <p><b>{it.name}</b> <code>{visible(gist(it.arguments)).slice(0, 80)}</code>, {end}</p> };
+      return { shape: it.outcome === "unknown" ? "unknown" : it.outcome === "failed" ? "failed" : "tool", tone: it.outcome === "unknown" ? "amber" : it.outcome === "failed" ? "red" : "deep", body: <p><b>{visible(it.name)}</b> <code>{visible(gist(it.arguments)).slice(0, 80)}</code>, {end}</p> };
     }
     case "responded": return { shape: "done", tone: "kelp", body: <><p><b>{words.responded(it.model)}</b></p>{it.input + it.output > 0 && <p>{words.tokens(n(it.input), n(it.output))}</p>}</> };
     case "failed-request": return { shape: "failed", tone: "amber", body: <><p><b>{words.failedRequest(it.model)}</b></p><p>{it.why}</p></> };
     case "interrupted": return { shape: "interrupted", tone: "amber", body: <><p class="amber"><b>{words.interrupted(interruptedBy(it.reason))}.</b></p><p>{words.kept(n(it.written), it.results)}</p></> };
     case "resumed": return { shape: "resumed", tone: "kelp", body: <><p><b class="kelp">{words.resumed(it.attempt)}</b></p><Why rule={it.rule} why={it.why} considered={it.considered} /><p>{words.notRepeated}</p></> };
     case "left": return { shape: "suspended", tone: "amber", body: <><p><b>{words.left}</b></p><Why rule={it.rule} why={it.why} considered={it.considered} /></> };
-    case "asked": return { shape: "waiting", tone: "amber", body: <><p class="amber"><b>{words.asked[it.form] ?? words.asked.question}</b></p><p>{it.text.split("\n", 1)[0]!.slice(0, 160)}</p><p>{words.askedNote}</p></> };
+    case "asked": return { shape: "waiting", tone: "amber", body: <><p class="amber"><b>{words.asked[it.form] ?? words.asked.question}</b></p><p>{visible(it.text.split("\n", 1)[0]!.slice(0, 160))}</p><p>{words.askedNote}</p></> };
     case "answered": return { shape: "accepted", tone: "kelp", body: <p><b>{words.answered[it.verdict ?? ""] ?? words.answered.other}</b>{it.by && `, ${it.by === "owner" ? t().conversation.byYou : it.by}`}</p> };
     case "closed": return { shape: "suspended", tone: "", body: <p><b>{words.closed}</b>{it.why && `: ${it.why}`}</p> };
     case "written": return { shape: "done", tone: "kelp", body: <p><b>{words.written(n(it.characters))}</b></p> };
@@ -232,7 +232,7 @@ function CallList(props: { records: TurnRecord[] }): VNode {
     <ol class="call-list">
       {calls.map((call, index) => {
         const { shape, tone } = told(call);
-        return <li key={index}><span class={`k ${tone}`}><ShapeIcon shape={shape} /></span><div><p><b>{call.name}</b> <span class="dim num">{call.ms === null ? t().details.call.running : duration(call.ms)}</span></p><pre tabIndex={0} dir="ltr">{visible(JSON.stringify(call.arguments, null, 2) ?? "")}</pre></div></li>;
+        return <li key={index}><span class={`k ${tone}`}><ShapeIcon shape={shape} /></span><div><p><b>{visible(call.name)}</b> <span class="dim num">{call.ms === null ? t().details.call.running : duration(call.ms)}</span></p><pre tabIndex={0} dir="ltr">{visible(JSON.stringify(call.arguments, null, 2) ?? "")}</pre></div></li>;
       })}
     </ol>
   );

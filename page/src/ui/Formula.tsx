@@ -1,5 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { visibleCode } from "../words";
 import { memo } from "./shared";
 
 /** A formula as MathML, by Temml, which is fetched when the first one is there. One that cannot be read stands as it was written. */
@@ -19,6 +20,6 @@ export const Formula = memo<{ text: string; block: boolean }>(({ text, block }):
     }, () => undefined);
     return () => { over = true; };
   }, [text, block]);
-  const body = <><span ref={place} hidden={!drawn} />{!drawn && <code>{text}</code>}</>;
+  const body = <><span ref={place} hidden={!drawn} />{!drawn && <code>{visibleCode(text)}</code>}</>;
   return block ? <div class="math-block" tabIndex={0}>{body}</div> : <span class="math">{body}</span>;
 });

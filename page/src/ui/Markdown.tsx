@@ -5,6 +5,7 @@ import { createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { characters, type MathToken, Reading, safeHref, type Token, type Tokens } from "../reader";
+import { visibleCode } from "../words";
 import { Coloured } from "./Coloured";
 import { Formula } from "./Formula";
 import { Copy, memo } from "./shared";
@@ -119,7 +120,7 @@ function Inline({ token }: { token: Token }): VNode {
     case "text": return <>{inlineOf(token as Tokens.Text)}</>;
     case "escape": return <>{characters((token as Tokens.Escape).text)}</>;
     case "br": return <br />;
-    case "codespan": return <code>{(token as Tokens.Codespan).text}</code>;
+    case "codespan": return <code>{visibleCode((token as Tokens.Codespan).text)}</code>;
     case "strong": return <strong>{inline((token as Tokens.Strong).tokens)}</strong>;
     case "em": return <em>{inline((token as Tokens.Em).tokens)}</em>;
     case "del": return <del>{inline((token as Tokens.Del).tokens)}</del>;
@@ -139,14 +140,16 @@ function Link(props: { href: string; children: ComponentChildren }): VNode {
 function Code(props: { token: Tokens.Code }): VNode {
   const { lang, text, raw } = props.token;
   const language = lang?.trim().split(/\s/, 1)[0] ?? "";
+  // In code a character that is not seen is an attack. What is copied is what was written.
+  const shown = visibleCode(text);
   const closed = props.token.codeBlockStyle === "indented" || /\n {0,3}(`{3,}|~{3,})\s*$/.test(raw);
   return (
     <div class="code">
       <div class="code-head">
-        <span>{language || t().conversation.code}</span>
+        <span>{visibleCode(language) || t().conversation.code}</span>
         <Copy text={text} label={t().conversation.copyCode} word />
       </div>
-      <pre tabIndex={0} dir="ltr"><code>{closed ? <Coloured language={language} text={text} /> : text}</code></pre>
+      <pre tabIndex={0} dir="ltr"><code>{closed ? <Coloured language={language} text={shown} /> : shown}</code></pre>
     </div>
   );
 }

@@ -7,7 +7,7 @@ import { isCommand } from "../commands";
 import { t } from "../i18n";
 import type { Item } from "../outbox";
 import type { Answers, Attached, Delivery, Message, ModelFailure, Part, ToolCall, Turn } from "../types";
-import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, sentence, turnEnd, used } from "../words";
+import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, sentence, turnEnd, used, visible, visibleCode } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
 import { Calls, gist } from "./Calls";
 import { BranchIcon, CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
@@ -82,7 +82,7 @@ function SaidActions(props: { message: Message; waiting: boolean; begins: boolea
 function Spoken(props: { id?: string; text: string; note: string | null; at: string | null }): VNode {
   return (
     <article class="spoken" id={props.id && `m-${props.id}`} data-testid="message" data-role="user" data-status="command" aria-label={t().conversation.command}>
-      <code>{props.text}</code>
+      <code>{visibleCode(props.text)}</code>
       {props.note && <span class="note">{props.note}</span>}
       {props.at && <Time at={props.at} />}
     </article>
@@ -230,7 +230,7 @@ function DeliveryLine(props: { delivery: Delivery }): VNode {
 
 /** What was asked, in a line. */
 function asked(answers: Answers): string {
-  return answers.kind === "approval" && answers.call ? `${answers.call.name}: ${gist(answers.call.arguments)}` : answers.text;
+  return answers.kind === "approval" && answers.call ? visible(`${answers.call.name}: ${gist(answers.call.arguments)}`) : answers.text;
 }
 
 /** The same for every answer that took no message, so that it need not be drawn for its sake. */
