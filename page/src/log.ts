@@ -182,7 +182,7 @@ const STEPS: Record<string, Step> = {
 
   "session.resumed": (view) => change(view, { current: true, suspended: false, interrupted_restarts: 0, left: false }),
 
-  "message.accepted": (view, data) => wait(view, newMessage(text(data.message_id) ?? "", "user", data, null)),
+  "message.accepted": (view, data) => wait(view, { ...newMessage(text(data.message_id) ?? "", "user", data, null), ...sender(data) }),
 
   "cause.recorded": (view, data) => wait(view, { ...newMessage(text(data.cause_id) ?? "", "cause", data, null), cause: text(data.what) }),
 
@@ -529,6 +529,12 @@ function settled(view: View): View {
 
 function newMessage(id: string, role: Role, data: Data, turn_id: string | null): Message {
   return { id, role, text: text(data.text) ?? "", parts: partsOf(data), turn_id, created_at: text(data.at) ?? "", status: "complete" };
+}
+
+/** Who wrote it, and what that person is called. */
+function sender(data: Data): Pick<Message, "sender" | "sender_name"> {
+  const [who, name] = [text(data.sender), text(data.sender_name)];
+  return { ...(who !== null && { sender: who }), ...(name !== null && name !== "" && { sender_name: name }) };
 }
 
 /** With `message` above the answer of its turn, which continues below it; where there is no answer yet, as `place` says. */

@@ -110,6 +110,9 @@ export interface Message {
   parts: Part[];
   turn_id: string | null;
   created_at: string;
+  /** Who wrote it: `owner` on the page, elsewhere the platform and their id; and what they are called, where that is known. */
+  sender?: string;
+  sender_name?: string;
   /** When its sender last changed it. */
   edited_at?: string;
   /** `refused`: no turn took it, and none will. `command`: said to the gateway, not to the agent. */

@@ -315,6 +315,28 @@ export function platformOf(session_key: string): string {
   return session_key.split(":")[2]?.replaceAll("%3A", ":").replaceAll("%25", "%") || "web";
 }
 
+/** What a person of a chat is called, as they say themselves, else by their id; null for the owner, who writes on the page. */
+export function senderName(message: Message): string | null {
+  const { sender, sender_name } = message;
+  if (sender === undefined || sender === "owner") return null;
+  return visible(sender_name || sender.slice(sender.indexOf(":") + 1));
+}
+
+/** Who said it, in a conversation that is held in a chat; null where everybody is its owner. */
+export function saidBy(message: Message, session_key: string): string | null {
+  const platform = platformOf(session_key);
+  if (platform === "web" || message.sender === undefined) return null;
+  const name = senderName(message);
+  return name === null ? t().conversation.fromPage : t().conversation.from(name, platformName(platform));
+}
+
+/** With whom a private chat is held, as far as its messages say. */
+export function correspondent(session_key: string, messages: readonly Message[]): string | null {
+  if (session_key.split(":")[3] !== "dm") return null;
+  const last = messages.findLast((message) => senderName(message) !== null);
+  return last === undefined ? null : senderName(last);
+}
+
 /** Platforms have names, not keys. */
 export function platformName(platform: string): string {
   return platform === "web" ? t().head.page : platform.charAt(0).toUpperCase() + platform.slice(1);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { answeredBy, before, decision, judged, passages, visible, visibleCode } from "../src/words";
-import type { Life, LogLine } from "../src/types";
+import { answeredBy, before, correspondent, decision, judged, passages, saidBy, visible, visibleCode } from "../src/words";
+import type { Life, LogLine, Message } from "../src/types";
 import { de } from "../src/words/de";
 import { en } from "../src/words/en";
 
@@ -56,6 +56,15 @@ test("what the ends before the serving process cost is the sum, and only said of
   expect(of(life(300, "crash", 1), life(400, "hand_over"))).toEqual({ crashed: 0, handedOver: true, cost: { interrupted: 0, resumed: 0, took_ms: 0 } });
   for (const lives of [[life(10, "crash")], [life(10, "crash"), life(300, "crash", 1, 1, 5)], [life(10, "hand_over")]]) expect(of(...lives).cost).toBeNull();
   for (const nothing of [before(null), of(), of(life(300, "crash"), life(400, "stop"))]) expect(nothing).toEqual({ crashed: 0, handedOver: false, cost: null });
+});
+
+test("in a chat everybody has a name, and the owner is the one who writes on the page", () => {
+  const message = (more: object): Message => ({ id: "m", role: "user", text: "", parts: [], turn_id: null, created_at: "", status: "complete", ...more });
+  const [ana, nameless, own, older] = [message({ sender: "telegram:7", sender_name: "Ana\u202E" }), message({ sender: "telegram:7:1" }), message({ sender: "owner" }), message({})];
+  const dm = "agent:main:telegram:dm:7";
+  expect([ana, nameless, own, older].map((each) => saidBy(each!, dm))).toEqual(["Ana⟨U+202E⟩, from Telegram", "7:1, from Telegram", "You, from this page", null]);
+  expect(saidBy(own!, "agent:main:web:page:1")).toBeNull();
+  expect([correspondent(dm, [ana!, nameless!, own!]), correspondent(dm, [own!]), correspondent("agent:main:telegram:group:9", [ana!])]).toEqual(["7:1", null, null]);
 });
 
 test("numbers and their words agree", () => {

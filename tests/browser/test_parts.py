@@ -139,7 +139,8 @@ async def seed_chat(store: Store, owner: int, now: int) -> None:
     ]
     for number, changed in enumerate(changes):
         turn_id = f"t7{number}"
-        await say(store, "s_chat", f"Question {number}", message_id=f"m8{number}", at=now)
+        who = {} if number == 2 else {"sender": "telegram:7", "sender_name": "Ana"}
+        await say(store, "s_chat", f"Question {number}", message_id=f"m8{number}", at=now, **who)
         turn = await start(store, "s_chat", turn_id, owner=owner)
         answer = e.MessageWritten(message_id=f"{turn_id}.answer", role="assistant", content=f"Answer {number}", delivery_id=f"d{number}")
         await append(store, turn, answer, ENDED, at=now)
@@ -392,6 +393,19 @@ def test_a_jump_whose_messages_cannot_be_had_says_so_and_is_over(browser: Browse
         send(page, "hello")
         expect(answers(page).last).to_contain_text("You said: hello", timeout=WAIT_MS)
         assert asked == []
+
+
+def test_a_conversation_of_a_chat_says_who_wrote_what(seeded_page: Page, seeded: Serving) -> None:
+    """Whoever reads along on the page is not taken for those who write in the chat."""
+    seeded_page.goto(f"{seeded.url}/s/s_chat")
+    asked = said(seeded_page, "complete")
+    expect(asked.nth(0).get_by_test_id("sender")).to_have_text("Ana, from Telegram", timeout=WAIT_MS)
+    expect(asked.nth(0)).to_have_attribute("aria-label", "Ana, from Telegram")
+    expect(asked.nth(2).get_by_test_id("sender")).to_have_text("You, from this page")
+    expect(seeded_page.get_by_test_id("platform")).to_have_text("Telegram · Ana")
+    seeded_page.goto(f"{seeded.url}/s/s_steps")
+    expect(said(seeded_page, "complete").first).to_have_attribute("aria-label", "You", timeout=WAIT_MS)
+    expect(seeded_page.get_by_test_id("sender")).to_have_count(0)
 
 
 def test_characters_that_are_not_seen_are_written_out_in_code_and_in_what_tools_print(page: Page) -> None:

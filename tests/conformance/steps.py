@@ -52,7 +52,7 @@ async def say(
         session_id,
         message_id=message_id,
         content=text,
-        sender="owner",
+        sender=more.pop("sender", "owner"),
         dedup_key=key,
         at=at,
         fresh=fresh,

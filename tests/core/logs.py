@@ -54,8 +54,8 @@ class Log:
         )
         self.items.append(logged)
 
-    def said(self, message_id: str, text: str) -> "Log":
-        return self.free(e.MessageAccepted(message_id=message_id, content=text))
+    def said(self, message_id: str, text: str, **more: str) -> "Log":
+        return self.free(e.MessageAccepted(message_id=message_id, content=text, **more))
 
     def started(self, turn: str, message_id: str, text: str, generation: int = 1) -> "Log":
         self.turn = turn
@@ -282,7 +282,8 @@ class Writer:
         match step:
             case "say":
                 self.waiting.append(self.new("m"))
-                self.log.said(self.waiting[-1], f"text of {self.waiting[-1]}")
+                who = {"sender": "telegram:7", "sender_name": "Ana"} if len(self.log.items) % 3 == 0 else {}
+                self.log.said(self.waiting[-1], f"text of {self.waiting[-1]}", **who)
             case "cause":
                 self.waiting.append(self.new("k"))
                 self.log.free(e.CauseRecorded(cause_id=self.waiting[-1], what="process", content="It ended."))

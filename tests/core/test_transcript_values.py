@@ -35,11 +35,11 @@ def test_nothing_is_known_of_an_empty_log() -> None:
 
 
 def test_what_waits_says_who_said_it_when_and_where_it_stands() -> None:
-    log = Log().free(e.MessageAccepted(message_id="m1", content="hi", sender="ann", anchor="a1"))
+    log = Log().free(e.MessageAccepted(message_id="m1", content="hi", sender="ann", anchor="a1", sender_name="Ann"))
     log.free(e.CauseRecorded(cause_id="k1", what="process", content="It ended.", sender="bob", anchor="a2"))
     said, ended = fold(log).queued.values()
     assert values(said) == {
-        "id": "m1", "role": "user", "content": "hi", "created_at": 1001, "sender": "ann", "anchor": "a1", "seq": 1,
+        "id": "m1", "role": "user", "content": "hi", "created_at": 1001, "sender": "ann", "sender_name": "Ann", "anchor": "a1", "seq": 1,
     }  # fmt: skip
     assert values(ended) == {
         "id": "k1", "role": "cause", "cause": "process", "content": "It ended.", "created_at": 1002, "sender": "bob", "anchor": "a2",

@@ -7,7 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from holdfast.api import conversation
 from holdfast.core import events as e
+from holdfast.core import rights
 from holdfast.core.chat_errors import LoggedOut
 from holdfast.core.content import AudioPart, FilePart, TextPart
 from holdfast.core.errors import Unavailable
@@ -293,3 +295,20 @@ def test_credentials_that_were_revoked_are_shown_and_what_is_owed_waits(home: Ho
         life.until(lambda: home.told() == ["re: hello"])
     finally:
         LoggedOutLine.takes = False
+
+
+def test_what_people_write_is_shown_with_their_names_and_what_is_written_on_the_page_is_answered_in_the_chat(home: Home) -> None:
+    """The page can join a chat's conversation; both sides see who said what."""
+    life = home.start()
+    session = life.say("hello")
+    life.post(session.session_id, "and from the page")
+    life.rest()
+    assert home.told() == ["re: hello", "re: and from the page"]
+    shown = conversation.session(life.session(), life.transcript())
+    said = [(view.text, view.sender, view.sender_name) for view in shown.messages if view.role == "user"]
+    assert said == [("hello", f"{NAME}:{ANN}", "Ann"), ("and from the page", "owner", msgspec.UNSET)]
+
+
+def test_a_name_is_one_line_and_no_longer_than_anybody_reads() -> None:
+    assert rights.shown_name(" Ana\n\tof  the sea ") == "Ana of the sea"
+    assert len(rights.shown_name("a" * 1000)) == rights.MOST_OF_A_NAME

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ConnectionState } from "../connection";
 import { t } from "../i18n";
 import type { Overview } from "../log";
-import { platformName, platformOf, sign, titleOf } from "../words";
+import { correspondent, platformName, platformOf, sign, titleOf } from "../words";
 import { DotsIcon, ExportIcon, MenuIcon, PanelIcon, PlatformIcon, SideIcon, StateSign } from "./icons";
 import { Menu } from "./Menu";
 import { Rename, SessionItems } from "./Sidebar";
@@ -34,10 +34,14 @@ function Facts(props: { session: Overview; rename: () => void }): VNode {
   const state = sign({ ...session, needs: null, delivery: null }, app.connection.away.value);
   const words = t().head;
   const turns = useComputed(() => (app.conversation.view.value?.session.turns.length ?? 0) > 0);
+  const person = useComputed(() => {
+    const open = app.conversation.view.value?.session;
+    return open ? correspondent(open.session_key, open.messages) : null;
+  });
   const id = encodeURIComponent(session.session_id);
   return (
     <>
-      {platform !== "web" && <span class="chip"><PlatformIcon platform={platform} small />{platformName(platform)}</span>}
+      {platform !== "web" && <span class="chip" data-testid="platform"><PlatformIcon platform={platform} small />{platformName(platform)}{person.value && <span class="person" dir="auto"> · {person.value}</span>}</span>}
       {state && <StateSign sign={state} pill />}
       <Menu label={t().common.more} icon={<DotsIcon />} testid="session-menu">
         <SessionItems session={session} rename={props.rename} />

@@ -3,11 +3,12 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { type Shown, withCuts } from "../answers";
+import type { App } from "../app";
 import { isCommand } from "../commands";
 import { t } from "../i18n";
 import type { Item } from "../outbox";
 import type { Answers, Attached, Delivery, Message, ModelFailure, Part, ToolCall, Turn } from "../types";
-import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, sentence, turnEnd, used, visible, visibleCode } from "../words";
+import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, saidBy, sentence, turnEnd, used, visible, visibleCode } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
 import { Calls, gist } from "./Calls";
 import { BranchIcon, CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
@@ -23,13 +24,14 @@ export const MessageRow = memo<{
 }>((props) => {
   const { message, running, waiting, asks, taken } = props;
   const words = t().conversation;
+  const app = useApp();
   switch (message.role) {
     case "user":
       if (message.status === "command") return <Spoken id={message.id} text={message.text} note={null} at={message.created_at} />;
       if (message.status === "refused") return <Refused message={message} />;
       return (
         <Said
-          id={message.id} text={message.text} parts={message.parts} status={message.status} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null}
+          id={message.id} text={message.text} parts={message.parts} status={message.status} by={who(app, message)} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null}
           note={waiting ? words.waitingTurn : (answeredBy(message.answers) ?? (message.edited_at ? words.edited : null))}
           action={<SaidActions message={message} waiting={waiting} begins={!props.inside} />}
         />
@@ -45,9 +47,15 @@ export const MessageRow = memo<{
   }
 });
 
-function Said(props: { id?: string; text: string; parts?: Part[]; files?: Attached[] | undefined; status: string; note: string | null; at: string | null; answers?: string | null; action?: VNode | null; children?: ComponentChildren }): VNode {
+/** Who said it, where that is not simply you. */
+function who(app: App, message: Message): string | null {
+  const session_key = app.conversation.view.peek()?.session.session_key;
+  return session_key === undefined ? null : saidBy(message, session_key);
+}
+
+function Said(props: { id?: string; text: string; parts?: Part[]; files?: Attached[] | undefined; status: string; note: string | null; by?: string | null; at: string | null; answers?: string | null; action?: VNode | null; children?: ComponentChildren }): VNode {
   return (
-    <article class={`said ${props.status}`} id={props.id && `m-${props.id}`} data-testid="message" data-role="user" data-status={props.status} aria-label={t().conversation.you}>
+    <article class={`said ${props.status}`} id={props.id && `m-${props.id}`} data-testid="message" data-role="user" data-status={props.status} aria-label={props.by ?? t().conversation.you}>
       {props.answers && <p class="said-about" dir="auto">{props.answers}</p>}
       {props.text !== "" && <div class="bubble"><Markdown text={props.text} /></div>}
       {props.parts && <Attachments parts={props.parts} />}
@@ -55,6 +63,7 @@ function Said(props: { id?: string; text: string; parts?: Part[]; files?: Attach
       <div class="foot">
         {props.action}
         {props.note && <span class="note">{props.note}</span>}
+        {props.by && <span class="by" data-testid="sender" dir="auto">{props.by}</span>}
         {props.at && <Time at={props.at} />}
       </div>
       {props.children}
@@ -100,7 +109,18 @@ function Refused(props: { message: Message }): VNode {
   const app = useApp();
   const { message } = props;
   const again = <button type="button" class="link" data-testid="put-back" onClick={() => void app.reuse(message)}>{t().conversation.writeAgain}</button>;
-  return <Said id={message.id} text={message.text} parts={message.parts} status="refused" note={t().conversation.notAnswered} at={null} action={again} />;
+  return (
+    <Said
+      id={message.id}
+      text={message.text}
+      parts={message.parts}
+      status="refused"
+      note={t().conversation.notAnswered}
+      by={who(app, message)}
+      at={null}
+      action={again}
+    />
+  );
 }
 
 /** A message that is kept here until the server has it. */

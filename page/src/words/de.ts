@@ -226,6 +226,8 @@ export const de: Words = {
     earlier: "Frühere Nachrichten zeigen",
     toEnd: "Zur neuesten Nachricht",
     you: "Du",
+    from: (name: string, platform: string) => `${name}, über ${platform}`,
+    fromPage: "Du, über diese Seite",
     answer: "Antwort von Holdfast",
     command: "Dein Befehl",
     waitingTurn: "wartet, bis sie dran ist",

@@ -214,6 +214,8 @@ export const en = {
     earlier: "Show earlier messages",
     toEnd: "To the latest message",
     you: "You",
+    from: (name: string, platform: string) => `${name}, from ${platform}`,
+    fromPage: "You, from this page",
     answer: "Holdfast’s answer",
     command: "Your command",
     waitingTurn: "waiting for its turn",

@@ -140,6 +140,10 @@ def _message(message: Message, log: str, extent: Extent) -> views.MessageView:
         created_at=rfc3339(message.created_at),
         status=message.status,
     )
+    if message.role == "user" and message.sender is not None:
+        view.sender = message.sender
+        if message.sender_name:
+            view.sender_name = message.sender_name
     if message.edited_at is not None:
         view.edited_at = rfc3339(message.edited_at)
     if omitted:

@@ -170,7 +170,8 @@ class DeliveryView(msgspec.Struct, kw_only=True):
 
 class MessageView(msgspec.Struct, kw_only=True):
     """`parts` is the content in order; `text` only its words, for an answer those of its last step. `edited_at`: when its sender last
-    changed it, if ever. `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes and on interruptions
+    changed it, if ever. `sender`: who wrote it, on what people wrote, and `sender_name`: what that person was called, where it is known.
+    `tool_calls`: only on assistant messages, `answers` on answers to questions, `cause` on causes and on interruptions
     of turns that one started, `schedule` on causes of schedules, `delivery` on what is sent to a chat, `state` to `offset` on
     interruptions, which stand in the answer behind the first `offset` characters of this `step` (null: behind all of it); `stream_id`,
     `tries` and `first_seen` on those that wait for a journal. `recovered`: some of it came with a journal that was late.
@@ -185,6 +186,8 @@ class MessageView(msgspec.Struct, kw_only=True):
     turn_id: str | None
     created_at: str
     status: str
+    sender: str | UnsetType = UNSET
+    sender_name: str | UnsetType = UNSET
     edited_at: str | UnsetType = UNSET
     tool_calls: list[ToolCallView] | UnsetType = UNSET
     answers: AnswersView | UnsetType = UNSET

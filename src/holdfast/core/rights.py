@@ -7,6 +7,8 @@ import msgspec
 from holdfast.core import keys
 from holdfast.core.inbound import Source
 
+MOST_OF_A_NAME = 80
+
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What the operator allows on one platform. `users`, `admins` and `blocked`: ids. `chats`: groups in which everybody may talk.
@@ -59,6 +61,11 @@ def sender(platform: str, user: str) -> str:
 def user_of(platform: str, sender: str) -> str | None:
     """The exact inverse of `sender`; None for somebody of elsewhere."""
     return sender.removeprefix(f"{platform}:") if sender.startswith(f"{platform}:") else None
+
+
+def shown_name(name: str) -> str:
+    """What a person calls themselves, on one line, and no longer than anybody reads."""
+    return " ".join(name.split())[:MOST_OF_A_NAME]
 
 
 def session_key(profile: str, platform: str, source: Source, policy: Policy) -> str:

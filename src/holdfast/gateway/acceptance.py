@@ -39,7 +39,7 @@ MAX_TEXT = 6 * 1024 * 1024
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
     """`on_page`: written where everything that is stored can be read, also if it is for a chat. `mode`: None for that of its chat.
-    `recital`: what its client recited with it.
+    `recital`: what its client recited with it. `sender_name`: what its sender is called.
     """
 
     text: str
@@ -51,6 +51,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     reply_to: str | None = None
     recital: Recital | None = None
+    sender_name: str = ""
 
 
 class Acceptance:
@@ -183,6 +184,7 @@ class Acceptance:
             reply_to=said.reply_to,
             recital=said.recital,
             operator=self._operates(session, said),
+            sender_name=said.sender_name,
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
         self._count(session, accepted)

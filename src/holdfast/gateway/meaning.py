@@ -162,6 +162,7 @@ class Meaning:
             dedup_key=_key(link, first.key),
             anchor=str(first.anchor) or None,
             reply_to=first.reply_to,
+            sender_name=rights.shown_name(first.source.name),
         )
 
     async def _accept(self, session_key: str, said: Said) -> None:

@@ -36,6 +36,7 @@ class Inbox(Protocol):
         reply_to: str | None = None,
         recital: Recital | None = None,
         operator: bool = True,
+        sender_name: str = "",
     ) -> Accepted:
         """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the question
         whose delivery it replies to (`reply_to`, the platform's own name of that message), else to the oldest open

@@ -10,7 +10,7 @@ from holdfast.core.recitals import Recital
 class MessageAccepted(Says, frozen=True):
     """The cause record of a message. `mode`: as `core.busy` says; "reject" only for one that is refused with it. `anchor` is the platform's
     own name of the message: what a reply to it hangs on. `recital`: what its client recited with it, if that is how it names a
-    conversation.
+    conversation. `sender_name`: what its sender was called then, empty where that is not known; anybody can take any name.
     """
 
     kind = "message.accepted"
@@ -20,6 +20,7 @@ class MessageAccepted(Says, frozen=True):
     anchor: str | None = None
     dedup_key: str | None = None
     recital: Recital | None = None
+    sender_name: str = ""
 
 
 class MessageEdited(Says, frozen=True):

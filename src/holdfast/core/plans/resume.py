@@ -71,5 +71,7 @@ def _put_again(session: Session, request: Request) -> list[Event]:
     if isinstance(asked, CauseRecorded):
         again = msgspec.structs.replace(asked, cause_id=again_id, generation=None, during=False, dedup_key=None)
     else:
-        again = MessageAccepted(message_id=again_id, content=asked.content, sender=asked.sender, anchor=asked.anchor)
+        again = MessageAccepted(
+            message_id=again_id, content=asked.content, sender=asked.sender, anchor=asked.anchor, sender_name=asked.sender_name
+        )
     return [SessionChanged(resume_pending=True, resume_reason=request.reason), again]

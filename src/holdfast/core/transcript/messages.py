@@ -10,7 +10,7 @@ from holdfast.core.transcript.fold import Fold, Free, InTurn, Work
 
 
 def _accept(fold: Fold, item: e.Logged, event: e.MessageAccepted) -> None:
-    _wait(fold, item, event, event.message_id, role="user")
+    _wait(fold, item, event, event.message_id, role="user", sender_name=event.sender_name or None)
 
 
 def _record_cause(fold: Fold, item: e.Logged, event: e.CauseRecorded) -> None:

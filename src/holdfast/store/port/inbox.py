@@ -38,9 +38,17 @@ class Inbox(OverLines):
         reply_to: str | None = None,
         recital: Recital | None = None,
         operator: bool = True,
+        sender_name: str = "",
     ) -> Accepted:
         message = e.MessageAccepted(
-            message_id=message_id, content=content, sender=sender, anchor=anchor, mode=mode, dedup_key=dedup_key, recital=recital
+            message_id=message_id,
+            content=content,
+            sender=sender,
+            anchor=anchor,
+            mode=mode,
+            dedup_key=dedup_key,
+            recital=recital,
+            sender_name=sender_name,
         )
         return await self._lines.write(
             inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, reply_to, at, operator
