@@ -24,6 +24,10 @@ export interface Picture {
   waits: { from: number; to: number }[];
   delivery: { at: number; state: string }[];
   open: boolean;
+  /** Which process ran it, by its number; an empty label where that is no longer known. */
+  processes: Span[];
+  /** When the turn ended; what comes later is its delivery. */
+  ended: number | null;
 }
 
 /** A rule that was looked at, and the fact that it looked at: in the server's words and, if it is one that the page can word, by its name and numbers. */
@@ -36,12 +40,12 @@ export interface Considered {
 }
 
 export type Happening =
-  | { at: number; kind: "started"; attempt: number }
+  | { at: number; kind: "started"; attempt: number; pid: string }
   | { at: number; kind: "call"; name: string; arguments: unknown; outcome: string | null; ms: number | null }
   | { at: number; kind: "responded"; model: string; step: number; input: number; output: number }
   | { at: number; kind: "failed-request"; model: string; why: string }
   | { at: number; kind: "interrupted"; reason: string; written: number; results: number }
-  | { at: number; kind: "resumed"; attempt: number; rule: string; why: string | null; considered: Considered[] }
+  | { at: number; kind: "resumed"; attempt: number; pid: string; rule: string; why: string | null; considered: Considered[] }
   | { at: number; kind: "left"; rule: string; why: string | null; considered: Considered[] }
   | { at: number; kind: "asked"; form: string; text: string; expires_at: string | null }
   | { at: number; kind: "answered"; by: string | null; verdict: string | null }
@@ -53,6 +57,7 @@ export type Happening =
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const count = (value: unknown): number => (typeof value === "number" ? value : 0);
+const pid = (data: Record<string, unknown>): string => (typeof data.pid === "number" ? String(data.pid) : "");
 const time = (record: TurnRecord): number => Date.parse(text(record.data.at)) || 0;
 
 function considered(data: Record<string, unknown>): Considered[] {
@@ -62,26 +67,35 @@ function considered(data: Record<string, unknown>): Considered[] {
 /** `now`: until when a turn that has not ended is drawn. */
 export function picture(records: TurnRecord[], now: number): Picture {
   const first = records[0] ? time(records[0]) : now;
-  const made: Picture = { from: first, to: first, attempts: [], tools: [], gaps: [], waits: [], delivery: [], open: true };
+  const made: Picture = { from: first, to: first, attempts: [], tools: [], gaps: [], waits: [], delivery: [], open: true, processes: [], ended: null };
   let attempt: Span | null = null;
+  let process: Span | null = null;
+  let holder = "";
   let idle: { from: number; gap: boolean } | null = null;
   const calls = new Map<string, Span>();
   const stop = (at: number): void => {
     if (attempt !== null) attempt.to = at;
-    attempt = null;
+    if (process !== null) process.to = at;
+    attempt = process = null;
   };
   const begin = (at: number, number: number): void => {
     if (idle !== null) (idle.gap ? made.gaps : made.waits).push({ from: idle.from, to: at });
     idle = null;
     attempt = { from: at, to: at, tone: "writes", label: String(number) };
     made.attempts.push(attempt);
+    process = { from: at, to: at, tone: "process", label: holder };
+    made.processes.push(process);
   };
   for (const record of records) {
     const at = time(record);
     const { data } = record;
     made.to = Math.max(made.to, at);
     switch (record.name) {
-      case "turn.started": begin(at, count(data.attempt) || 1); break;
+      case "turn.taken": holder = pid(data); break;
+      case "turn.started":
+        holder = pid(data);
+        begin(at, count(data.attempt) || 1);
+        break;
       case "turn.resumed": begin(at, count(data.attempt)); break;
       case "turn.interrupted": {
         // It is on record when it was found; it happened when the attempt last showed a sign of life.
@@ -110,10 +124,11 @@ export function picture(records: TurnRecord[], now: number): Picture {
         calls.delete(text(data.call_id));
         break;
       }
-      case "delivery.changed": made.delivery.push({ at, state: text(data.state) }); break;
+      case "delivery.changed": if (data.state !== "sending") made.delivery.push({ at, state: text(data.state) }); break;
       case "turn.ended":
         stop(at);
         made.open = false;
+        made.ended = at;
         if (idle !== null) (idle.gap ? made.gaps : made.waits).push({ from: idle.from, to: at });
         idle = null;
         break;
@@ -126,21 +141,23 @@ export function picture(records: TurnRecord[], now: number): Picture {
     if (waiting !== null) (waiting.gap ? made.gaps : made.waits).push({ from: waiting.from, to: made.to });
     for (const call of calls.values()) if (call.tone === "tool") call.to = made.to;
   }
+  for (const span of made.processes.slice(0, -1)) span.tone = "past";
   return made;
 }
 
-/** The axis: a time becomes a place between 0 and `width`. A wait that is longer than everything else together is drawn short. */
-export function axis(made: Picture, width: number): { place: (at: number) => number; breaks: number[] } {
-  const idle = [...made.waits, ...made.gaps].sort((a, b) => a.from - b.from);
+/** The axis: a time becomes a place between 0 and `width`. A wait, also one for the delivery, that is longer than all the work is drawn short. */
+export function axis(made: Picture, width: number): { place: (at: number) => number; breaks: number[]; ticks: number[] } {
+  const sent = made.ended !== null && made.to > made.ended ? [{ from: made.ended, to: made.to }] : [];
+  const idle = [...made.waits, ...made.gaps, ...sent].sort((a, b) => a.from - b.from);
   const resting = idle.reduce((sum, span) => sum + span.to - span.from, 0);
   const total = Math.max(1, made.to - made.from);
   const busy = Math.max(1, total - resting);
-  const longest = Math.max(busy * 0.5, 1000);
+  const drawn_as = (length: number): number => (length > Math.max(busy, 1000) ? Math.max(busy * 0.4, 1000) : length);
   const pieces: { from: number; to: number; length: number }[] = [];
   let at = made.from;
   for (const span of idle) {
     if (span.from > at) pieces.push({ from: at, to: span.from, length: span.from - at });
-    pieces.push({ from: span.from, to: span.to, length: Math.min(span.to - span.from, longest) });
+    pieces.push({ from: span.from, to: span.to, length: drawn_as(span.to - span.from) });
     at = Math.max(at, span.to);
   }
   if (made.to > at) pieces.push({ from: at, to: made.to, length: made.to - at });
@@ -154,18 +171,31 @@ export function axis(made: Picture, width: number): { place: (at: number) => num
     return width;
   };
   const breaks = pieces.filter((piece) => piece.length < piece.to - piece.from).map((piece) => (place(piece.from) + place(piece.to)) / 2);
-  return { place, breaks };
+  // Times at even places, but none within a wait: there the axis may be broken.
+  let passed = 0;
+  const ticks: number[] = [];
+  for (const piece of pieces) {
+    const rests = idle.some((span) => span.from === piece.from && span.to === piece.to);
+    for (const share of [0.2, 0.4, 0.6, 0.8]) {
+      const into = share * drawn - passed;
+      if (!rests && into >= 0 && into < piece.length) ticks.push(piece.from + into);
+    }
+    passed += piece.length;
+  }
+  return { place, breaks, ticks };
 }
 
 export function story(records: TurnRecord[]): Happening[] {
   const told: Happening[] = [];
   const calls = new Map<string, Extract<Happening, { kind: "call" }>>();
   let results = 0;
+  let holder = "";
   for (const record of records) {
     const { data } = record;
     const at = time(record);
     switch (record.name) {
-      case "turn.started": told.push({ at, kind: "started", attempt: count(data.attempt) || 1 }); break;
+      case "turn.started": told.push({ at, kind: "started", attempt: count(data.attempt) || 1, pid: pid(data) }); break;
+      case "turn.taken": holder = pid(data); break;
       case "tool.started": {
         const call = { at, kind: "call" as const, name: text(data.name), arguments: data.arguments, outcome: null, ms: null };
         calls.set(text(data.call_id), call);
@@ -185,13 +215,13 @@ export function story(records: TurnRecord[]): Happening[] {
       }
       case "model.failed": told.push({ at, kind: "failed-request", model: text(data.model), why: text(data.why) }); break;
       case "turn.interrupted": told.push({ at, kind: "interrupted", reason: text(data.reason), written: count(data.written), results }); break;
-      case "turn.resumed": told.push({ at, kind: "resumed", attempt: count(data.attempt), rule: text(data.rule), why: text(data.why) || null, considered: considered(data) }); break;
+      case "turn.resumed": told.push({ at, kind: "resumed", attempt: count(data.attempt), pid: holder, rule: text(data.rule), why: text(data.why) || null, considered: considered(data) }); break;
       case "turn.left": told.push({ at, kind: "left", rule: text(data.rule), why: text(data.why) || null, considered: considered(data) }); break;
       case "question.asked": told.push({ at, kind: "asked", form: text(data.form) || "question", text: text(data.text), expires_at: text(data.expires_at) || null }); break;
       case "question.answered": told.push({ at, kind: "answered", by: text(data.by) || null, verdict: text(data.verdict) || null }); break;
       case "question.closed": told.push({ at, kind: "closed", why: text(data.why) }); break;
       case "message.written": if (data.role === "assistant") told.push({ at, kind: "written", characters: text(data.text).length }); break;
-      case "delivery.changed": told.push({ at, kind: "delivery", state: text(data.state), tries: count(data.tries) }); break;
+      case "delivery.changed": if (data.state !== "sending") told.push({ at, kind: "delivery", state: text(data.state), tries: count(data.tries) }); break;
       case "stop.requested": told.push({ at, kind: "stop", by: text(data.by) || null }); break;
       case "turn.ended": told.push({ at, kind: "ended", outcome: text(data.outcome), error: text(data.error) || null, rule: text(data.rule) || null, why: text(data.why) || null, considered: considered(data) }); break;
     }

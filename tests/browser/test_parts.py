@@ -408,6 +408,19 @@ def test_a_conversation_of_a_chat_says_who_wrote_what(seeded_page: Page, seeded:
     expect(seeded_page.get_by_test_id("sender")).to_have_count(0)
 
 
+def test_every_answer_leads_to_the_picture_of_its_turn_and_that_tells_what_became_of_sending_it(seeded_page: Page, seeded: Serving) -> None:
+    seeded_page.goto(f"{seeded.url}/s/s_chat")
+    expect(answers(seeded_page)).to_have_count(3, timeout=WAIT_MS)
+    for number, told in enumerate(("Delivered", "Not delivered: given up")):
+        answers(seeded_page).nth(number).hover()
+        answers(seeded_page).nth(number).get_by_test_id("turn-details").click()
+        details = seeded_page.get_by_test_id("details")
+        expect(details.get_by_role("heading", name=f"Turn {number + 1}")).to_be_visible(timeout=WAIT_MS)
+        expect(details.locator('.ev[data-kind="delivery"]').first).to_contain_text(told, timeout=WAIT_MS)
+        expect(details.get_by_test_id("delivery-mark").first).to_be_attached()
+    seeded_page.get_by_test_id("close-details").click()
+
+
 def test_characters_that_are_not_seen_are_written_out_in_code_and_in_what_tools_print(page: Page) -> None:
     """A text that is read in another order than it runs is an attack, wherever it is taken for a program. What is copied stays as it is."""
     send(page, "run printf 'one \\342\\200\\256two \\342\\234\\224\\357\\270\\217'")

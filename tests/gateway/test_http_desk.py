@@ -59,6 +59,7 @@ async def test_the_records_of_a_turn_tell_its_story_without_its_pieces(world: Wo
     assert names[0] == "turn.started" and names[-1] == "turn.ended"
     assert {"tool.started", "tool.finished"} <= set(names) and not {"text", "tool.output"} & set(names)
     assert all(event["data"]["at"] for event in events)
+    assert events[0]["data"]["pid"] == (await world.gateway.store.lives())[-1].pid
     assert (await world.client.get(f"/api/sessions/{session_id}/turns/t_none/events")).status_code == 404
 
 

@@ -120,41 +120,51 @@ const RIGHT = 342;
 function PictureView(props: { made: Picture; chat: boolean }): VNode {
   const { made } = props;
   const words = t().details;
-  const { place, breaks } = axis(made, RIGHT - LEFT);
+  const { place, breaks, ticks } = axis(made, RIGHT - LEFT);
   const x = (at: number): number => Math.round((LEFT + place(at)) * 10) / 10;
   const wide = (from: number, to: number): number => Math.max(1.5, x(to) - x(from));
-  const ticks = made.to - made.from < 500 ? [] : [0.2, 0.4, 0.6, 0.8].map((share) => made.from + share * (made.to - made.from)).filter((at) => ![...made.gaps, ...made.waits].some((gap) => at > gap.from && at < gap.to));
-  const height = props.chat ? 142 : 112;
-  const label = words.pictureLabel(clock(new Date(made.from).toISOString(), true), clock(new Date(made.to).toISOString(), true), made.attempts.length, made.tools.length, made.gaps.length);
+  const middle = (span: { from: number; to: number }): number => (x(span.from) + x(span.to)) / 2;
+  const height = props.chat ? 158 : 130;
+  const second = (at: number): string => new Date(at).toLocaleTimeString(locale(), { minute: "2-digit", second: "2-digit" });
+  const iso = (at: number): string => new Date(at).toISOString();
+  const known = new Set(made.processes.map((span) => span.label)).size;
+  const label = words.pictureLabel(clock(iso(made.from), true), clock(iso(made.to), true), made.attempts.length, made.tools.length, made.gaps.length, known);
   return (
     <figure class="pic">
       <svg viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={label}>
         <defs><pattern id="nobody" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="5" height="5" class="f-amber-soft" /><rect width="2" height="5" class="f-amber" /></pattern></defs>
-        {ticks.map((at) => <><path class="g" d={`M${x(at)} 18V${height - 20}`} /><text x={x(at)} y="11" text-anchor="middle">{new Date(at).toLocaleTimeString(locale(), { minute: "2-digit", second: "2-digit" })}</text></>)}
-        {made.gaps.map((gap) => <rect x={x(gap.from)} y="18" width={wide(gap.from, gap.to)} height={height - 38} fill="url(#nobody)" opacity=".85" />)}
-        <text x="0" y="41" class="strong">{words.lanes.attempt}</text>
-        {made.attempts.map((span) => (
+        {ticks.map((at, index) => <><path class="g" d={`M${x(at)} 18V${height - 20}`} />{(index === 0 || second(at) !== second(ticks[index - 1]!)) && <text x={x(at)} y="11" text-anchor="middle">{second(at)}</text>}</>)}
+        <text x="0" y="34" class="strong">{words.lanes.process}</text>
+        {made.processes.map((span) => (
           <>
-            <rect x={x(span.from)} y="31" width={wide(span.from, span.to)} height="14" rx="2.5" class="f-kelp" />
-            {wide(span.from, span.to) > 14 && <text x={(x(span.from) + x(span.to)) / 2} y="41.5" text-anchor="middle" class="t-on">{span.label}</text>}
+            <rect data-testid="process-span" x={x(span.from)} y="25" width={wide(span.from, span.to)} height="11" rx="2.5" class={span.tone === "past" ? "f-faint" : "f-kelp-soft"} />
+            {wide(span.from, span.to) > span.label.length * 6.5 + 4 && <text x={middle(span)} y="34" text-anchor="middle" class="strong">{span.label}</text>}
           </>
         ))}
-        {made.waits.map((wait) => <><rect x={x(wait.from)} y="31" width={wide(wait.from, wait.to)} height="14" rx="4" fill="none" class="s-amber" stroke-width="1.4" stroke-dasharray="3 2.4" /><path d={`M${(x(wait.from) + x(wait.to)) / 2} 33.6l4.4 4.4-4.4 4.4-4.4-4.4Z`} class="f-amber" /></>)}
-        <text x="0" y="74" class="strong">{words.lanes.tools}</text>
+        {made.gaps.map((gap) => <rect data-testid="nobody" x={x(gap.from)} y="20" width={wide(gap.from, gap.to)} height={height - 40} fill="url(#nobody)" opacity=".85" />)}
+        <text x="0" y="61" class="strong">{words.lanes.attempt}</text>
+        {made.attempts.map((span) => (
+          <>
+            <rect x={x(span.from)} y="51" width={wide(span.from, span.to)} height="14" rx="2.5" class="f-kelp" />
+            {wide(span.from, span.to) > 14 && <text x={middle(span)} y="61.5" text-anchor="middle" class="t-on">{span.label}</text>}
+          </>
+        ))}
+        {made.waits.map((wait) => <><rect x={x(wait.from)} y="51" width={wide(wait.from, wait.to)} height="14" rx="4" fill="none" class="s-amber" stroke-width="1.4" stroke-dasharray="3 2.4" /><path d={`M${x(wait.from) + Math.min(10, wide(wait.from, wait.to) / 2)} 53.6l4.4 4.4-4.4 4.4-4.4-4.4Z`} class="f-amber" /></>)}
+        <text x="0" y="90" class="strong">{words.lanes.tools}</text>
         {made.tools.map((span) => span.tone === "unknown"
-          ? <rect x={x(span.from)} y="64" width={Math.max(5, wide(span.from, span.to))} height="14" rx="2" fill="none" class="s-amber" stroke-width="1.5" stroke-dasharray="2.4 1.8" />
-          : <><rect x={x(span.from)} y="64" width={Math.max(2.5, wide(span.from, span.to))} height="14" rx="2.5" class={span.tone === "failed" ? "f-red" : "f-deep"} />{wide(span.from, span.to) > span.label.length * 6 + 6 && <text x={(x(span.from) + x(span.to)) / 2} y="74.5" text-anchor="middle" class="t-on">{span.label}</text>}</>)}
+          ? <rect x={x(span.from)} y="80" width={Math.max(5, wide(span.from, span.to))} height="14" rx="2" fill="none" class="s-amber" stroke-width="1.5" stroke-dasharray="2.4 1.8" />
+          : <><rect x={x(span.from)} y="80" width={Math.max(2.5, wide(span.from, span.to))} height="14" rx="2.5" class={span.tone === "failed" ? "f-red" : "f-deep"} />{wide(span.from, span.to) > span.label.length * 6 + 6 && <text x={middle(span)} y="90.5" text-anchor="middle" class="t-on">{span.label}</text>}</>)}
         {props.chat && (
           <>
-            <text x="0" y="107" class="strong">{words.lanes.delivery}</text>
-            <path d={`M${LEFT} 103H${RIGHT}`} class="s-faint" stroke-width="1.2" stroke-dasharray="1.5 4" stroke-linecap="round" />
-            {made.delivery.map((each) => <circle cx={x(each.at)} cy="103" r="3.6" class={each.state === "sent" ? "f-kelp" : each.state === "unknown" ? "f-amber" : "f-paper s-faint"} stroke-width="1.4" />)}
+            <text x="0" y="121" class="strong">{words.lanes.delivery}</text>
+            <path d={`M${LEFT} 117H${RIGHT}`} class="s-faint" stroke-width="1.2" stroke-dasharray="1.5 4" stroke-linecap="round" />
+            {made.delivery.map((each) => <circle data-testid="delivery-mark" cx={x(each.at)} cy="117" r="3.6" class={each.state === "sent" ? "f-kelp" : each.state === "unknown" ? "f-amber" : each.state === "dead" ? "f-red" : "f-paper s-faint"} stroke-width="1.4" />)}
           </>
         )}
         {breaks.map((at) => <><path d={`M${LEFT + at} 20l-2.4 ${(height - 40) / 3} 4 ${(height - 40) / 3} -2 ${(height - 40) / 3}`} fill="none" class="s-paper" stroke-width="5" /><path d={`M${LEFT + at - 2.6} 20l-2.4 ${(height - 40) / 3} 4 ${(height - 40) / 3} -2 ${(height - 40) / 3}M${LEFT + at + 2.6} 20l-2.4 ${(height - 40) / 3} 4 ${(height - 40) / 3} -2 ${(height - 40) / 3}`} fill="none" class="s-faint" stroke-width=".9" /></>)}
         <text x={LEFT} y={height - 4}>{clock(new Date(made.from).toISOString())}</text>
         {made.gaps.slice(-1).map((gap) => <text x={Math.min(RIGHT - 40, Math.max(LEFT + 70, (x(gap.from) + x(gap.to)) / 2))} y={height - 4} text-anchor="middle" class="t-amber">{duration(gap.to - gap.from)}</text>)}
-        {made.waits.slice(-1).map((wait) => <text x={RIGHT} y={height - 4} text-anchor="end" class="t-amber">{duration(wait.to - wait.from)}</text>)}
+        {made.waits.slice(-1).map((wait) => <text x={Math.min(RIGHT - 20, Math.max(LEFT + 70, middle(wait)))} y={height - 4} text-anchor="middle" class="t-amber">{duration(wait.to - wait.from)}</text>)}
       </svg>
       <div class="legend" aria-hidden="true"><span><i class="l-kelp" />{words.legend.writes}</span><span><i class="l-deep" />{words.legend.tool}</span><span><i class="l-gap" />{words.legend.gap}</span><span><i class="l-waits" />{words.legend.waits}</span></div>
     </figure>
@@ -180,7 +190,7 @@ function told(it: Happening): { shape: Shape; tone: string; body: ComponentChild
   const words = t().details;
   const n = (value: number): string => value.toLocaleString(locale());
   switch (it.kind) {
-    case "started": return { shape: "running", tone: "kelp", body: <p><b>{words.started(it.attempt)}</b></p> };
+    case "started": return { shape: "running", tone: "kelp", body: <p><b>{words.started(it.attempt)}</b>{it.pid && `, ${words.inProcess(it.pid)}`}</p> };
     case "call": {
       const end = it.outcome === null ? words.call.running : it.outcome === "unknown" ? words.call.unknown : it.outcome === "failed" ? words.call.failed(duration(it.ms ?? 0)) : words.call.done(duration(it.ms ?? 0));
       return { shape: it.outcome === "unknown" ? "unknown" : it.outcome === "failed" ? "failed" : "tool", tone: it.outcome === "unknown" ? "amber" : it.outcome === "failed" ? "red" : "deep", body: <p><b>{visible(it.name)}</b> <code>{visible(gist(it.arguments)).slice(0, 80)}</code>, {end}</p> };
@@ -188,13 +198,13 @@ function told(it: Happening): { shape: Shape; tone: string; body: ComponentChild
     case "responded": return { shape: "done", tone: "kelp", body: <><p><b>{words.responded(it.model)}</b></p>{it.input + it.output > 0 && <p>{words.tokens(n(it.input), n(it.output))}</p>}</> };
     case "failed-request": return { shape: "failed", tone: "amber", body: <><p><b>{words.failedRequest(it.model)}</b></p><p>{it.why}</p></> };
     case "interrupted": return { shape: "interrupted", tone: "amber", body: <><p class="amber"><b>{words.interrupted(interruptedBy(it.reason))}.</b></p><p>{words.kept(n(it.written), it.results)}</p></> };
-    case "resumed": return { shape: "resumed", tone: "kelp", body: <><p><b class="kelp">{words.resumed(it.attempt)}</b></p><Why rule={it.rule} why={it.why} considered={it.considered} /><p>{words.notRepeated}</p></> };
+    case "resumed": return { shape: "resumed", tone: "kelp", body: <><p><b class="kelp">{words.resumed(it.attempt)}</b>{it.pid && `, ${words.inProcess(it.pid)}`}</p><Why rule={it.rule} why={it.why} considered={it.considered} /><p>{words.notRepeated}</p></> };
     case "left": return { shape: "suspended", tone: "amber", body: <><p><b>{words.left}</b></p><Why rule={it.rule} why={it.why} considered={it.considered} /></> };
     case "asked": return { shape: "waiting", tone: "amber", body: <><p class="amber"><b>{words.asked[it.form] ?? words.asked.question}</b></p><p>{visible(it.text.split("\n", 1)[0]!.slice(0, 160))}</p><p>{words.askedNote}</p></> };
     case "answered": return { shape: "accepted", tone: "kelp", body: <p><b>{words.answered[it.verdict ?? ""] ?? words.answered.other}</b>{it.by && `, ${it.by === "owner" ? t().conversation.byYou : it.by}`}</p> };
     case "closed": return { shape: "suspended", tone: "", body: <p><b>{words.closed}</b>{it.why && `: ${it.why}`}</p> };
     case "written": return { shape: "done", tone: "kelp", body: <p><b>{words.written(n(it.characters))}</b></p> };
-    case "delivery": return { shape: it.state === "sent" ? "delivered" : it.state === "unknown" ? "unknown" : it.state === "dead" ? "failed" : "queued", tone: it.state === "sent" ? "kelp" : it.state === "unknown" ? "amber" : "", body: <p>{words.delivery(it.state)}</p> };
+    case "delivery": return { shape: it.state === "sent" ? "delivered" : it.state === "unknown" ? "unknown" : it.state === "dead" ? "failed" : "queued", tone: it.state === "sent" ? "kelp" : it.state === "unknown" ? "amber" : it.state === "dead" ? "red" : "", body: <p>{words.delivery[it.state] ?? it.state}</p> };
     case "stop": return { shape: "suspended", tone: "", body: <p><b>{words.stop}</b></p> };
     case "ended": return { shape: it.outcome === "completed" ? "done" : it.outcome === "failed" ? "failed" : "suspended", tone: it.outcome === "completed" ? "kelp" : it.outcome === "failed" ? "red" : "", body: <><p><b>{words.ended[it.outcome] ?? it.outcome}</b></p>{it.error && <p>{it.error}</p>}{it.rule && <Why rule={it.rule} why={it.why} considered={it.considered} />}</> };
   }
@@ -206,6 +216,7 @@ function Why(props: { rule: string; why: string | null; considered: Considered[]
   const says = new Map(words.rules);
   const at = words.rules.findIndex(([label]) => label === props.rule);
   const looked = props.considered.length > 0 ? props.considered : words.rules.slice(0, at + 1).map(([rule], index) => ({ rule, fact: "", applies: index === at }));
+  if (looked.length === 0 && !props.why) return <></>;
   return (
     <div class="why" data-testid="why">
       <ul>

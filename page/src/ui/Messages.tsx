@@ -11,7 +11,7 @@ import type { Answers, Attached, Delivery, Message, ModelFailure, Part, ToolCall
 import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, saidBy, sentence, turnEnd, used, visible, visibleCode } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
 import { Calls, gist } from "./Calls";
-import { BranchIcon, CloseIcon, Mark, PenIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
+import { BranchIcon, CloseIcon, Mark, PenIcon, PulseIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
 import { Markdown } from "./Markdown";
 import { Copy, IconButton, memo, Time, useApp, useNow } from "./shared";
 
@@ -219,6 +219,7 @@ function AnswerFoot(props: { message: Message; turn: Turn | null }): VNode {
       {turn?.agent && !turn.usage && <span class="spent">{turn.agent}</span>}
       {turn?.usage && turn.state === "ended" && <span class="spent" data-testid="answer-cost">{[turn.agent ?? turn.model, ...used(turn.usage)].filter(Boolean).join(" · ")}</span>}
       <span class="acts">
+        {message.turn_id !== null && <IconButton label={t().acts.whatHappened} testid="turn-details" onClick={() => app.showDetails(message.turn_id!)}><PulseIcon /></IconButton>}
         {message.text !== "" && <Copy text={message.text} label={t().acts.copyAnswer} />}
         {message.text !== "" && <IconButton label={t().acts.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
         {turn?.state === "ended" && <IconButton label={t().acts.branch} testid="branch" onClick={() => void app.branch(message)}><BranchIcon /></IconButton>}

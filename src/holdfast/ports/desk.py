@@ -61,4 +61,6 @@ class Desk(Protocol):
         """
 
     async def turn_records(self, session_id: str, turn_id: str, *, limit: int) -> Page:
-        """The records of one turn, without its pieces, and those of its stop. Raises `NotFound`."""
+        """The records of one turn, without its pieces, those of its stop, and what became of sending its messages to a chat. Raises
+        `NotFound`.
+        """

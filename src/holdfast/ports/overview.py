@@ -38,8 +38,8 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that served. `ended`: on purpose. `handed_at`: when it gave way to the next one, if it did; `ended_at`: when it ended. Each
-    None where that is not on record.
+    """A process that served. `owner`: under which number it held leases. `ended`: on purpose. `handed_at`: when it gave way to the next
+    one, if it did; `ended_at`: when it ended. Each None where that is not on record.
     """
 
     pid: int
@@ -48,6 +48,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     handed_at: int | None = None
     ended_at: int | None = None
+    owner: int = 0
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):

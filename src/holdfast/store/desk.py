@@ -15,6 +15,8 @@ from holdfast.store.log import Finding, number, read
 from holdfast.store.tx import Tx
 
 EXCERPT_CHARS = 120
+# So many records behind the end of a turn are looked through for what became of sending its answer.
+BEHIND = 2000
 # Of the search index, before a query gives up looking for further sessions.
 MOST_FOUND = 20_000
 
@@ -124,4 +126,9 @@ def turn_records(tx: Tx, session_id: str, turn_id: str, limit: int) -> tuple[e.P
     page = e.Page(item for item in read(tx, rows, {session: session_id}, findings) if item.session_id)
     if not page:
         raise NotFound("turn", turn_id)
+    sent = {item.event.delivery_id for item in page if isinstance(item.event, e.MessageWritten)} - {None}
+    if sent:
+        rows = tx.query(q.SENDINGS_AFTER, session, page[0].seq, page[-1].seq + BEHIND, limit)
+        page += (item for item in read(tx, rows, {session: session_id}, findings) if getattr(item.event, "delivery_id", None) in sent)
+        page.sort(key=lambda item: item.seq)
     return page, findings

@@ -82,8 +82,8 @@ def owed(tx: Tx, limit: int, given_up: bool, arrived: bool) -> list[Owed]:
 
 def lives(tx: Tx) -> list[Life]:
     return [
-        Life(pid=pid, started_at=at, ended=bool(ended), version=version, handed_at=handed, ended_at=gone)
-        for pid, at, ended, version, handed, gone in tx.query(q.LIVES)
+        Life(pid=pid, started_at=at, ended=bool(ended), version=version, handed_at=handed, ended_at=gone, owner=owner)
+        for pid, at, ended, version, handed, gone, owner in tx.query(q.LIVES)
     ]
 
 

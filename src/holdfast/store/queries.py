@@ -527,6 +527,9 @@ SEE = (
     " ON CONFLICT (session) DO UPDATE SET seen = excluded.seen WHERE desk.seen < excluded.seen"
 )
 RECORDS_OF_TURN = f"SELECT {EVENT} FROM event WHERE session = ? AND {RECORDS} AND turn = ? ORDER BY seq LIMIT ?"
+SENDINGS_AFTER = (
+    f"SELECT {EVENT} FROM event WHERE session = ? AND {RECORDS} AND seq > ? AND seq <= ? AND kind = 'delivery.changed' ORDER BY seq LIMIT ?"
+)
 
 # what an operator asks
 
@@ -554,8 +557,8 @@ GIVEN_UP = f"{_OWED_ROWS} AND o.state = 'dead' ORDER BY o.at DESC, o.session, o.
 SENT = f"{_OWED_ROWS} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq, o.part LIMIT ?"
 # The row of an owner that is gone is removed before long; an earlier version did not note its pid here.
 LIVES = (
-    "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended, s.version, s.handed, s.gone FROM start s LEFT JOIN owner o ON o.id = s.owner"
-    " ORDER BY s.owner"
+    "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended, s.version, s.handed, s.gone, s.owner FROM start s"
+    " LEFT JOIN owner o ON o.id = s.owner ORDER BY s.owner"
 )
 # Word for word the conditions of the indexes `event_mark` and `event_branched`. What stands before `session.branched` is copied, with the
 # times at which it happened in another session: it is told there.

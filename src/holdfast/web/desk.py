@@ -10,6 +10,7 @@ from holdfast.api import events, export, search
 from holdfast.api.requests import DraftChange, ExportQuery, SearchQuery, Seen
 from holdfast.api.results import DraftView
 from holdfast.core.errors import BadInput, Deleted, DraftChanged, NotFound
+from holdfast.core.events import Logged, TurnStarted, TurnTaken
 from holdfast.gateway.gateway import Gateway
 from holdfast.web.endpoints import Endpoint, Request
 from holdfast.web.responses import Response, json_response
@@ -22,9 +23,19 @@ MOST_RECORDS = 5000
 
 
 class TurnEvents(msgspec.Struct):
-    """The records of a turn, as the event stream has them: each with its `name` and its `data`."""
+    """The records of a turn, as the event stream has them: each with its `name` and its `data`; `turn.started` and `turn.taken` also with
+    the `pid` of the process that runs it from then on.
+    """
 
     events: list[dict[str, Any]]
+
+
+def _record(item: Logged, processes: dict[int, int]) -> dict[str, Any]:
+    """Where a process takes the turn, also which one, as long as that is on record."""
+    data, event = events.data(item), item.event
+    if isinstance(event, TurnStarted | TurnTaken) and event.owner in processes:
+        data["pid"] = processes[event.owner]
+    return data
 
 
 class Desk:
@@ -102,7 +113,8 @@ class Desk:
 
     async def turn(self, request: Request) -> ASGIApp:
         page = await self._store.turn_records(request.params["id"], request.params["turn_id"], limit=MOST_RECORDS)
-        return json_response(200, TurnEvents([{"name": item.event.kind, "data": events.data(item)} for item in page]))
+        processes = {life.owner: life.pid for life in await self._store.lives() if life.pid}
+        return json_response(200, TurnEvents([{"name": item.event.kind, "data": _record(item, processes)} for item in page]))
 
     async def export(self, request: Request) -> ASGIApp:
         asked: ExportQuery = request.query
