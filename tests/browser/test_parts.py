@@ -353,7 +353,12 @@ def test_a_jump_to_an_old_message_asks_once_for_each_page_while_an_answer_is_bei
         seeded.post("s_many", "count 900 0.02")
         expect(answers(page).last).to_contain_text("1 2 3", timeout=WAIT_MS)
         asked = fetched_pages(page)
-        page.route(MESSAGES, lambda route: (page.wait_for_timeout(500), route.continue_()))  # The answer grows meanwhile.
+
+        def late(route: Route) -> None:
+            page.wait_for_timeout(500)  # The answer grows meanwhile.
+            route.continue_()
+
+        page.route(MESSAGES, late)
         look_for(page, "Number 0", "s_many")
         expect(page.get_by_role("log").get_by_text("Number 0?", exact=True)).to_be_in_viewport(timeout=WAIT_MS)
         assert asked and len(asked) == len(set(asked))

@@ -28,7 +28,7 @@ def test_an_interruption_says_what_happened_and_behind_it_stand_the_rules(own_pa
     expect(spans).to_have_count(2)
     expect(details.get_by_test_id("nobody")).to_have_count(1)
     resumed = details.locator('.ev[data-kind="resumed"]')
-    expect(resumed).to_contain_text(f"process {serving.process.pid}")
+    expect(resumed).to_contain_text(f"process {serving.pid}")
     kinds = [event.get_attribute("data-kind") for event in details.locator(".ev").all()]
     assert kinds == ["started", "interrupted", "resumed", "written", "ended"], kinds
     expect(details.get_by_test_id("why").locator(".hit")).to_contain_text("R9")

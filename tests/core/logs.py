@@ -54,7 +54,7 @@ class Log:
         )
         self.items.append(logged)
 
-    def said(self, message_id: str, text: str, **more: str) -> "Log":
+    def said(self, message_id: str, text: str, **more: Any) -> "Log":
         return self.free(e.MessageAccepted(message_id=message_id, content=text, **more))
 
     def started(self, turn: str, message_id: str, text: str, generation: int = 1) -> "Log":

@@ -368,7 +368,7 @@ def test_a_file_that_cannot_be_read_now_is_shown_as_owed_and_sent_later(home: Ho
     life.do(life.store.tell_once(life.session().session_id, notice_id="n", content=notice, anchor=None, at=life.clock.now()))
     life.pass_s(60)
     assert 3 <= Torn.asked < 10
-    [owed] = life.do(life.store.unsettled(limit=10))
+    [owed] = life.do(life.store.owed(limit=10, given_up=True))
     assert owed.state == "pending" and "Input/output error" in str(owed.error)
     Torn.broken = False
     life.until(lambda: home.server.sent[-1].file is not None)
@@ -390,7 +390,7 @@ def test_a_platform_that_calls_a_new_message_gone_has_refused_it(home: Home) -> 
     life = in_doubt(home)
     home.write("say:next")
     life.until(lambda: home.told()[-1] == "next")
-    [dead] = life.do(life.store.unsettled(limit=10))
+    [dead] = life.do(life.store.owed(limit=10, given_up=True))
     assert dead.state == "dead" and not home.logged("task failed")
 
 
