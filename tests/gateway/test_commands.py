@@ -553,4 +553,4 @@ def test_a_command_of_somebody_who_is_not_allowed_is_not_heard(home: Home) -> No
     life.write("/stop", chat=ANN, sender="eve")
     life.pass_s(5)
     assert life.session().state == "running"
-    assert [told.partition(".")[0] for told in home.told()] == ["You are not allowed to talk to this agent yet"]
+    assert [told.partition(".")[0] for told in home.told()] == ["You are not allowed to talk to this agent"]

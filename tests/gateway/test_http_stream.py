@@ -47,7 +47,7 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
     }  # fmt: skip
     message_id = told["message.accepted"]["message_id"]
     assert told["message.accepted"] == {
-        "at": at, "message_id": message_id, "text": "lines ahoy", "mode": "queue", "sender": "owner", "anchor": None,
+        "at": at, "message_id": message_id, "text": "lines ahoy", "mode": "queue", "sender": "owner", "sender_name": "", "anchor": None,
         "client_id": "by|me",
     }  # fmt: skip
     turn = {"at": at, "turn_id": told["turn.started"]["turn_id"], "attempt": 1}
