@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from holdfast.ports.agents import Agent, AgentRequest, TurnFace
+from holdfast.ports.agents import Agent, AgentRequest, ReportingFace
 
 
 class LazyAgent:
@@ -14,7 +14,7 @@ class LazyAgent:
         self._made: Agent | None = None
         self._making = asyncio.Lock()
 
-    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+    async def run(self, request: AgentRequest, turn: ReportingFace) -> None:
         async with self._making:
             agent = self._made = self._made or await self._make()
         await agent.run(request, turn)

@@ -287,7 +287,7 @@ class Calls:
     # calls that the agent makes itself
 
     async def report(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
-        """As `TurnFace.report`."""
+        """As `ReportingFace.report`."""
         if call_id in self._calls:
             return
         step = self._log.step
@@ -312,7 +312,7 @@ class Calls:
             await self._conclude(call, ToolResult(outcome, text))
 
     async def permit(self, wanted: Sequence[tuple[Call, str | None]]) -> dict[str, Approval]:
-        """As `TurnFace.permit`."""
+        """As `ReportingFace.permit`."""
         now = self._host.clock.now()
         new = [(call, offer) for call, offer in wanted if call.call_id not in self._questions and call.call_id not in self._questions.given]
         if asking := [self._asker.permission(_stored(call), offer, at=now + place) for place, (call, offer) in enumerate(new)]:

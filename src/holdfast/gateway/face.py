@@ -1,4 +1,4 @@
-"""What an agent sees of its turn (`ports.agents.TurnFace`): everything it does is recorded before it counts."""
+"""What an agent sees of its turn (`ports.agents.ReportingFace`): everything it does is recorded before it counts."""
 
 import asyncio
 from collections.abc import Sequence

@@ -123,6 +123,17 @@ class TurnFace(Protocol):
         `run`.
         """
 
+    async def taken(self) -> tuple[User, ...]:
+        """Steering messages that came since the last call. Each is recorded as taken before it is given, and starts no turn of its own;
+        one that is not taken before the turn ends does. Call it between steps, where there is nothing half done.
+        """
+
+
+class ReportingFace(TurnFace, Protocol):
+    """What an agent may do besides that is another program and calls its tools itself: it reports what it did, and asks for permissions.
+    Every agent is given this; one that does not need it asks for a `TurnFace`.
+    """
+
     async def linked(self, event: AgentStarted | AgentRead) -> bool:
         """Records how far an agent that is another program was read, after everything said and reported so far; `written` is filled in.
         In the middle of a prompt, returns False and records nothing while some text is held back and not on record yet.
@@ -141,11 +152,6 @@ class TurnFace(Protocol):
         """Asks people for permissions, each once: a call, and what the agent would allow itself from now on, if it offers that. Returns
         the answers by call id, at least one: if there is none yet, the attempt ends here and the turn waits, as with `run`. Asking again
         returns the same answers.
-        """
-
-    async def taken(self) -> tuple[User, ...]:
-        """Steering messages that came since the last call. Each is recorded as taken before it is given, and starts no turn of its own;
-        one that is not taken before the turn ends does. Call it between steps, where there is nothing half done.
         """
 
 
@@ -173,7 +179,7 @@ class AgentProcesses(Protocol):
 class Agent(Protocol):
     name: str
 
-    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+    async def run(self, request: AgentRequest, turn: ReportingFace) -> None:
         """One attempt at one answer. Returning ends the turn as completed; raising ends it as failed. It is cancelled with a word of
         why: `stop`, `waiting`, `gateway shutting down`, `gateway restarting` ...
         """

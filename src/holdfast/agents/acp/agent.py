@@ -23,7 +23,7 @@ from holdfast.core.events import AgentRead
 from holdfast.core.history import User
 from holdfast.core.messages import Link
 from holdfast.core.redaction import Secrets
-from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, ReportingFace
 from holdfast.ports.keepers import Name
 from holdfast.ports.process import Ids
 
@@ -53,7 +53,7 @@ class AcpAgent:
         self.name = program.name
         self._program, self._ground = program, ground
 
-    async def run(self, request: AgentRequest, turn: TurnFace) -> None:
+    async def run(self, request: AgentRequest, turn: ReportingFace) -> None:
         attempt = Attempt(self._program, self._ground, request, turn)
         try:
             await attempt.run()
@@ -69,7 +69,7 @@ class AcpAgent:
 class Attempt:
     """One attempt at a turn."""
 
-    def __init__(self, program: Program, ground: Ground, request: AgentRequest, turn: TurnFace) -> None:
+    def __init__(self, program: Program, ground: Ground, request: AgentRequest, turn: ReportingFace) -> None:
         self._program, self._ground, self._request, self._turn = program, ground, request, turn
         self._opening = Opening(program, ground.kept, ground.ids, ground.folder, request, turn)
         self._telling = Telling(request, turn, ground.secrets)

@@ -13,7 +13,7 @@ from holdfast.agents.acp.wire import Wire, heard
 from holdfast.core import acp
 from holdfast.core.acp import Abilities, Replied
 from holdfast.core.events import AgentRead, AgentStarted
-from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, ReportingFace
 from holdfast.ports.keepers import Name
 from holdfast.ports.process import Ids
 
@@ -65,7 +65,7 @@ class Opening:
         ids: Ids,
         folder: Callable[[str, str | None], Path],
         request: AgentRequest,
-        turn: TurnFace,
+        turn: ReportingFace,
     ) -> None:
         self._program, self._kept, self._ids, self._folder = program, kept, ids, folder
         self._request, self._turn = request, turn

@@ -14,7 +14,7 @@ from holdfast.core.history import Call
 from holdfast.core.output import SHOWN_HEAD, SHOWN_TAIL, Ends
 from holdfast.core.redaction import Secrets
 from holdfast.core.texts import storable
-from holdfast.ports.agents import AgentRequest, TurnFace
+from holdfast.ports.agents import AgentRequest, ReportingFace
 
 # An agent that has asked for a permission and then is silent this long waits for it. After this much output, the position is recorded.
 QUIET_S = 0.5
@@ -25,7 +25,7 @@ NOT_REPORTED = "The agent's process ended before it reported how this call ended
 class Telling:
     """For one attempt. `waiting`: permissions that the agent waits for. `open_calls`: calls whose end it has not reported."""
 
-    def __init__(self, request: AgentRequest, turn: TurnFace, secrets: Secrets) -> None:
+    def __init__(self, request: AgentRequest, turn: ReportingFace, secrets: Secrets) -> None:
         self._request, self._turn, self._secrets = request, turn, secrets
         self._known = {call.call_id for call in request.calls}
         self._earlier: str | None = None  # Text that is read again, until it is known how much of it is on record.
@@ -70,7 +70,7 @@ class Telling:
                 quiet_since = _now()
 
     async def link(self, read: AgentRead) -> bool:
-        """As `TurnFace.linked`, with what the agent thought aloud since the last such record."""
+        """As `ReportingFace.linked`, with what the agent thought aloud since the last such record."""
         if not await self._turn.linked(msgspec.structs.replace(read, thoughts=storable(self._thoughts.read().text))):
             return False
         self._thoughts = _no_thoughts()
