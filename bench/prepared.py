@@ -12,9 +12,10 @@ from typing import TypeVar
 import msgspec
 import uvloop
 
-from holdfast.core.events import Logged, MessageWritten, Text, TurnEnded, TurnResumed
+from holdfast.core.events import Logged, MessageAccepted, MessageWritten, Text, TurnEnded, TurnResumed
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.turns import Outcome, TurnState
+from holdfast.ports.inbox import Terms
 from holdfast.ports.owners import Owner
 from holdfast.store import SqliteStore, open_store
 from holdfast.store.sqlite.connection import connect, fetch
@@ -80,16 +81,8 @@ async def new_owner(store: SqliteStore, name: str) -> int:
 
 
 async def accept(store: SqliteStore, session_id: str, text: str) -> None:
-    await store.accept(
-        session_id,
-        message_id=new_id("m"),
-        content=text,
-        sender="owner",
-        dedup_key=f"message|{session_id}|{new_id('c')}",
-        at=now(),
-        fresh=("", ""),
-        max_waiting=NO_LIMIT,
-    )
+    message = MessageAccepted(message_id=new_id("m"), content=text, dedup_key=f"message|{session_id}|{new_id('c')}")
+    await store.accept(session_id, message, Terms(fresh=("", ""), max_waiting=NO_LIMIT), at=now())
 
 
 async def running_turn(store: SqliteStore, session_id: str, owner: int, text: str = "hello") -> StartedTurn:

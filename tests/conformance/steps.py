@@ -16,6 +16,7 @@ from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Outcome
+from holdfast.ports.inbox import Terms
 from holdfast.ports.log import Cursor
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.owners import Owner
@@ -48,17 +49,9 @@ async def say(
     """A person writes."""
     message_id = more.pop("message_id", None) or f"m{os.getpid()}.{next(_counter)}"
     fresh = more.pop("fresh", (f"{message_id}.s", f"{message_id}.l"))
-    return await store.accept(
-        session_id,
-        message_id=message_id,
-        content=text,
-        sender=more.pop("sender", "owner"),
-        dedup_key=key,
-        at=at,
-        fresh=fresh,
-        max_waiting=more.pop("max_waiting", 100),
-        **more,
-    )
+    terms = {name: more.pop(name) for name in Terms.__struct_fields__ if name in more}
+    message = e.MessageAccepted(**{"message_id": message_id, "content": text, "dedup_key": key, **more})
+    return await store.accept(session_id, message, Terms(**{"fresh": fresh, "max_waiting": 100, **terms}), at=at)
 
 
 async def running(

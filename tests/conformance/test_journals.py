@@ -13,6 +13,7 @@ from holdfast.core.events import encode
 from holdfast.core.journals import Found, Limits, Sight, State
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.spools import Spooled
+from holdfast.ports.inbox import Terms
 from holdfast.ports.journals import Journal, Shipped
 from holdfast.ports.store import Store
 from tests.conformance.backends import Backend
@@ -157,7 +158,7 @@ async def test_what_arrives_late_gets_new_sequences_keeps_its_place_and_moves_no
 
 async def test_a_late_event_of_an_older_turn_stays_with_its_turn(store: Store, backend: Backend) -> None:
     turn = await append(store, await running(store), text("one"), ENDED)
-    await store.accept("s1", message_id="m2", content="x", sender="owner", dedup_key=None, at=NOW, fresh=("f", "f"), max_waiting=9)
+    await store.accept("s1", e.MessageAccepted(message_id="m2", content="x"), Terms(fresh=("f", "f"), max_waiting=9), at=NOW)
     owner = await new_owner(store)
     newer = await store.start_turn("s1", owner=owner, turn_id="t2", at=NOW)
     assert newer is not None

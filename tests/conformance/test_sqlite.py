@@ -21,6 +21,7 @@ from holdfast.core.delivery import DUE, DeliveryState
 from holdfast.core.errors import BadInput, HoldfastError, Refused, StoreAway, StoreClosed, Unavailable
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
+from holdfast.ports.inbox import Terms
 from holdfast.ports.log import Cursor
 from holdfast.ports.turns import StreamItem
 from holdfast.store import open_store, overview, reads, upkeep
@@ -380,12 +381,7 @@ def _lay_frames_of_a_lost_commit(home: Path, message_id: str) -> None:
                 inbox.accept_message,
                 "s1",
                 e.MessageAccepted(message_id=message_id, content="x"),
-                ("", ""),
-                100,
-                True,
-                False,
-                (),
-                None,
+                Terms(fresh=("", ""), max_waiting=100),
                 NOW,
             )
         written = (other / "holdfast.db-wal").read_bytes()
@@ -560,7 +556,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     (
         "a message",
         inbox.accept_message,
-        ("s3", e.MessageAccepted(message_id="new", content="x", dedup_key="new"), ("", ""), 100, True, False, (), None, NOW),
+        ("s3", e.MessageAccepted(message_id="new", content="x", dedup_key="new"), Terms(fresh=("", ""), max_waiting=100), NOW),
     ),
     ("a start", turns.start_turn, ("s3", 1, "new", NOW)),
     ("a stop", inbox.request_stop, ("s4", "owner", None, None, None, NOW)),
@@ -766,7 +762,7 @@ async def test_pages_written_per_message_do_not_depend_on_the_history() -> None:
         costs.db.set_wal_hook(committed)
         for number in range(30):
             message = e.MessageAccepted(message_id=f"new{number}", content="x" * 300, dedup_key=f"new{number}")
-            costs.of(inbox.accept_message, "s1", message, ("", ""), 10**6, True, True, (), None, NOW + number)
+            costs.of(inbox.accept_message, "s1", message, Terms(fresh=("", ""), max_waiting=10**6, on_page=True), NOW + number)
         costs.db.close()
         written = sorted(after - before for before, after in itertools.pairwise(lengths))
         assert written[len(written) // 2] <= 9

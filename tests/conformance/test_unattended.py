@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from holdfast.core.effects import Effect
-from holdfast.core.events import QuestionAsked, SessionChanged, Text, ToolStarted
+from holdfast.core.events import MessageAccepted, QuestionAsked, SessionChanged, Text, ToolStarted
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.plans.wait import Waiting
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import TurnState
+from holdfast.ports.inbox import Terms
 from holdfast.ports.owners import Owner
 from holdfast.ports.store import Store
 from holdfast.store import open_store
@@ -31,9 +32,8 @@ async def _store(home: Path) -> Store:
 
 
 async def _accept(store: Store, message_id: str) -> None:
-    await store.accept(
-        "s", message_id=message_id, content=message_id, sender="ann", dedup_key=None, at=1, fresh=("s2", "l2"), max_waiting=100
-    )
+    message = MessageAccepted(message_id=message_id, content=message_id, sender="ann")
+    await store.accept("s", message, Terms(fresh=("s2", "l2"), max_waiting=100), at=1)
 
 
 async def _start(store: Store) -> StartedTurn:

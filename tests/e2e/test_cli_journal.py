@@ -12,8 +12,10 @@ from holdfast.cli.app import cli
 from holdfast.core import events as e
 from holdfast.core.blame import End, Interruption
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.events import MessageAccepted
 from holdfast.core.spools import Header, Sealed, Spooled, frame, frames
 from holdfast.locks import OwnerLock
+from holdfast.ports.inbox import Terms
 from holdfast.ports.owners import Owner
 from holdfast.processes import this_process
 from holdfast.store import open_store
@@ -38,7 +40,7 @@ async def _fill(home: Path) -> int:
     store = await open_store(home, now=lambda: AT, reserve_bytes=4096)
     try:
         await store.create_session(session_id="s_1", session_key="agent:main:web:page:s_1", log="l", at=AT, title="A talk")
-        await store.accept("s_1", message_id="m", content="hi", sender="owner", dedup_key=None, at=AT, fresh=("f", "f"), max_waiting=9)
+        await store.accept("s_1", MessageAccepted(message_id="m", content="hi"), Terms(fresh=("f", "f"), max_waiting=9), at=AT)
         owner = await store.register_owner(Owner(name="o_gone", pid=2**22 + 77, started_at=5, boot_id="before"))
         turn = await store.start_turn("s_1", owner=owner, turn_id="t_1", at=AT)
         assert turn is not None

@@ -17,6 +17,7 @@ from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.turns import Outcome
 from holdfast.ports.blobs import Blob
+from holdfast.ports.inbox import Terms
 from holdfast.ports.owners import Owner
 from holdfast.store import open_store
 from tests.e2e.command_line import holdfast, is_one_sentence
@@ -30,16 +31,8 @@ async def _fill(home: Path) -> None:
     at = 1_700_000_000_000
 
     async def say(session_id: str, text: str) -> None:
-        await store.accept(
-            session_id,
-            message_id=f"m.{session_id}",
-            content=text,
-            sender="owner",
-            dedup_key=None,
-            at=at,
-            fresh=("s_f", "l_f"),
-            max_waiting=9,
-        )
+        message = e.MessageAccepted(message_id=f"m.{session_id}", content=text)
+        await store.accept(session_id, message, Terms(fresh=("s_f", "l_f"), max_waiting=9), at=at)
 
     for name, key in (("s_done", KEY), ("s_cut", "agent:main:web:page:s_cut"), ("s_waits", "agent:main:web:page:s_waits")):
         await store.create_session(

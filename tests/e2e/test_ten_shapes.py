@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.events import Text
+from holdfast.core.events import MessageAccepted, Text
 from holdfast.core.plans.start import StartedTurn
+from holdfast.ports.inbox import Terms
 from holdfast.ports.owners import Owner
 from holdfast.store import SqliteStore
 from tests.e2e.serving import Seen, Serving, complete_a_turn, now, wait_until
@@ -315,9 +316,8 @@ class FromTheRecord(Shape):
         name, key = self.session_id, f"agent:main:{self.platform}:{self.session_id}"
         owner = await store.register_owner(Owner(name=f"o_{name}", pid=1, started_at=0, boot_id="gone"))
         await store.create_session(session_id=name, session_key=key, log=f"l{name}", at=at)
-        await store.accept(
-            name, message_id=f"m{name}", content=COUNT, sender="owner", dedup_key=None, at=at, fresh=("", ""), max_waiting=NO_LIMIT
-        )
+        message = MessageAccepted(message_id=f"m{name}", content=COUNT)
+        await store.accept(name, message, Terms(fresh=("", ""), max_waiting=NO_LIMIT), at=at)
         started = await store.start_turn(name, owner=owner, turn_id=f"t{name}", at=at)
         assert isinstance(started, StartedTurn)
         await store.append_turn(

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core import blame
 from holdfast.core.delivery import DeliveryState
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.events import DeliveryChanged, ProcessEnded, SessionChanged, ToolFinished
+from holdfast.core.events import DeliveryChanged, MessageAccepted, ProcessEnded, SessionChanged, ToolFinished
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Cause
 from holdfast.core.plans.schedules import Fired
@@ -20,6 +20,7 @@ from holdfast.core.processes import Telling
 from holdfast.core.schedules import Due, Schedule
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
+from holdfast.ports.inbox import Terms
 from holdfast.ports.store import Store
 from holdfast.store.tx import Tx
 from holdfast.store.work import snapshots
@@ -41,9 +42,9 @@ class Lying:
 class AcknowledgesTooEarly(Lying):
     """Says that a message is kept before it is."""
 
-    async def accept(self, session_id: str, *, message_id: str, **named: Any) -> Accepted:
-        asyncio.get_running_loop().create_task(self._store.accept(session_id, message_id=message_id, **named))
-        return Accepted(message_id, session_id)
+    async def accept(self, session_id: str, message: MessageAccepted, terms: Terms, *, at: int) -> Accepted:
+        asyncio.get_running_loop().create_task(self._store.accept(session_id, message, terms, at=at))
+        return Accepted(message.message_id, session_id)
 
 
 class RecordsNoIntent(Lying):
@@ -66,8 +67,8 @@ class ForgetsOpenCalls(Lying):
 class TakesWhateverComesForAnAnswer(Lying):
     """Does not ask whether a question has reached its chat."""
 
-    async def accept(self, session_id: str, *, message_id: str, **named: Any) -> Accepted:
-        return await self._store.accept(session_id, message_id=message_id, **named | {"on_page": True})
+    async def accept(self, session_id: str, message: MessageAccepted, terms: Terms, *, at: int) -> Accepted:
+        return await self._store.accept(session_id, message, msgspec.structs.replace(terms, on_page=True), at=at)
 
 
 class OverlooksStops(Lying):

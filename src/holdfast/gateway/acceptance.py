@@ -10,6 +10,7 @@ from holdfast.core.busy import Mode
 from holdfast.core.commands import Command
 from holdfast.core.content import BytesPart
 from holdfast.core.errors import BadInput, CannotEdit, Deleted, NotFound, Taken
+from holdfast.core.events import MessageAccepted
 from holdfast.core.model_choice import UnknownModel
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
@@ -27,6 +28,7 @@ from holdfast.gateway.schedules import Wishes
 from holdfast.gateway.settings import Settings
 from holdfast.gateway.stage import Stage
 from holdfast.gateway.tally import Tally
+from holdfast.ports.inbox import Terms
 from holdfast.ports.store import Store
 
 LISTED = 20
@@ -168,25 +170,26 @@ class Acceptance:
     async def _accept(self, session: Session, said: Said, *, answers: bool) -> Accepted:
         now, key = self._clock.now(), keys.parse(session.session_key)
         policy = resets.policy_for(self._policies, key.platform, key.chat_type)
-        accepted = await self._store.accept(
-            session.session_id,
+        message = MessageAccepted(
             message_id=self._ids.new("m"),
             content=content.of([*content.parts(said.text), *said.attached]),
             sender=said.sender,
             dedup_key=said.dedup_key,
-            at=now,
+            anchor=said.anchor,
+            mode=said.mode or busy.mode_for(self._busy_modes, session.session_key),
+            recital=said.recital,
+            sender_name=said.sender_name,
+        )
+        terms = Terms(
             fresh=self.fresh(),
             max_waiting=self._max_waiting,
-            anchor=said.anchor,
             answers=answers,
             on_page=said.on_page,
-            mode=said.mode or busy.mode_for(self._busy_modes, session.session_key),
             reply_to=said.reply_to,
-            recital=said.recital,
             operator=self._operates(session, said),
-            sender_name=said.sender_name,
             resets=resets.boundaries(policy, now=now, offset_s=self._clock.offset_s(now)),
         )
+        accepted = await self._store.accept(session.session_id, message, terms, at=now)
         self._count(session, accepted)
         return accepted
 

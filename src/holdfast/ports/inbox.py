@@ -2,53 +2,50 @@
 
 from typing import Protocol
 
+import msgspec
+
 from holdfast.core.approvals import Rule
 from holdfast.core.content import Content
+from holdfast.core.events import MessageAccepted
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.stop import Stopped
-from holdfast.core.recitals import Recital
 from holdfast.core.resets import Boundary
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """On which terms a message is accepted. `fresh`: the session id and the log name of a session that may have to be begun for it.
+    `max_waiting`: how many may wait in its lane. `answers`: it may be the answer to a question. `on_page`: it was written where everything
+    that is stored can be seen. `resets`: the boundaries behind which its session is left. `reply_to`: the platform's own name of the
+    message that it replies to. `operator`: its sender may decide what concerns others.
+    """
+
+    fresh: tuple[str, str]
+    max_waiting: int
+    answers: bool = True
+    on_page: bool = False
+    resets: tuple[Boundary, ...] = ()
+    reply_to: str | None = None
+    operator: bool = True
 
 
 class Inbox(Protocol):
     """Additions without a lease. Every method keeps to the contract of `ports.store`."""
 
-    async def accept(
-        self,
-        session_id: str,
-        *,
-        message_id: str,
-        content: Content,
-        sender: str,
-        dedup_key: str | None,
-        at: int,
-        fresh: tuple[str, str],
-        max_waiting: int,
-        anchor: str | None = None,
-        answers: bool = True,
-        on_page: bool = False,
-        mode: str = "queue",
-        resets: tuple[Boundary, ...] = (),
-        reply_to: str | None = None,
-        recital: Recital | None = None,
-        operator: bool = True,
-        sender_name: str = "",
-    ) -> Accepted:
+    async def accept(self, session_id: str, message: MessageAccepted, terms: Terms, *, at: int) -> Accepted:
         """A message is on disk once this returns: in the inbox, or, if it `answers`, recorded as the answer to the question
-        whose delivery it replies to (`reply_to`, the platform's own name of that message), else to the oldest open
-        question that its sender can have seen: in a chat, once its delivery is `sent`; for a message written `on_page`, at once. Until
-        then the message waits behind it (A27), and a question that will never arrive is sent again. A question that only an operator may
-        answer is answered only if its sender is one (`operator`). Otherwise
+        whose delivery it replies to, else to the oldest open question that its sender can have seen: in a chat, once its delivery is
+        `sent`; for a message written `on_page`, at once. Until then the message waits behind it (A27), and a question that will never
+        arrive is sent again. A question that only an operator may answer is answered only if its sender is one. Otherwise its
         `mode` (`core.busy`) says what becomes of it while the session is busy. "steer": the turn that runs may take it. "interrupt": a
         stop of the open turn is recorded with it, and the next turn starts from it, before others that wait. "reject": it is recorded
         and refused. A message that is refused is `refused` in the reply.
 
         If the session is not current, the key's current one gets the message; if it is suspended or past a reset boundary, a new one
-        (`fresh`: session id, log name) does, whose first words say why. All in the same transaction.
+        (`fresh`) does, whose first words say why. All in the same transaction.
 
         A key whose current session is deleted gets a new one, too. The same key with the same content again is a no-op that gives the
         first answer; with other content it raises `DuplicateOtherContent`, and `Deleted` if the session it was said in is purged. Raises

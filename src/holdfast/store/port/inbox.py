@@ -11,48 +11,16 @@ from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside, Stop
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.stop import Stopped
-from holdfast.core.recitals import Recital, Recited
-from holdfast.core.resets import Boundary
+from holdfast.core.recitals import Recited
+from holdfast.ports.inbox import Terms
 from holdfast.store import recitals, rules
 from holdfast.store.port.base import OverLines
 from holdfast.store.work import inbox, questions
 
 
 class Inbox(OverLines):
-    async def accept(
-        self,
-        session_id: str,
-        *,
-        message_id: str,
-        content: Content,
-        sender: str,
-        dedup_key: str | None,
-        at: int,
-        fresh: tuple[str, str],
-        max_waiting: int,
-        anchor: str | None = None,
-        answers: bool = True,
-        on_page: bool = False,
-        mode: str = "queue",
-        resets: tuple[Boundary, ...] = (),
-        reply_to: str | None = None,
-        recital: Recital | None = None,
-        operator: bool = True,
-        sender_name: str = "",
-    ) -> Accepted:
-        message = e.MessageAccepted(
-            message_id=message_id,
-            content=content,
-            sender=sender,
-            anchor=anchor,
-            mode=mode,
-            dedup_key=dedup_key,
-            recital=recital,
-            sender_name=sender_name,
-        )
-        return await self._lines.write(
-            inbox.accept_message, session_id, message, fresh, max_waiting, answers, on_page, resets, reply_to, at, operator
-        )
+    async def accept(self, session_id: str, message: e.MessageAccepted, terms: Terms, *, at: int) -> Accepted:
+        return await self._lines.write(inbox.accept_message, session_id, message, terms, at)
 
     async def recited(self, message_id: str) -> Recited | None:
         return await self._lines.read(recitals.recited, message_id)

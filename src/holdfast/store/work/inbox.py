@@ -9,8 +9,8 @@ from holdfast.core.plans.command import Action, Aside, Choose, Forget, Judge, Re
 from holdfast.core.plans.edit import Edit, Edited
 from holdfast.core.plans.repeats import REFUSED, STOP
 from holdfast.core.plans.stop import Stopped
-from holdfast.core.resets import Boundary
 from holdfast.core.sessions import Session
+from holdfast.ports.inbox import Terms
 from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import number
@@ -21,28 +21,16 @@ from holdfast.store.work.repeats import known
 EXPIRED_AT_ONCE = 100
 
 
-def accept_message(
-    tx: Tx,
-    session_id: str,
-    message: e.MessageAccepted,
-    names: tuple[str, str],
-    max_waiting: int,
-    answers: bool,
-    on_page: bool,
-    resets: tuple[Boundary, ...],
-    reply_to: str | None,
-    at: int,
-    operator: bool = True,
-) -> Accepted:
+def accept_message(tx: Tx, session_id: str, message: e.MessageAccepted, terms: Terms, at: int) -> Accepted:
     repeated = known(tx, message.dedup_key, message.content)
     if repeated is not None:
         return accept.again(repeated, snapshots.question_answered_by(tx, repeated.ref))
     named, session = snapshots.addressed(tx, session_id)
-    reason = accept.leaves(session, resets)
+    reason = accept.leaves(session, terms.resets)
     questions = snapshots.questions(tx, session) if reason is None else ()
     found = accept.Snapshot(
         session=session,
-        fresh=None if reason is None else snapshots.fresh(tx, session, names),
+        fresh=None if reason is None else snapshots.fresh(tx, session, terms.fresh),
         questions=questions,
         unfinished=snapshots.unattended(tx, session) if accept.may_end(message, questions, at=at) and reason is None else None,
     )
@@ -50,12 +38,12 @@ def accept_message(
         found,
         message,
         reason=reason,
-        answers=answers,
-        on_page=on_page,
-        max_waiting=max_waiting,
+        answers=terms.answers,
+        on_page=terms.on_page,
+        max_waiting=terms.max_waiting,
         at=at,
-        reply_to=reply_to,
-        operator=operator,
+        reply_to=terms.reply_to,
+        operator=terms.operator,
     )
     return run(tx, plan, at, None if named is None else {session.session_id: tx.head(named)})
 
