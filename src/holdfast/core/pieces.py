@@ -105,14 +105,14 @@ Piece = Begins | Says | Drops | Settles | Thinks | Calls | Returns | Asks | Atta
 
 class StepText:
     """The text of one step as its readers have it. An attempt that writes the same again adds nothing; one that writes something else
-    begins another item.
+    begins another item. `text`: what they have of it already.
     """
 
     __slots__ = ("_base", "_name", "_ran_ahead", "_restarts", "_text", "settled")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, text: str = "") -> None:
         self._name, self._restarts = name, 0
-        self._text = Growing()
+        self._text = Growing(text)
         self._ran_ahead: str | None = None  # What readers have, while a later attempt has not come that far yet.
         self._base = 0  # So much of it was there before this reader's part began.
         self.settled = False
@@ -120,6 +120,11 @@ class StepText:
     @property
     def item(self) -> str:
         return f"{self._name}.{self._restarts}" if self._restarts else self._name
+
+    @property
+    def text(self) -> str:
+        """What the log has of it."""
+        return self._text.read()
 
     @property
     def shown(self) -> str:

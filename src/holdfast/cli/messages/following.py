@@ -1,12 +1,13 @@
 """Follows one message through the events of its session: what to print, and when it is over. Pure, so that tests can try every order of
 events."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from holdfast.cli.terminal.layout import given
-from holdfast.core import notices
+from holdfast.core import notices, pieces
+from holdfast.core.pieces import StepText
 from holdfast.core.plans.ask import asks
-from holdfast.core.texts import Growing
 
 
 class Text(NamedTuple):
@@ -54,9 +55,8 @@ class Following:
         self._accepted = False
         self.turn_id: str | None = None
         self._step, self._attempt = 0, 0  # Of the piece that came last.
-        self._reply = Growing()
+        self._said = StepText("reply")
         self._earlier = ""  # What the steps before said last.
-        self._shown: str | None = None  # What was printed, if it is not the reply as it is now.
         self.read_again: str | None = None
         self._read_from: set[str] = set()  # Once each: where even that leads to a snapshot, the shortened text must do.
         self.questions: dict[str, dict[str, Any]] = {}
@@ -68,7 +68,7 @@ class Following:
 
     @property
     def reply(self) -> str:
-        return self._reply.read()
+        return self._said.text
 
     @property
     def question(self) -> dict[str, Any] | None:
@@ -153,7 +153,7 @@ class Following:
         gap: list[Piece] = []
         if step != self._step:
             gap = [Text("\n\n")] if self.reply else []
-            self._step, self._reply, self._shown = step, Growing(), None
+            self._step, self._said = step, StepText("reply")
         return [*gap, *self._becomes(reply, final=self.over)]
 
     def _see_without_turn(self, message: dict[str, Any], view: dict[str, Any]) -> list[Piece]:
@@ -194,7 +194,7 @@ class Following:
             event == "cause.taken" and data["cause_id"] == self.message_id
         ):
             self.turn_id = data["turn_id"]
-            self._reply, self._shown = Growing(self._known.get(data["turn_id"], "")), None
+            self._said = StepText("reply", self._known.get(data["turn_id"], ""))
         return []
 
     def _say(self, data: dict[str, Any]) -> list[Piece]:
@@ -205,22 +205,12 @@ class Following:
         if data["step"] != self._step:
             gap = [Text("\n\n")] if self.reply else []
             self._earlier = self.reply or self._earlier
-            self._step, self._reply, self._shown = data["step"], Growing(), None
-        return [*gap, *self._grow(data["offset"], data["text"])]
-
-    def _grow(self, offset: int, text: str) -> list[Piece]:
-        if self._shown is None and offset == self._reply.length:  # As nearly always: a piece costs its own length, not the reply's.
-            self._reply.add(text)
-            return [Text(text)] if text else []
-        return self._becomes(self.reply[:offset] + text, final=False)
+            self._step, self._said = data["step"], StepText("reply")
+        return [*gap, *self._printed(self._said.grow(data["offset"], data["text"]))]
 
     def _becomes(self, reply: str, *, final: bool) -> list[Piece]:
+        return self._printed(self._said.become(reply, final=final))
+
+    def _printed(self, new: Iterable[pieces.Piece]) -> list[Piece]:
         """What of the reply is not on the screen yet. A new attempt may write the same again: that is not printed twice."""
-        shown = self.reply if self._shown is None else self._shown
-        self._reply, self._shown = Growing(reply), None
-        if reply.startswith(shown):
-            return [Text(reply[len(shown) :])] if len(reply) > len(shown) else []
-        if shown.startswith(reply) and not final:
-            self._shown = shown
-            return []
-        return [Note(STARTS_OVER), Text(reply)]
+        return [Text(piece.text) if isinstance(piece, pieces.Says) else Note(STARTS_OVER) for piece in new]
