@@ -20,6 +20,7 @@ T = TypeVar("T")
 FOLDER = "spool"
 # A spool is bounded; whatever is longer is none of ours.
 MOST_BYTES = 64 * 1024 * 1024
+MAKES = 5
 
 log = structlog.get_logger()
 
@@ -77,10 +78,13 @@ class FolderSpool:
             files.sync(folder)
 
     def _make(self, folder: Path) -> None:
-        for each in (self._folder, folder):
-            with contextlib.suppress(FileExistsError):
-                each.mkdir(mode=0o700)
-                files.sync(each.parent)
+        """Another process that removes its last spool takes the folder of all of them along while it is empty: then once more."""
+        for left in reversed(range(MAKES)):
+            try:
+                return _make_each(self._folder, folder)
+            except FileNotFoundError:
+                if not left:
+                    raise
 
     async def found(self) -> Listing:
         return await self._run(self.look) if self._is_there() else Listing([], [])
@@ -159,6 +163,13 @@ class FolderSpool:
                     self._folder.rmdir()
         except OSError as error:
             log.warning("a spool that is no longer needed cannot be removed", file=str(folder / stream_id), error=str(error))
+
+
+def _make_each(*folders: Path) -> None:
+    for each in folders:
+        with contextlib.suppress(FileExistsError):
+            each.mkdir(mode=0o700)
+            files.sync(each.parent)
 
 
 def _write(path: Path, data: bytes, size: int) -> None:

@@ -112,6 +112,29 @@ async def test_a_spool_goes_and_with_the_last_one_its_owners_folder(tmp_path: Pa
     assert (await only(spool)).name == "t_1.3"
 
 
+async def test_a_spool_begins_also_while_another_process_removes_the_folder_of_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F9: two processes share a home during a hand-over, and the last spool of one goes as the first of the other begins."""
+    real, others = os.fsync, iter(range(2))
+
+    def removed_meanwhile(descriptor: int) -> None:
+        real(descriptor)
+        if os.readlink(f"/proc/self/fd/{descriptor}") == str(tmp_path) and next(others, None) is not None:
+            (tmp_path / "spool").rmdir()
+
+    monkeypatch.setattr(os, "fsync", removed_meanwhile)
+    spool = FolderSpool(tmp_path)
+    await add(spool, 0, *pieces(0, "one"))
+    assert (await only(spool)).name == "t_1.3" and next(others, None) is None
+
+
+async def test_a_home_that_is_gone_is_not_made_again_for_a_spool(tmp_path: Path) -> None:
+    with pytest.raises(SpoolFailed):
+        await add(FolderSpool(tmp_path / "gone"), 0, *pieces(0, "one"))
+    assert not (tmp_path / "gone").exists()
+
+
 def _directory(path: Path) -> None:
     path.unlink()
     path.mkdir()
