@@ -498,6 +498,7 @@ class Life:
         # Each time it told of its state: what it was, and how many turns ran.
         self.states: list[tuple[GatewayState, int]] = []
         self.commits = 0
+        self.failing: Exception | None = None  # Why nothing can be stored or read.
         self.away_until = 0.0  # Until when another program has the database.
         self.dies: tuple[str, int] | None = None  # Before or after which commit.
         self.steps: list[str] = []  # Those of its stop, as they began.
@@ -507,7 +508,7 @@ class Life:
             self._db,
             loop=self.loop,
             delay=lambda: 0.0005 + 1e-9 * next(asked),
-            fails=lambda full: None,
+            fails=lambda full: self.failing,
             committed=lambda: self._commit("after"),
             committing=lambda: self._commit("before"),
             away=lambda: self.away_until - self.loop.time(),

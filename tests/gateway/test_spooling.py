@@ -2,6 +2,7 @@
 done twice (P3, P5, P7, F9).
 """
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,17 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.errors import StoreAway
+from holdfast.core.errors import Refused, StoreAway, Unavailable
+from holdfast.core.journals import Limits
 from holdfast.core.redaction import Secrets
+from holdfast.core.sessions import Lease
+from holdfast.gateway.host import Host
+from holdfast.gateway.spooling import Spooling
+from holdfast.gateway.tasks import Tasks
+from holdfast.locks import OwnerLocks
+from holdfast.process.system import RandomIds
+from holdfast.spool import FolderSpool
+from tests.fakes.spool import at_once
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
 
@@ -180,6 +190,36 @@ def test_a_spool_that_cannot_be_written_is_an_error_that_the_turn_sees(home: Hom
     life.rest()
     assert [cut.reason for cut in life.cuts()] == ["store_failed"]
     assert life.outcomes() == ["completed"] and home.heard[-1].attempt == 2
+
+
+@pytest.mark.parametrize(
+    ("problem", "stays"),
+    ((Unavailable("as it was told"), False), (StoreAway(), False), (Refused("as it was told"), True)),
+    ids=("unavailable", "away", "refused"),
+)
+def test_what_an_attempt_left_is_shipped_again_by_itself_and_takes_no_room_for_ever(home: Home, problem: Exception, stays: bool) -> None:
+    """P7: without another outage. What the store refuses waits in its file for the next process, and others may use the room."""
+    life = home.start()
+    session = life.say("say:one")
+    host = Host(clock=life.clock, ids=RandomIds(), liveness=OwnerLocks(home.path.parent), tasks=Tasks(), owner=1, name=life.name)
+    spool = FolderSpool(home.path.parent, run=at_once)
+    due = asyncio.Event()
+    spooling = Spooling(spool=spool, store=life.store, host=host, due=due, turn_bytes=10_000, all_bytes=10_000, limits=Limits())
+    backlog = spooling.backlog(Lease(session_id=session.session_id, owner=1, epoch=session.epoch), session.turn_id or "")
+
+    async def leave() -> None:
+        items = spooling.items([e.Text(offset=9, text="late")], position=1000, attempt=1)
+        assert spooling.reserve(backlog, items, results=False) == 1
+        assert await spooling.put([(backlog, items)]) == [None] and spooling.size == backlog.size > 0
+        life.failing = problem
+        spooling.leave_behind(backlog)
+
+    life.do(leave())
+    life.pass_s(0.002)
+    life.failing = None
+    assert life.spools()
+    life.until(lambda: not spooling.size)
+    assert bool(life.spools()) is stays and not spooling.away
 
 
 def test_two_turns_that_end_and_one_that_steers_wait_for_the_store_together(home: Home) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from holdfast.core import spools
-from holdfast.core.errors import HoldfastError, NotFound, Unavailable
+from holdfast.core.errors import HoldfastError, NotFound, StoreAway, Unavailable
 from holdfast.core.events import Event
 from holdfast.core.journals import Found, Limits, Sight
 from holdfast.core.sessions import Lease
@@ -17,6 +17,8 @@ from holdfast.core.spools import Header, Spooled
 from holdfast.gateway.host import Host
 from holdfast.ports.journals import Journal, Journals
 from holdfast.ports.spool import Group, Spool
+
+SHIP_AGAIN_S = 5.0
 
 log = structlog.get_logger()
 
@@ -135,19 +137,31 @@ class Spooling:
         await self._ship_what_is_left()
 
     async def _ship_what_is_left(self) -> None:
-        left, self._left = self._left, []
-        for backlog in left:
-            header = backlog.header
-            journal, sight = Journal(header.session_id, header.turn_id, header.epoch), Sight(found=Found.WHOLE, size=backlog.size)
+        """Again and again, until the store has taken all of it, or is away."""
+        while self._left and not self.away:
+            backlog = self._left.pop(0)
             try:
-                await self._store.ship(journal, backlog.items, sight, limits=self._limits, at=self._host.clock.now())
-            except NotFound:
-                pass  # Its session was purged.
-            except Unavailable as error:
-                log.warning("a spool is not shipped yet", journal=header.stream_id, error=str(error))
+                await self._ship(backlog)
+            except StoreAway:
                 self._left.append(backlog)
-                continue
-            except HoldfastError as error:
-                log.error("a spool cannot be shipped", journal=header.stream_id, error=str(error))
-                continue
-            await self.shipped(backlog)
+                self.store_is_away()
+            except Unavailable as error:
+                self._left.append(backlog)
+                log.warning("a spool is not shipped yet", journal=backlog.header.stream_id, error=str(error))
+                await asyncio.sleep(max(SHIP_AGAIN_S, error.retry_after_s))
+
+    async def _ship(self, backlog: Backlog) -> None:
+        """Raises `Unavailable`. What the store refuses stays in its file, for the process after this one, and counts no longer here."""
+        header = backlog.header
+        journal, sight = Journal(header.session_id, header.turn_id, header.epoch), Sight(found=Found.WHOLE, size=backlog.size)
+        try:
+            await self._store.ship(journal, backlog.items, sight, limits=self._limits, at=self._host.clock.now())
+        except NotFound:
+            pass  # Its session was purged.
+        except Unavailable:
+            raise
+        except HoldfastError as error:
+            log.error("a spool cannot be shipped", journal=header.stream_id, error=str(error))
+            self.size -= backlog.size
+            return
+        await self.shipped(backlog)
