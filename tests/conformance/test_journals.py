@@ -241,6 +241,19 @@ async def test_a_journal_that_arrives_in_parts_is_completed_part_by_part(store: 
     assert await store.late_journals(limit=10) == []
 
 
+async def test_a_long_text_that_arrives_late_is_shown_whole_and_in_no_record_too_long_for_a_reader(store: Store) -> None:
+    """P8, F2"""
+    turn = await append(store, await running(store), text("one"))
+    long = "x" * 200_000
+    await interrupted(store, turn, e.TurnResumed(attempt=2, rule="R9", reason="crash"), late=True)
+    pieces = [text(long[start : start + 50_000], 3 + start) for start in range(0, len(long), 50_000)]
+    assert (await ship(store, turn, spooled(turn.position, *pieces))).state is State.RECOVERED
+    changes = [item for item in await whole_log(store) if item.kind == "journal.changed"]
+    assert len(changes) == 4 and max(len(item.body) for item in changes) < 70_000
+    transcript = await store.transcript(await store.session("s1"))
+    assert [message.text for message in transcript.messages if message.status == "superseded"] == [long]
+
+
 async def test_pieces_of_a_turn_that_were_pruned_do_not_come_back(store: Store) -> None:
     turn = await append(store, await running(store), text("one"), CALL)
     turn = await append(store, turn, text(" two", 3), ENDED)

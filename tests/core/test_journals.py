@@ -155,10 +155,23 @@ def test_what_arrived_is_told_with_its_text_and_calls_step_by_step() -> None:
         e.Text(offset=0, text="two three", step=1),
     )
     items = [Spooled(place, 1, 7, event.kind, encode(event)) for place, event in enumerate(events)]
-    changed = journals.changed(LATE, (State.RECOVERED, 0), 44, items)
+    [changed] = journals.changed(LATE, (State.RECOVERED, 0), 44, items)
     assert changed == e.JournalChanged(
         turn_id="t", stream_id="t.3", state="recovered", size=44, text="two three\n\ntwo three", call_ids=("c1",)
     )
+
+
+@pytest.mark.parametrize("more", (-1, 0, 1, journals.RECORD_CHARS + 1))
+def test_a_long_text_that_arrives_late_is_told_in_records_of_a_bounded_length(more: int) -> None:
+    """P8"""
+    text = "\U0001f600" * (journals.RECORD_CHARS + more)
+    event, done = e.Text(offset=0, text=text), e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="x")
+    items = [Spooled(1, 1, 7, event.kind, encode(event)), Spooled(2, 1, 7, done.kind, encode(done))]
+    changes = journals.changed(LATE, (State.RECOVERED, 0), 44, items)
+    assert "".join(change.text for change in changes) == text
+    assert all(0 < len(change.text) <= journals.RECORD_CHARS for change in changes)
+    assert [change.call_ids for change in changes] == [("c1",), *[()] * (len(changes) - 1)]
+    assert {(change.stream_id, change.state, change.size) for change in changes} == {("t.3", "recovered", 44)}
 
 
 DELETED, UNKNOWN = Deleted("s1", undoable=False), NotFound("turn", "t1")

@@ -17,6 +17,7 @@ from holdfast.core.texts import Growing
 
 # A journal that is not sealed and has not grown for so long does not grow any more: its process is gone.
 SETTLED_MS = 60 * 1000
+RECORD_CHARS = 64 * 1024
 
 
 class State(StrEnum):
@@ -147,17 +148,22 @@ def judge(late: Late, sight: Sight, now: int, limits: Limits) -> tuple[State, in
     return (State.NEUTRAL, 0) if tries >= limits.tries else (State.RECOVERING, tries)
 
 
-def changed(late: Late, judged: tuple[State, int], size: int, arrived: Sequence[Spooled]) -> JournalChanged:
+def changed(late: Late, judged: tuple[State, int], size: int, arrived: Sequence[Spooled]) -> list[JournalChanged]:
+    """What is recorded of it, with the text that has arrived in records that no reader finds too long (P8)."""
     state, tries = judged
-    return JournalChanged(
+    call_ids = tuple(event.call_id for item in arrived if isinstance(event := item.event, ToolFinished))
+    text = said(arrived)
+    first = JournalChanged(
         turn_id=late.turn_id,
         stream_id=late.stream_id,
         state=state,
         tries=tries,
         size=size,
-        text=said(arrived),
-        call_ids=tuple(event.call_id for item in arrived if isinstance(event := item.event, ToolFinished)),
+        text=text[:RECORD_CHARS],
+        call_ids=call_ids,
     )
+    rest = (text[start : start + RECORD_CHARS] for start in range(RECORD_CHARS, len(text), RECORD_CHARS))
+    return [first, *(msgspec.structs.replace(first, text=piece, call_ids=()) for piece in rest)]
 
 
 def said(items: Iterable[Spooled]) -> str:

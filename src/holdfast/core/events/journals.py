@@ -13,7 +13,8 @@ class JournalPruned(Event, frozen=True):
 class JournalChanged(Event, frozen=True):
     """What is known of a journal that is late. `state`: recovering, recovered or neutral, as the row says that tells of the interruption.
     `tries`: how often it was looked for in vain; `size`: how long it was. `text`: what was said in the part of it that has just arrived,
-    `call_ids`: the calls whose results are in that part. The events of that part follow, each in its own place of the turn.
+    `call_ids`: the calls whose results are in that part. A long text continues in the next record of this kind. The events of that part
+    follow, each in its own place of the turn.
     """
 
     kind = "journal.changed"

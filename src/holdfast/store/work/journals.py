@@ -61,7 +61,8 @@ def _ship_late(tx: Tx, head: Head, journal: Journal, new: Sequence[Spooled], sig
     judged = journals.judge(late, msgspec.structs.replace(sight, new=bool(new)), at, limits)
     if judged is None:
         return Shipped(new=0, late=True, state=late.state)
-    tx.append(head, journals.changed(late, judged, sight.size, new), at, in_turn=False)
+    for change in journals.changed(late, judged, sight.size, new):
+        tx.append(head, change, at, in_turn=False)
     for item in new:
         _put(tx, head, journal.turn_id, journal.epoch, item, in_place=False)
     return Shipped(new=len(new), late=True, state=judged[0])
