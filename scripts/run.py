@@ -220,6 +220,7 @@ def test(words: Sequence[str]) -> int:
         find_homeserver(words)
         in_browser = any("browser" in word for word in words)
         find_axe(required=in_browser)
+        find_tool_servers(words)
         return pytest(words, find_browser(required=in_browser))
     return run_module("scripts.suite", ROOT / "scripts" / "suite.py", ())
 
@@ -281,20 +282,31 @@ def find_browser(*, required: bool) -> str | None:
 
 
 def find_axe(*, required: bool) -> None:
-    """The packages of tests/browser, as its lock file has them: axe, which looks for what some people could not read or use, and the
-    examples of the Markdown specification.
+    """The packages of tests/browser: axe, which looks for what some people could not read or use, and the examples of the Markdown
+    specification.
     """
-    folder = ROOT / "tests" / "browser"
+    if required:
+        install_with_npm(ROOT / "tests" / "browser", "axe", "to check that everybody can read the page")
+
+
+def find_tool_servers(words: Sequence[str] = ()) -> None:
+    """The packages of tests/e2e/servers: servers of tools (MCP) as people install them."""
+    if not words or any("mcp" in word or word.rstrip("/") in ("tests", "tests/e2e") for word in words):
+        install_with_npm(ROOT / "tests" / "e2e" / "servers", "a server of tools", "to test the servers of tools that people use")
+
+
+def install_with_npm(folder: Path, what: str, why: str) -> None:
+    """What the lock file of a folder has, unless it is there."""
     lock, stamp = folder / "package-lock.json", folder / "node_modules" / "lock"
-    if not required or (stamp.exists() and stamp.read_bytes() == lock.read_bytes()):
+    if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
         return
     if not shutil.which("npm"):
-        install_packages(["npm"], "to check that everybody can read the page")
-    say("Installing axe with npm ...")
+        install_packages(["npm"], why)
+    say(f"Installing {what} with npm ...")
     command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
-        fail("Could not install axe, which the browser tests need; nothing is lost, run this again. npm said:", done.stdout + done.stderr)
+        fail(f"Could not install {what}, which the tests need; nothing is lost, run this again. npm said:", done.stdout + done.stderr)
     shutil.copyfile(lock, stamp)
 
 

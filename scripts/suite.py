@@ -21,7 +21,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.run import ROOT, find_axe, find_browser, find_homeserver, find_proxy, find_sandbox, find_service_manager, say
+from scripts.run import (
+    ROOT,
+    find_axe,
+    find_browser,
+    find_homeserver,
+    find_proxy,
+    find_sandbox,
+    find_service_manager,
+    find_tool_servers,
+    say,
+)
 
 BUDGET_S = 900
 # A part that takes this long hangs, and is ended.
@@ -97,6 +107,7 @@ def main() -> int:
         if browser := find_browser(required=has_tests(ROOT / "tests" / "browser")):
             os.environ["HOLDFAST_TEST_BROWSER"] = browser
         find_axe(required=has_tests(ROOT / "tests" / "browser"))
+        find_tool_servers()
         find_service_manager()
         find_proxy()
         find_sandbox()

@@ -55,6 +55,49 @@ def test_a_model_uses_a_server_of_the_registry_and_people_see_which_servers_ther
             assert serving.stop() == 75 and not list(tool_processes.running(serving.home))
 
 
+# As its lock file has it; `./run test` installs it.
+FILE_SERVER = Path(__file__).parent / "servers" / "node_modules" / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js"
+
+
+def test_a_model_works_with_the_files_of_a_folder_through_the_file_server_of_the_registry_over_kills(tmp_path: Path) -> None:
+    """P5, P8: `@modelcontextprotocol/server-filesystem`, in the sandbox of this machine, if it has one. It lists, reads and writes; a path
+    outside its folder is refused, and the model is told; what killed Holdfast or the server is over with the next call.
+    """
+    assert FILE_SERVER.exists(), "`./run test tests/e2e/test_mcp.py` installs this server"
+    shared, outside = tmp_path / "shared", tmp_path / "outside.txt"
+    shared.mkdir()
+    (shared / "old.txt").write_text("written before")
+    outside.write_text("not for the server")
+    packages = FILE_SERVER.parents[3]
+    table = {"command": "node", "args": [str(FILE_SERVER), str(shared)], "folders": [str(shared), str(packages)], "trusted": True}
+    steps = (
+        ("list_directory", {"path": str(shared)}, "[FILE] old.txt"),
+        ("read_text_file", {"path": str(shared / "old.txt")}, "written before"),
+        ("read_text_file", {"path": str(outside)}, "outside allowed directories"),
+        ("write_file", {"path": str(shared / "new.txt"), "content": "written by a model"}, "Successfully wrote"),
+        ("list_directory", {"path": str(shared)}, "[FILE] new.txt"),
+        ("read_text_file", {"path": str(shared / "new.txt")}, "written by a model"),
+    )
+    replies = [reply for name, asked, _ in steps for reply in (Reply(say=(call(f"mcp__files__{name}", asked),)), Reply(say=text("Done.")))]
+    with ModelProcess(tmp_path / "model", Script(by="steps", replies=tuple(replies))) as server:
+        with asking(tmp_path / "home", server, mcp=servers(files=table), policy_allow="mcp__files__write_file") as serving:
+            session_id = serving.new_session()
+            for number, (name, _, expected) in enumerate(steps):
+                serving.post(session_id, "Next.")
+                [used] = serving.wait_for(session_id)["messages"][-1]["tool_calls"]
+                outcome = "failed" if "outside" in expected else "done"
+                assert (used["name"], used["outcome"]) == (f"mcp__files__{name}", outcome) and expected in used["result"], used
+                if number == 3:
+                    serving.kill()
+                    serving.start()
+                elif number == 4:
+                    for process, _ in tool_processes.running(serving.home):
+                        os.kill(process.pid, signal.SIGKILL)
+                    wait_until(lambda: not list(tool_processes.running(serving.home)))
+            assert (shared / "new.txt").read_text() == "written by a model"
+            assert serving.stop() == 75 and not list(tool_processes.running(serving.home))
+
+
 def test_a_call_that_kill_9_interrupted_is_made_again_or_told_as_unknown(tmp_path: Path) -> None:
     """P5: by its effect, where the server is trusted; with the same key, so that the server can tell. What the dead process had started is
     gone first.
