@@ -1,4 +1,4 @@
-"""A session whose journal is late: what its readers are shown, when it is looked for, and what becomes of it (F1-F7, A28)."""
+"""A session whose journal is late: what its readers are shown, when it is looked for, and what becomes of it (F1-F7, A28, E8)."""
 
 import asyncio
 import os
@@ -16,6 +16,8 @@ from holdfast.core.spools import Sealed, frame, frames, read
 from holdfast.ports.spool import SpoolFile
 from tests.gateway import gateways
 from tests.gateway.gateways import Home, Life
+from tests.gateway.test_processes import ALLOWED, background, machine
+from tests.gateway.test_schedules import add
 
 DAY_S = 24 * 3600
 T = TypeVar("T")
@@ -52,6 +54,10 @@ def spoilt(home: Home, script: str) -> Spoilt:
     """A process dies with a spool that cannot be read afterwards."""
     life = home.start()
     life.under_way(script)
+    return dies_with_a_spool(home, life)
+
+
+def dies_with_a_spool(home: Home, life: Life) -> Spoilt:
     life.lock_database(1000)
     life.pass_s(6)
     life.die()
@@ -102,6 +108,60 @@ def test_when_the_journal_can_be_read_the_next_reader_sees_it_filled_in(home: Ho
     assert answer["recovered"] is True and told["state"] == "recovered"
     assert not {"stream_id", "tries", "first_seen"} & told.keys()
     assert not file.path.exists() and life.spools() == {}
+
+
+# A person's turn, and one that nobody wrote for, which is not resumed; the notice says so.
+ROLES = ["user", "assistant", "cause", "assistant", "interruption", "notice"]
+
+
+def under_way(home: Home, cause: str) -> Life:
+    """The agent is at it, in the second turn of a conversation, which a process or a schedule has started."""
+    home.machine = machine()
+    life = home.start(policy=ALLOWED)
+    if cause == "process":  # What it printed is what the agent does, and its name is too short to say so.
+        life.say(background(f"lasts 3; at 9 print {'x' * 60}; at 1 print first|{TALK}"))
+    else:
+        life.say("say:hello")
+        add(life, TALK, when="in 1 minute")
+    life.until(lambda: len(home.heard) == 2)
+    life.pass_s(1)
+    return life
+
+
+@pytest.mark.parametrize("cause", ["process", "schedule"])
+def test_the_late_journal_of_a_turn_that_nobody_wrote_for_is_recovered_under_its_cause(home: Home, cause: str) -> None:
+    """F1, F2, E8: its row waits, then says that the output was recovered; it names the cause all along, and no user message is invented."""
+    file = dies_with_a_spool(home, under_way(home, cause))
+    life = home.start(auto_resume=False, policy=ALLOWED)
+    life.rest()
+    told = row(life)
+    assert (told["state"], told["stream_id"], told["tries"], told["cause"]) == ("recovering", file.name, 0, cause)
+    assert "has not arrived yet" in told["text"]
+    assert [message["role"] for message in seen(life)["messages"]] == ROLES and seen(life)["messages"][3]["text"].endswith("one ")
+    file.write(file.whole)
+    session = seen(life)
+    assert [message["role"] for message in session["messages"]] == ROLES
+    answer, told = session["messages"][3:5]
+    assert answer["recovered"] is True and answer["text"].endswith("one two three")
+    assert (told["state"], told["cause"]) == ("recovered", cause) and "recovered from the run journal" in told["text"]
+    assert not {"stream_id", "tries", "first_seen"} & told.keys()
+    assert [turn["cause"] for turn in session["turns"]] == ["message", cause]
+
+
+@pytest.mark.parametrize("cause", ["process", "schedule"])
+def test_a_late_journal_of_such_a_turn_that_never_comes_leaves_a_neutral_row_that_names_the_cause(home: Home, cause: str) -> None:
+    """F6, E8: nothing is invented, neither output nor a message."""
+    dies_with_a_spool(home, under_way(home, cause))
+    for state in ("recovering", "neutral"):
+        life = home.start(auto_resume=False, policy=ALLOWED)
+        life.rest()
+        life.pass_s(1)
+        told = row(life)
+        assert (told["state"], told["cause"], "tries" in told) == (state, cause, state == "recovering")
+        roles = [message["role"] for message in seen(life)["messages"]]
+        assert roles[: len(ROLES)] == ROLES and set(roles[len(ROLES) :]) <= {"notice"}
+        life.die()
+        home.later(DAY_S)
 
 
 def test_a_resume_does_not_wait_and_what_arrives_belongs_to_the_earlier_attempt(home: Home) -> None:
