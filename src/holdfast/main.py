@@ -27,6 +27,7 @@ from holdfast.config import (
     stop_deadline_s,
     trusted_networks,
 )
+from holdfast.config.agents import unread_instructions
 from holdfast.core import exits
 from holdfast.core.errors import Refused, StoreFull, Unavailable
 from holdfast.core.lifecycle import GatewayState
@@ -329,6 +330,8 @@ def _agents(config: Config, this: ThisProcess, blobs: Blobs, workspaces: Workspa
         ids=system.RandomIds(),
         kept=kept,
     )
+    for problem in unread_instructions(config.agent, config.agents, config.home):
+        log.warning(f"the model gets Holdfast's own instructions: {problem}")
     return Making(config, ground)
 
 

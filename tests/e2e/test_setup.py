@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.e2e.command_line import Said, command, environment, holdfast, is_one_sentence
-from tests.e2e.models import ModelProcess
+from tests.e2e.models import ModelProcess, asking
 from tests.e2e.serving import ROOT, Serving, files_with, wait_until
 from tests.e2e.window import Window
 from tests.fakes.models.script import Reply, Script, text
@@ -399,3 +400,20 @@ def test_the_settings_that_are_shown_hold_no_key(tmp_path: Path, server: ModelPr
     for words in (("config",), ("config", "--json")):
         shown = holdfast(home, *words, ANTHROPIC_API_KEY=KEY, HOLDFAST_MODEL_API_KEY=KEY).out
         assert "chat:small" in shown and "chat.key" in shown and KEY not in shown
+
+
+def test_the_doctor_fails_and_serve_warns_about_instructions_that_cannot_be_read(tmp_path: Path, server: ModelProcess) -> None:
+    """A model that is not told its work does something else; nobody should have to guess why."""
+    home = tmp_path / "home"
+    with asking(home, server, agent_instructions_file="work.md"):
+        wait_until(lambda: "agent.instructions_file is" in (home / "holdfast.log").read_text())
+        variables = {"HOLDFAST_MODEL": "chat:test", "HOLDFAST_MODEL_BASE_URL": server.url, "HOLDFAST_AGENT_INSTRUCTIONS_FILE": "work.md"}
+        [found] = found_about("instructions", home, **variables)
+        assert found["state"] == "fail" and f"{home / 'work.md'}, which cannot be read: No such file" in found["text"]
+        (home / "work.md").write_text("Speak French.")
+        assert found_about("instructions", home, **variables) == []
+
+
+def found_about(check: str, home: Path, **variables: str) -> list[dict[str, Any]]:
+    checks = holdfast(home, "doctor", "--json", HOLDFAST_PORT="0", **variables).json["checks"]
+    return [each for each in checks if each["check"] == check]

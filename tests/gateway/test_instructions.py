@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from holdfast.agents.instructions import MOST_CHARS, WORK, Extras, Instructions, compose, place
 from holdfast.core import keys
@@ -127,14 +128,18 @@ def test_the_text_changes_only_with_the_day_and_the_files(tmp_path: Path) -> Non
 
 
 def test_instructions_may_be_in_a_file_which_is_read_again_for_each_turn(tmp_path: Path) -> None:
+    """Without it our own count, and the log says so."""
     file = tmp_path / "work.md"
     instructions = Instructions(home=tmp_path, clock=Times().clock, folder=lambda session_id, chosen: tmp_path, file=file)
-    assert instructions.read(request()).startswith(WORK)
-    file.write_text("Speak French.")
-    assert instructions.read(request()).startswith("Speak French.")
-    file.unlink()
-    file.mkdir()
-    assert instructions.read(request()).startswith(WORK)
+    with capture_logs() as logged:
+        assert instructions.read(request()).startswith(WORK)
+        file.write_text("Speak French.")
+        assert instructions.read(request()).startswith("Speak French.")
+        file.unlink()
+        file.mkdir()
+        assert instructions.read(request()).startswith(WORK)
+    assert [entry["path"] for entry in logged] == [str(file)] * 2
+    assert "is not there" in logged[0]["event"] and "cannot be read" in logged[1]["event"]
 
 
 def test_no_model_is_told_a_secret_and_no_half_of_one(tmp_path: Path) -> None:

@@ -96,8 +96,14 @@ class Instructions:
             project=self._read_beneath(self._folder(request.session_id, request.folder), PROJECT),
             memory=self._read(self._home / MEMORY / f"{key.profile}.md") if _plain(key.profile) else "",
         )
-        work = self._read(self._file) if self._file is not None else self._secrets.text(self._text)
+        work = self._work(self._file) if self._file is not None else self._secrets.text(self._text)
         return compose(work, key=key, person=self._secrets.text(person(request)), tools=request.tools, extras=extras, today=self._today())
+
+    def _work(self, file: Path) -> str:
+        """The turn continues without it, with our own instructions; whoever wrote the file must hear of that."""
+        if not file.exists():
+            log.warning("the file of the instructions is not there; the model gets Holdfast's own", path=str(file))
+        return self._read(file)
 
     def _today(self) -> str:
         now = self._clock.now()

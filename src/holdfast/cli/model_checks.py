@@ -1,5 +1,6 @@
-"""The checks of `holdfast doctor` about agents: whether each model's provider is known, has a key, answers, and has a known price and
-window; whether agents of one's own can be loaded; and whether agents that are other programs are installed and answer.
+"""The checks of `holdfast doctor` about agents: whether their instructions can be read; whether each model's provider is known, has a key,
+answers, and has a known price and window; whether agents of one's own can be loaded; and whether agents that are other programs
+are installed and answer.
 """
 
 import os
@@ -52,6 +53,8 @@ def run_all(settings: config.Config, *, gateway_alive: bool, deep: bool, folder:
             yield _module(named.module, deep, folder, name)
         elif named.demo:
             yield Finding("agent", "ok", f"{name} is the demo agent")
+    for problem in named_agents.unread_instructions(settings.agent, settings.agents, settings.home):
+        yield Finding("instructions", "fail", problem, "Until it can be, the model gets Holdfast's own instructions. Write the file.")
     asked = list(_asked(settings))
     for each in asked:
         yield from _models(each, gateway_alive, deep)

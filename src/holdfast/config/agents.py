@@ -1,7 +1,7 @@
 """`[agents.NAME]`: more agents than the one of `[agent]`, which a conversation may choose by name."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,19 @@ def as_agent(named: NamedAgent, agent: Agent) -> Agent:
         transcriber="",
         title_model="",
     )
+
+
+def unread_instructions(agent: Agent, named: Mapping[str, NamedAgent], home: Path) -> Iterator[str]:
+    """For each `instructions_file` that cannot be read: which one, and why. A model that is not told its work does something else."""
+    tables = {"agent": agent.instructions_file} | {f"agents.{name}": each.instructions_file for name, each in named.items()}
+    for table, file in tables.items():
+        if not file:
+            continue
+        try:
+            with (home / file).open("rb") as opened:
+                opened.read(1)
+        except OSError as error:
+            yield f"{table}.instructions_file is {home / file}, which cannot be read: {error.strerror or error}."
 
 
 def key(named: NamedAgent, agent: Agent, home: Path, environment: Mapping[str, str]) -> str | None:
