@@ -5,6 +5,7 @@ import json
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import httpx
@@ -30,10 +31,12 @@ FORMS = (
 KNOWN = {"HOLDFAST_TEST_API_KEY": SECRET, "HOLDFAST_TEST_TOKEN": NO_PATH}
 # What may hold a credential: the token's own file.
 CREDENTIALS = {"token"}
+# What programs wrote themselves, raw, as docs/security.md says.
+RAW = "processes"
 
 
 def files(home: Path) -> Iterator[Path]:
-    return (path for path in home.rglob("*") if path.is_file() and path.name not in CREDENTIALS)
+    return (path for path in home.rglob("*") if path.is_file() and path.name not in CREDENTIALS and path.relative_to(home).parts[0] != RAW)
 
 
 def leaks(data: bytes, *more: str) -> list[str]:
@@ -53,6 +56,62 @@ class Listening:
         self.heard += response.content + repr(response.headers).encode()
 
 
+def listen(client: httpx.Client, heard: Listening, path: str, *, until: str, times: int, **asked: Any) -> None:
+    """Notes a stream up to the line that comes so many times."""
+    with client.stream("GET", path, params=asked) as events:
+        assert events.status_code == 200
+        for line in events.iter_lines():
+            heard.heard += line.encode() + b"\n"
+            times -= line == until
+            if times == 0:
+                return
+    raise AssertionError(f"{path} ended before {until}")
+
+
+def look_back(client: httpx.Client, session_id: str) -> None:
+    """Asks for everything that was kept of a conversation."""
+    path = f"/api/sessions/{session_id}"
+    session = client.get(path).json()
+    turns = [turn["id"] for turn in session["turns"]]
+    assert turns and session["messages"]
+    for where in (*(f"{path}/export?as={form}" for form in ("md", "json", "html")), *(f"{path}/turns/{turn}/events" for turn in turns)):
+        assert client.get(where).status_code == 200, where
+    for part in (part for message in session["messages"] for part in message["parts"] if "digest" in part):
+        assert client.get(f"/api/blobs/{part['digest']}").status_code == 200
+
+
+def draft(client: httpx.Client, session_id: str) -> None:
+    path = f"/api/sessions/{session_id}/draft"
+    kept = client.get(path).json()
+    assert client.put(path, json={"text": f"to be sent: {SECRET}", "rev": kept["rev"]}).status_code == 200
+    assert client.get(path).json()["text"].startswith("to be sent: ")
+
+
+def knock(client: httpx.Client, heard: Listening) -> None:
+    """At the OpenAI-compatible door."""
+    made = client.post("/v1/responses", json={"model": "holdfast", "input": f"echo {SECRET}"})
+    assert made.status_code == 200 and made.json()["status"] == "completed"
+    client.get(f"/v1/responses/{made.json()['id']}")
+    listen(client, heard, f"/v1/responses/{made.json()['id']}", until="event: response.completed", times=1, stream=True)
+    said = [{"role": "user", "content": f"echo {SECRET}"}]
+    assert client.post("/v1/chat/completions", json={"model": "holdfast", "messages": said}).status_code == 200
+
+
+def run_behind(serving: Serving, client: httpx.Client) -> str:
+    """A background command that prints the secret in two halves."""
+    session_id = str(client.post("/api/sessions", json={}).json()["session_id"])
+    command = f"background printf '%s' '{SECRET[:7]}'; sleep 0.2; printf '%s\\n' '{SECRET[7:]}'"
+    client.post(f"/api/sessions/{session_id}/messages", json={"text": command})
+    wait_until(
+        lambda: [each["state"] for each in client.get("/api/processes", params={"session": session_id}).json()["processes"]] == ["ended"]
+    )
+    [process] = client.get("/api/processes", params={"session": session_id}).json()["processes"]
+    shown = client.get(f"/api/processes/{process['process_id']}").json()
+    assert shown["output"]["text"] == "[secret HOLDFAST_TEST_API_KEY]\n"
+    serving.wait_for(session_id)
+    return session_id
+
+
 def use(serving: Serving, client: httpx.Client, heard: Listening) -> str:
     """Says the secret wherever something can be said, and asks for everything that can be asked for."""
     session_id = str(client.post("/api/sessions", json={"title": f"about {SECRET}"}).json()["session_id"])
@@ -65,13 +124,7 @@ def use(serving: Serving, client: httpx.Client, heard: Listening) -> str:
     serving.wait_for(session_id, state="waiting")
     client.post(f"{path}/messages", json={"text": f"yes, {SECRET}"})
     serving.wait_for(session_id)
-    with client.stream("GET", f"{path}/events", params={"after": 0}) as events:
-        ended = 0
-        for line in events.iter_lines():
-            heard.heard += line.encode() + b"\n"
-            ended += line == "event: turn.ended"
-            if ended == 5:
-                break
+    listen(client, heard, f"{path}/events", until="event: turn.ended", times=5, after=0)
     named = {"name": f"{NO_PATH}.txt", "type": f"text/{NO_PATH}", "client_id": SECRET}
     uploaded, again = (client.post("/api/uploads", params=named, content=b"x" * 300_000 + SECRET.encode() + b"y") for _ in range(2))
     assert (uploaded.status_code, again.status_code) == (201, 200) and uploaded.json() == again.json()
@@ -88,6 +141,10 @@ def use(serving: Serving, client: httpx.Client, heard: Listening) -> str:
     for where in (path, "/api/sessions", "/api/status", "/metrics", "/api/openapi.json"):
         client.get(where)
     client.get("/api/sessions", params={"query": SECRET[:8]})
+    knock(client, heard)
+    draft(client, session_id)
+    for each in (session_id, run_behind(serving, client)):
+        look_back(client, each)
     return session_id
 
 
@@ -110,6 +167,7 @@ def test_no_byte_of_the_home_folder_and_of_all_answers_holds_a_secret(tmp_path: 
     assert backup.code == 0, backup
     assert "[secret HOLDFAST_TEST_API_KEY]" in json.dumps(session), "the secret was said, and is marked"
     assert "[secret token]" in json.dumps(session)
+    assert any(leaks(path.read_bytes()) for path in (serving.home / RAW).rglob("*") if path.is_file()), "and is nowhere else"
     assert not leaks(heard.heard, token)
     assert not leaks(shown.out.encode() + printed.encode(), token)
     for path in files(serving.home):
@@ -136,7 +194,7 @@ KNOWING = Script(
 )
 
 
-def talk(serving: Serving, client: httpx.Client) -> str:
+def talk(serving: Serving, client: httpx.Client, heard: Listening) -> str:
     """Has the model say all of it, and answers what it asks."""
     session_id = str(client.post("/api/sessions", json={}).json()["session_id"])
     path = f"/api/sessions/{session_id}"
@@ -151,6 +209,8 @@ def talk(serving: Serving, client: httpx.Client) -> str:
     serving.wait_for(session_id)
     client.post(f"{path}/messages", json={"text": "And now?"})
     serving.wait_for(session_id)
+    listen(client, heard, f"{path}/events", until="event: turn.ended", times=2, after=0)
+    look_back(client, session_id)
     for where in (path, f"{path}/messages", "/api/usage?days=1", "/api/rules", "/api/status", "/metrics"):
         assert client.get(where).status_code == 200
     return session_id
@@ -183,7 +243,7 @@ def test_a_model_that_knows_a_secret_leaves_it_nowhere_either(tmp_path: Path) ->
     settings["test_api_key"] = SECRET
     with ModelProcess(tmp_path / "model", KNOWING) as server, asking(tmp_path / "home", server, **settings) as serving:
         with serving.client(event_hooks={"response": [heard.note]}) as client:
-            session_id = talk(serving, client)
+            session_id = talk(serving, client, heard)
         told = [str(asked["body"]["messages"][0]["content"]) for asked in server.requests]
         serving.kill()
         flip_a_byte(serving.home)
