@@ -1,11 +1,16 @@
 """Recordings become words at a provider's `/audio/transcriptions`. The official SDK says how such a request looks."""
 
+from typing import Any
+
+import msgspec
 import openai
 import pytest
 
 from holdfast.agents.choice import Choice
 from holdfast.agents.wires import providers
 from holdfast.config import Agent, BadConfig
+from holdfast.config.agent import ModelPrice
+from holdfast.core.events import Usage, Used
 from holdfast.ports.models import Busy, ModelError, NotAllowed, Rejected, Transcriber
 from tests.agents.wiring import KEY
 from tests.fakes.models import ModelServer, Script, serving
@@ -17,13 +22,14 @@ def transcriber(server: ModelServer, **more: str) -> Transcriber:
     return providers.transcriber("openai:whisper-1", base_url=server.url, **({"key": KEY} | more))  # type: ignore[arg-type]
 
 
-def hearing(*transcripts: str | int, key: str | None = None) -> Script:
+def hearing(*transcripts: str | int | dict[str, Any], key: str | None = None) -> Script:
     return Script(replies=(), transcripts=transcripts, key=key)
 
 
 async def test_a_recording_is_sent_as_the_sdk_sends_it() -> None:
     async with serving(script=hearing(" Buy milk. \n", "Buy bread.")) as server:
-        assert await transcriber(server).words(RECORDING, name="voice.ogg", media_type="audio/ogg") == "Buy milk."
+        heard = await transcriber(server).words(RECORDING, name="voice.ogg", media_type="audio/ogg")
+        assert heard.text == "Buy milk." and heard.used == Used(provider="openai", model="whisper-1")
         async with openai.AsyncOpenAI(api_key=KEY, base_url=server.url, max_retries=0) as client:
             sent = ("recording.ogg", RECORDING, "audio/ogg")
             made = await client.audio.transcriptions.create(model="whisper-1", file=sent, response_format="json")
@@ -33,6 +39,27 @@ async def test_a_recording_is_sent_as_the_sdk_sends_it() -> None:
         theirs.fields, theirs.file_name, theirs.media_type, theirs.recording,
     )  # fmt: skip
     assert ours.recording == RECORDING and ours.headers["authorization"] == theirs.headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("told", "price", "expected"),
+    [
+        ({"type": "tokens", "input_tokens": 14, "output_tokens": 45, "total_tokens": 59}, None, Used(usage=Usage(input=14, output=45))),
+        ({"type": "tokens", "input_tokens": 14, "output_tokens": 45}, 2.0, Used(usage=Usage(input=14, output=45), cost=118)),
+        ({"type": "duration", "seconds": 3}, 2.0, Used()),
+        ("much", 2.0, Used()),
+        (None, 2.0, Used()),
+    ],
+)
+async def test_what_a_transcript_used_is_told_where_the_provider_tells_it(told: Any, price: float | None, expected: Used) -> None:
+    """Seconds have no price here, so their cost is not known."""
+    models = {"openai:whisper-1": ModelPrice(input=price, output=price)} if price is not None else {}
+    async with serving(script=hearing({"text": "Hi.", "usage": told})) as server:
+        agent = Agent(model="openai:gpt-5", base_url=server.url, transcriber="openai:whisper-1", prices=models)
+        chosen = Choice(agent, key=KEY, environment={}).transcriber
+        assert chosen is not None
+        heard = await chosen.words(b"x", name="a.ogg", media_type="audio/ogg")
+    assert heard.used == msgspec.structs.replace(expected, provider="openai", model="whisper-1")
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import content
+from holdfast.core import content, usage
 from holdfast.core import events as e
 from holdfast.core.busy import Mode
 from holdfast.core.content import TextPart, bytes_part
 from holdfast.core.effects import ToolOutcome
+from holdfast.core.events import Usage, Used
 from holdfast.core.history import TRANSCRIBE, Step, User
+from holdfast.core.limits import SpendingLimits
+from holdfast.core.usage import Spent
 from holdfast.ports.blobs import Blob
-from holdfast.ports.models import Busy, ModelError, Rejected
+from holdfast.ports.models import Busy, ModelError, Rejected, Transcript
 from holdfast.tools.transcribe import MOST_BYTES, NOBODY, SILENCE, Transcribe
 from tests.fakes.loop import Crash
 from tests.fakes.models_scripted import ScriptedModels
@@ -22,6 +25,7 @@ from tests.gateway.gateways import ANN, Home, Life
 from tests.gateway.models import agent_of
 
 VOICE = bytes_part(blob="a" * 64, size=5, media_type="audio/ogg", name="voice.ogg")
+OTHER = bytes_part(blob="c" * 64, size=5, media_type="audio/ogg", name="other.ogg")
 LONG = bytes_part(blob="b" * 64, size=MOST_BYTES + 1, media_type="audio/ogg", name="long.ogg")
 WORDS = "[Transcript of voice.ogg:] Buy milk."
 MOST_POINTS = 100
@@ -34,12 +38,13 @@ class Ear:
         self.heard: list[tuple[bytes, str, str]] = []
         self.wrong: list[ModelError] = []
         self.text = "Buy milk."
+        self.used = Used(provider="openai", model="whisper-1")
 
-    async def words(self, recording: bytes, *, name: str, media_type: str) -> str:
+    async def words(self, recording: bytes, *, name: str, media_type: str) -> Transcript:
         self.heard.append((recording, name, media_type))
         if self.wrong:
             raise self.wrong.pop(0)
-        return self.text
+        return Transcript(self.text, self.used)
 
 
 async def read(digest: str) -> bytes:
@@ -70,7 +75,7 @@ def prepare(home: Home, models: ScriptedModels, ear: Ear | None, folder: Path) -
 
 
 def store(life: Life) -> None:
-    for part in (VOICE, LONG):
+    for part in (VOICE, OTHER, LONG):
         life.do(life.store.put_blob(Blob(digest=part.blob, size=part.size, media_type=part.media_type, file=f"{part.blob}-1"), at=1))
 
 
@@ -213,3 +218,41 @@ def test_a_kill_before_or_after_any_commit_leaves_one_transcript_which_is_not_ma
         if not any([kills.play(moment, commit) for moment in ("before", "after")]):
             break
     assert kills.kept and kills.lost, "no death fell before or after the record"
+
+
+@pytest.mark.parametrize(
+    ("used", "spent"),
+    [
+        (Used(model="whisper-1"), {"requests": 1, "unpriced": 1}),
+        (Used(model="gpt-4o-transcribe", usage=Usage(input=70, output=5), cost=12), {"requests": 1, "input": 70, "output": 5, "cost": 12}),
+    ],
+    ids=["told nothing", "told and priced"],
+)
+def test_a_transcript_is_counted_once_for_its_turn_day_and_sender(
+    home: Home, models: ScriptedModels, ear: Ear, used: Used, spent: dict[str, int]
+) -> None:
+    """P5, P7: the sums of the log and of the catalog agree, also after a restart."""
+    ear.used = used
+    life = home.start()
+    store(life)
+    speak(home, life)
+    life.die()
+    life = home.start()
+    life.rest()
+    [finished] = [item.event for item in life.events() if isinstance(item.event, e.ToolFinished)]
+    assert finished.used is not None and finished.used.day is not None and finished.used.sender
+    answered = [usage.of(item.event) for item in life.events() if isinstance(item.event, e.ModelResponded)]
+    whole = sum(answered, Spent(**spent))
+    turn, session_id = life.turn(), life.session(ANN).session_id
+    account = life.do(life.store.account(session_id, turn_id=turn.id, day=finished.used.day, sender=finished.used.sender))
+    assert turn.spent == whole and (account.turn, account.session, account.day, account.sender) == (whole,) * 4
+
+
+def test_no_transcript_is_asked_for_where_a_limit_is_reached(home: Home, models: ScriptedModels, ear: Ear) -> None:
+    ear.used = Used(model="gpt-4o-transcribe", usage=Usage(input=700, output=5))
+    life = home.start(limits=SpendingLimits(session_tokens=600, asks=False))
+    store(life)
+    speak(home, life)
+    assert life.outcomes() == ["failed"] and len(ear.heard) == 1 and models.requests == [], "it counts before the model is asked"
+    speak(home, life, "again", OTHER)
+    assert life.outcomes() == ["failed"] * 2 and len(ear.heard) == 1 and "limits.session_tokens" in (life.turn().error or "")

@@ -54,7 +54,9 @@ class Choice:
 
     def _transcriber(self, name: str) -> Transcriber:
         try:
-            return providers.transcriber(name, **self._access(name))
+            # Only the settings know it: the list's prices are those of text, not of sound.
+            own = self._agent.prices.get(name)
+            return providers.transcriber(name, price=own.cost if own is not None and own.priced else None, **self._access(name))
         except BadInput as error:
             raise BadConfig(f"The transcriber {name} cannot be asked. {error}") from error
 

@@ -76,6 +76,7 @@ class ModelAgent:
             talk.add_users(await turn.taken())
             takes = self._client(models[0]).takes
             if unheard := talk.unheard(takes):
+                await turn.afford()
                 talk.add_heard(unheard, await turn.run(unheard))
             if unread := talk.unread(takes):
                 first = next(iter(unread))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from holdfast.core.events import ContextCompacted, ModelResponded, TitleMade, Usage
+    from holdfast.core.events import ContextCompacted, ModelResponded, TitleMade, ToolFinished, Usage
 
 
 # So many conversations are listed, those that used most.
@@ -85,6 +85,11 @@ def of(event: "ModelResponded | ContextCompacted") -> Spent:
     if event.copied or (event.kind == "context.compacted" and not event.model):
         return NOTHING
     return _request(event.usage, event.cost)
+
+
+def of_call(event: "ToolFinished") -> Spent:
+    """Most calls ask no model."""
+    return NOTHING if event.used is None else _request(event.used.usage, event.used.cost)
 
 
 def of_title(event: "TitleMade") -> Spent:

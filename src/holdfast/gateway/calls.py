@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import approvals, elicitation, output
+from holdfast.core import approvals, elicitation, output, usage
 from holdfast.core import events as e
 from holdfast.core.approvals import Approval, Clearance
 from holdfast.core.content import Content
@@ -197,7 +197,7 @@ class Calls:
 
     async def _conclude(self, call: ToolCall, result: ToolResult) -> None:
         """The effect is done: its result is recorded even if the turn is interrupted in this moment."""
-        result = ToolResult(result.outcome, self._kept(result.content), result.also)
+        result = msgspec.structs.replace(result, content=self._kept(result.content), used=self._counted(result.used))
         await self._host.tasks.finish(self._finish(call, result), name=f"result of {call.call_id}")
 
     def _start_of(self, call: ToolCall, clearance: Clearance) -> e.ToolStarted:
@@ -237,6 +237,12 @@ class Calls:
         kept = self._host.secrets.content(result)
         return output.result(storable(kept)) if isinstance(kept, str) else kept
 
+    def _counted(self, used: e.Used | None) -> e.Used | None:
+        """For which day, and for whom."""
+        now = self._host.clock.now()
+        day = usage.day(now, self._host.clock.offset_s(now))
+        return None if used is None else msgspec.structs.replace(used, day=day, sender=self._request.sender)
+
     def _offset(self, step: int) -> int:
         """How much of a step's text stands before what happens now. Behind a step that is on record, that is all of it."""
         return self._log.offset if step == self._log.step else 0
@@ -244,7 +250,7 @@ class Calls:
     async def _finish(self, call: ToolCall, result: ToolResult, *before: e.Event) -> None:
         self._recording.add(call.call_id)
         try:
-            finished = e.ToolFinished(call_id=call.call_id, outcome=result.outcome, content=result.content)
+            finished = e.ToolFinished(call_id=call.call_id, outcome=result.outcome, content=result.content, used=result.used)
             await self._log.record(*before, finished, *result.also)
             call.outcome, call.content = result.outcome, result.content
         finally:

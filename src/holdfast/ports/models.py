@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.events import Used
 from holdfast.core.history import Item
 from holdfast.ports.agents import Response
 from holdfast.ports.tools import ToolSpec
@@ -78,8 +79,15 @@ class ModelClient(Protocol):
         """Closes its connections. Called once, when no stream is open."""
 
 
+class Transcript(msgspec.Struct, frozen=True):
+    """`used`: by the request for it; its usage is empty where the provider does not tell it."""
+
+    text: str
+    used: Used
+
+
 class Transcriber(Protocol):
-    async def words(self, recording: bytes, *, name: str, media_type: str) -> str:
+    async def words(self, recording: bytes, *, name: str, media_type: str) -> Transcript:
         """What is said in it. Raises a `ModelError`. Opens nothing that stays open."""
 
 

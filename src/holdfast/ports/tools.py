@@ -9,7 +9,7 @@ from holdfast.core import content
 from holdfast.core.content import Content
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.elicitation import Given, Request
-from holdfast.core.events import Event
+from holdfast.core.events import Event, Used
 from holdfast.core.redaction import NO_SECRETS, Secrets
 
 
@@ -22,11 +22,12 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """`also`: what is true once the result is on record, recorded with it."""
+    """`also`: what is true once the result is on record, recorded with it. `used`: by a model that the call asked."""
 
     outcome: ToolOutcome
     content: Content
     also: tuple[Event, ...] = ()
+    used: Used | None = None
 
     @property
     def text(self) -> str:

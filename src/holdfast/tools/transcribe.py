@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.history import TRANSCRIBE
-from holdfast.ports.models import Busy, Transcriber
+from holdfast.ports.models import Busy, Transcriber, Transcript
 from holdfast.ports.tools import ToolContext, ToolResult
 from holdfast.tools.plain import PlainTool
 
@@ -50,10 +50,10 @@ class Transcribe(PlainTool):
             told = f"It is too large for a transcriber: {arguments['size']:,} bytes, and at most {MOST_BYTES:,} are allowed."
             return ToolResult(ToolOutcome.FAILED, told)
         recording = await self._read(arguments["blob"])
-        words = await self._words(self._transcriber, recording, arguments)
-        return ToolResult(ToolOutcome.DONE, words or SILENCE)
+        heard = await self._words(self._transcriber, recording, arguments)
+        return ToolResult(ToolOutcome.DONE, heard.text or SILENCE, used=heard.used)
 
-    async def _words(self, transcriber: Transcriber, recording: bytes, arguments: dict[str, Any]) -> str:
+    async def _words(self, transcriber: Transcriber, recording: bytes, arguments: dict[str, Any]) -> Transcript:
         """Raises a `ModelError` if the provider is busy for too long, or refuses."""
         waits = iter(WAITS_S)
         while True:

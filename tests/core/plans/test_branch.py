@@ -170,7 +170,7 @@ def eventful() -> Log:
         e.ModelResponded(step=0, text="Wait.", **USED),  # type: ignore[arg-type]
         e.ContextCompacted(through=1, summary="short", **USED),  # type: ignore[arg-type]
         e.ToolStarted(call_id="t1.0.1", name="terminal", arguments={"a": 1}, effect=Effect.UNSAFE, key="k", approval="q", place="here"),
-        e.ToolFinished(call_id="t1.0.1", outcome=ToolOutcome.FAILED, content="no"),
+        e.ToolFinished(call_id="t1.0.1", outcome=ToolOutcome.FAILED, content="no", used=e.Used(model="ear")),
         e.ToolStarted(call_id="t10.1", name="reported", arguments={}, effect=Effect.REPORTED),
         e.QuestionAnswered(question_id="q1", call_id="t10.1", content="That one."),
         e.QuestionAnswered(question_id="q2", call_id="t1.0.3", content="yes", verdict="approve"),

@@ -54,7 +54,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`by` order: the next reply for each request; the last one again when there are no more. `by` steps: the reply whose number
     is how many responses of a model the request's history holds, so that a request that is sent again gets the same reply. `window`:
     requests with more bytes than this are refused as too long. `models`: what it lists; others are refused. `key`: the one that it takes.
-    `transcripts`: what it makes of recordings, one after the other, the last one again; a number is the status of a refusal.
+    `transcripts`: what it makes of recordings, one after the other, the last one again; a number is the status of a refusal, an
+    object the whole answer.
     """
 
     replies: tuple[Reply, ...]
@@ -62,7 +63,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     window: int | None = None
     models: tuple[str, ...] = ()
     key: str | None = None
-    transcripts: tuple[str | int, ...] = ()
+    transcripts: tuple[str | int | dict[str, Any], ...] = ()
 
 
 def text(*pieces: str) -> tuple[Say, ...]:

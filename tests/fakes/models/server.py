@@ -161,7 +161,7 @@ class ModelServer:
             return 401, encoded_error(WRONG_KEY, "authentication_error")
         return 200, msgspec.json.encode({"object": "list", "data": [{"id": name, "object": "model"} for name in self._script.models]})
 
-    def _hear(self, headers: dict[str, str], body: bytes, transcripts: tuple[str | int, ...]) -> tuple[int, bytes]:
+    def _hear(self, headers: dict[str, str], body: bytes, transcripts: tuple[str | int | dict[str, Any], ...]) -> tuple[int, bytes]:
         if not self._takes(headers):
             return 401, encoded_error(WRONG_KEY, "authentication_error")
         message = message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
@@ -177,7 +177,9 @@ class ModelServer:
                 recording=_bytes(file),
             )
         )
-        return (said, encoded_error("No.", "x")) if isinstance(said, int) else (200, msgspec.json.encode({"text": said}))
+        if isinstance(said, int):
+            return said, encoded_error("No.", "x")
+        return 200, msgspec.json.encode(said if isinstance(said, dict) else {"text": said})
 
     def _takes(self, headers: Mapping[str, str]) -> bool:
         """Whether the key is the right one."""

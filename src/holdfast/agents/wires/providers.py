@@ -1,12 +1,13 @@
 """Who answers to which name: the wire, the address and the variable of the key of each provider, and the client for a choice."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from holdfast.core.errors import BadInput
+from holdfast.core.events import Usage
 from holdfast.ports.models import ModelClient, Transcriber
 
 if TYPE_CHECKING:
@@ -91,8 +92,15 @@ def client(
     return Client(wire, provider=named.provider, model=named.model, base_url=address, key=_checked(key), timeout_s=timeout_s)
 
 
-def transcriber(chosen: str, *, key: str | None = None, base_url: str | None = None, timeout_s: float = TIMEOUT_S) -> Transcriber:
-    """The one for `PROVIDER:NAME`. Opens nothing yet."""
+def transcriber(
+    chosen: str,
+    *,
+    key: str | None = None,
+    base_url: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    price: Callable[[Usage], float] | None = None,
+) -> Transcriber:
+    """The one for `PROVIDER:NAME`. Opens nothing yet. `price`: of tokens, if it is known."""
     named = choice(chosen)
     known = PROVIDERS.get(named.provider)
     if known is None or known.wire == "anthropic":
@@ -100,7 +108,7 @@ def transcriber(chosen: str, *, key: str | None = None, base_url: str | None = N
     from holdfast.agents.wires.transcriptions import Transcriptions
 
     address = _address(chosen, base_url or known.base_url)
-    return Transcriptions(provider=named.provider, model=named.model, base_url=address, key=_checked(key), timeout_s=timeout_s)
+    return Transcriptions(provider=named.provider, model=named.model, base_url=address, key=_checked(key), timeout_s=timeout_s, price=price)
 
 
 def _address(chosen: str, address: str | None) -> str:

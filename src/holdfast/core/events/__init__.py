@@ -5,7 +5,7 @@ kinds of one subject; everybody else imports them from here.
 """
 
 from holdfast.core.events.base import Event, Says
-from holdfast.core.events.calls import ToolFinished, ToolOutput, ToolStarted
+from holdfast.core.events.calls import ToolFinished, ToolOutput, ToolStarted, Used
 from holdfast.core.events.deliveries import DeliveryChanged, DeliveryOpened, DeliveryPlanned, Piece
 from holdfast.core.events.journals import JournalChanged, JournalPruned
 from holdfast.core.events.kinds import KINDS, Damaged, Unknown, attached, decode, encode, public
@@ -137,6 +137,7 @@ __all__ = [
     "TurnWaiting",
     "Unknown",
     "Usage",
+    "Used",
     "attached",
     "checksum",
     "decode",

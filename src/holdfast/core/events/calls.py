@@ -8,6 +8,7 @@ from holdfast.core import content
 from holdfast.core.content import Content, Part
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.events.base import Event
+from holdfast.core.events.steps import Usage
 
 
 class ToolStarted(Event, frozen=True):
@@ -38,12 +39,26 @@ class ToolOutput(Event, frozen=True):
     step: int = 0
 
 
+class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the one request to a model used that a call made, such as for a transcript. The fields are those of `ModelResponded`."""
+
+    usage: Usage = Usage()
+    cost: int | None = None
+    provider: str = ""
+    model: str = ""
+    day: str | None = None
+    sender: str | None = None
+
+
 class ToolFinished(Event, frozen=True):
+    """`used`: by a model that the call asked, None if it asked none."""
+
     kind = "tool.finished"
     says = True
     call_id: str
     outcome: ToolOutcome
     content: Content = msgspec.field(name="result")
+    used: Used | None = None
 
     @property
     def result(self) -> str:

@@ -174,8 +174,8 @@ def _copied(event: Event, old: str, new: str) -> Event | None:
             return msgspec.structs.replace(event, copied=True)
         case e.ToolStarted():
             return msgspec.structs.replace(event, call_id=_call(event.call_id, old, new), key=None, approval=None, place=None)
-        case e.ToolFinished():
-            return msgspec.structs.replace(event, call_id=_call(event.call_id, old, new))
+        case e.ToolFinished():  # What it used was counted where it was made.
+            return msgspec.structs.replace(event, call_id=_call(event.call_id, old, new), used=None)
         case e.QuestionAnswered(verdict=None):  # The answer is the call's result.
             return e.ToolFinished(call_id=_call(event.call_id, old, new), outcome=ToolOutcome.DONE, content=event.content)
         case e.CauseTaken():

@@ -66,6 +66,7 @@ def _put_out(fold: Fold, work: Work, item: e.Logged, event: e.ToolOutput) -> Non
 
 def _finish(fold: Fold, work: Work, item: e.Logged, event: e.ToolFinished) -> None:
     work.steps.finish(work.at, item.attempt, event.call_id, event.outcome, event.content, item.at)
+    work.turn.spent += usage.of_call(event)
 
 
 def _start_agent(fold: Fold, work: Work, item: e.Logged, event: e.AgentStarted) -> None:

@@ -28,4 +28,14 @@ def _spent(head: Head, event: e.ModelResponded | e.ContextCompacted, at: int, in
     return [(SPENT, (*row, *msgspec.structs.astuple(spent)))]
 
 
-ROWS: Rows = {e.ModelResponded: _spent, e.ContextCompacted: _spent}
+def _spent_by_call(head: Head, event: e.ToolFinished, at: int, in_turn: bool) -> list[Change]:
+    used = event.used
+    if used is None:
+        return []
+    # One that comes late counts for its session, because another turn may run by now.
+    turn, sender = (head.turn or "", used.sender or "") if in_turn else ("", "")
+    row = (head.session, turn, used.day or usage.day(at), used.model, sender)
+    return [(SPENT, (*row, *msgspec.structs.astuple(usage.of_call(event))))]
+
+
+ROWS: Rows = {e.ModelResponded: _spent, e.ContextCompacted: _spent, e.ToolFinished: _spent_by_call}
