@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from holdfast.core.content import AudioPart, Content, FilePart, ImagePart, TextPart
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.history import Item
-from holdfast.ports.models import ModelRequest, ModelSettings
+from holdfast.ports.models import Busy, ModelRequest, ModelSettings
 from tests.agents.wiring import KEY, TERMINAL, WIRES, asking, results, step, streamed, talking, user
 from tests.fakes.models import ModelServer, Reply, call, serving, text, thought
 
@@ -75,6 +75,73 @@ async def test_the_sdk_knows_the_refusals_of_our_server(wire: str, status: int) 
         with pytest.raises((openai.APIStatusError, anthropic.APIStatusError)) as raised:
             await spoken(wire, server)
     assert getattr(raised.value, "status_code", None) == status
+
+
+ENDS = {
+    "chat": [("length", "length"), ("content_filter", "filtered")],
+    "responses": [("max_output_tokens", "length"), ("content_filter", "filtered")],
+    "anthropic": [("max_tokens", "length"), ("refusal", "filtered")],
+}
+
+
+@pytest.mark.parametrize(("wire", "finish", "ours"), [(wire, *end) for wire in WIRES for end in ENDS[wire]])
+async def test_the_sdk_reads_the_ends_of_our_server_that_are_not_the_models_own(wire: str, finish: str, ours: str) -> None:
+    """So that what we read of such an end is what a real server would send."""
+    reply = Reply(say=text("Let me ", "see."), finish=finish)
+    async with serving(reply) as server:
+        assert await ended(wire, server) == ("Let me see.", finish)
+    async with talking(reply, wire=wire) as (client, _):
+        _, response = await streamed(client)
+    assert (response.text, response.finish) == ("Let me see.", ours)
+
+
+async def ended(wire: str, server: ModelServer) -> tuple[str, str | None]:
+    """What the SDK reads of a stream, event by event: its text, and why it ended."""
+    words = ""
+    why: str | None = None
+    if wire == "chat":
+        async with openai.AsyncOpenAI(api_key=KEY, base_url=server.url, max_retries=0) as client:
+            async for chunk in await client.chat.completions.create(model="fake", messages=HELLO, stream=True):
+                for choice in chunk.choices:
+                    words, why = words + (choice.delta.content or ""), choice.finish_reason or why
+    elif wire == "responses":
+        async with openai.AsyncOpenAI(api_key=KEY, base_url=server.url, max_retries=0) as client:
+            async for event in await client.responses.create(model="fake", input="Hello.", stream=True):
+                if event.type == "response.output_text.delta":
+                    words += event.delta
+                elif event.type == "response.incomplete":
+                    assert event.response.status == "incomplete" and event.response.incomplete_details is not None
+                    why = event.response.incomplete_details.reason
+    else:
+        async with anthropic.AsyncAnthropic(api_key=KEY, base_url=server.root, max_retries=0) as claude:
+            async with claude.messages.stream(model="fake", max_tokens=9, messages=HELLO) as message_stream:
+                message = await message_stream.get_final_message()
+        words, why = "".join(block.text for block in message.content if block.type == "text"), message.stop_reason
+    return words, why
+
+
+FAILED: dict[str, Any] = {
+    "chat": {"error": {"message": "No more.", "type": "server_error", "code": None, "param": None}},
+    "responses": {"type": "error", "code": "server_error", "message": "No more.", "param": None, "sequence_number": 1},
+    "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "No more."}},
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_the_sdk_knows_an_error_within_a_stream_of_our_server(wire: str) -> None:
+    """And so do we: it is no end of an answer."""
+    reply = Reply(events=(FAILED[wire],))
+    async with serving(reply) as server:
+        if wire == "responses":  # As an event of its own, which the SDK hands on.
+            async with openai.AsyncOpenAI(api_key=KEY, base_url=server.url, max_retries=0) as client:
+                events = [event async for event in await client.responses.create(model="fake", input="Hello.", stream=True)]
+            assert [(event.type, getattr(event, "message", None)) for event in events] == [("error", "No more.")]
+        else:
+            with pytest.raises((openai.APIError, anthropic.APIError), match=r"No more\."):
+                await ended(wire, server)
+    async with talking(reply, wire=wire) as (ours, _):
+        with pytest.raises(Busy, match=r"No more\."):
+            await streamed(ours)
 
 
 # Their types

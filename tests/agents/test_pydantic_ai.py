@@ -6,11 +6,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
 from pydantic_ai import exceptions
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from holdfast.agents.wires import providers
 from holdfast.agents.wires.pydantic_ai import Bridge
@@ -20,8 +27,8 @@ from holdfast.core.errors import BadInput
 from holdfast.core.history import Item
 from holdfast.ports.agents import Response
 from holdfast.ports.models import Busy, CallPiece, Cut, ModelError, NotAllowed, Rejected, TooLong
-from tests.agents.wiring import asking, results, said, step, streamed, talking, thought, user
-from tests.fakes.models import Reply, call, text
+from tests.agents.wiring import KEY, asking, results, said, step, streamed, talking, thought, user
+from tests.fakes.models import ModelServer, Reply, call, serving, text
 
 
 class Finishing(WrapperModel):
@@ -194,3 +201,28 @@ async def test_a_name_that_a_model_made_up_goes_back_as_every_provider_takes_it(
     await streamed(bridge(listening), asking(user("Go."), first, *results(first, "There is no such tool.")))
     names = [part.tool_name for message in given for part in message.parts if isinstance(part, ToolCallPart | ToolReturnPart)]
     assert names == ["functions_terminal"] * 2
+
+
+@asynccontextmanager
+async def their_model(library: str, server: ModelServer) -> AsyncIterator[Model]:
+    """With the retries that its library begins with."""
+    if library == "anthropic":
+        async with AsyncAnthropic(base_url=server.root, api_key=KEY) as claude:
+            yield AnthropicModel("fake", provider=AnthropicProvider(anthropic_client=claude))
+    else:
+        kind = OpenAIChatModel if library == "chat" else OpenAIResponsesModel
+        async with AsyncOpenAI(base_url=server.url, api_key=KEY) as client:
+            yield kind("fake", provider=OpenAIProvider(openai_client=client))
+
+
+@pytest.mark.parametrize("library", ["chat", "responses", "anthropic"])
+@pytest.mark.parametrize("wrong", [{"status": 500}, {"status": 429}, {"drop": True}], ids=["broken", "busy", "dropped"])
+async def test_no_library_tries_again_unseen(library: str, wrong: dict[str, Any]) -> None:
+    """P3: one request is one request; ours are on record before they are repeated."""
+    reply = Reply(error={"error": {"message": "No.", "type": "x"}}, **wrong)
+    async with serving(reply) as server, their_model(library, server) as model:
+        client = Bridge(model, provider="other", name="fake", timeout_s=30)
+        with pytest.raises(Busy):
+            await streamed(client)
+        await client.aclose()
+        assert len(server.requests) == 1

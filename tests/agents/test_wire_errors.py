@@ -28,7 +28,38 @@ TOO_LONG = [
     "prompt too long; exceeded max context length by 4 tokens",  # Ollama
     "the model is loaded with context length of only 4096 tokens, which is not enough",  # LM Studio
     "Request too large for gpt-4 on tokens per min (TPM): Limit 10000, Requested 12000.",  # OpenAI: no waiting helps
+    "Error code 400: context_length_exceeded",  # OpenAI's code, in a broker's words
+    "Invalid 'messages[1].content': string too long (string_above_max_length).",  # OpenAI
+    "request_too_large: Request exceeds the maximum size",  # Anthropic, with status 413
+    "exceed_context_size_error: the prompt has 9000 tokens",  # llama.cpp
+    "Context size exceeded.",  # llama.cpp, older
+    "Context length exceeded, please start a new conversation.",  # brokers
+    "Your request exceeded model token limit: 262144",  # Moonshot
+    "invalid params, context window exceeds limit (2013)",  # MiniMax
+    "The prompt exceeds model context window of 131072 tokens.",  # brokers
+    "The request exceeds the maximum allowed input length of 32768 tokens.",  # Together
+    "Request exceeds the maximum size",  # Anthropic
 ]
+
+
+def test_every_phrase_about_length_is_one_that_was_seen() -> None:
+    unseen = [phrase for phrase in errors.TOO_LONG if not any(phrase in words.lower() for words in TOO_LONG)]
+    assert unseen == []
+
+
+@pytest.mark.parametrize("phrase", errors.TOO_LONG)
+def test_each_phrase_about_length_is_known_however_it_is_written(phrase: str) -> None:
+    for words in (phrase, f"Sorry: {phrase.upper()}!", phrase.capitalize()):
+        assert type(errors.error("p", errors.fault({"error": {"message": words}}, status=400))) is TooLong
+    apart = " ".join(phrase)
+    assert type(errors.error("p", errors.fault({"error": {"message": apart}}, status=400))) is Rejected
+
+
+@pytest.mark.parametrize("phrase", errors.THOUGHTS)
+def test_each_phrase_about_thoughts_is_known_however_it_is_written(phrase: str) -> None:
+    for words in (phrase, f"Sorry: {phrase.upper()}!", phrase.capitalize()):
+        error = errors.error("p", errors.fault({"error": {"message": words}}, status=400))
+        assert isinstance(error, Rejected) and error.thoughts
 
 
 @pytest.mark.parametrize("words", TOO_LONG)
@@ -63,6 +94,13 @@ def test_other_words_about_limits_are_something_else(status: int, words: str, ki
         ("Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.", True),
         ("Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.", True),
         ("property 'reasoning' is unsupported", True),
+        ("Item 'rs_1' of type 'reasoning' was provided without its required following item.", True),
+        ("Your organization must be verified to generate reasoning summaries.", True),
+        ("Unsupported parameter: 'reasoning.summary'", True),
+        ("The `reasoning_content` in the thinking mode must be passed back to the API.", True),
+        ("Unrecognized request argument supplied: reasoning_details", True),
+        ("Unknown parameter: 'input[1].encrypted_content'", True),
+        ("Function call is missing a thought_signature in functionCall parts.", True),
         ("`temperature` may only be set to 1 when thinking is enabled.", False),
         ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", False),
     ],

@@ -231,7 +231,7 @@ class ModelServer:
         return await self._stream(writer, reply, speech, asked.number)
 
     async def _stream(self, writer: asyncio.StreamWriter, reply: Reply, speech: Speech, number: int) -> bool:
-        events = speech.events(reply, number) if reply.events is None else [encoded(each) for each in reply.events]
+        events = speech.events(reply, number) if reply.events is None else [encoded(each, _type(each)) for each in reply.events]
         head = {"Content-Type": reply.content_type, "Transfer-Encoding": "chunked", **reply.headers}
         writer.write(_head(200, head))
         async with self._changed:
@@ -278,6 +278,11 @@ async def _answer(
 
 def _head(status: int, headers: Mapping[str, str]) -> bytes:
     return "\r\n".join((f"HTTP/1.1 {status} Status", *(f"{name}: {value}" for name, value in headers.items()), "", "")).encode()
+
+
+def _type(event: Any) -> str | None:
+    """The name under which a server sends an event that has one."""
+    return event.get("type") if isinstance(event, dict) else None
 
 
 def _bytes(part: Message) -> bytes:
