@@ -374,6 +374,26 @@ def test_a_file_that_cannot_be_read_now_is_shown_as_owed_and_sent_later(home: Ho
     life.until(lambda: home.server.sent[-1].file is not None)
 
 
+class Large(Shelf):
+    async def read(self, digest: str) -> bytes:
+        return bytes(10_000_000)
+
+
+def test_a_large_file_has_the_time_that_a_slow_connection_takes_for_it(home: Home) -> None:
+    """P4: it is not sent again and again, each time in vain."""
+    home.shelf = Large
+    life = home.start()
+    life.say("say:hi")
+    picture = bytes_part(blob="a" * 64, size=10_000_000, media_type="image/png", name="cat.png")
+    life.do(life.store.put_blob(Blob(digest=picture.blob, size=picture.size, media_type="image/png", file=f"{picture.blob}-1"), at=1))
+    home.server.takes_s = 200.0
+    notice = content.of([picture])
+    life.do(life.store.tell_once(life.session().session_id, notice_id="n", content=notice, anchor=None, at=life.clock.now()))
+    life.until(lambda: life.do(life.store.unsettled(limit=10)) == [], within_s=1000)
+    assert [sent.file is not None for sent in home.server.sent] == [False, True]
+    assert not home.logged("send failed")
+
+
 class Contrary(Line):
     """Says of a message it is to send that the message is gone, as no platform should."""
 

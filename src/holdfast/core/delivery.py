@@ -19,6 +19,10 @@ LATE_MS = 24 * 3600 * 1000
 ASK_MS = 5 * 60 * 1000
 
 
+# What a platform has to answer within, and the slowest connection that still gets a file through.
+ANSWER_S, SLOWEST_BYTES_PER_S = 60.0, 50_000
+
+
 class DeliveryState(StrEnum):
     """UNKNOWN: its sender died while sending it, or it may have been sent after the backup that was restored. REPEATING: it is sent once
     more, with a label. DEAD: given up, visibly. LIVE: a message that shows an answer while it is being written.
@@ -140,6 +144,16 @@ def ask_delay_ms(tried_ms_ago: int) -> int:
     next process does not begin at two seconds.
     """
     return min(60_000, max(2000, tried_ms_ago))
+
+
+def upload_s(size: int) -> float:
+    """How long it may take to upload so many bytes."""
+    return ANSWER_S + size / SLOWEST_BYTES_PER_S
+
+
+def send_s(size: int) -> float:
+    """How long one send may take in all, with a file of so many bytes or, at 0, without one."""
+    return ANSWER_S + upload_s(size) if size else ANSWER_S
 
 
 def words_before(*, repeat: bool, age_ms: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from holdfast.core import notices
+from holdfast.core import delivery, notices
 from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, PlaceMoved, ThreadGone
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.places import Place
@@ -13,7 +13,6 @@ from holdfast.gateway.links import LOG_IN_AGAIN_S, Link
 from holdfast.ports.platforms import Outgoing, Receipt
 from holdfast.ports.updates import Updates
 
-SEND_TIMEOUT_S = 60.0
 MOST_WAYS = 4
 
 
@@ -39,7 +38,8 @@ class Sender:
             text = message.text.after(before) if before else message.text
             return await link.platform.send(msgspec.structs.replace(message, place=place, text=text))
 
-        outcome = await self._try(link, message.place, once, lost="lost", paid=paid)
+        size = len(message.file.data) if message.file is not None else 0
+        outcome = await self._try(link, message.place, once, lost="lost", paid=paid, size=size)
         # Only an edit has a message that can be gone.
         return msgspec.structs.replace(outcome, happened="give up") if outcome.happened == "gone" else outcome
 
@@ -58,7 +58,7 @@ class Sender:
         return await self._try(link, place, once, lost="edit lost", paid=paid)
 
     async def _try(
-        self, link: Link, place: Place, once: Callable[[Place, str], Awaitable[Receipt]], *, lost: str, paid: bool = False
+        self, link: Link, place: Place, once: Callable[[Place, str], Awaitable[Receipt]], *, lost: str, paid: bool = False, size: int = 0
     ) -> Outcome:
         kept, before = place, ""
         place = link.native(place)
@@ -66,7 +66,7 @@ class Sender:
             link.take(kept)
         for _ in range(MOST_WAYS):
             try:
-                async with asyncio.timeout(SEND_TIMEOUT_S):
+                async with asyncio.timeout(delivery.send_s(size)):
                     return Outcome(happened="receipt", receipt=await once(place, before))
             except AnchorGone as error:
                 if place.reply_to is None:

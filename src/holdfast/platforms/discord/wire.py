@@ -14,13 +14,14 @@ import aiohttp
 import msgspec
 
 import holdfast
+from holdfast.core.delivery import upload_s
 from holdfast.platforms.discord.errors import Answer, NotSent, Unanswered, meaning
 from holdfast.platforms.discord.limits import Limits, route
 
 API = "https://discord.com"
 VERSION = "/api/v10"
 POOL = 32
-CONNECT_S, ANSWER_S, UPLOAD_S = 10.0, 30.0, 120.0
+CONNECT_S, ANSWER_S, DOWNLOAD_S = 10.0, 30.0, 120.0
 CHUNK = 64 * 1024
 # What a gateway sends when a session begins may be large: all channels of a server at once.
 MOST_FRAME = 64 * 1024 * 1024
@@ -67,7 +68,7 @@ class Wire:
             headers["Content-Type"] = "application/json"
             data = msgspec.json.encode(body)
         url = self._api + path
-        timeout = aiohttp.ClientTimeout(total=UPLOAD_S if file else ANSWER_S, sock_connect=CONNECT_S)
+        timeout = aiohttp.ClientTimeout(total=upload_s(len(file[2])) if file else ANSWER_S, sock_connect=CONNECT_S)
         try:
             async with self._session().request(
                 method, url, data=data, params=query, headers=headers, timeout=timeout, proxy=_proxy(url)
@@ -89,7 +90,7 @@ class Wire:
 
     async def download(self, url: str) -> AsyncIterator[bytes]:
         """A file, without our token: its address is all it takes. Raises `Answer`, `Unanswered`."""
-        timeout = aiohttp.ClientTimeout(total=UPLOAD_S, sock_connect=CONNECT_S)
+        timeout = aiohttp.ClientTimeout(total=DOWNLOAD_S, sock_connect=CONNECT_S)
         try:
             async with self._session().get(url, timeout=timeout, proxy=_proxy(url)) as response:
                 if response.status != 200:

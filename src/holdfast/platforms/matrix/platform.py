@@ -13,6 +13,7 @@ import msgspec
 from holdfast.core.capabilities import MB, Capabilities, Rates
 from holdfast.core.chat_errors import MessageGone, PlaceGone
 from holdfast.core.commands import Usage
+from holdfast.core.delivery import upload_s
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.inbound import Click, Inbound, RemoteFile
 from holdfast.core.places import Place
@@ -21,7 +22,7 @@ from holdfast.platforms.matrix import reading, rendering
 from holdfast.platforms.matrix.errors import Answer, Unanswered, meaning
 from holdfast.platforms.matrix.reading import Me
 from holdfast.platforms.matrix.syncing import PAGE, News, Sync
-from holdfast.platforms.matrix.wire import CLIENT_1, MEDIA, MEDIA_S, Wire
+from holdfast.platforms.matrix.wire import CLIENT_1, MEDIA, Wire
 from holdfast.ports.platforms import Account, Batch, Hooked, OutFile, Outgoing, Receipt
 
 T = TypeVar("T")
@@ -201,7 +202,13 @@ class Matrix:
         """An upload that nobody answered was never sent to anybody."""
         try:
             found = await self._ask(
-                "POST", "upload", base=MEDIA, query={"filename": file.name}, data=file.data, media_type=file.media_type, timeout_s=MEDIA_S
+                "POST",
+                "upload",
+                base=MEDIA,
+                query={"filename": file.name},
+                data=file.data,
+                media_type=file.media_type,
+                timeout_s=upload_s(len(file.data)),
             )
         except (Answer, Unanswered) as error:
             raise Unavailable(f"The homeserver did not take the file ({error}).") from None

@@ -10,6 +10,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from holdfast.core.delivery import upload_s
 from holdfast.platforms.slack.errors import Answer, NotSent, Unanswered
 
 API = "https://slack.com/api/"
@@ -78,7 +79,8 @@ class Wire:
 
     async def upload(self, url: str, data: bytes) -> None:
         try:
-            async with self._session().post(url, data=data, proxy=self._bot.proxy, timeout=LONG) as response:
+            timeout = aiohttp.ClientTimeout(total=upload_s(len(data)), sock_connect=10)
+            async with self._session().post(url, data=data, proxy=self._bot.proxy, timeout=timeout) as response:
                 if response.status != 200:
                     raise Answer(response.status)
         except _IN_DOUBT as error:
