@@ -282,6 +282,8 @@ async def test_an_edit_of_what_stands_there_already_is_a_success_and_one_of_what
         (Refusal(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-100), PlaceMoved),
         (Refusal(400, "Bad Request: message is too long"), Refused),
         (Refusal(401, "Unauthorized"), LoggedOut),
+        (Refusal(400, "Bad Request: not enough rights to send text messages to the chat"), PlaceGone),
+        (Refusal(400, "Bad Request: have no rights to send a message"), PlaceGone),
         (Refusal(413, "Request Entity Too Large"), Refused),
         (500, Answer),
         (502, Answer),
@@ -302,6 +304,22 @@ async def test_each_answer_means_what_has_to_follow(server: TelegramServer, bot:
         assert found.value.retry_after_s == 35
     if isinstance(found.value, PlaceMoved):
         assert found.value.now == "-100"
+
+
+@pytest.mark.parametrize("why", ["PHOTO_INVALID_DIMENSIONS", "IMAGE_PROCESS_FAILED", "not enough rights to send photos to the chat"])
+async def test_a_picture_that_is_not_taken_as_one_goes_as_a_document(server: TelegramServer, bot: Telegram, why: str) -> None:
+    server.faults["sendphoto"].append(Refusal(400, f"Bad Request: {why}"))
+    await bot.send(out("", file=OutFile(name="long.png", media_type="image/png", data=b"bytes")))
+    [shown] = server.shown
+    assert shown.file == ("document", "long.png", b"bytes")
+
+
+async def test_a_file_that_may_not_be_sent_closes_no_chat(server: TelegramServer, bot: Telegram) -> None:
+    """P8: words still arrive there."""
+    server.faults["senddocument"].append(Refusal(400, "Bad Request: not enough rights to send documents to the chat"))
+    with pytest.raises(Refused) as found:
+        await bot.send(out("", file=OutFile(name="f", media_type="x/y", data=b"bytes")))
+    assert type(found.value) is Refused
 
 
 async def test_a_server_that_cannot_be_reached_was_surely_not_told_anything() -> None:

@@ -307,6 +307,14 @@ async def test_a_file_is_uploaded_unseen_and_then_named_in_one_message(server: S
     assert len(server.ours("D1")) == 1
 
 
+async def test_a_file_for_which_the_app_lacks_the_scope_is_refused_and_nothing_else_is(server: SlackServer, bot: Slack) -> None:
+    """P8: an account that cannot send files still sends words."""
+    server.faults["files.getUploadURLExternal"].append(Refusal("missing_scope", needed="files:write"))
+    with pytest.raises(Refused, match="lacks files:write") as found:
+        await bot.send(out("", file=OutFile(name="f", media_type="x/y", data=b"bytes")))
+    assert not isinstance(found.value, LoggedOut)
+
+
 async def test_a_file_of_theirs_is_fetched_with_the_token_and_one_that_is_gone_is_refused(server: SlackServer, bot: Slack) -> None:
     server.files["F9"] = {"id": "F9", "data": b"bytes"}
     assert b"".join([data async for data in bot.fetch(RemoteFile(id="F9", name="a"))]) == b"bytes"

@@ -18,7 +18,7 @@ from holdfast.core.rich import Rich
 from holdfast.platforms.slack import reading, rendering
 from holdfast.platforms.slack.backlog import ABSENCE_S, Backlog, Gap
 from holdfast.platforms.slack.catching_up import CatchUp
-from holdfast.platforms.slack.errors import Answer, BadBlocks, Unanswered, meaning
+from holdfast.platforms.slack.errors import Answer, BadBlocks, Unanswered, Unscoped, meaning
 from holdfast.platforms.slack.history import History
 from holdfast.platforms.slack.reading import METADATA, Me
 from holdfast.platforms.slack.sockets import Frame, Sockets, Ticket
@@ -223,6 +223,8 @@ class Slack:
             return str((await self._ask("files.info", file=place["file_id"]))["file"]["permalink"])
         except (Answer, Unanswered) as error:
             raise Unavailable(f"Slack did not take the file ({error}).") from None
+        except Unscoped as error:  # Words still arrive.
+            raise Refused(str(error)) from None
 
     async def remove(self, place: Place, target: str) -> None:
         try:

@@ -61,8 +61,10 @@ _BAD_REQUESTS: tuple[tuple[str, type[Refused]], ...] = (
     ("chat not found", PlaceGone),
     ("peer_id_invalid", PlaceGone),
     ("chat_write_forbidden", PlaceGone),
-    ("not enough rights", PlaceGone),
-    ("have no rights", PlaceGone),
+    # Other rights than to send text close nothing: words still arrive.
+    ("not enough rights to send text", PlaceGone),
+    ("chat_send_plain_forbidden", PlaceGone),
+    ("have no rights to send a message", PlaceGone),
     ("user is deactivated", PlaceGone),
 )
 
