@@ -55,6 +55,18 @@ def test_an_update_that_cannot_be_read_is_kept_and_holds_up_nobody(home: Home) -
     assert (len(refused(life)), waiting(life)) == (1, 0)
 
 
+def test_an_edit_that_overtakes_its_message_is_what_the_agent_reads_and_comes_again_for_nothing(home: Home) -> None:
+    """P1, DESIGN 5.7: of several the last."""
+    said = home.write("old words")
+    edits = [home.server.edit(said, text) for text in ("newer words", "new words")]
+    home.server.updates[:] = [*edits, said, edits[-1]]
+    life = home.start()
+    life.until(lambda: home.texts and not waiting(life))
+    life.rest()
+    assert home.texts == ["new words"]
+    assert not [item for item in life.events() if isinstance(item.event, e.MessageEdited)]
+
+
 def test_the_place_to_read_on_from_is_the_stores_and_the_next_process_goes_by_it(tmp_path: Path) -> None:
     """P1: neither a gap nor a double over a hand-over, a stop or a death."""
     with gateways.home(tmp_path) as home:

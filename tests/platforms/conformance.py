@@ -107,6 +107,34 @@ class Conformance:
             place.edge.gate("edited").set()
             await shows(rig, "first", "second")
 
+    async def test_messages_that_come_in_another_order_are_each_answered_once(self, rig: Rig, place: Place) -> None:
+        """P1"""
+        async with place.life(manners=QUIET):
+            if not rig.hold():
+                pytest.skip("a platform that keeps the order")
+            await rig.say("one")
+            await rig.say("two")
+            rig.release()
+
+            async def both() -> bool:
+                return sorted(await texts(rig)) == ["re: one", "re: two"]
+
+            await until(both)
+            assert sorted(place.texts) == ["one", "two"]
+
+    async def test_an_edit_that_comes_before_its_message_is_what_is_answered(self, rig: Rig, place: Place) -> None:
+        """P1, DESIGN 5.7"""
+        async with place.life(manners=QUIET):
+            if not rig.hold():
+                pytest.skip("a platform that keeps the order")
+            said = await rig.say("old words")
+            await rig.edit(said, "new words")
+            rig.release()
+            await shows(rig, "re: new words")
+            await rig.say("and more")
+            await shows(rig, "re: new words", "re: and more")
+        assert place.texts == ["new words", "and more"]
+
     async def test_a_file_comes_with_its_message(self, rig: Rig, place: Place) -> None:
         async with place.life() as life:
             await rig.attach(b"some bytes", name="notes.txt", media_type="text/plain", text="look")

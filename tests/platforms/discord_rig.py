@@ -48,6 +48,13 @@ class DiscordRig:
     async def edit(self, said: Any, text: str) -> None:
         self.server.edit(said, text)
 
+    def hold(self) -> bool:
+        self.server.held = []
+        return True
+
+    def release(self) -> None:
+        self.server.release()
+
     async def garbage(self) -> None:
         self.server.gateway.dispatch("MESSAGE_CREATE", {"id": 7, "channel_id": ["what?"], "author": "nobody"})
 

@@ -75,6 +75,11 @@ class MatrixRig:
     async def edit(self, said: Any, text: str) -> None:
         await asyncio.to_thread(self.world.ann.edit, self.world.rooms[ANN], said, text)
 
+    def hold(self) -> bool:
+        return False  # A sync is in the order of the server.
+
+    def release(self) -> None: ...
+
     async def garbage(self) -> None:
         self.proxy.deliver(self.world.rooms[ANN], {"type": "m.room.message", "event_id": 7, "content": "what?"})
 

@@ -74,6 +74,12 @@ class Rig(Protocol):
 
     async def edit(self, said: Any, text: str) -> None: ...
 
+    def hold(self) -> bool:
+        """What people do is kept back from now on; false if this wire always keeps their order."""
+
+    def release(self) -> None:
+        """It is delivered, the last first."""
+
     async def garbage(self) -> None:
         """Something is delivered that nobody can read."""
 

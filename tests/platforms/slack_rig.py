@@ -45,6 +45,13 @@ class SlackRig:
     async def edit(self, said: Any, text: str) -> None:
         self.server.edit(said, text)
 
+    def hold(self) -> bool:
+        self.server.held = []
+        return True
+
+    def release(self) -> None:
+        self.server.release()
+
     async def garbage(self) -> None:
         self.server.deliver("events_api", {"type": "event_callback", "event": {"type": "message", "channel": 7, "user": []}})
 

@@ -41,6 +41,13 @@ class TelegramRig:
     async def edit(self, said: Any, text: str) -> None:
         self.server.edit(said, text, date=len(self.server.asked) + 2)
 
+    def hold(self) -> bool:
+        self.server.held = []
+        return True
+
+    def release(self) -> None:
+        self.server.release()
+
     async def garbage(self) -> None:
         self.server.deliver(message={"message_id": "what?", "chat": 7, "from": "nobody"})
 

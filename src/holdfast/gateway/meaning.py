@@ -27,7 +27,39 @@ from holdfast.gateway.strangers import Strangers
 from holdfast.ports.platforms import Guest
 from holdfast.ports.store import Store
 
+MOST_EARLY = 200
+
 log = structlog.get_logger()
+
+
+class _Early:
+    """Edits that came before their message, which is on its way: the newest words of each count. Only the last few are kept, in this
+    process: an edit that no message follows, as of one that was not meant for us, is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._edits: dict[str, Edit] = {}
+        self._taken: dict[str, str] = {}
+
+    def keep(self, key: str, edit: Edit) -> None:
+        self._edits.pop(key, None)
+        self._edits[key] = edit
+        if len(self._edits) > MOST_EARLY:
+            del self._edits[next(iter(self._edits))]
+
+    def take(self, key: str, message: Message) -> Message:
+        """The message with its newest words."""
+        edit = self._edits.pop(key, None)
+        if edit is None or edit.source.user != message.source.user:
+            return message
+        self._taken[key] = edit.version
+        if len(self._taken) > MOST_EARLY:
+            del self._taken[next(iter(self._taken))]
+        return msgspec.structs.replace(message, text=edit.text)
+
+    def was_taken(self, key: str, edit: Edit) -> bool:
+        """Whether it came again after its message."""
+        return self._taken.get(key) == edit.version
 
 
 class Meaning:
@@ -47,6 +79,7 @@ class Meaning:
         self._store, self._clock, self._ids, self._acceptance = store, host.clock, host.ids, acceptance
         self._people, self._strangers, self._deliveries, self._fetching = people, strangers, deliveries, fetching
         self._clicks, self._profile = clicks, profile
+        self._early = _Early()
 
     async def offer_commands(self, link: Link) -> None:
         """A courtesy: nothing depends on it."""
@@ -90,7 +123,8 @@ class Meaning:
                 await self._strangers.refuse(link, msgspec.structs.replace(first, source=source))
             case Verdict.ALLOWED:
                 session_key = rights.session_key(self._profile, link.name, source, link.policy)
-                await self._accept(session_key, await self._said(link, messages))
+                newest = [self._early.take(_key(link, one.key), one) for one in messages]
+                await self._accept(session_key, await self._said(link, newest))
 
     async def _invited(self, link: Link, invitation: Invitation) -> None:
         """Who may talk to the agent may invite it. A stranger who opens a private chat gets a pairing code there, if there is one to be
@@ -193,10 +227,13 @@ class Meaning:
         )
 
     async def _edit(self, link: Link, edit: Edit) -> None:
-        """Of a message that nobody accepted, nothing can change."""
-        known = await self._store.said_under(_key(link, edit.key))
-        if known is None or not edit.text.strip():
+        """Of a message that nobody accepted, nothing can change, unless the message comes later than its edit."""
+        key = _key(link, edit.key)
+        if not edit.text.strip() or self._early.was_taken(key, edit):
             return
+        known = await self._store.said_under(key)
+        if known is None:
+            return self._early.keep(key, edit)
         session_id, message_id = known
         try:
             await self._acceptance.edit(
@@ -204,7 +241,7 @@ class Meaning:
                 message_id,
                 edit.text,
                 by=rights.sender(link.name, edit.source.user),
-                dedup_key=f"edit|{_key(link, edit.key)}|{edit.version}",
+                dedup_key=f"edit|{key}|{edit.version}",
             )
         except (CannotEdit, NotFound, DuplicateOtherContent) as error:
             log.info("an edit changes nothing", platform=link.name, error=str(error))

@@ -7,6 +7,7 @@ import json
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from aiohttp import web
@@ -68,6 +69,7 @@ class DiscordServer:
         self.removed: list[dict[str, Any]] = []
         self.edits: dict[str, list[str]] = defaultdict(list)
         self.asked: list[tuple[str, str, Any]] = []
+        self.held: list[tuple[str, dict[str, Any]]] | None = None
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.closed: set[str] = set()
         self.failing: set[str] = set()
@@ -166,7 +168,16 @@ class DiscordServer:
         self.deliver("INTERACTION_CREATE", made)
         return id
 
+    def release(self) -> None:
+        """What was held back comes, the last first."""
+        held, self.held = self.held or [], None
+        for kind, data in reversed(held):
+            self.deliver(kind, data)
+
     def deliver(self, kind: str, data: dict[str, Any]) -> None:
+        if self.held is not None:
+            self.held.append((kind, deepcopy(data)))
+            return
         guild = self._guild(data.get("channel_id", ""))
         self.gateway.dispatch(kind, {**data, **({"guild_id": guild} if guild else {})})
 

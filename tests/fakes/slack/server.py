@@ -8,6 +8,7 @@ import json
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from aiohttp import WSMsgType, web
@@ -51,6 +52,7 @@ class SlackServer:
         self.said: list[Said] = []
         self.removed: list[Said] = []
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.held: list[tuple[str, Any]] | None = None
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.gone: set[str] = set()
         self.unreadable: set[str] = set()
@@ -141,7 +143,16 @@ class SlackServer:
         form = {"command": "/holdfast", "text": text, "channel_id": channel, "channel_name": name, "user_id": user}
         self.deliver("slash_commands", {**form, "trigger_id": f"trigger.{self._envelopes}"})
 
+    def release(self) -> None:
+        """What was held back comes, the last first."""
+        held, self.held = self.held or [], None
+        for kind, payload in reversed(held):
+            self.deliver(kind, payload)
+
     def deliver(self, kind: str, payload: Any) -> None:
+        if self.held is not None:
+            self.held.append((kind, deepcopy(payload)))
+            return
         self._envelopes += 1
         if self.hook.url:
             return hooking.tell(self.hook, kind, payload)

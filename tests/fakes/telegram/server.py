@@ -8,6 +8,7 @@ import json
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from aiohttp import web
@@ -61,6 +62,7 @@ class TelegramServer:
         self.shown: list[Shown] = []
         self.removed: list[Shown] = []
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.held: list[dict[str, Any]] | None = None
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.gone: set[int] = set()
         self.gone_threads: set[int] = set()
@@ -125,7 +127,16 @@ class TelegramServer:
         self.deliver(callback_query={"id": number, "from": {"id": user, "first_name": f"Person {user}"}, "message": message, "data": data})
         return number
 
+    def release(self) -> None:
+        """What was held back comes, the last first."""
+        held, self.held = self.held or [], None
+        for update in reversed(held):
+            self.deliver(**update)
+
     def deliver(self, **update: Any) -> dict[str, Any]:
+        if self.held is not None:
+            self.held.append(deepcopy(update))
+            return update
         made = {"update_id": self._next_update, **update}
         self._next_update += 1
         self.updates.append(made)
