@@ -337,6 +337,8 @@ class Chat:
             raise Limited(None)
         if mood == "limited account":
             raise Limited(10.0, account=True)
+        if mood == "limited edits":
+            raise Limited(10.0, edits=True)
         if mood == "lost":
             raise ConnectionResetError("the connection broke on the way out")
         return mood

@@ -298,6 +298,24 @@ def test_flood_control_makes_the_stream_slower_and_never_doubles_the_answer(home
     assert only(home).text == WHOLE
 
 
+def test_where_the_edits_of_an_account_are_counted_together_all_of_them_wait_and_whole_answers_do_not(home: Home) -> None:
+    """P8: one that is told to wait speaks for all."""
+    life = start(home)
+    for number in range(5):
+        life.write("|".join(f"say:{word} |sleep:1" for word in range(40)), chat=f"c{number}", sender=f"c{number}")
+    life.until(lambda: len(home.server.shown) == 5 and all(sent.edits for sent in home.server.shown))
+    moods = iter(["limited edits"])
+    home.server.moods = lambda: next(moods, "")
+    life.until(lambda: home.logged("the platform asks to wait"))
+    home.write("say:quick")
+    before = sum(len(sent.edits) for sent in home.server.sent)
+    life.pass_s(9)
+    assert sum(len(sent.edits) for sent in home.server.sent) - before <= 4, "only what was on its way"
+    assert shown(home) == ["quick"]
+    life.pass_s(5)
+    assert sum(len(sent.edits) for sent in home.server.sent) - before > 5
+
+
 def test_edits_keep_to_their_budget_and_leave_room_for_final_texts(tmp_path: Path) -> None:
     """One budget for the account: ten answers that are being written do not keep an eleventh waiting."""
     with gateways.home(tmp_path) as home:

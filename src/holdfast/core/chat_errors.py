@@ -7,13 +7,15 @@ WAIT_S = 3.0
 
 
 class Limited(Unavailable):
-    """It was surely not sent, because too much was sent. `account`: nothing of this account may be sent until then."""
+    """It was surely not sent, because too much was sent. `account`: nothing of this account may be sent until then; `edits`: none of its
+    messages may be edited.
+    """
 
     code = "rate_limited"
 
-    def __init__(self, retry_after_s: float | None, *, account: bool = False) -> None:
+    def __init__(self, retry_after_s: float | None, *, account: bool = False, edits: bool = False) -> None:
         super().__init__("The platform asks to send more slowly.", retry_after_s=WAIT_S if retry_after_s is None else retry_after_s)
-        self.account = account
+        self.account, self.edits = account, edits
 
 
 class LoggedOut(Refused):

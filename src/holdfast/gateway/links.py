@@ -49,6 +49,7 @@ class Link:
         self._worked_at: float | None = None
         self._bucket = pacing.of_account(platform.capabilities.rates, clock.monotonic())
         self._chats: dict[str, Bucket] = {}
+        self._live_after = 0.0
 
     @property
     def id(self) -> str:
@@ -156,7 +157,9 @@ class Link:
     # how much may be sent
 
     def wait_s(self, place: Place, what: What) -> float:
-        return pacing.wait_s(self.platform.capabilities.rates, self._bucket, self._chat(place), what, self._clock.monotonic())
+        now = self._clock.monotonic()
+        wait_s = pacing.wait_s(self.platform.capabilities.rates, self._bucket, self._chat(place), what, now)
+        return max(wait_s, self._live_after - now) if what is What.LIVE else wait_s
 
     @property
     def account_wait_s(self) -> float:
@@ -180,6 +183,8 @@ class Link:
         if error.account:
             self._bucket = self._bucket.quiet(until)
             await insist(partial(store.quiet, self.id, until=self._clock.now() + int(1000 * error.retry_after_s)))
+        elif error.edits:
+            self._live_after = max(self._live_after, until)
         else:
             self._chats[place.chat] = self._chat(place).quiet(until)
 

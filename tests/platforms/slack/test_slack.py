@@ -332,6 +332,16 @@ async def test_the_token_is_shown_to_nobody_but_slack(server: SlackServer, bot: 
         [_ async for _ in bot.fetch(RemoteFile(id="F9", name="a"))]
 
 
+async def test_an_edit_that_came_too_fast_speaks_for_all_edits_and_a_message_only_for_its_channel(server: SlackServer, bot: Slack) -> None:
+    """PLATFORMS 2: limits are per method and workspace; a message's is per channel."""
+    receipt = await bot.send(out("one"))
+    for method, edits in (("chat.update", True), ("chat.postMessage", False)):
+        server.faults[method].append(Refusal("ratelimited", status=429, retry_after=35))
+        with pytest.raises(Limited) as found:
+            await (bot.edit(receipt.message, out("two")) if edits else bot.send(out("two")))
+        assert (found.value.edits, found.value.retry_after_s) == (edits, 35)
+
+
 async def test_an_edit_of_what_is_gone_says_so_and_removing_it_again_is_a_success(server: SlackServer, bot: Slack) -> None:
     receipt = await bot.send(out("one"))
     await bot.edit(receipt.message, out("two"))

@@ -9,7 +9,7 @@ import msgspec
 from slack_sdk.signature import SignatureVerifier
 
 from holdfast.core.capabilities import MB, Capabilities, Rates
-from holdfast.core.chat_errors import LoggedOut, MessageGone, Unsigned
+from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, Unsigned
 from holdfast.core.commands import Usage
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.inbound import Click, Inbound, RemoteFile
@@ -204,7 +204,10 @@ class Slack:
         return Receipt(sent["ts"])
 
     async def edit(self, target: str, message: Outgoing) -> None:
-        await self._say("chat.update", message, channel=message.place.chat, ts=target)
+        try:
+            await self._say("chat.update", message, channel=message.place.chat, ts=target)
+        except Limited as error:  # Slack counts the edits of a workspace, whichever channels they are in.
+            raise Limited(error.retry_after_s, edits=True) from None
 
     async def _say(self, method: str, message: Outgoing, **fields: Any) -> dict[str, Any]:
         """What is refused for its formatting was surely not sent: then the words go alone."""
