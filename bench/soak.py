@@ -28,7 +28,7 @@ from bench.soaking import chats, invariants, schedule
 from bench.soaking.chats import Talker
 from bench.soaking.clients import Follower, Writer, probe
 from bench.soaking.notebook import Notebook
-from bench.soaking.platforms import End, ends
+from bench.soaking.platforms import End, ends, missing
 from bench.soaking.processes import FAILURES, Gateway
 from bench.soaking.schedule import Sizes
 
@@ -83,6 +83,8 @@ async def _run(size: Sizes, seed: int, folder: Path) -> Found:
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # A process that is killed hangs up in the middle of a request.
     notes, lines = Notebook(), folder / "lines.txt"
     async with ends() as platforms:
+        for sentence in missing([end.name for end in platforms]):
+            print(f"\n{sentence}", flush=True)
         settings = {name: value for end in platforms for name, value in end.settings.items()}
         gateway = Gateway(folder / "home", notes, module=SERVED, settings=settings)
         talkers = [Talker(end, chat, size, seed, notes) for end in platforms for chat in end.chats]
@@ -196,6 +198,7 @@ def report(size: Sizes, found: Found) -> list[str]:
         "",
         f"messages      {len(notes.sent)}, acknowledged {acknowledged}, sent more than once {again}",
         f"in chats      {', '.join(f'{name} {count}' for name, count in found.chats.items())}",
+        *(f"missing       {sentence}" for sentence in missing(found.chats)),
         f"turns         {len(record.turns)}, cut {len(record.cuts)} times; decided by rule: {rules}; sessions suspended {record.suspended}",
         f"hand-overs    {len(taken)}, failed {len(notes.hand_overs) - len(taken)}; the slowest {slowest:.2f} s",
         f"kills         {len(notes.kills)}; the database was locked {len(notes.locks)} times",

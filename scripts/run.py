@@ -235,6 +235,10 @@ def sim(words: Sequence[str]) -> int:
 
 
 def soak(words: Sequence[str]) -> int:
+    """With a homeserver, unless it cannot be installed: then the soak says what it does without."""
+    if not {"--random", "--help", "-h"} & set(words):
+        with contextlib.suppress(SystemExit):
+            find_homeserver()
     return run_module("bench.soak", ROOT / "bench" / "soak.py", words)
 
 
@@ -324,7 +328,7 @@ def find_proxy() -> None:
 
 def find_homeserver(words: Sequence[str] = ()) -> None:
     """A real Matrix server, where tests need one."""
-    wanted = not words or any(name in word for word in words for name in ("platforms", "matrix"))
+    wanted = not words or any(name in word for word in words for name in ("platforms", "matrix", "soak"))
     if wanted and any((ROOT / "tests" / "platforms").glob("test_*matrix*.py")):
         prepare(HOMESERVER, HOMESERVER.locks[0])
 

@@ -4,7 +4,7 @@ are servers at the level of the wire, in this process; Matrix is a real homeserv
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -127,6 +127,11 @@ class Matrix:
     def _look(self, person: Person, room: str) -> list[str]:
         person.look()
         return [one.text for one in person.shown(room, self._bot.user)]
+
+
+def missing(names: Collection[str]) -> list[str]:
+    """A sentence for each platform that has no part in a soak of these: only what Matrix needs may not be there."""
+    return [] if Matrix.name in names else [f"{Matrix.name} has no part in this soak: no homeserver is installed in .venv-homeserver"]
 
 
 @asynccontextmanager

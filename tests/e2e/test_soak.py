@@ -10,6 +10,7 @@ from bench.soaking import chats, invariants, schedule
 from bench.soaking.notebook import Kill, Lock, Notebook, Sent
 from bench.soaking.schedule import Saying, Target
 from holdfast.core.delivery import REPEAT_LABEL
+from tests.fakes.matrix.homeserver import PYTHON as HOMESERVER
 
 SEED = 5
 SIZE = schedule.sizes(20, 6)
@@ -31,8 +32,18 @@ def test_hand_overs_and_kills_under_load_lose_nothing_and_double_nothing(soaked)
     assert len(taken) >= 5
     assert {kill.target for kill in found.notes.kills} == {Target.SERVING, Target.RETIRING, Target.BOTH}
     assert len(found.record.turns) >= SIZE.sessions
-    assert {"telegram", "slack", "discord"} <= found.chats.keys() and min(found.chats.values()) >= 3
+    installed = {"matrix"} if HOMESERVER.exists() else set()
+    assert {"telegram", "slack", "discord"} | installed == found.chats.keys() and min(found.chats.values()) >= 3
     assert len(found.notes.locks) == 1
+
+
+def test_a_platform_that_has_no_part_is_named(soaked):
+    """Nobody takes a soak of three platforms for one of four."""
+    _, found = soaked
+    without = msgspec.structs.replace(found, chats={name: count for name, count in found.chats.items() if name != "matrix"})
+    [line] = [line for line in soak.report(SIZE, without) if line.startswith("missing")]
+    assert "matrix has no part in this soak: no homeserver is installed" in line
+    assert not [line for line in soak.report(SIZE, found) if line.startswith("missing")] or not HOMESERVER.exists()
 
 
 def test_the_same_seed_gives_the_same_schedule():
