@@ -17,7 +17,7 @@ from holdfast.ports.tools import Asks, Tool, ToolContext, ToolResult
 from holdfast.tools.plain import PlainTool
 from tests.fakes.loop import Crash
 from tests.gateway import gateways
-from tests.gateway.gateways import Home, Life
+from tests.gateway.gateways import ANN, Home, Life
 
 COMMITS = 100
 AGE = Request(key="age", message="How old are you?", schema={"properties": {"age": {"type": "integer"}}, "required": ["age"]})
@@ -129,6 +129,21 @@ def test_a_call_that_asks_rests_and_continues_with_the_answers_after_a_death(hom
     assert life.answers(page) == ["done [done age: {'age': 42}, colour: {'colour': 'blue'}]"] and did == ["asked", "went on"]
     texts = [message.text for message in life.transcript(page).messages if message.answers]
     assert texts == ["many", "42", "blue"]
+
+
+def test_in_a_chat_what_can_be_chosen_is_on_buttons(home: Home, did: list[str]) -> None:
+    """A27: as for every other question; words do as well."""
+    life = home.start()
+    life.write("steps: go > asker x | done")
+    life.until(lambda: len(home.server.sent) == 1 and life.session().state == "waiting")
+    assert home.server.sent[0].buttons == ()
+    life.write("42")
+    life.until(lambda: len(home.server.sent) == 2 and life.session().state == "waiting")
+    asked = home.server.sent[1]
+    assert [button.label for button in asked.buttons] == ["red", "blue", "Decline"]
+    home.server.press(asked, "blue", ANN)
+    life.until(lambda: home.replies() == ["done [done age: {'age': 42}, colour: {'colour': 'blue'}]"])
+    assert asked.buttons == () and did == ["asked", "went on"]
 
 
 def test_no_death_makes_a_call_that_asks_do_anything_twice(tmp_path: Path) -> None:

@@ -204,7 +204,8 @@ def test_a_call_that_has_started_asks_the_request_that_is_due_and_ends_no_attemp
     *owed, asked = ask.elicitation(
         "q1", "c1", "mcp", elicited, problem="That was no number.", session_key=key, anchor="a1", expires_at=NOW + 5
     )
-    carried = e.MessageWritten(message_id="q1.asked", role="notice", content=words, delivery_id="q1.asked", anchor="a1")
+    buttons = (e.Button("Accept", "q1 0"), e.Button("Decline", "q1 1"))
+    carried = e.MessageWritten(message_id="q1.asked", role="notice", content=words, delivery_id="q1.asked", anchor="a1", buttons=buttons)
     assert owed == ([carried] if told else [])
     assert asked == e.QuestionAsked(
         question_id="q1",

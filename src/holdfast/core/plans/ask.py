@@ -63,7 +63,7 @@ def by_call(asked: Asking, *, session_key: str, anchor: str | None, at: int) -> 
     events: list[Event] = [started]
     if replies.owed(session_key):
         words = content.followed_by(asked.content, notices.choose_how(asked.choices))
-        pressed = tuple(Button(choice[:MOST_LABEL], inbound.button_data(asked.question_id, n)) for n, choice in enumerate(asked.choices))
+        pressed = _pressed(asked.question_id, asked.choices)
         delivery_id = replies.asked_delivery(asked.question_id)
         events.append(replies.written(session_key, "notice", delivery_id, words, anchor=anchor, buttons=pressed))
     events.append(
@@ -92,16 +92,17 @@ def elicitation(
 ) -> list[Event]:
     """A question of a call that has started. `problem`: what was wrong with the last answer."""
     request = elicited.requests[elicited.number]
-    words = elicitations.question(tool, request, problem)
+    words, choices = elicitations.question(tool, request, problem), elicitations.choices(request)
     events: list[Event] = []
     if replies.owed(session_key):
-        events.append(replies.written(session_key, "notice", replies.asked_delivery(question_id), words, anchor=anchor))
+        delivery_id, pressed = replies.asked_delivery(question_id), _pressed(question_id, choices)
+        events.append(replies.written(session_key, "notice", delivery_id, words, anchor=anchor, buttons=pressed))
     events.append(
         QuestionAsked(
             question_id=question_id,
             call_id=call_id,
             content=words,
-            choices=elicitations.choices(request),
+            choices=choices,
             expires_at=expires_at,
             form=elicitations.FORM,
             elicited=elicited,
@@ -152,6 +153,10 @@ def approval(
         )
     )
     return events
+
+
+def _pressed(question_id: str, choices: tuple[str, ...]) -> tuple[Button, ...]:
+    return tuple(Button(choice[:MOST_LABEL], inbound.button_data(question_id, number)) for number, choice in enumerate(choices))
 
 
 def _verdicts(question_id: str, *, always: bool) -> tuple[Button, ...]:
