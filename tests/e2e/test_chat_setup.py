@@ -81,9 +81,21 @@ def test_telegram(tmp_path: Path) -> None:
         ann.waits_for_somebody()
         telegram.say(100, "hello there", **{"from": {"id": 100, "is_bot": False, "first_name": "Ann"}})
         ann.answer("Is that you?", "y")
+        ann.answer("As an admin?", "y")
         assert ann.shown() == documented("telegram")
-        assert ann.written() == {"token_file": "telegram.token", "base_url": telegram.url, "allowed_users": ["100"]}
+        assert ann.written() == {"token_file": "telegram.token", "base_url": telegram.url, "allowed_users": ["100"], "admins": ["100"]}
         assert ann.secret("token") == telegram_server.TOKEN
+
+
+def test_who_talks_need_not_be_an_admin(tmp_path: Path) -> None:
+    with TelegramThread() as telegram, screen(tmp_path, "telegram", "--base-url", telegram.url) as ann:
+        ann.answer("Token (not shown)", telegram_server.TOKEN)
+        ann.waits_for_somebody()
+        telegram.say(100, "hello there", **{"from": {"id": 100, "is_bot": False, "first_name": "Ann"}})
+        ann.answer("Is that you?", "y")
+        ann.answer("As an admin?", "n")
+        assert "Allowed to talk: 100. " in ann.shown()
+        assert ann.written() == {"token_file": "telegram.token", "base_url": telegram.url, "allowed_users": ["100"]}
 
 
 def test_slack(tmp_path: Path) -> None:
@@ -94,9 +106,10 @@ def test_slack(tmp_path: Path) -> None:
         ann.waits_for_somebody()
         slack.say("D100", "hello there", user="U100")
         ann.answer("Is that you?", "y")
+        ann.answer("As an admin?", "y")
         assert ann.shown() == documented("slack")
         files = {"bot_token_file": "slack.bot_token", "app_token_file": "slack.app_token"}
-        assert ann.written() == {**files, "base_url": slack.url, "allowed_users": ["U100"]}
+        assert ann.written() == {**files, "base_url": slack.url, "allowed_users": ["U100"], "admins": ["U100"]}
         assert (ann.secret("bot_token"), ann.secret("app_token")) == (slack_server.BOT_TOKEN, slack_server.APP_TOKEN)
 
 
@@ -108,8 +121,9 @@ def test_discord(tmp_path: Path) -> None:
         author = {"id": "100", "username": "ann", "discriminator": "0", "global_name": "Ann", "avatar": None}
         discord.do(lambda server: server.say(server.private("100"), "hello there", user="100", author=author))
         ann.answer("Is that you?", "y")
+        ann.answer("As an admin?", "y")
         assert ann.shown() == documented("discord")
-        assert ann.written() == {"token_file": "discord.token", "base_url": discord.url, "allowed_users": ["100"]}
+        assert ann.written() == {"token_file": "discord.token", "base_url": discord.url, "allowed_users": ["100"], "admins": ["100"]}
         assert ann.secret("token") == discord_server.TOKEN
 
 
@@ -121,6 +135,7 @@ def test_matrix(tmp_path: Path) -> None:
         ann.waits_for_somebody()
         homeserver.invite("@ann:example.org", "Ann")
         ann.answer("Is that you?", "y")
+        ann.answer("As an admin?", "y")
         assert ann.shown(**{"https://matrix.example.org": homeserver.url}) == documented("matrix")
         assert ann.secret("token") == entrance.TOKEN and entrance.PASSWORD not in str(ann.written())
         assert ann.written() | {"since": ""} == {
@@ -129,4 +144,5 @@ def test_matrix(tmp_path: Path) -> None:
             "since": "",
             "token_file": "matrix.token",
             "allowed_users": ["@ann:example.org"],
+            "admins": ["@ann:example.org"],
         }

@@ -84,6 +84,8 @@ def test_from_a_token_to_an_answer(tmp_path: Path, discord: DiscordThread) -> No
         discord.say(ANN, "quick")
         window.wait_for("Is that you?")
         window.press("y\n")
+        window.wait_for("As an admin?")
+        window.press("n\n")
         assert window.wait() == 0
         assert "Person 100 (id 100) wrote: quick" in window.text and "Allowed to talk: 100." in window.text
     assert (home / "discord.token").stat().st_mode & 0o777 == 0o600

@@ -107,7 +107,9 @@ def test_at_a_terminal_it_prints_the_manifest_tries_both_tokens_and_lets_the_fir
         window.wait_for("Is that you?")
         assert "Person U100 (id U100) wrote: quick" in window.text
         window.press("y\n")
-        assert window.wait() == 0 and "Allowed to talk: U100." in window.text
+        window.wait_for("As an admin?")
+        window.press("y\n")
+        assert window.wait() == 0 and "Allowed to talk: U100 (admin)." in window.text
         assert BOT_TOKEN not in window.text and APP_TOKEN not in window.text
     with Serving(home, agent_module=AGENT):
         wait_until(lambda: slack.texts(DM) == [whole("quick")])

@@ -70,8 +70,10 @@ def run(form: Form, given: Mapping[str, str | None], users: tuple[str, ...]) -> 
     say(f"It is {bot.found.name}{f' ({bot.found.about})' if bot.found.about else ''}.")
     for line in bot.found.first:
         say(line)
-    people = tuple(dict.fromkeys((*before.allowed_users, *users, *_first_person(form, wanted, bot, before, home))))
-    _write(form.platform, home, account, people)
+    found, admin = _first_person(form, wanted, bot, before, home)
+    people = tuple(dict.fromkeys((*before.allowed_users, *users, *found)))
+    admins = tuple(dict.fromkeys((*before.admins, *found))) if admin else before.admins
+    _write(form.platform, home, account, people, admins)
     for line in bot.found.advice:
         say(line)
     _say_what_is_next(home, prefix)
@@ -107,16 +109,18 @@ def _ask(platform: str, question: Question, before: Mapping[str, str], wanted: W
     return str(click.prompt(question.prompt, hide_input=hidden, default=before.get(question.setting) or None)).strip()
 
 
-def _first_person(form: Form, wanted: Wanted, bot: Bot, before: Doors, home: Path) -> tuple[str, ...]:
-    """Asks the operator to write to the bot, which tells their id. Nobody is let in unseen."""
+def _first_person(form: Form, wanted: Wanted, bot: Bot, before: Doors, home: Path) -> tuple[tuple[str, ...], bool]:
+    """Asks the operator to write to the bot, which tells their id. Nobody is let in unseen. Gives who it is, and whether they are to be an
+    admin.
+    """
     if wanted.users or before.allowed_users or not wanted.asks:
-        return ()
+        return (), False
     if running.find(home).alive:
         say("A gateway runs here: write to the bot after the restart, and let yourself in with the code that it gives you.")
-        return ()
+        return (), False
     if not bot.found.hears:
         say("It hears people once the gateway runs: write to it then, and let yourself in with the code that it gives you.")
-        return ()
+        return (), False
     title = chats.PLATFORMS[form.platform].title
     say(f"Now write anything to {bot.found.name} in {title}, so that it knows you. Waiting for three minutes; Ctrl-C skips this.")
     try:
@@ -128,12 +132,14 @@ def _first_person(form: Form, wanted: Wanted, bot: Bot, before: Doors, home: Pat
         found = None
     if found is None:
         note("Nobody wrote. Once it runs, the bot gives people who write to it a pairing code; `holdfast pair approve CODE` lets them in.")
-        return ()
+        return (), False
     click.echo(f"  {found.name} (id {found.id}) wrote: {' '.join(found.text.split())[:60]}")
-    return (found.id,) if click.confirm("Is that you? This person may then talk to the agent", default=True) else ()
+    if not click.confirm("Is that you? This person may then talk to the agent", default=True):
+        return (), False
+    return (found.id,), click.confirm("As an admin? Admins may also approve for others and restart Holdfast", default=True)
 
 
-def _write(platform: str, home: Path, account: Mapping[str, str], users: tuple[str, ...]) -> None:
+def _write(platform: str, home: Path, account: Mapping[str, str], users: tuple[str, ...], admins: tuple[str, ...]) -> None:
     """First the secrets, then the settings that name their files: a kill in between leaves a file that nothing names."""
     keep_files_private()
     config.prepare_home(home)
@@ -142,14 +148,16 @@ def _write(platform: str, home: Path, account: Mapping[str, str], users: tuple[s
     values: dict[str, writing.Value] = {name: value or None for name, value in account.items() if name not in known}
     for name in known:
         values |= {name: None, f"{name}_file": f"{platform}.{name}" if name in secrets else None}
-    edit = writing.Edit(home / config.FILE, platform, values | ({"allowed_users": users} if users else {}))
+    people = {name: ids for name, ids in (("allowed_users", users), ("admins", admins)) if ids}
+    edit = writing.Edit(home / config.FILE, platform, values | people)
     for name in secrets:
         files.replace(home / f"{platform}.{name}", account[name] + "\n")
     edit.make()
     held = " and ".join(str(home / f"{platform}.{name}") for name in secrets)
     words = f"The token is in {held}; only you can read it." if len(secrets) == 1 else f"Tokens are in {held}; only you can read them."
     say(f"Written to {home / config.FILE}, below [{platform}]. {words}")
-    say(f"{'Allowed to talk: ' + ', '.join(users) if users else 'Nobody may talk to it yet'}. `holdfast pair` shows and changes that.")
+    named = ", ".join(f"{user} (admin)" if user in admins else user for user in users)
+    say(f"{'Allowed to talk: ' + named if users else 'Nobody may talk to it yet'}. `holdfast pair` shows and changes that.")
 
 
 def _say_what_is_next(home: Path, prefix: str) -> None:
