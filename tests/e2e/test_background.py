@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -252,10 +253,13 @@ def test_what_a_container_takes_with_it_is_told_at_the_next_start(tmp_path: Path
 # the documentation
 
 
+def section(title: str) -> str:
+    return (ROOT / "docs" / "background.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
 def blocks(kind: str) -> list[str]:
     """The examples of the section about processes."""
-    section = (ROOT / "docs" / "background.md").read_text().partition("## Processes")[2].partition("\n## ")[0]
-    return re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL)
+    return re.findall(rf"```{kind}\n(.*?)```", section("Processes"), re.DOTALL)
 
 
 @pytest.fixture
@@ -295,6 +299,72 @@ def _pattern(printed: str) -> str:
     wanted = re.escape(printed.strip("\n"))
     wanted = wanted.replace(r"\.\.\.", "(?s:.*)").replace(NAMED, r"p_\w{12}").replace("12:04", r"\d\d:\d\d")
     return re.sub(r"\d+(?:\\\.\d+)?\\ s\b", r"(?:\\d+\\ min\\ )?[\\d.]+\\ s", wanted)
+
+
+def command(serving: Serving, session_id: str, words: str) -> str:
+    """What a conversation is told that has been given this command."""
+    before = len(serving.session(session_id)["messages"])
+    serving.post(session_id, words)
+    wait_until(lambda: len(serving.session(session_id)["messages"]) > before)
+    return str(serving.session(session_id)["messages"][-1]["text"])
+
+
+def scheduled(serving: Serving) -> dict[str, dict[str, Any]]:
+    found = json.loads(holdfast(serving.home, "schedules", "--json").out)["schedules"]
+    return {each["schedule_id"]: each for each in found}
+
+
+def test_every_reminder_of_the_documentation_is_planned_listed_and_removed(tmp_path: Path) -> None:
+    written = re.findall(r"^/remind .*$|(?<=`)/remind \w[^`]*(?=`)", section("Schedules"), re.M)
+    reminders = [line for line in written if line != "/remind remove ID"]
+    assert len(reminders) == 5 and len(written) == 6
+    with Serving(tmp_path / "home") as serving:
+        session_id = serving.new_session()
+        for words in reminders:
+            told = command(serving, session_id, words)
+            [made] = [each for name, each in scheduled(serving).items() if name in told]
+            assert told.startswith("Scheduled ") and words.endswith(made["text"]) and made["text"][0].isalpha(), told
+        listed = command(serving, session_id, "/remind")
+        found = scheduled(serving)
+        assert len(found) == len(reminders) and all(name in listed and made["text"] in listed for name, made in found.items())
+        for name in found:
+            command(serving, session_id, f"/remind remove {name}")
+        assert scheduled(serving) == {}
+
+
+def test_the_commands_and_the_times_of_the_documentation_plan_what_they_say(tmp_path: Path, path: str) -> None:
+    """Each word for a time of the table, too. Days of the calendar are moved into the next year."""
+    text = section("Schedules")
+    commands = re.findall(r"^holdfast schedules.*$|(?<=`)holdfast schedules[^`]*(?=`)", text, re.M)
+    assert [line.split()[2:3] for line in commands] == [["add"], [], ["remove"], ["pause"], ["continue"]]
+    times = re.findall(r"`([^`]+)`", text.partition("| words | when |")[2].partition("\n\n")[0])
+    times += [words.removeprefix("cron ") for words in times if words.startswith("cron ")]
+    assert len(times) == 17
+    with Serving(tmp_path / "home") as serving, serving.client() as client:
+        environment = {**os.environ, "PATH": path, "HOLDFAST_HOME": str(serving.home), "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "150"}
+        session_id = serving.new_session()
+        serving.post(session_id, "hello")
+        serving.wait_for(session_id)
+        for words in times:
+            later = re.sub(r"^20\d\d-", f"{time.gmtime().tm_year + 1}-", words)
+            planned = client.post("/api/schedules", json={"session_id": session_id, "text": "do it", "when": later})
+            assert planned.status_code == 201, (words, planned.text)
+        for line in commands:
+            before, name = scheduled(serving), max(scheduled(serving))
+            typed = ["sh", "-c", re.sub(r"\bID$", name, line)]
+            done = subprocess.run(typed, capture_output=True, text=True, env=environment, timeout=60)
+            assert done.returncode == 0, (line, done.stderr)
+            after = scheduled(serving)
+            match line.split()[2:3]:
+                case ["add"]:
+                    [made] = [each for each in after.values() if each["schedule_id"] not in before]
+                    assert done.stdout.startswith("Scheduled ") and made["text"] == "ask me how the talk went"
+                case ["remove"]:
+                    assert name not in after and len(after) == len(before) - 1
+                case ["pause"] | ["continue"] as which:
+                    assert (after[name]["paused_at"] is not None) is (which == ["pause"])
+                case _:
+                    assert all(each in done.stdout for each in after)
 
 
 def test_the_calls_of_the_documentation_are_calls_of_the_tool(tmp_path: Path) -> None:
