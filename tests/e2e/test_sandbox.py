@@ -46,6 +46,26 @@ def test_a_command_reads_neither_the_token_nor_anything_of_the_home_folder(servi
     assert not any(word in said for word in (serving.token, "operator", "holdfast.db", "HOLDFAST_TOOLS", "serving"))
 
 
+def test_a_background_process_reads_as_little_also_after_the_gateway_was_killed(serving: Serving) -> None:
+    """What it printed is looked at as its keeper wrote it down: nothing is replaced there. It works in its conversation's folder."""
+    (serving.home / "config.toml").write_text("# the operator's own\n")
+    home, session_id = serving.home, serving.new_session()
+    tries = f"cat {home}/token {home}/config.toml {home}/holdfast.log ../../token /proc/{serving.pid}/environ; ls {home} {home}/processes"
+    line = f"{tries}; echo first; until [ -e go ]; do sleep 0.1; done; {tries}; cp {home}/token taken; echo mine > file; echo second"
+    serving.post(session_id, f"background {line}")
+    [process] = serving.wait_for(session_id)["processes"]
+    kept = home / "processes" / session_id / process["process_id"] / "out.0"
+    wait_until(lambda: kept.exists() and "first" in kept.read_text().splitlines())
+    serving.kill()
+    serving.start()
+    (home / "work" / session_id / "go").touch()
+    wait_until(lambda: len(serving.session(session_id)["turns"]) == 2)
+    said = kept.read_text()
+    assert "second" in said.splitlines() and (home / "work" / session_id / "file").read_text() == "mine\n"
+    assert not any(word in said for word in (serving.token, "operator", "holdfast.db", "HOLDFAST_TOOLS", "serving", session_id))
+    assert not (home / "work" / session_id / "taken").exists()
+
+
 def test_each_conversation_has_a_private_folder_of_its_own(serving: Serving) -> None:
     first = holdfast(serving.home, "send", "new", "run pwd; echo mine > file; cat file", "--json").json
     folder = serving.home / "work" / first["session_id"]
