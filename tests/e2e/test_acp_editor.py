@@ -21,7 +21,8 @@ from holdfast.cli.acp.updates import Updates, replay
 from holdfast.cli.messages.following import Following
 from holdfast.tools.files.roots import fingerprint
 from tests.e2e.command_line import command, environment
-from tests.e2e.serving import ROOT, Serving
+from tests.e2e.serving import ROOT, Serving, wait_until
+from tests.e2e.test_schedules import plan
 
 PATIENCE_S = 120.0
 
@@ -188,6 +189,27 @@ def test_an_editor_that_comes_in_the_middle_of_a_turn_sees_the_rest_of_it(shared
             return seen.said()
 
     assert asyncio.run(come_back(asyncio.run(talk()))).split() == [str(number) for number in range(1, 41)]
+
+
+def test_an_editor_sees_the_rest_of_a_turn_that_a_schedule_started_and_all_of_one_that_is_over(shared: Serving) -> None:
+    """P7, E8: as it was found when the conversation is loaded. What started it is a thought, and no message is invented."""
+
+    async def load(session: str, last: str) -> Editor:
+        async with editor(shared.home) as (agent, seen):
+            await agent.load_session(cwd="/tmp", session_id=session, mcp_servers=[])
+            await seen.until(lambda: seen.said().split()[-1:] == [last])
+            return seen
+
+    session = shared.new_session()
+    plan(shared, session, "count 60 0.1")
+    wait_until(
+        lambda: "5 " in "".join(message["text"] for message in shared.session(session)["messages"] if message["role"] == "assistant")
+    )
+    rest = asyncio.run(load(session, "60"))
+    assert shared.wait_for(session)["turns"][-1]["cause"] == "schedule"
+    for seen in (rest, asyncio.run(load(session, "60"))):
+        assert seen.said().split() == [str(number) for number in range(1, 61)]
+        assert "count 60 0.1" in seen.said("agent_thought_chunk") and not seen.of("user_message_chunk")
 
 
 def test_the_agent_works_in_the_folder_of_the_editor_and_what_is_not_used_is_said(

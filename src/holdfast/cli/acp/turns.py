@@ -91,8 +91,9 @@ class Turn:
         turn = view["turns"][-1] if view["turns"] else None
         if turn is None or turn["state"] == "ended":
             return
-        message = next((each for each in view["messages"] if each["role"] == "user" and each["turn_id"] == turn["id"]), None)
-        if message is None:  # It was started by something other than a message.
+        asked = ("user", "cause")  # A process or a schedule starts turns, too.
+        message = next((each for each in view["messages"] if each["role"] in asked and each["turn_id"] == turn["id"]), None)
+        if message is None:  # Its record is damaged: nothing says what is to be followed.
             return
         self._updates = Updates(Following(message["id"]))
         self._updates.see(view)
