@@ -8,8 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import processes
-from holdfast.core.events import ProcessEnded
-from holdfast.core.processes import DOUBLINGS, LINES_QUOTED, MATCH_EVERY_MS, Facts, Matches, Moment, Process, Telling, TooManyProcesses
+from holdfast.core.events import ProcessEnded, ProcessStarted
+from holdfast.core.processes import (
+    DOUBLINGS,
+    LINE_CHARS,
+    LINES_QUOTED,
+    MATCH_EVERY_MS,
+    Facts,
+    Matches,
+    Moment,
+    Process,
+    Telling,
+    TooManyProcesses,
+)
 from holdfast.core.redaction import NO_SECRETS, Secrets
 
 AT = 1_700_000_000_000
@@ -159,11 +170,58 @@ def read_in_parts(line: bytes, *patterns: str, secrets: Secrets = NO_SECRETS, si
     return found
 
 
+def test_what_is_known_of_a_process_is_what_its_start_recorded() -> None:
+    event = ProcessStarted(
+        process_id="p1",
+        command="make test",
+        turn_id="t1",
+        call_id="c1",
+        owner=7,
+        generation=3,
+        sender="ann",
+        anchor="a1",
+        notify=False,
+        patterns=("hit",),
+    )
+    assert processes.started(event, session_id="s1", at=AT) == process(owner=7, notify=False, patterns=("hit",))
+
+
+def test_a_prompt_of_one_character_that_may_begin_a_secret_waits() -> None:
+    known = Secrets({"TOKEN": "hunter2hunter2"})
+    assert processes.scan(b"h", offset=0, patterns=("h",), over=False, secrets=known) == Matches()
+
+
 @pytest.mark.parametrize("pattern", ("ERROR", "é ü", "!"))
 def test_in_a_line_that_is_too_long_to_be_read_at_once_a_pattern_is_found_once_wherever_it_stands(pattern: str) -> None:
     for place in range(300):
         found = read_in_parts(b"x" * place + pattern.encode() + b"y" * 500, pattern, "never there")
         assert found.lines == 1 and pattern in found.quoted[0], place
+
+
+def test_the_end_of_a_part_in_which_the_longest_pattern_may_begin_is_read_again() -> None:
+    """Each position is looked at once: not the last two for three characters, and no more than those."""
+    assert processes.scan_part(b"x" * 10, offset=5, patterns=("hit", "!"), secrets=NO_SECRETS) == Matches(through=5 + 8)
+    assert processes.scan_part(b"x" * 8 + b"hi", offset=0, patterns=("hit",)) == Matches(through=8)
+    assert processes.scan_part(b"x" * 7 + b"hit", offset=0, patterns=("hit",)).lines == 1
+
+
+def test_a_secret_at_the_end_of_a_part_is_read_again_as_a_whole() -> None:
+    known = Secrets({"TOKEN": "hunter2hunter2"})
+    assert processes.scan_part(b"xhunter2hunter2", offset=0, patterns=("hit",), secrets=known) == Matches(through=1)
+
+
+def test_what_may_begin_a_secret_at_the_end_of_a_part_is_not_quoted() -> None:
+    known = Secrets({"TOKEN": "hunter2hunter2"})
+    assert processes.scan_part(b"x hit hunter2", offset=0, patterns=("hit",), secrets=known).quoted == ("x hit…",)
+
+
+def test_a_part_that_begins_within_a_character_is_quoted_as_far_as_it_is_text() -> None:
+    assert processes.scan_part(b"\xa9 hit and more", offset=0, patterns=("hit",)).quoted == ("\ufffd hit and more…",)
+
+
+def test_of_several_patterns_in_a_part_the_words_around_the_first_are_quoted() -> None:
+    [quoted] = processes.scan_part(b"x" * 1000 + b" hit " + b"y" * 1000 + b" two " + b"z" * 99, offset=0, patterns=("two", "hit")).quoted
+    assert quoted.index("hit") == len("…") + LINE_CHARS // 2 and "z" not in quoted
 
 
 def test_a_line_that_is_too_long_to_be_read_at_once_shows_no_part_of_a_secret() -> None:
