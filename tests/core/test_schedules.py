@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
@@ -309,3 +310,12 @@ def test_a_new_schedule_is_first_due_after_now() -> None:
     assert schedules.check(Timing(every_s=60, since=NOW), now=NOW, zone=UTC, least_s=60) == NOW + MINUTE
     first = schedules.check(Timing(cron="0 9 * * *"), now=NOW, zone=BERLIN, least_s=3600)
     assert timedelta(0) < timedelta(milliseconds=first - NOW) <= timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("due_at", "paused_at", "stands"), ((100, None, True), (101, None, False), (99, None, False), (100, 50, False), (100, 0, False))
+)
+def test_a_due_time_counts_only_if_it_is_still_the_next_one_and_nothing_is_paused(due_at: int, paused_at: int | None, stands: bool) -> None:
+    """P6: of two processes that found it due, one starts a turn."""
+    found = msgspec.structs.replace(schedule(HOURLY, 100), paused_at=paused_at)
+    assert schedules.stands(found, due_at=due_at) is stands

@@ -13,7 +13,7 @@ from holdfast.core.errors import Bug
 from holdfast.core.events import KINDS, QuestionAnswered, QuestionAsked, TurnWaiting
 from holdfast.core.lifecycle import GatewayState, Input, Work
 from holdfast.core.messages import ToolCall
-from holdfast.core.sessions import Session, title_of
+from holdfast.core.sessions import Session, excerpt, title_of
 from holdfast.core.turns import OPEN, TurnState
 
 T, D, G = TurnState, DeliveryState, GatewayState
@@ -353,3 +353,19 @@ def test_what_is_recorded_of_a_call_that_nobody_saw_end_holds_no_advice_for_an_a
     """P5: people read it too; the advice is in the agent's note."""
     told = f"{what} while terminal was running. It is not known whether it finished, and it was not run again."
     assert unknown_result("terminal", " \n", stopped=stopped) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    (
+        ("", ""),
+        ("hello  there\nyou", "hello there you"),
+        ("# A **bold** `word`\n> quoted | cell", "A bold word quoted cell"),
+        ("```python\nprint(1)\n```", "print(1)"),
+        ("x" * 120, "x" * 120),
+        ("x" * 121, "x" * 119 + "…"),
+        ("a" * 118 + " bcd", "a" * 118 + "…"),
+    ),
+)
+def test_what_was_last_said_is_shown_on_one_line_and_bounded(text: str, words: str) -> None:
+    assert excerpt(text) == words

@@ -1,6 +1,6 @@
 """Errors, grouped by who must act. A constructor takes data and writes the sentence: what happened, to what, what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class HoldfastError(Exception):
@@ -128,6 +128,24 @@ class AttachmentGone(Refused):
 
 class BadInput(Refused):
     code = "bad_input"
+
+
+class BadPlace(BadInput):
+    def __init__(self, before: str) -> None:
+        super().__init__(f"before={before!r} is not a place in the list. Use the `next` of the page before.")
+
+
+class BadState(BadInput):
+    def __init__(self, state: str, states: Iterable[str]) -> None:
+        super().__init__(f"state={state!r} is not one of {', '.join(states)}.")
+
+
+class NotStorable(BadInput):
+    """For a caller who handed in something that cannot be written down. `error`: what Python raised for it."""
+
+    def __init__(self, error: Exception) -> None:
+        what = {UnicodeEncodeError: "text with half a character (a lone surrogate)", OverflowError: "a number that is too large"}
+        super().__init__(f"This cannot be stored: {what.get(type(error), 'values that are nested too deeply')}.")
 
 
 class UnfitFolder(BadInput):

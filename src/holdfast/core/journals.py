@@ -54,6 +54,21 @@ class Late(msgspec.Struct, frozen=True, kw_only=True):
         return stream_id(self.turn_id, self.epoch)
 
 
+def unexpected(session_id: str, turn_id: str, epoch: int, *, at: int) -> Late:
+    """A journal that nobody waits for: when it was decided about its turn, nothing was known of it."""
+    return Late(
+        session_id=session_id,
+        turn_id=turn_id,
+        epoch=epoch,
+        state=State.NEUTRAL,
+        tries=0,
+        size=0,
+        filled=False,
+        first_seen=at,
+        changed_at=at,
+    )
+
+
 class Found(StrEnum):
     """What a look found. UNREADABLE: it is not there, or not even its beginning can be read. PARTLY: it is complete, but damaged in the
     middle. ARRIVING: nothing says yet that it is complete.

@@ -31,6 +31,13 @@ BEGUN_BECAUSE = {
 _HOW_TO_CONTINUE = "Nothing is lost: send /resume to continue it, or a new message to continue from there."
 ONE_AT_A_TIME = "after several crashes Holdfast resumes one conversation at a time, so it may take some minutes."
 MAX_QUOTED = 10_000
+# Why a reply is not sent.
+OWED_TOO_LONG = "it was owed when a backup was made that is too old to send it now"
+# Why a message that showed an answer is no longer known.
+LOST_MESSAGE = "nobody knows whether it arrived"
+# What stands for an event, and for a command, that cannot be read.
+MISSING_EVENT = "it is missing from the log"
+DAMAGED_COMMAND = "(damaged)"
 
 
 def interrupted_by(reason: str) -> str:

@@ -98,6 +98,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: int | None = None
 
 
+def stands(schedule: Schedule, *, due_at: int) -> bool:
+    """Whether a due time that was found still counts: the schedule was not paused since, and no other process was faster."""
+    return schedule.due_at == due_at and schedule.paused_at is None
+
+
 class Due(msgspec.Struct, frozen=True, kw_only=True):
     """A time of a schedule has come. `due_at`: the time it stands for, the newest of those that have; `missed`: how many came before that
     one and were not told, at most `MOST_COUNTED`. `next_at`: None after the last. `skipped`: why it starts no turn, if it does not.

@@ -8,11 +8,13 @@ from holdfast.core import markdown
 from holdfast.core.turns import OPEN, TurnState
 
 TITLE_CHARS = 60
+EXCERPT_CHARS = 120
 # So much of a text is read for its first words.
 READ_CHARS = 1000
 # What stands for a bullet or a rule in a text that was read.
 # One line without anything that Markdown could mean: of most messages, nothing has to be read.
 _PLAIN = re.compile(r"[^\W\d_](?:[^\W_]|[ .,;:?!'\"()-])*")
+_MARKUP = re.compile(r"```\w*|[`*_~#>|]+")
 _MARKS = re.compile(r"^[ \t]*(?:• |———$)", re.M)
 
 
@@ -97,6 +99,12 @@ def brief(text: str) -> str:
     """On one line, as long as a title may be."""
     words = " ".join(text.split())
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
+
+
+def excerpt(text: str) -> str:
+    """What was last said in a conversation, for a list: on one line, without the marks of Markdown."""
+    words = " ".join(_MARKUP.sub("", text[: EXCERPT_CHARS * 4]).split())
+    return words if len(words) <= EXCERPT_CHARS else words[: EXCERPT_CHARS - 1].rstrip() + "…"
 
 
 def numbered_title(title: str | None, number: int) -> str | None:

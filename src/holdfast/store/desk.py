@@ -1,26 +1,22 @@
 """Drafts, what was seen, what a list shows, and what a search finds. Reads a bounded number of rows each."""
 
-import re
 from collections.abc import Sequence
 from itertools import islice
 
 from holdfast.core import content
 from holdfast.core import events as e
 from holdfast.core.errors import NotFound
-from holdfast.core.sessions import Session
+from holdfast.core.sessions import Session, excerpt
 from holdfast.ports.desk import Draft, Glance, Hit
 from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import Finding, number, read
 from holdfast.store.tx import Tx
 
-EXCERPT_CHARS = 120
 # So many records behind the end of a turn are looked through for what became of sending its answer.
 BEHIND = 2000
 # Of the search index, before a query gives up looking for further sessions.
 MOST_FOUND = 20_000
-
-_MARKUP = re.compile(r"```\w*|[`*_~#>|]+")
 
 
 def glances(tx: Tx, session_ids: Sequence[str]) -> dict[str, Glance]:
@@ -45,22 +41,16 @@ def glances(tx: Tx, session_ids: Sequence[str]) -> dict[str, Glance]:
 
 def _last_said(tx: Tx, session: int) -> tuple[str | None, int]:
     """The words, and where something was last said to the user; 0 if nothing was."""
-    excerpt, spoken = None, 0
+    words, spoken = None, 0
     for item in read(tx, tx.query(q.LAST_SAID, session), {session: ""}, []):
         event = item.event
         if not isinstance(event, (e.MessageWritten, e.MessageAccepted, e.QuestionAsked)):
             continue
-        if excerpt is None:
-            excerpt = _brief(content.text(event.content)) or None
+        if words is None:
+            words = excerpt(content.text(event.content)) or None
         if not spoken and not isinstance(event, e.MessageAccepted) and getattr(event, "role", "assistant") != "user":
             spoken = item.seq
-    return excerpt, spoken
-
-
-def _brief(text: str) -> str:
-    """On one line, without the marks of Markdown."""
-    words = " ".join(_MARKUP.sub("", text[: EXCERPT_CHARS * 4]).split())
-    return words if len(words) <= EXCERPT_CHARS else words[: EXCERPT_CHARS - 1].rstrip() + "…"
+    return words, spoken
 
 
 def draft(tx: Tx, session_id: str) -> Draft:

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.errors import BadInput, Bug, NotFound
+from holdfast.core.errors import Bug, NotFound
 from holdfast.core.events import KINDS, LARGE_BYTES, Damaged, Event, Logged, Page, TurnResumed, TurnStarted, TurnTaken, checksum, encode
+from holdfast.core.notices import MISSING_EVENT
 from holdfast.ports.log import Make
 from holdfast.store import blobs
 from holdfast.store import queries as q
@@ -14,20 +15,12 @@ from holdfast.store.heads import Head
 from holdfast.store.projection import project
 from holdfast.store.tx import Tx
 
-MISSING = "it is missing from the log"
-
 _KIND_NAMES = {kind.encode(): kind for kind in KINDS}
 # Version 0.1 had no such column, and its checksums do not cover it.
 _IS_STREAM = {kind: int(event.stream) for kind, event in KINDS.items()}
 
 # What Python raises for values that no event and no column can hold.
 NOT_STORABLE = (UnicodeEncodeError, OverflowError, RecursionError)
-
-
-def not_storable(error: Exception) -> BadInput:
-    """For a caller who handed in something that cannot be written down."""
-    what = {UnicodeEncodeError: "text with half a character (a lone surrogate)", OverflowError: "a number that is too large"}
-    return BadInput(f"This cannot be stored: {what.get(type(error), 'values that are nested too deeply')}.")
 
 
 def number(tx: Tx, session_id: str) -> int:
@@ -164,8 +157,8 @@ def fill_gaps(
     for seq in range(after + 1, min(until, after + limit) + 1):
         item = by_seq.get(seq)
         if item is None:
-            found.append(Finding(0, session, seq, MISSING, b""))
-            item = damaged(session_id, seq, MISSING)
+            found.append(Finding(0, session, seq, MISSING_EVENT, b""))
+            item = damaged(session_id, seq, MISSING_EVENT)
         whole.append(item)
     return whole
 

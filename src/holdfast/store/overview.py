@@ -1,6 +1,6 @@
 """What an operator asks: what runs, who is waited for, what waits, how the last hours went. Every read is bounded."""
 
-from holdfast.core import content
+from holdfast.core import content, phases
 from holdfast.core import events as e
 from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
 from holdfast.store import queries as q
@@ -19,7 +19,7 @@ def working(tx: Tx, limit: int) -> list[Working]:
         id_ = number(tx, session_id)
         newest = read(tx, tx.query(q.NEWEST, id_, session.turn_seq, RECENT), {id_: session_id}, [])
         started = tx.query(q.EVENT_TIME, id_, session.turn_seq)
-        phase, name, since = _phase(newest)
+        phase, name, since = phases.phase(newest)
         signed = newest[0].at if newest else 0
         found.append(
             Working(
@@ -27,22 +27,6 @@ def working(tx: Tx, limit: int) -> list[Working]:
             )
         )
     return found
-
-
-def _phase(newest: list[e.Logged]) -> tuple[str, str | None, int]:
-    """What a turn does now, by its newest events: a call that has started and not finished, else the model."""
-    finished: set[str] = set()
-    since = 0
-    for item in newest:
-        match event := item.event:
-            case e.ToolFinished():
-                finished.add(event.call_id)
-                since = since or item.at
-            case e.ToolStarted() if event.call_id not in finished:
-                return "tool", event.name, item.at
-            case e.TurnStarted() | e.TurnResumed() | e.ModelResponded():
-                since = since or item.at
-    return "model", None, since
 
 
 def asks(tx: Tx, limit: int) -> list[Ask]:

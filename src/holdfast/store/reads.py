@@ -8,7 +8,8 @@ import msgspec
 
 from holdfast.core import events as e
 from holdfast.core.content import digest
-from holdfast.core.errors import BadInput, Deleted, NotFound, Unavailable
+from holdfast.core.errors import BadPlace, BadState, Deleted, NotFound, Unavailable
+from holdfast.core.notices import MISSING_EVENT
 from holdfast.core.plans.repeats import Known
 from holdfast.core.sessions import Session
 from holdfast.core.shutdowns import Shutdown
@@ -20,7 +21,7 @@ from holdfast.ports.sessions import SessionPage
 from holdfast.ports.upkeep import Counts
 from holdfast.store import queries as q
 from holdfast.store.heads import Head
-from holdfast.store.log import MISSING, Finding, body_size, fill_gaps, made, read, salvage
+from holdfast.store.log import Finding, body_size, fill_gaps, made, read, salvage
 from holdfast.store.tx import Tx
 
 E = TypeVar("E", bound=StrEnum)
@@ -106,7 +107,7 @@ def sessions(tx: Tx, limit: int, before: str | None, query: str, archived: bool,
     updated_at, id_ = _place(before) if before else (MAX_INTEGER, MAX_INTEGER)
     limit = _page(limit) or 1
     if state is not None and state not in q.IN_STATE:
-        raise BadInput(f"state={state!r} is not one of {', '.join(q.IN_STATE)}.")
+        raise BadState(state, q.IN_STATE)
     found = tx.search(query) if query.strip() else []
     if query.strip() and not found:
         return SessionPage([], None)
@@ -121,7 +122,7 @@ def _place(before: str) -> tuple[int, int]:
     except ValueError:
         updated_at = id_ = 2**63
     if not (-(2**63) <= updated_at < 2**63 and -(2**63) <= id_ < 2**63):
-        raise BadInput(f"before={before!r} is not a place in the list. Use the `next` of the page before.")
+        raise BadPlace(before)
     return updated_at, id_
 
 
@@ -185,7 +186,7 @@ def _is_full(rows: Sequence[tuple[Any, ...]], limit: int) -> bool:
 def event_at(tx: Tx, session: int, seq: int) -> e.Event:
     rows = tx.query(q.EVENT_AT, session, seq)
     logged = read(tx, rows, {session: ""}, [])
-    return logged[0].event if logged else e.Damaged(reason=MISSING)
+    return logged[0].event if logged else e.Damaged(reason=MISSING_EVENT)
 
 
 def open_turns(tx: Tx, apart_from: int) -> list[Session]:

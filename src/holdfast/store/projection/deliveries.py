@@ -2,12 +2,11 @@
 
 from holdfast.core import events as e
 from holdfast.core.delivery import IN_FLIGHT, DeliveryState
+from holdfast.core.notices import LOST_MESSAGE
 from holdfast.store.heads import Head
 from holdfast.store.projection.common import Rows
 from holdfast.store.rows import Change, Form, Insert, Update
 
-# Why a message that showed an answer is no longer known.
-LOST = "nobody knows whether it arrived"
 OWED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at", "turn")
 OPENED = Insert("outbox", "delivery_id", "session", "seq", "at", "state", "tries", "retry_at", "owner", "turn", "live", "tried_at")
 PIECE = "delivery_id = ? AND part = ?"
@@ -35,7 +34,7 @@ def _delivery_planned(head: Head, event: e.DeliveryPlanned, at: int, in_turn: bo
         (PLANNED, (head.seq, first.target, name)),
         *((PIECE_OWED, (part, head.seq, piece.target, name)) for part, piece in enumerate(event.pieces) if part),
         *((NO_LONGER_LIVE, (str(DeliveryState.SENT), None, live)) for live in event.live),
-        *((NO_LONGER_LIVE, (str(DeliveryState.DEAD), LOST, lost)) for lost in event.lost),
+        *((NO_LONGER_LIVE, (str(DeliveryState.DEAD), LOST_MESSAGE, lost)) for lost in event.lost),
     ]
 
 

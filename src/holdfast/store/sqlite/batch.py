@@ -6,10 +6,10 @@ import secrets
 
 import apsw
 
-from holdfast.core.errors import Bug, HoldfastError, StoreAway, StoreFull, Unavailable
+from holdfast.core.errors import Bug, HoldfastError, NotStorable, StoreAway, StoreFull, Unavailable
 from holdfast.core.redaction import NO_SECRETS, Secrets
 from holdfast.store.lines import Operation, Result
-from holdfast.store.log import NOT_STORABLE, not_storable
+from holdfast.store.log import NOT_STORABLE
 from holdfast.store.sqlite.connection import fetch
 from holdfast.store.sqlite.tx import SqliteTx
 
@@ -152,7 +152,7 @@ def answerable(db: apsw.Connection | None, error: Exception) -> Exception:
     if isinstance(error, UnicodeDecodeError):
         return translated(db, apsw.CorruptError(f"a text is no text any more: {error}"))
     if isinstance(error, NOT_STORABLE):
-        refusal = not_storable(error)
+        refusal = NotStorable(error)
         refusal.__cause__ = error
         return refusal
     return error

@@ -13,12 +13,11 @@ from typing import NamedTuple
 import apsw
 
 from holdfast import files
-from holdfast.core import delivery
 from holdfast.core import events as e
 from holdfast.core.blobs import FOLDER
 from holdfast.core.errors import Refused, StoreFull
+from holdfast.core.plans import restore as plans
 from holdfast.core.resume import FRESH_FOR_S
-from holdfast.core.spools import stream_id
 from holdfast.core.turns import TurnState
 from holdfast.ports.owners import Owner
 from holdfast.spool import FOLDER as SPOOLS
@@ -37,8 +36,6 @@ from holdfast.store.work.turns import take_turn
 COMPANIONS = ("", "-wal", "-shm", "-journal")
 HEADER = b"SQLite format 3\0"
 PAGE = 1000
-RESTORED = "restored"
-TOO_OLD = "it was owed when a backup was made that is too old to send it now"
 
 
 class Restored(NamedTuple):
@@ -167,17 +164,11 @@ def _interrupt(tx: SqliteTx, at: int, late: set[str]) -> int:
     running = tx.query("SELECT s.session_id FROM head h JOIN session s ON s.id = h.session WHERE h.state = ?", str(TurnState.RUNNING))
     if not running:
         return 0
-    owner = register_owner(tx, Owner(name=f"{RESTORED}-{at}", pid=0, started_at=at, boot_id=""))
+    owner = register_owner(tx, Owner(name=f"{plans.RESTORED}-{at}", pid=0, started_at=at, boot_id=""))
     for (session_id,) in running:
         session = tx.session(session_id)
         written = len(reads.open_turn(tx, tx.head(number(tx, session_id))).answer_text)
-        journal = stream_id(session.turn_id or "", session.epoch)
-        cut = e.TurnInterrupted(
-            reason=RESTORED,
-            restarts=session.interrupted_restarts,
-            written=written,
-            stream_id=journal if journal in late else None,
-        )
+        cut = plans.interrupted(session, written=written, late=late)
         take_turn(tx, session_id, owner, session.turn_id or "", session.epoch, [cut], at)
     return len(running)
 
@@ -185,12 +176,9 @@ def _interrupt(tx: SqliteTx, at: int, late: set[str]) -> int:
 def _doubt_deliveries(tx: SqliteTx, *, fresh: bool, at: int) -> tuple[int, int]:
     """What was owed when the backup was made may have been sent since. (How many are sent again with a label, how many are not.)"""
     rows = tx.query("SELECT session, delivery_id, part, state, tries, target, receipt FROM outbox WHERE state NOT IN ('sent', 'dead')")
-    for session, delivery_id, part, before, tries, target, receipt in rows:
-        state = delivery.after(delivery.DeliveryState(before), "restored" if fresh else "give up")
-        if fresh and target is not None:
-            state = delivery.DeliveryState.PENDING  # An edit may always be repeated.
-        error = None if fresh else TOO_OLD
-        change = e.DeliveryChanged(delivery_id=delivery_id, part=part, state=state, tries=tries, receipt=receipt, error=error)
+    for session, delivery_id, part, state, tries, target, receipt in rows:
+        owed = e.DeliveryChanged(delivery_id=delivery_id, part=part, state=state, tries=tries, receipt=receipt)
+        change = plans.doubted(owed, edits=target is not None, fresh=fresh)
         tx.append(tx.head(session), change, at, in_turn=False)
     return (len(rows), 0) if fresh else (0, len(rows))
 

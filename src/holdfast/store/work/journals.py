@@ -9,6 +9,8 @@ from holdfast.core import content, journals
 from holdfast.core import events as e
 from holdfast.core.errors import BlobMissing, NotFound, PositionGap, StaleEpoch
 from holdfast.core.journals import Late, Limits, Sight, State
+from holdfast.core.plans import ship as plans
+from holdfast.core.plans.ship import Snapshot
 from holdfast.core.sessions import Lease
 from holdfast.core.spools import Spooled
 from holdfast.core.turns import TurnState
@@ -43,43 +45,23 @@ def ship(tx: Tx, journal: Journal, items: Sequence[Spooled], sight: Sight, limit
     first, last = tx.query(q.OF_TURN, head.session, journal.turn_id)[0]
     if first is None:
         raise NotFound("turn", journal.turn_id)
-    stored = {position for (position,) in tx.query(q.PLACES, head.session, first, journal.turn_id, journal.epoch)}
-    new = [item for item in items if item.position not in stored]
-    if (head.turn, head.epoch, head.state) == (journal.turn_id, journal.epoch, TurnState.RUNNING):
-        for item in new:
-            _put(tx, head, journal.turn_id, journal.epoch, item, in_place=True)
-        return Shipped(new=len(new), late=False, state=None)
-    if head.turn != journal.turn_id or head.state is TurnState.ENDED:
-        pruned = tx.query(q.PRUNED_SEQ, head.session)[0][0]
-        # Pieces of a turn that is over were removed on purpose: they are not missing.
-        new = [item for item in new if last > pruned or item.kind == e.ToolFinished.kind]
-    return _ship_late(tx, head, journal, new, sight, limits, at)
-
-
-def _ship_late(tx: Tx, head: Head, journal: Journal, new: Sequence[Spooled], sight: Sight, limits: Limits, at: int) -> Shipped:
-    late = late_journal(tx, head.session, journal) or _unexpected(journal, at)
-    judged = journals.judge(late, msgspec.structs.replace(sight, new=bool(new)), at, limits)
-    if judged is None:
-        return Shipped(new=0, late=True, state=late.state)
-    for change in journals.changed(late, judged, sight.size, new):
+    shipment = plans.plan(_snapshot(tx, head, journal, first, last, at), items, sight, limits=limits, at=at)
+    for change in shipment.changes:
         tx.append(head, change, at, in_turn=False)
-    for item in new:
-        _put(tx, head, journal.turn_id, journal.epoch, item, in_place=False)
-    return Shipped(new=len(new), late=True, state=judged[0])
+    for item in shipment.events:
+        _put(tx, head, journal.turn_id, journal.epoch, item, in_place=shipment.in_place)
+    return Shipped(new=len(shipment.events), late=not shipment.in_place, state=shipment.state)
 
 
-def _unexpected(journal: Journal, at: int) -> Late:
-    """Nobody waits for it: when it was decided about its turn, nothing was known of it."""
-    return Late(
-        session_id=journal.session_id,
-        turn_id=journal.turn_id,
-        epoch=journal.epoch,
-        state=State.NEUTRAL,
-        tries=0,
-        size=0,
-        filled=False,
-        first_seen=at,
-        changed_at=at,
+def _snapshot(tx: Tx, head: Head, journal: Journal, first: int, last: int, at: int) -> Snapshot:
+    """`first`, `last`: where the events of the turn begin and end in the log."""
+    over = head.turn != journal.turn_id or head.state is TurnState.ENDED
+    return Snapshot(
+        stored=frozenset(position for (position,) in tx.query(q.PLACES, head.session, first, journal.turn_id, journal.epoch)),
+        current=(head.turn, head.epoch, head.state) == (journal.turn_id, journal.epoch, TurnState.RUNNING),
+        over=over,
+        pruned=over and last <= tx.query(q.PRUNED_SEQ, head.session)[0][0],
+        late=late_journal(tx, head.session, journal) or journals.unexpected(*journal, at=at),
     )
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.core import events as e
 from holdfast.core.errors import NotFound
+from holdfast.core.notices import DAMAGED_COMMAND
 from holdfast.core.plans import processes as plans
 from holdfast.core.plans.processes import Ending, Starting
 from holdfast.core.processes import Matches, Process, Telling, started
@@ -82,7 +83,7 @@ def _process(tx: Tx, row: tuple[Any, ...]) -> Process:
     process_id, session, session_id, seq, ended_seq, consumed, scanned, matched_at, streak, at = row
     recorded = tx.event_at(session, seq)
     if not isinstance(recorded, e.ProcessStarted):
-        recorded = e.ProcessStarted(process_id=process_id, command="(damaged)", turn_id="", call_id="", owner=0)
+        recorded = e.ProcessStarted(process_id=process_id, command=DAMAGED_COMMAND, turn_id="", call_id="", owner=0)
     return msgspec.structs.replace(
         started(recorded, session_id=session_id, at=at or 0),
         consumed=consumed,

@@ -72,8 +72,8 @@ def fire_schedule(
     tx: Tx, session_id: str, schedule_id: str, expect: int, come: Due, when: str, names: tuple[str, str], at: int
 ) -> Fired | None:
     schedule = find(tx, schedule_id)
-    if schedule is None or schedule.due_at != expect or schedule.paused_at is not None:
-        return None  # It was removed or paused, or another process was faster.
+    if schedule is None or not schedules.stands(schedule, due_at=expect):
+        return None  # It was removed, or its time does not count any more.
     return run(tx, plans.fire(_snapshot(tx, schedule, come, names), come, when=when), at)
 
 

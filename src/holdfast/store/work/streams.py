@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from holdfast.core import events as e
-from holdfast.core.errors import Bug, Conflict, NotFound, PositionGap, StaleEpoch, StalePosition
+from holdfast.core.errors import Bug, Conflict, NotFound, NotStorable, PositionGap, StaleEpoch, StalePosition
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import TurnState
 from holdfast.ports.turns import StreamItem
 from holdfast.store import queries as q
 from holdfast.store.heads import Head
-from holdfast.store.log import NOT_STORABLE, insert, not_storable, number, row_of
+from holdfast.store.log import NOT_STORABLE, insert, number, row_of
 from holdfast.store.tx import Tx
 
 
@@ -42,7 +42,7 @@ def append_streams(tx: Tx, items: Sequence[StreamItem], at: int) -> list[int | E
         except (Conflict, NotFound, Bug) as refusal:
             results.append(refusal)
         except NOT_STORABLE as error:
-            results.append(not_storable(error))
+            results.append(NotStorable(error))
     return results
 
 
