@@ -1,6 +1,6 @@
 """A real lock on the database, held by another program under streaming load; a real process that is killed while it spools.
 
-HOLDFAST_LOCK_S=20 pytest tests/e2e/test_spool.py    holds it for as long as that
+HOLDFAST_LOCK_S=20 pytest tests/e2e/test_spool.py    holds it for as long as that, not only until nobody waits for it any more
 """
 
 import os
@@ -10,11 +10,13 @@ from pathlib import Path
 
 from holdfast.core.spools import Contents, Gone, Unreadable, frame, read
 from holdfast.spool import FolderSpool
+from holdfast.store.sqlite.threads import HOLD_S
 from tests.e2e.serving import Reader, Serving, running, wait_until
 from tests.e2e.test_kill import text_of
 from tests.fakes.locker import Locker
 
-LOCK_S = float(os.environ.get("HOLDFAST_LOCK_S", "3"))
+# Longer than anybody waits for the database.
+LOCK_S = max(HOLD_S + 2, float(os.environ.get("HOLDFAST_LOCK_S", "0")))
 COUNTED = int((LOCK_S + 4) / 0.05)
 NUMBERS = " ".join(str(number) for number in range(1, COUNTED + 1))
 
@@ -36,7 +38,9 @@ def until_spooled(home: Path, *kinds: str) -> None:
 
 
 def test_turns_outlive_a_lock_that_another_program_holds_and_nothing_is_shown_meanwhile(tmp_path: Path) -> None:
-    """P3, P7: six answers and their readers; not one turn is interrupted, every piece is there once and in order."""
+    """P1, P3, P7: six answers and their readers; not one turn is interrupted, every piece is there once and in order. Whoever writes
+    meanwhile waits as long as anybody does, and is refused.
+    """
     with Serving(tmp_path / "home") as serving:
         sessions = [running(serving, f"count {COUNTED} 0.05") for _ in range(6)]
         readers = [Reader(serving, session_id).start() for session_id in sessions]
@@ -46,7 +50,11 @@ def test_turns_outlive_a_lock_that_another_program_holds_and_nothing_is_shown_me
             wait_until(lambda: len(spools(serving.home)) == len(sessions))
             assert serving.status()["degraded"] == "another program has locked the database"
             shown = [len(reader.seen) for reader in readers]
-            time.sleep(LOCK_S - 2)
+            began = time.monotonic()
+            with serving.client() as client:
+                refused = client.post(f"/api/sessions/{sessions[0]}/messages", json={"text": "lost"}, timeout=60)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_away")
+            time.sleep(max(0.0, LOCK_S - 2 - (time.monotonic() - began)))
             assert [len(reader.seen) for reader in readers] == shown
             unseen = {item.body for contents in spools(serving.home) for item in contents.events if item.kind == "text"}
             assert len(unseen) > len(sessions)
@@ -54,6 +62,7 @@ def test_turns_outlive_a_lock_that_another_program_holds_and_nothing_is_shown_me
             session = serving.wait_for(session_id)
             assert [turn["outcome"] for turn in session["turns"]] == ["completed"] and session["turns"][0]["attempt"] == 1
             assert [message["text"] for message in session["messages"] if message["role"] == "assistant"] == [NUMBERS]
+            assert [message["text"] for message in session["messages"] if message["role"] == "user"] == [f"count {COUNTED} 0.05"]
             log = serving.log(session_id)
             assert [item.seq for item in log] == list(range(1, len(log) + 1))
             positions = [item.body["position"] for item in log if "position" in item.body]
