@@ -81,7 +81,7 @@ export class Api {
     return this.#request("POST", "/api/logout", {});
   }
 
-  async sessions(asked: { query?: string; limit?: number; before?: string; archived?: boolean }): Promise<SessionPage> {
+  async sessions(asked: { query?: string; limit?: number; before?: string; archived?: boolean; state?: "waiting" | "pinned" | "deleted" }): Promise<SessionPage> {
     const words = new URLSearchParams();
     for (const [name, value] of Object.entries(asked)) if (value !== undefined && value !== "" && value !== false) words.set(name, String(value));
     return (await this.#request("GET", `/api/sessions?${words}`)) as SessionPage;

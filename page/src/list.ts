@@ -1,6 +1,6 @@
 /** The list of conversations: read once, then kept current by what the stream tells of it; read again now and then, and right after the page's own actions. */
 
-import { signal } from "@preact/signals";
+import { type ReadonlySignal, signal } from "@preact/signals";
 import { t } from "./i18n";
 import { dayOf } from "./words";
 import { type Api, SignedOut, Unavailable } from "./api";
@@ -13,6 +13,8 @@ import type { Found, Summary } from "./types";
 const EVERY_MS = 60_000;
 const FIRST_PAGE = 30;
 const LARGEST_PAGE = 100;
+/** However old they are, these are shown. */
+const ALWAYS = ["waiting", "pinned"] as const;
 
 export interface Group {
   title: string;
@@ -20,23 +22,31 @@ export interface Group {
   sessions: Summary[];
 }
 
+function needs(session: Summary): boolean {
+  return session.state === "waiting" && !session.suspended;
+}
+
+function always(session: Summary): boolean {
+  return needs(session) || session.pinned;
+}
+
 /** Those that need their user first, then the pinned ones, then the others by day. */
 export function grouped(sessions: Summary[], now: Date): Group[] {
-  const needs: Group = { title: t().list.needsYou, needs: true, sessions: [] };
+  const asking: Group = { title: t().list.needsYou, needs: true, sessions: [] };
   const pinned: Group = { title: t().list.pinned, needs: false, sessions: [] };
   const days = new Map<string, Group>();
   for (const session of sessions) {
     const title = dayOf(session.updated_at, now);
     const day = days.get(title) ?? { title, needs: false, sessions: [] };
-    const group = session.state === "waiting" && !session.suspended ? needs : session.pinned ? pinned : day;
+    const group = needs(session) ? asking : session.pinned ? pinned : day;
     if (group === day) days.set(title, day);
     group.sessions.push(session);
   }
-  return [needs, pinned, ...days.values()].filter((group) => group.sessions.length > 0);
+  return [asking, pinned, ...days.values()].filter((group) => group.sessions.length > 0);
 }
 
 export class List {
-  readonly sessions = signal<Summary[] | null>(null);
+  readonly #sessions = signal<Summary[] | null>(null);
   readonly more = signal<string | null>(null);
   readonly query = signal("");
   readonly archived = signal(false);
@@ -44,6 +54,9 @@ export class List {
   readonly found = signal<Found | null>(null);
   /** Up to where the list is known: what changed since is told. */
   rev = "0";
+  /** The newest ones, without a gap; and of those before them the ones that are shown however old they are. */
+  #loaded: Summary[] | null = null;
+  #apart: Summary[] = [];
   #asked = 0;
   #news: LogEvent[] = [];
   #frame: (() => void) | null = null;
@@ -51,6 +64,17 @@ export class List {
   #running = false;
 
   constructor(private readonly api: Api, private readonly connection: Connection, private readonly shelf: Pick<Shelf, "keepList" | "list">) {}
+
+  get sessions(): ReadonlySignal<Summary[] | null> {
+    return this.#sessions;
+  }
+
+  #show(loaded: Summary[] | null, apart: Summary[]): void {
+    const here = new Set(loaded?.map((session) => session.session_id));
+    this.#loaded = loaded;
+    this.#apart = apart.filter((session) => !here.has(session.session_id));
+    this.#sessions.value = loaded && [...loaded, ...this.#apart];
+  }
 
   start(): void {
     this.#running = true;
@@ -64,7 +88,7 @@ export class List {
 
   forget(): void {
     this.stop();
-    this.sessions.value = null;
+    this.#show(null, []);
     this.more.value = null;
     this.rev = "0";
   }
@@ -80,7 +104,7 @@ export class List {
   }
 
   #restart(): void {
-    this.sessions.value = null;
+    this.#show(null, []);
     this.more.value = null;
     void this.refresh();
   }
@@ -93,15 +117,16 @@ export class List {
       const query = this.query.value.trim();
       if (query !== "") void this.api.search(query).then((found) => { if (this.query.value.trim() === query) this.found.value = found; }, () => undefined);
       else this.found.value = null;
-      const shown = this.sessions.value ?? [];
+      const shown = this.#loaded ?? [];
       const limit = Math.min(LARGEST_PAGE, Math.max(FIRST_PAGE, shown.length));
-      const page = await this.api.sessions({ query: this.query.value.trim(), limit, archived: this.archived.value });
+      const plain = query === "" && !this.archived.value;
+      const [page, apart] = await Promise.all([this.api.sessions({ query, limit, archived: this.archived.value }), plain ? this.#older() : []]);
       this.connection.request(true);
       if (asked !== this.#asked) return;
       const tail = shown.slice(limit).filter((old) => !page.sessions.some((session) => session.session_id === old.session_id));
-      this.sessions.value = [...page.sessions, ...tail];
+      this.#show([...page.sessions, ...tail], apart ?? this.#apart);
       if (tail.length === 0) this.more.value = page.next;
-      if (query === "" && !this.archived.value) this.shelf.keepList(this.sessions.value);
+      if (plain) this.shelf.keepList([...this.#apart, ...this.#loaded!]);
     } catch (error) {
       if (error instanceof SignedOut) return this.connection.signedOut();
       if (error instanceof Unavailable) {
@@ -114,11 +139,22 @@ export class List {
     }
   }
 
+  /** Those that are shown however old they are. Null where that cannot be told now: a process of the version before knows no `pinned`. */
+  async #older(): Promise<Summary[] | null> {
+    try {
+      const pages = await Promise.all(ALWAYS.map((state) => this.api.sessions({ state, limit: LARGEST_PAGE })));
+      const found = new Map(pages.flatMap((page) => page.sessions).filter(always).map((session) => [session.session_id, session]));
+      return [...found.values()].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1));
+    } catch {
+      return null;
+    }
+  }
+
   /** As it was when this device last saw it, until the server can be asked. */
   async #recall(): Promise<void> {
-    if (this.sessions.value !== null || this.query.value !== "" || this.archived.value) return;
+    if (this.#loaded !== null || this.query.value !== "" || this.archived.value) return;
     const kept = await this.shelf.list();
-    if (kept !== null && this.sessions.value === null) this.sessions.value = kept;
+    if (kept !== null && this.#loaded === null) this.#show(kept, []);
   }
 
   async loadMore(): Promise<void> {
@@ -129,8 +165,8 @@ export class List {
     try {
       const page = await this.api.sessions({ query: this.query.value.trim(), limit: FIRST_PAGE, before, archived: this.archived.value });
       if (asked !== this.#asked) return;
-      const shown = this.sessions.value ?? [];
-      this.sessions.value = [...shown, ...page.sessions.filter((session) => !shown.some((other) => other.session_id === session.session_id))];
+      const shown = this.#loaded ?? [];
+      this.#show([...shown, ...page.sessions.filter((session) => !shown.some((other) => other.session_id === session.session_id))], this.#apart);
       this.more.value = page.next;
     } catch (error) {
       if (error instanceof SignedOut) this.connection.signedOut();
@@ -142,9 +178,9 @@ export class List {
 
   /** Shows a change at once; the next refresh brings the server's word. */
   patch(session_id: string, changed: Partial<Summary>): void {
-    const shown = this.sessions.value ?? [];
-    const next = shown.map((session) => (session.session_id === session_id ? { ...session, ...changed } : session));
-    this.sessions.value = next.filter((session) => session.archived === this.archived.value);
+    const next = (shown: Summary[]): Summary[] =>
+      shown.map((session) => (session.session_id === session_id ? { ...session, ...changed } : session)).filter((session) => session.archived === this.archived.value);
+    if (this.#loaded !== null) this.#show(next(this.#loaded), next(this.#apart));
   }
 
   /** What the stream tells. Many conversations may change at once: they are put into the list once per frame. */
@@ -161,12 +197,24 @@ export class List {
     const news = this.#news;
     this.#news = [];
     this.#frame = null;
-    let shown = this.sessions.value;
+    let shown = this.#loaded;
+    let apart = this.#apart;
     if (shown === null) return;
     for (const { name, data } of news) {
-      shown = name === "list.changed" ? this.#with(shown, data.session as Summary) : shown.filter((session) => session.session_id !== data.session_id);
+      const changed = name === "list.changed" ? (data.session as Summary) : null;
+      const gone = changed?.session_id ?? data.session_id;
+      apart = apart.filter((session) => session.session_id !== gone);
+      if (changed === null) shown = shown.filter((session) => session.session_id !== gone);
+      else if (this.#isFurtherDown(shown, changed)) apart = always(changed) ? [...apart, changed] : apart;
+      else shown = this.#with(shown, changed);
     }
-    this.sessions.value = shown;
+    this.#show(shown, apart);
+  }
+
+  /** Than what is loaded. A search, and what is archived, are lists of their own. */
+  #isFurtherDown(shown: Summary[], summary: Summary): boolean {
+    if (summary.archived || this.archived.value || this.query.value.trim() !== "" || this.more.value === null) return false;
+    return shown.every((session) => session.session_id !== summary.session_id && session.updated_at >= summary.updated_at);
   }
 
   /** With a conversation in its place: the newest first. A search, and what is archived, are lists of their own. */
@@ -176,12 +224,13 @@ export class List {
     if (summary.archived !== this.archived.value) return others;
     if (this.query.value.trim() !== "" && !known) return shown;
     const at = others.findIndex((session) => session.updated_at < summary.updated_at);
-    if (at < 0 && this.more.value !== null && !known) return shown; // Further down than what is loaded.
+    if (at < 0 && this.more.value !== null && !known) return shown;
     return at < 0 ? [...others, summary] : [...others.slice(0, at), summary, ...others.slice(at)];
   }
 
   /** It is no longer there. */
   drop(session_id: string): void {
-    this.sessions.value = (this.sessions.value ?? []).filter((session) => session.session_id !== session_id);
+    const left = (shown: Summary[]): Summary[] => shown.filter((session) => session.session_id !== session_id);
+    if (this.#loaded !== null) this.#show(left(this.#loaded), left(this.#apart));
   }
 }

@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Browser, FilePayload, Page, StorageState, expect
+from playwright.sync_api import Browser, FilePayload, Locator, Page, StorageState, expect
 
 from tests.browser.acting import WAIT_MS, answers, open_session, said, send
 from tests.browser.conftest import tab
@@ -174,3 +174,33 @@ def test_a_message_that_is_taken_back_or_edited_keeps_its_files(page: Page) -> N
     asked.get_by_test_id("edit").click()
     expect(page.get_by_test_id("composer")).to_have_value("look")
     expect(files).to_have_text([re.compile("only.csv")], timeout=WAIT_MS)
+
+
+def titles(page: Page, group: str) -> Locator:
+    return page.get_by_role("region", name=group, exact=True).locator(".entry .title")
+
+
+def test_what_needs_somebody_or_is_pinned_is_listed_however_many_newer_ones_there_are(own_page: Page, serving: Serving) -> None:
+    """After a reload, and as it happens."""
+    with serving.client() as client:
+        old = {
+            name: client.post("/api/sessions", json={"title": name}).json()["session_id"] for name in ("asks", "pinned", "later", "plain")
+        }
+        serving.post(old["asks"], "ask Which colour?")
+        serving.wait_for(old["asks"], state="waiting")
+        client.patch(f"/api/sessions/{old['pinned']}", json={"pinned": True})
+        for number in range(40):
+            client.post("/api/sessions", json={"title": f"newer {number}"})
+        own_page.reload()
+        expect(titles(own_page, "Needs you")).to_have_text(["asks, unread"], timeout=WAIT_MS)
+        expect(titles(own_page, "Pinned")).to_have_text(["pinned"])
+        expect(titles(own_page, "Today")).to_have_count(30)
+        client.patch(f"/api/sessions/{old['later']}", json={"pinned": True})
+        expect(titles(own_page, "Pinned")).to_have_text(["pinned", "later"], timeout=WAIT_MS)
+    own_page.locator(item(own_page, old["asks"])).locator("a").first.click()
+    own_page.get_by_test_id("question-answer").fill("blue")
+    own_page.get_by_test_id("question-answer").press("Enter")
+    expect(titles(own_page, "Needs you")).to_have_count(0, timeout=WAIT_MS)
+    expect(titles(own_page, "Today").first).to_have_text("asks", timeout=WAIT_MS)
+    own_page.locator("nav.list").evaluate("box => { box.scrollTop = box.scrollHeight }")  # Which loads the rest.
+    expect(own_page.get_by_test_id("conversation-item")).to_have_count(44, timeout=WAIT_MS)

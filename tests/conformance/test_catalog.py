@@ -507,7 +507,7 @@ async def views(store: Store, sessions: list[str]) -> Any:
         [await store.current_session(key) for key in KEYS],
         [await store.conversations(key, limit=100) for key in KEYS],
         await store.sessions(limit=100),
-        [await store.sessions(limit=100, state=state) for state in ("suspended", "pending", "running", "waiting", "deleted")],
+        [await store.sessions(limit=100, state=state) for state in ("suspended", "pending", "running", "waiting", "pinned", "deleted")],
         await store.open_turns(apart_from=1),
         await store.undecided(),
         await store.late_journals(limit=100),

@@ -235,9 +235,11 @@ async def test_archived_sessions_have_a_list_of_their_own(store: Store) -> None:
     assert await listed(store, archived=True) == ["s1"]
 
 
-@pytest.mark.parametrize("state", ["suspended", "pending", "running", "waiting"])
+@pytest.mark.parametrize("state", ["suspended", "pending", "running", "waiting", "pinned"])
 async def test_the_list_can_be_of_one_state_alone(store: Store, state: str) -> None:
-    for number, name in enumerate(("suspended", "pending", "running", "waiting", "answered", "idle", "both", "archived")):
+    for number, name in enumerate(
+        ("suspended", "pending", "running", "waiting", "answered", "idle", "both", "archived", "pinned", "put away")
+    ):
         await new_session(store, name, at=NOW + number)
     owner = await new_owner(store)
     for name in ("running", "waiting", "answered", "idle"):
@@ -252,7 +254,11 @@ async def test_the_list_can_be_of_one_state_alone(store: Store, state: str) -> N
     await store.change_session("suspended", e.SessionChanged(suspended=True), at=NOW)
     await store.change_session("both", e.SessionChanged(suspended=True, resume_pending=True), at=NOW)
     await store.change_session("archived", e.SessionChanged(suspended=True, archived=True), at=NOW)
+    for name in ("pinned", "both", "put away"):
+        await store.change_session(name, e.SessionChanged(pinned=True), at=NOW)
+    await store.change_session("put away", e.SessionChanged(archived=True), at=NOW)
     expected = {
+        "pinned": ["both", "pinned"],
         "suspended": ["both", "suspended"],
         "pending": ["both", "pending"],
         "running": ["answered", "running"],
@@ -268,11 +274,12 @@ async def test_the_list_can_be_of_one_state_alone(store: Store, state: str) -> N
     times = [(await store.session(name)).updated_at for name in found]
     assert times == sorted(times, reverse=True)
     assert await listed(store, state="suspended", archived=True) == ["archived"]
+    assert await listed(store, state="pinned", archived=True) == ["put away"]
 
 
 @pytest.mark.parametrize("state", ["", "idle", "Suspended", "x'"])
 async def test_a_state_that_no_session_is_listed_by_is_refused(store: Store, state: str) -> None:
-    with pytest.raises(BadInput, match="suspended, pending, running, waiting"):
+    with pytest.raises(BadInput, match="suspended, pending, running, waiting, pinned, deleted"):
         await store.sessions(limit=5, state=state)
 
 

@@ -267,8 +267,12 @@ async def test_title_pin_and_archive_are_changed_and_the_list_follows(world: Wor
     session_id = await world.new_session()
     answer = await world.client.patch(f"/api/sessions/{session_id}", json={"title": "A name", "pinned": True})
     assert (answer.status_code, answer.json()["title"], answer.json()["pinned"], answer.json()["archived"]) == (200, "A name", True, False)
+    await world.new_session()
+    pinned = (await world.client.get("/api/sessions?state=pinned")).json()["sessions"]
+    assert [session["session_id"] for session in pinned] == [session_id]
     await world.client.patch(f"/api/sessions/{session_id}", json={"archived": True})
-    assert (await world.client.get("/api/sessions")).json()["sessions"] == []
+    assert (await world.client.get("/api/sessions?state=pinned")).json()["sessions"] == []
+    assert session_id not in [session["session_id"] for session in (await world.client.get("/api/sessions")).json()["sessions"]]
     archived = (await world.client.get("/api/sessions?archived=true")).json()["sessions"]
     assert [(session["session_id"], session["title"]) for session in archived] == [(session_id, "A name")]
 

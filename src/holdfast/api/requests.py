@@ -18,7 +18,7 @@ ClientId = Annotated[str, Meta(min_length=1, max_length=200)]
 AttachmentId = Annotated[str, Meta(min_length=1, max_length=200)]
 TurnId = Annotated[str, Meta(min_length=1, max_length=200)]
 # Checked by the store, whose refusal lists the states.
-State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting", "deleted"]})]
+State = Annotated[str, Meta(extra_json_schema={"enum": ["suspended", "pending", "running", "waiting", "pinned", "deleted"]})]
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

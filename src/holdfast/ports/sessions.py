@@ -41,7 +41,7 @@ class Sessions(Protocol):
         self, *, limit: int, before: str | None = None, query: str = "", archived: bool = False, state: str | None = None
     ) -> SessionPage:
         """Newest first. `before` is a `next` given earlier; one that does not parse raises `BadInput`. `state`: only those that are
-        suspended, pending, running or waiting.
+        suspended, pending, running, waiting, pinned, or deleted and can be brought back; any other raises `BadInput`.
         """
 
     async def conversations(self, session_key: str, *, limit: int) -> list[tuple[int, Session]]:

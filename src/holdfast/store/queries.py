@@ -578,6 +578,7 @@ IN_STATE = {
     "pending": "h.session IN (SELECT id FROM session WHERE resume_pending = 1)",
     "running": "h.session IN (SELECT session FROM head WHERE state IN ('running', 'answered', 'interrupted') AND state <> 'interrupted')",
     "waiting": "h.session IN (SELECT session FROM question WHERE state = 'open')",
+    "pinned": "h.session IN (SELECT id FROM session WHERE pinned = 1)",
     "deleted": "h.session IN (SELECT id FROM session WHERE purge_at IS NOT NULL AND purged = 0)",
 }
 
