@@ -466,8 +466,19 @@ export class App {
     }
     this.list.drop(session_id);
     if (this.route.value.session === session_id) this.go(null, true);
-    const back = (): void => void this.api.undelete(session_id).then(() => { void this.list.refresh(); this.go(session_id); }, () => this.say(t().list.cannotUndo));
-    this.say(t().list.wasDeleted, { label: t().common.undo, run: back });
+    this.say(t().list.wasDeleted, { label: t().common.undo, run: () => void this.undelete(session_id) });
+  }
+
+  /** Brings a deleted conversation back, and opens it. */
+  async undelete(session_id: string): Promise<void> {
+    try {
+      await this.api.undelete(session_id);
+      this.go(session_id);
+    } catch (error) {
+      if (error instanceof SignedOut) return this.connection.signedOut();
+      this.say(t().list.cannotUndo);
+    }
+    void this.list.refresh();
   }
 
   /** Takes back a message that still waits, and puts its words into the message field. */

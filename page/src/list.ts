@@ -30,6 +30,11 @@ function always(session: Summary): boolean {
   return needs(session) || session.pinned;
 }
 
+/** The newest first. */
+function byTime(a: Summary, b: Summary): number {
+  return a.updated_at < b.updated_at ? 1 : -1;
+}
+
 /** Those that need their user first, then the pinned ones, then the others by day. */
 export function grouped(sessions: Summary[], now: Date): Group[] {
   const asking: Group = { title: t().list.needsYou, needs: true, sessions: [] };
@@ -50,6 +55,8 @@ export class List {
   readonly more = signal<string | null>(null);
   readonly query = signal("");
   readonly archived = signal(false);
+  /** Those that were deleted and can still be brought back, while somebody looks at them. */
+  readonly deleted = signal<Summary[] | null>(null);
   readonly loadingMore = signal(false);
   readonly found = signal<Found | null>(null);
   /** Up to where the list is known: what changed since is told. */
@@ -88,19 +95,37 @@ export class List {
 
   forget(): void {
     this.stop();
+    this.deleted.value = null;
     this.#show(null, []);
     this.more.value = null;
     this.rev = "0";
   }
 
   search(query: string): void {
+    this.deleted.value = null;
     this.query.value = query;
     this.#restart();
   }
 
   showArchived(archived: boolean): void {
+    this.deleted.value = null;
     this.archived.value = archived;
     this.#restart();
+  }
+
+  showDeleted(shown: boolean): void {
+    if (this.archived.value) this.showArchived(false);
+    this.deleted.value = shown ? [] : null;
+    if (shown) void this.#lookAtDeleted();
+  }
+
+  async #lookAtDeleted(): Promise<void> {
+    try {
+      const pages = await Promise.all([false, true].map((archived) => this.api.sessions({ state: "deleted", archived, limit: LARGEST_PAGE })));
+      if (this.deleted.value !== null) this.deleted.value = pages.flatMap((page) => page.sessions).sort(byTime);
+    } catch (error) {
+      if (error instanceof SignedOut) this.connection.signedOut();
+    }
   }
 
   #restart(): void {
@@ -111,6 +136,7 @@ export class List {
 
   async refresh(): Promise<void> {
     clearTimeout(this.#timer);
+    if (this.deleted.value !== null) void this.#lookAtDeleted();
     const asked = ++this.#asked;
     const late = setTimeout(() => void this.#recall(), RECALL_MS);
     try {
@@ -144,7 +170,7 @@ export class List {
     try {
       const pages = await Promise.all(ALWAYS.map((state) => this.api.sessions({ state, limit: LARGEST_PAGE })));
       const found = new Map(pages.flatMap((page) => page.sessions).filter(always).map((session) => [session.session_id, session]));
-      return [...found.values()].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1));
+      return [...found.values()].sort(byTime);
     } catch {
       return null;
     }
@@ -197,6 +223,7 @@ export class List {
     const news = this.#news;
     this.#news = [];
     this.#frame = null;
+    if (this.deleted.value !== null) void this.#lookAtDeleted();
     let shown = this.#loaded;
     let apart = this.#apart;
     if (shown === null) return;

@@ -54,6 +54,30 @@ def test_a_conversation_is_renamed_in_the_list_and_deleted_with_a_way_back(page:
     expect(answers(page).first).to_contain_text("to be deleted", timeout=WAIT_MS)
 
 
+def test_what_was_deleted_can_be_brought_back_long_after_the_toast_is_gone(page: Page, lasting: Serving) -> None:
+    """A28: from the list of what was deleted, an archived conversation, too."""
+    gone = [lasting.new_session() for _ in range(2)]
+    with lasting.client() as client:
+        for session, title in zip(gone, ("Lost and found", "Put away"), strict=True):
+            client.patch(f"/api/sessions/{session}", json={"title": title, "archived": title == "Put away"})
+            assert client.delete(f"/api/sessions/{session}").status_code == 200
+    page.get_by_test_id("settings").click()
+    page.get_by_test_id("recently-deleted").click()
+    rows = page.get_by_test_id("deleted-item")
+    lost, away = rows.filter(has_text="Lost and found"), rows.filter(has_text="Put away")
+    expect(lost).to_have_count(1, timeout=WAIT_MS)
+    expect(away).to_have_count(1)
+    lost.get_by_test_id("bring-back").click()
+    expect(page).to_have_url(re.compile(gone[0]), timeout=WAIT_MS)
+    expect(lost).to_have_count(0, timeout=WAIT_MS)
+    with lasting.client() as client:
+        later = client.post("/api/sessions", json={"title": "Deleted meanwhile"}).json()["session_id"]
+        client.delete(f"/api/sessions/{later}")
+    expect(rows.filter(has_text="Deleted meanwhile")).to_have_count(1, timeout=WAIT_MS)  # The list is live.
+    page.get_by_role("button", name="Back to the list").click()
+    expect(page.locator(item(page, gone[0]))).to_contain_text("Lost and found", timeout=WAIT_MS)
+
+
 def test_what_was_said_elsewhere_is_unread_until_it_is_seen(page: Page, lasting: Serving) -> None:
     """The list is live: no reload, no asking again and again."""
     session = lasting.new_session()

@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { LANGUAGES, t } from "../i18n";
-import { ArchiveIcon, CheckIcon, DotsIcon, KeysIcon, OutIcon } from "./icons";
+import { ArchiveIcon, CheckIcon, DotsIcon, KeysIcon, OutIcon, TrashIcon } from "./icons";
 import { Menu, MenuChoice, MenuItem } from "./Menu";
 import { useApp } from "./shared";
 
@@ -12,6 +12,7 @@ export function Settings(): VNode {
   return (
     <Menu label={words.label} icon={<DotsIcon />} testid="settings" place="settings">
       <MenuItem icon={<ArchiveIcon />} testid="archived" onClick={() => app.list.showArchived(!app.list.archived.value)}>{app.list.archived.value ? t().list.back : t().list.archivedLabel}</MenuItem>
+      <MenuItem icon={<TrashIcon />} testid="recently-deleted" onClick={() => app.list.showDeleted(app.list.deleted.value === null)}>{app.list.deleted.value === null ? t().list.deletedLabel : t().list.back}</MenuItem>
       <hr />
       <p class="menu-title">{words.theme}</p>
       {(["system", "light", "dark"] as const).map((each) => <MenuChoice key={each} icon={<CheckIcon />} chosen={theme.value === each} testid={`theme-${each}`} onClick={() => app.preferences.setTheme(each)}>{words[each]}</MenuChoice>)}

@@ -25,7 +25,7 @@ export function Sidebar(): VNode {
         <PlusIcon /><span>{words.new}</span><kbd>{isMac() ? "⌘ K" : "Ctrl K"}</kbd>
       </button>
       <Search />
-      <Conversations />
+      {app.list.deleted.value === null ? <Conversations /> : <Deleted sessions={app.list.deleted.value} />}
       <Gate />
     </aside>
   );
@@ -97,6 +97,29 @@ function Conversations(): VNode {
           {loadingMore.value ? words.loading : words.more}
         </button>
       )}
+    </nav>
+  );
+}
+
+/** What was deleted and can still be brought back. It cannot be opened until then. */
+function Deleted(props: { sessions: Summary[] }): VNode {
+  const app = useApp();
+  const words = t().list;
+  const now = useNow(true, 60_000);
+  return (
+    <nav class="list" aria-label={words.deletedLabel} data-testid="deleted-list">
+      <p class="list-title"><span>{words.deletedLabel}</span><button type="button" class="b small" onClick={() => app.list.showDeleted(false)}>{words.back}</button></p>
+      <p class="list-empty">{props.sessions.length === 0 ? words.nothingDeleted : words.deletedHint}</p>
+      <ul>
+        {props.sessions.map((session) => (
+          <li key={session.session_id} class="entry deleted" data-testid="deleted-item" data-session-id={session.session_id}>
+            <span class="plat"><PlatformIcon platform={platformOf(session.session_key)} /></span>
+            <span class="title">{titleOf(session, app.conversation.firstWords(session.session_id))}</span>
+            <time class="when" dateTime={session.updated_at} title={moment(session.updated_at)}>{when(session.updated_at, new Date(now))}</time>
+            <button type="button" class="b small" data-testid="bring-back" onClick={() => void app.undelete(session.session_id)}>{t().common.undo}</button>
+          </li>
+        ))}
+      </ul>
     </nav>
   );
 }
