@@ -297,11 +297,13 @@ export class App {
   showList(): void {
     this.drawer.value = true;
     this.preferences.setList(true);
+    requestAnimationFrame(() => document.querySelector<HTMLElement>("[data-testid=hide-list]")?.focus());
   }
 
   hideList(): void {
     this.drawer.value = false;
     this.preferences.setList(false);
+    requestAnimationFrame(() => document.querySelector<HTMLElement>("[data-testid=show-list]")?.focus());
   }
 
   toggleDetails(): void {

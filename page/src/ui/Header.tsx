@@ -5,7 +5,7 @@ import type { ConnectionState } from "../connection";
 import { t } from "../i18n";
 import type { Overview } from "../log";
 import { correspondent, platformName, platformOf, sign, titleOf } from "../words";
-import { DotsIcon, ExportIcon, MenuIcon, PanelIcon, PlatformIcon, SideIcon, StateSign } from "./icons";
+import { DotsIcon, ExportIcon, MenuIcon, PanelIcon, PlatformIcon, StateSign } from "./icons";
 import { Menu } from "./Menu";
 import { Rename, SessionItems } from "./Sidebar";
 import { IconButton, useApp, useOpen } from "./shared";
@@ -49,8 +49,6 @@ function Facts(props: { session: Overview; rename: () => void }): VNode {
         {([["md", words.asMarkdown], ["json", words.asJson], ["html", words.asHtml]] as const).map(([kind, label]) => (
           <a key={kind} role="menuitem" tabIndex={-1} href={`/api/sessions/${id}/export?as=${kind}`} download data-testid={`export-${kind}`}><ExportIcon /><span>{label}</span></a>
         ))}
-        <hr class="list-toggle" />
-        <button type="button" role="menuitem" tabIndex={-1} class="list-toggle" data-testid="hide-list" onClick={() => app.hideList()}><SideIcon /><span>{t().list.hide}</span></button>
       </Menu>
       {turns.value && <IconButton label={words.details} class={app.details.value !== null ? "on" : ""} expanded={app.details.value !== null} testid="details-button" onClick={() => app.toggleDetails()}><PanelIcon /></IconButton>}
     </>

@@ -6,7 +6,7 @@ import { isNew, titleFrom } from "../outbox";
 import type { Session, Summary } from "../types";
 import { moment, platformOf, sign, titleOf, when } from "../words";
 import { Gate } from "./Gate";
-import { ArchiveIcon, CloseIcon, DotsIcon, Mark, PenIcon, PinIcon, PlatformIcon, PlusIcon, SearchIcon, StateSign, TrashIcon } from "./icons";
+import { ArchiveIcon, CloseIcon, DotsIcon, Mark, PenIcon, PinIcon, PlatformIcon, PlusIcon, SearchIcon, SideIcon, StateSign, TrashIcon } from "./icons";
 import { Menu, MenuItem } from "./Menu";
 import { Settings } from "./Settings";
 import { IconButton, memo, plainClick, sameProps, useApp, useNow, useSame } from "./shared";
@@ -19,6 +19,7 @@ export function Sidebar(): VNode {
       <div class="sidebar-head">
         <a class="brand" href="/" onClick={plainClick(() => app.go(null))}><Mark /><span>Holdfast</span></a>
         <Settings />
+        <IconButton label={words.hide} class="list-hide" testid="hide-list" onClick={() => app.hideList()}><SideIcon /></IconButton>
         <IconButton label={words.close} class="drawer-close" onClick={() => (app.drawer.value = false)}><CloseIcon /></IconButton>
       </div>
       <button type="button" class="new" data-testid="new-conversation" onClick={() => { app.go(null); document.getElementById("composer")?.focus(); }}>

@@ -3,7 +3,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { t } from "../../i18n";
 import { Gate } from "../Gate";
-import { BackIcon, ChipIcon, ClockIcon, CloseIcon, CoinIcon, DiamondIcon, InboxIcon, LogIcon, Mark, PlugIcon, PulseIcon, ShieldIcon, TerminalIcon } from "../icons";
+import { BackIcon, ChipIcon, ClockIcon, CloseIcon, CoinIcon, DiamondIcon, InboxIcon, LogIcon, Mark, PlugIcon, PulseIcon, ShieldIcon, SideIcon, TerminalIcon } from "../icons";
 import { Settings } from "../Settings";
 import { IconButton, plainClick, useApp } from "../shared";
 
@@ -18,6 +18,7 @@ export function OperationsSide(): VNode {
       <div class="sidebar-head">
         <a class="brand" href="/" onClick={plainClick(() => app.go(null))}><Mark /><span>Holdfast</span></a>
         <Settings />
+        <IconButton label={t().list.hide} class="list-hide" testid="hide-list" onClick={() => app.hideList()}><SideIcon /></IconButton>
         <IconButton label={t().list.close} class="drawer-close" onClick={() => (app.drawer.value = false)}><CloseIcon /></IconButton>
       </div>
       <a class="new" href="/" data-testid="to-conversations" onClick={plainClick(() => app.go(null))}><BackIcon /><span>{words.back}</span></a>
