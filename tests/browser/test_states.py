@@ -1,5 +1,7 @@
 """What a person sees of suspensions, refusals, commands and safe mode, and what the buttons beside them do."""
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from holdfast.core.commands import COMMANDS
@@ -87,6 +89,20 @@ def test_stop_typed_in_the_message_field_stops_a_running_command(page: Page) -> 
     expect(page.get_by_test_id("turn-end")).to_have_attribute("data-outcome", "cancelled", timeout=30_000)
     expect(notices(page)).to_have_text("Stopped.")
     expect(said(page, "command")).to_have_count(1)
+
+
+def test_commands_are_offered_in_the_language_of_the_page(page: Page) -> None:
+    """Each of them: the server says what they do in English."""
+    page.evaluate("localStorage['holdfast.language'] = 'de'")
+    page.reload()
+    page.get_by_label("Nachricht", exact=True).fill("/")
+    offered = page.get_by_test_id("command")
+    expect(offered).to_have_count(len(COMMANDS), timeout=WAIT_MS)
+    for name, usage in COMMANDS.items():
+        words = page.locator(f'[data-testid="command"][data-name="{name}"]')
+        expect(words.locator("code")).to_have_text(re.compile(rf"^/{name}\b"))
+        expect(words.locator("span")).not_to_have_text(usage.sentence)
+    expect(offered.first).to_contain_text("Stoppt, was läuft.")
 
 
 def test_escape_closes_the_list_of_commands_and_leaves_the_turn_alone(page: Page) -> None:

@@ -9,6 +9,11 @@ export function optionId(command: Command): string {
   return `offer-${command.name}`;
 }
 
+function Saying(props: { command: Command }): VNode {
+  const [form, sentence] = t().composer.commandWords[props.command.name] ?? [props.command.form, props.command.sentence];
+  return <><code>{form}</code><span>{sentence}</span></>;
+}
+
 /** The commands that the typed slash may become. The focus stays in the field, which names the chosen one. */
 export function Offer(props: { commands: readonly Command[]; chosen: number; choose: (index: number) => void; take: (command: Command) => void }): VNode {
   const list = useRef<HTMLUListElement>(null);
@@ -21,7 +26,7 @@ export function Offer(props: { commands: readonly Command[]; chosen: number; cho
           onMouseMove={() => props.choose(index)}
           onMouseDown={(event) => { event.preventDefault(); props.take(command); }} // Before the field loses its focus.
         >
-          <code>{command.form}</code><span>{command.sentence}</span>
+          <Saying command={command} />
         </li>
       ))}
     </ul>

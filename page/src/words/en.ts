@@ -358,6 +358,8 @@ export const en = {
     remove: (name: string) => `Remove ${name}`,
     tooMany: (most: number, over: number) => `A message takes ${most} files; ${over} more ${over === 1 ? "was" : "were"} left out.`,
     commands: "Commands",
+    /** By the command's name: its form, and what it does. The server says both in English; one that is not here is shown as it says it. */
+    commandWords: {} as Record<string, [string, string]>,
     model: "Model of this conversation",
     modelHint: "From the next message on this model answers",
     default: (model: string) => `${model} (default)`,
