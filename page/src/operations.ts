@@ -119,7 +119,7 @@ export class OperationsView {
     return this.#done(this.api.order("POST", `/api/processes/${encodeURIComponent(process_id)}/kill`, {}));
   }
 
-  decideDelivery(delivery_id: string, action: "retry" | "drop"): Promise<boolean> {
+  decideDelivery(delivery_id: string, action: "retry" | "drop" | "sent"): Promise<boolean> {
     return this.#done(this.api.order("POST", `/api/ops/outbox/${encodeURIComponent(delivery_id)}`, { action }));
   }
 

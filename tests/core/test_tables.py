@@ -154,6 +154,7 @@ MOVES = {
     **{(state, "restored"): D.UNKNOWN for state in (D.PENDING, D.SENDING, D.UNKNOWN, D.REPEATING)},
     (D.SENDING, "opened"): D.LIVE, (D.SENDING, "edit lost"): D.PENDING, (D.UNKNOWN, "opened"): D.LIVE, (D.UNKNOWN, "same key"): D.SENDING,
     (D.LIVE, "closed"): D.SENT, (D.LIVE, "restored"): D.LIVE, (D.LIVE, "give up"): D.DEAD, (D.DEAD, "retry"): D.PENDING,
+    (D.UNKNOWN, "seen"): D.SENT, (D.DEAD, "seen"): D.SENT,
 }  # fmt: skip
 
 
@@ -172,15 +173,22 @@ def test_a_delivery_moves_as_the_table_says_and_refuses_the_rest(state: Delivery
 
 
 def test_what_is_over_never_moves_and_everything_else_can_end() -> None:
-    """P4: no reply is tried for ever, none is forgotten. Only a person has what was given up tried again."""
+    """P4: no reply is tried for ever, none is forgotten. Only a person has what was given up tried again, or has seen it arrive."""
     over = {D.SENT, D.DEAD}
-    assert {state for state, happened in delivery.TABLE if happened != "retry"} == set(DeliveryState) - over
+    assert {state for state, happened in delivery.TABLE if happened not in ("retry", "seen")} == set(DeliveryState) - over
     assert {*delivery.DUE, *delivery.IN_FLIGHT, D.LIVE} == set(DeliveryState) - over
     for state in set(DeliveryState) - over:
         reached = {state}
         for _ in DeliveryState:
             reached |= {after for (before, _), after in delivery.TABLE.items() if before in reached}
         assert over <= reached
+
+
+@pytest.mark.parametrize("state", DeliveryState)
+def test_a_person_settles_only_what_is_not_known_or_was_given_up(state: DeliveryState) -> None:
+    """P4: what is under way comes to its own outcome; what arrived stays so."""
+    settled = {D.UNKNOWN: (D.UNKNOWN, D.DEAD, D.SENT), D.DEAD: (D.PENDING, D.DEAD, D.SENT), D.PENDING: (D.PENDING, D.DEAD, None)}
+    assert tuple(delivery.by_operator(state, word) for word in ("retry", "drop", "sent")) == settled.get(state, (None, None, None))
 
 
 def test_a_reply_of_unknown_fate_is_only_ever_repeated_with_its_label() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from holdfast.api import operations
 from holdfast.core import content
 from holdfast.core.capabilities import Rates
 from holdfast.core.chat_errors import MessageGone
 from holdfast.core.content import TextPart, bytes_part
-from holdfast.core.delivery import REPEAT_LABEL
+from holdfast.core.delivery import REPEAT_LABEL, NotOver
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.places import Spot
 from holdfast.core.rich import Rich
@@ -469,3 +470,41 @@ def test_the_commands_are_offered_in_the_menu(home: Home) -> None:
 def test_the_same_budget_holds_for_the_fakes_of_other_tests() -> None:
     """They are meant to wait for nothing."""
     assert UNHURRIED.burst >= 100
+
+
+def _lost(life: Life) -> tuple[str | None, list[tuple[str, list[str]]]]:
+    """What the list says of the chat's conversation, and what waits for a person."""
+    session_id = life.session().session_id
+    glance = life.do(life.store.glances([session_id]))[session_id]
+    found = operations.attention((), (), (), life.do(life.store.owed(limit=10, given_up=True)), now=life.clock.now())
+    return glance.delivery, [(item.kind, item.actions) for item in found.items]
+
+
+@pytest.mark.parametrize("word", ["sent", "drop", "retry"])
+def test_a_reply_that_was_given_up_is_told_until_a_person_decides_about_it(home: Home, word: str) -> None:
+    """P4: in the list of conversations and among what waits for a person; "sent" says that it arrived, "drop" that all is well."""
+    home.server.gone.add(ANN)
+    life = home.start()
+    life.write("say:hello")
+    life.until(lambda: _lost(life) == ("dead", [("delivery_dead", ["open", "retry", "sent", "drop"])]))
+    [owed] = life.do(life.store.owed(limit=10, given_up=True))
+    home.server.gone.clear()
+    life.do(life.gateway.decide_delivery(owed.delivery_id, word))
+    if word == "retry":
+        life.until(lambda: home.told() == ["hello"])
+    assert _lost(life) == (None, [])
+    [row] = life.do(life.store.delivery(owed.delivery_id))
+    assert row.state == ("dead" if word == "drop" else "sent")
+    if word != "drop":
+        with pytest.raises(NotOver):
+            life.do(life.gateway.decide_delivery(owed.delivery_id, "sent"))
+
+
+def test_a_reply_that_was_given_up_is_no_longer_told_in_the_list_once_a_later_one_arrives(home: Home) -> None:
+    home.server.gone.add(ANN)
+    life = home.start()
+    life.write("say:hello")
+    life.until(lambda: _lost(life)[0] == "dead")
+    home.server.gone.clear()
+    life.say("say:again")
+    assert _lost(life) == (None, [("delivery_dead", ["open", "retry", "sent", "drop"])])

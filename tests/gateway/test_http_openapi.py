@@ -292,9 +292,10 @@ class Provocations:
             await self.ask(method, path, session_id=question)
             return await self.ask(method, path, session_id=question)
         if path == "/api/ops/outbox/{id}":
-            dropped = await self.owed()
-            await self.ask(method, path, session_id=dropped)
-            return await self.ask(method, path, session_id=dropped)
+            seen = await self.owed()
+            await self.ask(method, path, session_id=seen)
+            await self.ask(method, path, session_id=seen, json={"action": "sent"})
+            return await self.ask(method, path, session_id=seen)
         if path == "/api/schedules/{id}":
             planned = {"session_id": await self.world.new_session(), "text": "x", "when": "in 1 minute"}
             schedule_id = (await self.world.client.post("/api/schedules", json=planned)).json()["schedule_id"]

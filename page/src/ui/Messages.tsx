@@ -237,13 +237,14 @@ function DeliveryLine(props: { delivery: Delivery }): VNode {
   const words = t().acts;
   const waits = delivery.state === "pending" && delivery.tries > 0;
   const open = waits || delivery.state === "unknown";
-  const decide = (action: "retry" | "drop"): void => void app.operations.decideDelivery(delivery.delivery_id, action);
+  const decide = (action: "retry" | "drop" | "sent"): void => void app.operations.decideDelivery(delivery.delivery_id, action);
   return (
     <span class="delivery" data-testid="delivery" data-state={delivery.state}>
       <StateSign sign={deliverySign(delivery, platform)} />
       {delivery.error && delivery.state !== "sent" && <span>{sentence(delivery.error)}</span>}
       {waits && delivery.retry_at && <span>{words.nextTry(clock(delivery.retry_at))}</span>}
       {(open || delivery.state === "dead") && <button type="button" class="link" data-testid="send-again" onClick={() => decide("retry")}>{delivery.state === "dead" ? words.sendAgain : words.sendNow}</button>}
+      {(delivery.state === "dead" || delivery.state === "unknown") && <button type="button" class="link" data-testid="arrived" onClick={() => decide("sent")}>{words.arrived}</button>}
       {open && <button type="button" class="link" data-testid="give-up" onClick={() => decide("drop")}>{words.giveUp}</button>}
     </span>
   );

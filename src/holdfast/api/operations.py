@@ -8,6 +8,7 @@ from holdfast.api import chronicle
 from holdfast.api.chronicle import End
 from holdfast.api.times import rfc3339, rfc3339_or_none
 from holdfast.core import keys
+from holdfast.core.delivery import DROPPED
 from holdfast.core.pairing import LIFE_MS, Pending
 from holdfast.core.places import place
 from holdfast.core.sessions import Session
@@ -16,6 +17,8 @@ from holdfast.ports.pairings import Paired
 from holdfast.ports.updates import DeadPlace
 
 TEXT_CHARS = 300
+# For so long it is told that a message to a chat was given up.
+TOLD_MS = 7 * 24 * 3600 * 1000
 BUCKETS = 96
 
 
@@ -47,7 +50,9 @@ class WorkingList(msgspec.Struct):
 
 
 class AttentionItem(msgspec.Struct, kw_only=True):
-    """`kind`: approval, question, elicitation, suspended, pending, delivery_unknown or pairing. `actions`: what can be done about it."""
+    """`kind`: approval, question, elicitation, suspended, pending, delivery_unknown, delivery_dead or pairing. `actions`: what can be done
+    about it.
+    """
 
     kind: str
     id: str
@@ -259,7 +264,7 @@ def attention(
     asks: Iterable[Ask],
     suspended: Iterable[Session],
     pending: Iterable[Session],
-    unsure: Iterable[Owed],
+    owed_to_chats: Sequence[Owed],
     strangers: Iterable[Pending] = (),
     *,
     now: int = 0,
@@ -267,7 +272,8 @@ def attention(
     items = [_asked(ask) for ask in asks]
     items += [_held(session, "suspended") for session in suspended]
     items += [_held(session, "pending") for session in pending if session.left and not session.suspended]
-    items += [_unsure(owed) for owed in unsure if owed.state in ("unknown", "repeating")]
+    items += [_undelivered(owed, "delivery_unknown") for owed in owed_to_chats if owed.state in ("unknown", "repeating")]
+    items += [_undelivered(owed, "delivery_dead") for owed in owed_to_chats if _is_lost(owed, now)]
     items += [_asking(who) for who in strangers if who.alive(now)]
     return Attention(sorted(items, key=lambda item: item.since))
 
@@ -303,9 +309,14 @@ def _held(session: Session, kind: str) -> AttentionItem:
     )
 
 
-def _unsure(owed: Owed) -> AttentionItem:
+def _is_lost(owed: Owed, now: int) -> bool:
+    """Given up lately, and no person has decided so."""
+    return owed.state == "dead" and owed.error != DROPPED and owed.at > now - TOLD_MS
+
+
+def _undelivered(owed: Owed, kind: str) -> AttentionItem:
     return AttentionItem(
-        kind="delivery_unknown",
+        kind=kind,
         id=owed.delivery_id,
         session_id=owed.session.session_id,
         title=owed.session.title,
@@ -314,7 +325,7 @@ def _unsure(owed: Owed) -> AttentionItem:
         expires_at=None,
         rule=None,
         why=None,
-        actions=["open"],
+        actions=["open", "retry", "sent", "drop"],
     )
 
 

@@ -109,9 +109,11 @@ class OutboxQuery(Query, frozen=True):
 
 
 class OutboxChange(Body, frozen=True):
-    """`retry`: try it again now, also if it was given up; `drop`: give it up."""
+    """`retry`: try it again now, also if it was given up; `drop`: give it up, or tell nobody any more that it was; `sent`: it arrived, as a
+    person has seen.
+    """
 
-    action: Literal["retry", "drop"]
+    action: Literal["retry", "drop", "sent"]
 
 
 class NewPerson(Body, frozen=True):

@@ -14,6 +14,8 @@ REPEAT_LABEL = "(may be a repeat) "
 # So often a text is sent that may have arrived. What surely did not arrive is tried for days.
 MAX_TRIES = 8
 GIVE_UP_MS = 3 * 24 * 3600 * 1000
+# What is noted of a message that a person gave up, in the place of a problem.
+DROPPED = "An operator dropped it."
 LATE_MS = 24 * 3600 * 1000
 # For so long after a send, and while the platform works, it is asked whether the message arrived. What comes next in the chat waits.
 ASK_MS = 5 * 60 * 1000
@@ -65,6 +67,8 @@ TABLE: dict[tuple[DeliveryState, str], DeliveryState] = {
     (D.LIVE, "restored"): D.LIVE,
     (D.LIVE, "give up"): D.DEAD,
     (D.DEAD, "retry"): D.PENDING,
+    (D.UNKNOWN, "seen"): D.SENT,
+    (D.DEAD, "seen"): D.SENT,
 }
 DUE = (D.PENDING, D.UNKNOWN)
 IN_FLIGHT = (D.SENDING, D.REPEATING)
@@ -95,12 +99,15 @@ class NotOver(Refused):
 
 
 def by_operator(state: DeliveryState, action: str) -> DeliveryState | None:
-    """What an operator's word makes of a message: "retry" what was given up, or try again now what waits; "drop" what has not arrived.
-    None where there is nothing to do. What is being sent has to come to its outcome first.
+    """What an operator's word makes of a message: "retry" what was given up, or try again now what waits; "drop" what has not arrived, and
+    tell nobody any more of what was given up; "sent": a person has seen that it arrived. None where there is nothing to do. What is being
+    sent has to come to its outcome first.
     """
+    if action == "sent":
+        return TABLE.get((state, "seen"))
     if action == "retry":
         return {D.DEAD: D.PENDING, D.PENDING: D.PENDING, D.UNKNOWN: D.UNKNOWN}.get(state)
-    return D.DEAD if state in DUE else None
+    return D.DEAD if state in (*DUE, D.DEAD) else None
 
 
 class Settle(StrEnum):

@@ -367,7 +367,7 @@ class Deliveries:
                 self._news.set()
 
     async def decide(self, delivery_id: str, action: str) -> list[Delivery]:
-        """An operator's word: "retry" or "drop". Gives the pieces as they are then. Raises `NotFound`, `NotOver`."""
+        """An operator's word: "retry", "drop" or "sent". Gives the pieces as they are then. Raises `NotFound`, `NotOver`."""
         rows = await self._store.delivery(delivery_id)
         if not rows:
             raise NotFound("delivery", delivery_id)
@@ -378,7 +378,7 @@ class Deliveries:
         for owed in rows:
             state = delivery.by_operator(owed.state, action)
             if state is not None:
-                error = "An operator dropped it." if state is DeliveryState.DEAD else None
+                error = delivery.DROPPED if state is DeliveryState.DEAD else None
                 moved += await self._record(owed, state, tries=0 if action == "retry" else None, error=error, receipt=_receipt(owed))
         if not moved:
             raise NotOver(delivery_id, rows[0].state, action)

@@ -235,7 +235,7 @@ class Gateway:
         return session_id
 
     async def decide_delivery(self, delivery_id: str, action: str) -> None:
-        """An operator's word on a message to a chat: "retry" or "drop". Raises `NotFound`, `NotOver`."""
+        """An operator's word on a message to a chat: "retry", "drop" or "sent". Raises `NotFound`, `NotOver`."""
         await self._parts.deliveries.decide(delivery_id, action)
 
     async def rules(self, session_id: str | None = None) -> list[Rule]:

@@ -12,7 +12,7 @@ from holdfast.core.sessions import Session
 class Glance(msgspec.Struct, frozen=True, kw_only=True):
     """What a list shows of a session besides its row. `excerpt`: the beginning of what was said last. `unread`: something was said to its
     user that nobody has seen. `needs`: the form of its oldest open question. `delivery`: `unknown` if it is not known whether a reply
-    reached its chat.
+    reached its chat, `dead` if the newest one was given up, by anybody but a person.
     """
 
     excerpt: str | None = None

@@ -5,6 +5,7 @@ from itertools import islice
 
 from holdfast.core import content
 from holdfast.core import events as e
+from holdfast.core.delivery import DROPPED
 from holdfast.core.errors import NotFound
 from holdfast.core.sessions import Session, excerpt
 from holdfast.ports.desk import Draft, Glance, Hit
@@ -34,7 +35,7 @@ def glances(tx: Tx, session_ids: Sequence[str]) -> dict[str, Glance]:
             excerpt=excerpt,
             unread=spoken > (seen[0][0] if seen else 0),
             needs=needs[0][0] if needs else None,
-            delivery="unknown" if session in unsure else None,
+            delivery="unknown" if session in unsure else "dead" if tx.query(q.LOST, session, DROPPED, session) else None,
         )
     return found
 

@@ -518,6 +518,11 @@ LAST_SAID = (
 SEEN = "SELECT seen FROM desk WHERE session = ?"
 FIRST_OPEN = "SELECT form FROM question WHERE session = ? AND state = 'open' ORDER BY seq LIMIT 1"
 UNSURE = "SELECT DISTINCT session FROM outbox WHERE state IN ('unknown', 'repeating') AND state NOT IN ('sent', 'dead')"
+# The newest message to its chat was given up, and no person has said that this is well.
+LOST = (
+    "SELECT 1 FROM outbox WHERE session = ? AND state = 'dead' AND error IS DISTINCT FROM ?"
+    " AND seq = (SELECT max(seq) FROM outbox WHERE session = ? AND live = 0) LIMIT 1"
+)
 DRAFT = "SELECT draft, rev FROM desk WHERE session = ?"
 DRAFT_PUT = (
     "INSERT INTO desk (session, draft, rev) VALUES (?, ?, 1) ON CONFLICT (session) DO UPDATE SET draft = excluded.draft, rev = desk.rev + 1"

@@ -100,7 +100,7 @@ class Operations:
         return json_response(200, operations.working(await self._store.working(limit=MOST), pids, (await self._status()).pid))
 
     async def attention(self, request: Request) -> ASGIApp:
-        asks, owed = await self._store.asks(limit=MOST), await self._store.owed(limit=MOST)
+        asks, owed = await self._store.asks(limit=MOST), await self._store.owed(limit=MOST, given_up=True)
         suspended, pending, strangers = await self._in("suspended"), await self._in("pending"), await self._store.pairings()
         return json_response(200, operations.attention(asks, suspended, pending, owed, strangers, now=self._now()))
 

@@ -58,7 +58,7 @@ function Needed(props: { item: AttentionItem }): VNode {
   const words = t().ops;
   const { item } = props;
   const now = useNow(true, 10_000);
-  const shapes: Record<string, [Shape, string]> = { suspended: ["suspended", ""], pending: ["interrupted", "amber"], delivery_unknown: ["unknown", "amber"] };
+  const shapes: Record<string, [Shape, string]> = { suspended: ["suspended", ""], pending: ["interrupted", "amber"], delivery_unknown: ["unknown", "amber"], delivery_dead: ["failed", "red"] };
   const [shape, tone] = shapes[item.kind] ?? ["waiting", "amber"];
   const asked = item.text.split("\n\n").map((part) => part.trim());
   const said = item.kind === "approval" && asked[1] ? visible(asked[1].replace(/^```\w*\n?|\n?```$/g, "")) : asked[0];
@@ -76,7 +76,15 @@ function Needed(props: { item: AttentionItem }): VNode {
           <button type="button" class="b small" data-testid="deny-pairing" onClick={() => void app.operations.turnAway(platform!, user!)}>{words.people.deny}</button>
         </span>
       )}
-      {item.session_id !== null && (item.actions.includes("resume")
+      {item.kind.startsWith("delivery_") && (
+        <span class="acts-row below">
+          <Open session={item.session_id!} class="b small">{t().common.open}</Open>
+          {item.actions.includes("retry") && <button type="button" class="b small" data-testid="send-again" onClick={() => void app.operations.decideDelivery(item.id, "retry")}>{item.kind === "delivery_dead" ? t().acts.sendAgain : words.chats.retry}</button>}
+          {item.actions.includes("sent") && <button type="button" class="b small" data-testid="arrived" onClick={() => void app.operations.decideDelivery(item.id, "sent")}>{words.chats.arrived}</button>}
+          {item.kind === "delivery_dead" && item.actions.includes("drop") && <button type="button" class="b small" data-testid="dismiss" onClick={() => void app.operations.decideDelivery(item.id, "drop")}>{words.chats.dismiss}</button>}
+        </span>
+      )}
+      {item.session_id !== null && !item.kind.startsWith("delivery_") && (item.actions.includes("resume")
         ? <button type="button" class="b small" onClick={() => void app.operations.resume(item.session_id!)}>{words.resume}</button>
         : <Open session={item.session_id} class="b small">{t().common.open}</Open>)}
     </li>

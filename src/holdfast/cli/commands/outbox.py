@@ -9,29 +9,33 @@ from holdfast.cli.options import home, home_option, json_option
 from holdfast.cli.terminal.layout import moment, one_line, short, table
 from holdfast.cli.terminal.output import print_json, say
 
+DONE = {"retry": "{} is tried again now.", "drop": "{} was dropped.", "sent": "{} counts as arrived."}
+
 
 @click.command("outbox")
 @home_option
 @click.option("--all", "everything", is_flag=True, help="Also list what has arrived.")
 @click.option("--retry", metavar="ID", help="Try this one again now, also if it was given up.")
 @click.option("--drop", metavar="ID", help="Give this one up.")
+@click.option("--sent", metavar="ID", help="Note that this one arrived, because you have seen it.")
 @json_option
-def command(everything: bool, retry: str | None, drop: str | None, as_json: bool) -> None:
+def command(everything: bool, retry: str | None, drop: str | None, sent: str | None, as_json: bool) -> None:
     """List messages to chats that have not arrived: those that wait, those of which nobody knows whether they arrived, and those that were
     given up.
 
     Holdfast tries them by itself: what surely did not arrive for three days, with growing waits. Needs a running gateway.
     """
-    if retry and drop:
-        raise click.UsageError("Give --retry or --drop, not both.")
+    wanted = [(action, id_) for action, id_ in (("retry", retry), ("drop", drop), ("sent", sent)) if id_]
+    if len(wanted) > 1:
+        raise click.UsageError("Give one of --retry, --drop and --sent.")
     from holdfast.cli.access.client import connect
 
     client = connect(home())
-    if retry or drop:
-        found = client.decide_delivery(retry or drop or "", "retry" if retry else "drop").body
+    for action, id_ in wanted:
+        found = client.decide_delivery(id_, action).body
         if not as_json:
-            return say(f"{retry} is tried again now." if retry else f"{drop} was dropped.")
-    else:
+            return say(DONE[action].format(id_))
+    if not wanted:
         found = client.get("/api/ops/outbox", given_up="true", arrived="true" if everything else None)
     if as_json:
         print_json(found)
