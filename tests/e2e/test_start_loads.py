@@ -19,6 +19,8 @@ LATER = {
     "prometheus_client": "the metrics",
     "psutil": "a search for processes",
     "tomllib": "a config file",
+    "markdown_it": "an export as a page",
+    "holdfast.api.prose": "an export as a page",
     "holdfast.cli.acp": "holdfast acp",
     "holdfast.cli.doctor": "holdfast doctor",
     "holdfast.install": "holdfast service",

@@ -72,6 +72,7 @@ async def test_a_conversation_is_exported_whole_and_nothing_in_it_is_markup_of_t
     assert "<script>alert(1)</script>" in markdown.text and "**You**" in markdown.text
     page = await world.client.get(path, params={"as": "html"})
     assert "<script>" not in page.text and "&lt;script&gt;" in page.text and "A &lt;b&gt; title" in page.text
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
     whole = (await world.client.get(path, params={"as": "json"})).json()
     assert [message["role"] for message in whole["messages"]] == ["user", "assistant"]
     assert (await world.client.get(path, params={"as": "pdf"})).status_code == 400

@@ -1,15 +1,20 @@
 """A conversation as a file to keep: Markdown, JSON, or a page that needs nothing else."""
 
 import html
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
 from holdfast.api import conversation
 from holdfast.api.times import rfc3339
-from holdfast.core.content import TextPart
-from holdfast.core.messages import Called, Message, Said, ToolCall
+from holdfast.core import content
+from holdfast.core.content import BytesPart
+from holdfast.core.messages import Attached, Called, Message, Said, ToolCall
 from holdfast.core.sessions import Session
+from holdfast.core.texts import visible
 from holdfast.core.transcript import Transcript
 
 NAMES = {"user": "You", "assistant": "Holdfast", "notice": "Note", "interruption": "Interrupted", "cause": "Event"}
@@ -20,16 +25,67 @@ _STYLE = (
     "h1{font:600 1.5rem Georgia,serif}article{margin:1.25rem 0}.user{background:#dcebe4;border-radius:12px;padding:.5rem .9rem}"
     ".notice,.interruption,.cause{color:#855408;font-size:.9rem}header{color:#5d6a65;font-size:.8rem}"
     "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f4f6f1;border:1px solid #e2e6de;border-radius:8px;padding:.6rem .8rem}"
-    ".text{white-space:pre-wrap;overflow-wrap:anywhere}"
+    ".text{white-space:pre-wrap;overflow-wrap:anywhere}.prose{overflow-wrap:anywhere}code{font:.9em ui-monospace,monospace}"
+    "img{max-width:100%;border-radius:8px}blockquote{margin:0;padding-left:1rem;border-left:3px solid #cbd2c9}"
+    "table{border-collapse:collapse}th,td{padding:.25rem .6rem;border:1px solid #e2e6de;text-align:left}.right{text-align:right}"
+    ".center{text-align:center}a{color:#1a6554}.file{font-size:.9rem}"
     "@media (prefers-color-scheme:dark){body{color:#e4ebe7;background:#0e1514}.user{background:#17352e}"
-    "pre{background:#0a1110;border-color:#202c29}}"
+    "pre{background:#0a1110;border-color:#202c29}th,td{border-color:#202c29}a{color:#6cc7aa}.notice,.interruption,.cause{color:#e7bb6c}"
+    "header{color:#8d9c96}}"
 )
+_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; img-src data:; base-uri 'none';"
+    " form-action 'none'"
+)
+# Pictures that a browser draws and never runs, and how much of them a page carries.
+DRAWABLE = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MOST_OF_ONE = 5 * 1024 * 1024
+MOST_PICTURES = 25 * 1024 * 1024
+# More than so many characters of texts are not read as Markdown: the rest stands there as it was written.
+MOST_READ = 600_000
 
 
-def export(session: Session, transcript: Transcript, kind: str) -> bytes:
-    if kind == "json":
-        return msgspec.json.format(msgspec.json.encode(conversation.session(session, transcript, conversation.WHOLE)), indent=2)
-    return (_markdown(session, transcript) if kind == "md" else _page(session, transcript)).encode()
+class Row(NamedTuple):
+    """A message: by whom and when, and what it says, in order. A piece is (`text`, words), (`call`, what was called and what came of it) or
+    (`file`, what is attached).
+    """
+
+    role: str
+    name: str
+    at: int
+    pieces: Sequence[tuple[str, str | BytesPart]]
+
+
+class Whole(NamedTuple):
+    """A conversation as it was at one moment, apart from what goes on in it."""
+
+    title: str
+    session_id: str
+    created_at: int
+    rows: Sequence[Row]
+
+
+def whole(session: Session, transcript: Transcript) -> Whole:
+    messages = (*transcript.messages, *transcript.queued.values())
+    rows = [Row(message.role, _name(message), message.created_at, [*_pieces(message)]) for message in messages]
+    return Whole(session.title or "Conversation", session.session_id, session.created_at, rows)
+
+
+def as_json(session: Session, transcript: Transcript) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(conversation.session(session, transcript, conversation.WHOLE)), indent=2)
+
+
+def pictures(found: Whole) -> list[BytesPart]:
+    """Those that its page carries, each once."""
+    chosen: dict[str, BytesPart] = {}
+    left = MOST_PICTURES
+    for row in found.rows:
+        for _, part in row.pieces:
+            if isinstance(part, str) or part.blob in chosen or part.media_type not in DRAWABLE or part.size > min(MOST_OF_ONE, left):
+                continue
+            chosen[part.blob] = part
+            left -= part.size
+    return [*chosen.values()]
 
 
 def file_name(session: Session, kind: str) -> str:
@@ -38,17 +94,23 @@ def file_name(session: Session, kind: str) -> str:
     return f"{'-'.join(words)[:60] or 'conversation'}.{kind}"
 
 
-def _messages(transcript: Transcript) -> list[Message]:
-    return [*transcript.messages, *transcript.queued.values()]
+def _name(message: Message) -> str:
+    if message.role == "user" and message.sender not in (None, "owner"):
+        return message.sender_name or str(message.sender)
+    return NAMES.get(message.role, message.role)
 
 
-def _markdown(session: Session, transcript: Transcript) -> str:
-    parts = [f"# {session.title or 'Conversation'}", f"*{session.session_id}, {rfc3339(session.created_at)}*"]
-    for message in _messages(transcript):
-        parts.append(f"**{NAMES.get(message.role, message.role)}** · {rfc3339(message.created_at)}")
-        for kind, text in _pieces(message):
-            parts.append(text if kind == "text" else _fenced(text))
-    return "\n\n".join(part for part in parts if part) + "\n"
+def markdown(found: Whole) -> bytes:
+    parts = [f"# {found.title}", f"*{found.session_id}, {rfc3339(found.created_at)}*"]
+    for row in found.rows:
+        parts.append(f"**{row.name}** · {rfc3339(row.at)}")
+        for kind, said in row.pieces:
+            parts.append(_attached(said) if not isinstance(said, str) else said if kind == "text" else _fenced(said))
+    return ("\n\n".join(part for part in parts if part) + "\n").encode()
+
+
+def _attached(part: BytesPart) -> str:
+    return f"[attached: {part.name or 'a file'}, {part.media_type}, {part.size:,} bytes]"
 
 
 def _fenced(text: str) -> str:
@@ -59,31 +121,45 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _page(session: Session, transcript: Transcript) -> str:
-    title = html.escape(session.title or "Conversation")
-    body = [f"<h1>{title}</h1>"]
-    for message in _messages(transcript):
+def page(found: Whole, bytes_of: Mapping[str, bytes], *, most_read: int = MOST_READ) -> bytes:
+    """`bytes_of`: of the pictures, by their digests. What is not there is named."""
+    from holdfast.api import prose  # Loads what reads Markdown.
+
+    title = html.escape(found.title)
+    body, left = [f"<h1>{title}</h1>"], most_read
+    for row in found.rows:
         body.append(
-            f'<article class="{html.escape(message.role)}">'
-            f"<header>{NAMES.get(message.role, message.role)} · {rfc3339(message.created_at)}</header>"
+            f'<article class="{html.escape(row.role)}"><header>{html.escape(visible(row.name))} · <time>{rfc3339(row.at)}</time></header>'
         )
-        body += [
-            f"<div class=text>{html.escape(text)}</div>" if kind == "text" else f"<pre>{html.escape(text)}</pre>"
-            for kind, text in _pieces(message)
-        ]
+        for kind, said in row.pieces:
+            if not isinstance(said, str):
+                body.append(_file(said, bytes_of.get(said.blob)))
+            elif kind == "call":
+                lines = visible(said.replace("\r\n", "\n"))
+                body.append(f"<pre>{html.escape(lines)}</pre>")
+            elif said:
+                left -= len(said)
+                read = row.role in ("user", "assistant") and left >= 0
+                body.append(f'<div class="prose">{prose.drawn(said)}</div>' if read else f'<div class="text">{html.escape(said)}</div>')
         body.append("</article>")
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}"><title>{title}</title><style>{_STYLE}</style>'
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta name="viewport" content="width=device-width"><title>{title}</title><style>{_STYLE}</style>'
     )
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'.encode()
 
 
-def _pieces(message: Message) -> Iterator[tuple[str, str]]:
-    """What a message says, in order: (`text`, words) or (`call`, what was called and what came of it)."""
+def _file(part: BytesPart, found: bytes | None) -> str:
+    if found is None or part.media_type not in DRAWABLE:
+        return f'<p class="file">{html.escape(visible(_attached(part)))}</p>'
+    name = html.escape(visible(part.name or "a picture"))
+    return f'<p><img alt="{name}" src="data:{part.media_type};base64,{b64encode(found).decode()}"></p>'
+
+
+def _pieces(message: Message) -> Iterator[tuple[str, str | BytesPart]]:
     if message.role != "assistant" or message.made_of is None:
         yield "text", message.text + (f" ({message.decision})" if message.decision else "")
-        yield from (("text", f"[attached: {part.name or 'a file'}]") for part in message.parts if not isinstance(part, TextPart))
+        yield from (("file", part) for part in content.attached(message.content))
         return
     calls = {call.call_id: call for call in message.tool_calls}
     for part in message.answer:
@@ -92,6 +168,10 @@ def _pieces(message: Message) -> Iterator[tuple[str, str]]:
                 yield "text", part.text
             case Called() if part.call_id in calls:
                 yield "call", _call(calls[part.call_id])
+                result = calls[part.call_id].content
+                yield from (("file", each) for each in content.attached(result or ""))
+            case Attached():
+                yield "file", part.part
 
 
 def _call(call: ToolCall) -> str:

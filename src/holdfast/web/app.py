@@ -92,7 +92,7 @@ def build_app(
         *Streams(gateway, access, tasks, timing).endpoints(),
         *Tabs(gateway, access, process.status, Tasks(), timing).endpoints(),
         *Sessions(gateway).endpoints(),
-        *Desk(gateway).endpoints(),
+        *Desk(gateway, blobs).endpoints(),
         *EditorDoor(gateway, editors).endpoints(),
         *Operations(gateway, process.series, process.status, access.now).endpoints(),
         *Usage(gateway).endpoints(),

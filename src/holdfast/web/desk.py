@@ -1,14 +1,18 @@
 """What the page keeps and asks for beyond the conversations: drafts, what was seen, searches, the records of a turn, exports."""
 
+import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from starlette.types import ASGIApp
 
 from holdfast.api import events, export, search
+from holdfast.api.export import Whole
 from holdfast.api.requests import DraftChange, ExportQuery, SearchQuery, Seen
 from holdfast.api.results import DraftView
+from holdfast.blobs import Blobs
 from holdfast.core.errors import BadInput, Deleted, DraftChanged, NotFound
 from holdfast.core.events import Logged, TurnStarted, TurnTaken
 from holdfast.gateway.gateway import Gateway
@@ -39,8 +43,8 @@ def _record(item: Logged, processes: dict[int, int]) -> dict[str, Any]:
 
 
 class Desk:
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway, self._store = gateway, gateway.store
+    def __init__(self, gateway: Gateway, blobs: Blobs) -> None:
+        self._gateway, self._store, self._blobs = gateway, gateway.store, blobs
 
     def endpoints(self) -> Iterable[Endpoint]:
         draft = f"{ONE}/draft"
@@ -119,6 +123,20 @@ class Desk:
     async def export(self, request: Request) -> ASGIApp:
         asked: ExportQuery = request.query
         async with self._gateway.view(request.params["id"]) as (session, transcript):
-            name, exported = export.file_name(session, asked.as_), export.export(session, transcript, asked.as_)
+            name, found = export.file_name(session, asked.as_), export.whole(session, transcript)
+            exported = export.as_json(session, transcript) if asked.as_ == "json" else b""
+        if asked.as_ == "md":
+            exported = export.markdown(found)
+        elif asked.as_ == "html":
+            # Apart from the loop: reading much Markdown takes its time.
+            exported = await asyncio.to_thread(export.page, found, await self._pictures(found))
         headers = ((b"content-disposition", f'attachment; filename="{name}"'.encode()),)
         return Response(200, exported, content_type=export.MEDIA_TYPES[asked.as_], headers=headers)
+
+    async def _pictures(self, found: Whole) -> dict[str, bytes]:
+        """Those that are still there."""
+        read: dict[str, bytes] = {}
+        for part in export.pictures(found):
+            with suppress(NotFound):
+                read[part.blob] = await self._blobs.read(part.blob)
+        return read
