@@ -151,8 +151,9 @@ export class Api {
     return (await this.#request("POST", `/api/sessions/${encodeURIComponent(id)}/resume`, { client_id })) as { session_id: string };
   }
 
-  async search(q: string): Promise<Found> {
-    return (await this.#request("GET", `/api/search?${new URLSearchParams({ q, limit: "30" })}`)) as Found;
+  /** Everywhere, or in one conversation. */
+  async search(q: string, session: string | null = null): Promise<Found> {
+    return (await this.#request("GET", `/api/search?${new URLSearchParams({ q, limit: "30", ...(session !== null && { session }) })}`)) as Found;
   }
 
   async turn(id: string, turn_id: string): Promise<{ events: TurnRecord[] }> {

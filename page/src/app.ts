@@ -62,6 +62,8 @@ export class App {
   readonly palette = signal(false);
   /** The message that is to come into view once it is there. */
   readonly sought = signal<string | null>(null);
+  /** The conversation in which somebody wants to find something. */
+  readonly finding = signal<string | null>(null);
   readonly showingKeys = signal(false);
   readonly preferences: Preferences;
   readonly operations: OperationsView;

@@ -300,6 +300,7 @@ export interface Hit {
   session_id: string;
   session_key: string;
   title: string | null;
+  archived: boolean;
   message_id: string | null;
   at: string;
   excerpt: [string, boolean][];

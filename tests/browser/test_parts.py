@@ -434,6 +434,42 @@ def test_every_answer_leads_to_the_picture_of_its_turn_and_that_tells_what_becam
     seeded_page.get_by_test_id("close-details").click()
 
 
+def test_words_are_found_in_one_conversation_also_in_what_is_not_loaded(seeded_page: Page, seeded: Serving) -> None:
+    """With the keyboard alone: to the first find with Enter, to the others with the arrows; Escape closes it."""
+    seeded_page.goto(f"{seeded.url}/s/s_many")
+    expect(answers(seeded_page).last).to_be_visible(timeout=WAIT_MS)
+    seeded_page.get_by_test_id("session-menu").click()
+    seeded_page.get_by_test_id("find").click()
+    field, hits = seeded_page.get_by_test_id("find-field"), seeded_page.get_by_test_id("find-hit")
+    expect(field).to_be_focused()
+    field.fill("Number 7")
+    expect(hits).to_have_count(11, timeout=WAIT_MS)
+    expect(seeded_page.get_by_test_id("find-count")).to_have_text("11 messages")
+    field.press("ArrowUp")
+    for _ in range(11):
+        seeded_page.keyboard.press("ArrowDown")
+    expect(hits.last).to_be_focused()
+    seeded_page.keyboard.press("Enter")
+    expect(seeded_page.get_by_role("log").get_by_text("Number 7?", exact=True)).to_be_in_viewport(timeout=WAIT_MS)
+    seeded_page.keyboard.press("Escape")
+    expect(field).to_have_count(0)
+    expect(seeded_page.get_by_test_id("session-menu")).to_be_focused()
+
+
+def test_a_search_shows_what_it_finds_in_archived_conversations_apart(seeded_page: Page, seeded: Serving) -> None:
+    with seeded.client() as client:
+        assert client.patch("/api/sessions/s_long", json={"archived": True}).status_code == 200
+    seeded_page.goto(f"{seeded.url}/s/s_many")
+    seeded_page.get_by_test_id("search").fill("They left")
+    apart = seeded_page.get_by_test_id("archived-hits")
+    expect(apart.get_by_test_id("archived-hit")).to_have_text("Long", timeout=WAIT_MS)
+    apart.get_by_test_id("hit").first.click()
+    expect(answers(seeded_page).first).to_contain_text("They left.", timeout=WAIT_MS)
+    with seeded.client() as client:
+        client.patch("/api/sessions/s_long", json={"archived": False})
+    seeded_page.get_by_test_id("search").press("Escape")
+
+
 def test_characters_that_are_not_seen_are_written_out_in_code_and_in_what_tools_print(page: Page) -> None:
     """A text that is read in another order than it runs is an attack, wherever it is taken for a program. What is copied stays as it is."""
     send(page, "run printf 'one \\342\\200\\256two \\342\\234\\224\\357\\270\\217'")

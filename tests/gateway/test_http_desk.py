@@ -50,6 +50,24 @@ async def test_a_search_groups_before_it_limits_and_marks_what_it_found(world: W
     assert (await world.client.get("/api/search", params={"q": " "})).json() == {"hits": []}
 
 
+async def test_a_search_in_one_conversation_finds_its_messages_each_once_and_says_what_is_archived(world: World) -> None:
+    here, elsewhere = await world.new_session(title="Here"), await world.new_session(title="Harbour")
+    for session_id in (here, elsewhere, here):
+        await world.say(session_id, "harbour lights")
+    while await world.gateway.store.index_search(limit=100):
+        pass
+    asked: dict[str, str | int] = {"q": "harb", "session": here, "limit": 100}
+    hits = (await world.client.get("/api/search", params=asked)).json()["hits"]
+    ids = [message["id"] for message in (await world.view(here))["messages"]]
+    assert [hit["message_id"] for hit in hits] == ids[::-1] and len(ids) == 4
+    assert [hit["message_id"] for hit in (await world.client.get("/api/search", params=asked | {"limit": 1})).json()["hits"]] == ids[-1:]
+    assert (await world.client.get("/api/search", params=asked | {"q": "nowhere"})).json() == {"hits": []}
+    assert (await world.client.get("/api/search", params=asked | {"session": "s_none"})).status_code == 404
+    await world.client.patch(f"/api/sessions/{here}", json={"archived": True})
+    found = (await world.client.get("/api/search", params={"q": "harbour"})).json()["hits"]
+    assert {(hit["session_id"], hit["archived"]) for hit in found} == {(here, True), (elsewhere, False)}
+
+
 async def test_the_records_of_a_turn_tell_its_story_without_its_pieces(world: World) -> None:
     session_id = await world.new_session()
     view = await world.say(session_id, "lines ahoy")

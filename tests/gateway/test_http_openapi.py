@@ -89,7 +89,7 @@ ASKS = {"/api/questions/{id}": "ask Well?", "/api/approvals/{id}": "approve this
 
 
 # What is listed for one session, or for all.
-LISTED = ("/api/rules", "/api/schedules", "/api/processes")
+LISTED = ("/api/rules", "/api/schedules", "/api/processes", "/api/search")
 
 
 class Provocations:

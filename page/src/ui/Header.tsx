@@ -5,8 +5,8 @@ import type { ConnectionState } from "../connection";
 import { t } from "../i18n";
 import type { Overview } from "../log";
 import { correspondent, platformName, platformOf, sign, titleOf } from "../words";
-import { DotsIcon, ExportIcon, MenuIcon, PanelIcon, PlatformIcon, StateSign } from "./icons";
-import { Menu } from "./Menu";
+import { DotsIcon, ExportIcon, MenuIcon, PanelIcon, PlatformIcon, SearchIcon, StateSign } from "./icons";
+import { Menu, MenuItem } from "./Menu";
 import { Rename, SessionItems } from "./Sidebar";
 import { IconButton, useApp, useOpen } from "./shared";
 
@@ -44,6 +44,7 @@ function Facts(props: { session: Overview; rename: () => void }): VNode {
       {platform !== "web" && <span class="chip" data-testid="platform"><PlatformIcon platform={platform} small />{platformName(platform)}{person.value && <span class="person" dir="auto"> · {person.value}</span>}</span>}
       {state && <StateSign sign={state} pill />}
       <Menu label={t().common.more} icon={<DotsIcon />} testid="session-menu">
+        <MenuItem icon={<SearchIcon />} testid="find" onClick={() => (app.finding.value = session.session_id)}>{words.find}</MenuItem>
         <SessionItems session={session} rename={props.rename} />
         <hr />
         {([["md", words.asMarkdown], ["json", words.asJson], ["html", words.asHtml]] as const).map(([kind, label]) => (

@@ -9,6 +9,7 @@ import { AwayBar, SafeModeBanner, StandingBar } from "./Bars";
 import { Composer } from "./Composer";
 import { ConversationPane } from "./ConversationPane";
 import { Details } from "./Details";
+import { Find } from "./Find";
 import { Header } from "./Header";
 import { CloseIcon } from "./icons";
 import { Keys } from "./Keys";
@@ -51,6 +52,7 @@ function Rooms(props: { app: App }): VNode {
         {operations ? <Operations /> : (
           <>
             <Header />
+            <Find />
             <AwayBar />
             <SafeModeBanner />
             <ConversationPane />

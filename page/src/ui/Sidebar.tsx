@@ -5,6 +5,7 @@ import { grouped } from "../list";
 import { isNew, titleFrom } from "../outbox";
 import type { Session, Summary } from "../types";
 import { moment, platformOf, sign, titleOf, when } from "../words";
+import { ArchivedHits } from "./ArchivedHits";
 import { Gate } from "./Gate";
 import { ArchiveIcon, CloseIcon, DotsIcon, Mark, PenIcon, PinIcon, PlatformIcon, PlusIcon, SearchIcon, SideIcon, StateSign, TrashIcon } from "./icons";
 import { Menu, MenuItem } from "./Menu";
@@ -83,7 +84,7 @@ function Conversations(): VNode {
   return (
     <nav class="list" aria-label={archived.value ? words.archivedLabel : words.label} onKeyDown={arrows} ref={(box) => endless(box, () => void app.list.loadMore())}>
       {archived.value && <p class="list-title"><span>{words.archived}</span><button type="button" class="b small" onClick={() => app.list.showArchived(false)}>{words.back}</button></p>}
-      {nothing && <p class="list-empty">{query.value ? words.nothingFound : archived.value ? words.nothingArchived : words.empty}</p>}
+      {nothing && !(query.value && app.list.found.value?.hits.some((hit) => hit.archived)) && <p class="list-empty">{query.value ? words.nothingFound : archived.value ? words.nothingArchived : words.empty}</p>}
       <div data-testid="conversation-list">
         {begun.length > 0 && <ul>{begun.map((name) => <Begun key={name} name={name} />)}</ul>}
         {groups.filter((group) => group.sessions.length > 0).map((group) => (
@@ -93,6 +94,7 @@ function Conversations(): VNode {
           </section>
         ))}
       </div>
+      {!archived.value && <ArchivedHits shown={new Set(shown?.map((session) => session.session_id))} />}
       {more.value !== null && (
         <button type="button" class="b small more" disabled={loadingMore.value} onClick={() => void app.list.loadMore()}>
           {loadingMore.value ? words.loading : words.more}

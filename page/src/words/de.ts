@@ -164,6 +164,8 @@ export const de: Words = {
   head: {
     new: "Neues Gespräch",
     details: "Was im neuesten Durchgang geschah",
+    find: "In diesem Gespräch suchen",
+    found: (count) => (count === 0 ? "Nichts gefunden" : count === 1 ? "1 Nachricht" : count >= 30 ? "Die neuesten 30 Nachrichten" : `${count} Nachrichten`),
     export: "Exportieren",
     asMarkdown: "Als Markdown exportieren",
     asJson: "Als JSON exportieren",

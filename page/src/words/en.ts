@@ -151,6 +151,8 @@ export const en = {
   head: {
     new: "New conversation",
     details: "What happened in the newest turn",
+    find: "Find in this conversation",
+    found: (count: number) => (count === 0 ? "Nothing found" : count === 1 ? "1 message" : count >= 30 ? "The newest 30 messages" : `${count} messages`),
     export: "Export",
     asMarkdown: "Export as Markdown",
     asJson: "Export as JSON",

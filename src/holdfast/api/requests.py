@@ -76,10 +76,13 @@ class SessionQuery(Query, frozen=True):
 
 
 class SearchQuery(Query, frozen=True):
-    """`q`: words that all have to be there, the last one may be the beginning of a word. `limit`: of so many sessions at most."""
+    """`q`: words that all have to be there, the last one may be the beginning of a word. `limit`: of so many sessions at most;
+    with a `session`, so many messages of that one.
+    """
 
     q: Annotated[str, Meta(max_length=1000)] = ""
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
 class ExportQuery(Query, frozen=True):

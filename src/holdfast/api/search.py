@@ -18,6 +18,7 @@ class HitView(msgspec.Struct, kw_only=True):
     session_id: str
     session_key: str
     title: str | None
+    archived: bool
     message_id: str | None
     at: str
     excerpt: list[tuple[str, bool]]
@@ -37,6 +38,7 @@ def found(hits: Iterable[Hit], query: str) -> FoundView:
                 session_id=hit.session.session_id,
                 session_key=hit.session.session_key,
                 title=hit.session.title,
+                archived=hit.session.archived,
                 message_id=hit.message_id,
                 at=rfc3339(hit.at),
                 excerpt=excerpt(hit.text, words),

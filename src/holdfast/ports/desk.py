@@ -60,6 +60,9 @@ class Desk(Protocol):
         newest finds first, and of each its newest `each`.
         """
 
+    async def found_in(self, session_id: str, query: str, *, limit: int) -> list[Hit]:
+        """The same of the messages of one session, each once. Raises `NotFound`, `Deleted`."""
+
     async def turn_records(self, session_id: str, turn_id: str, *, limit: int) -> Page:
         """The records of one turn, without its pieces, those of its stop, and what became of sending its messages to a chat. Raises
         `NotFound`.

@@ -82,6 +82,19 @@ def found(tx: Tx, query: str, sessions: int, each: int) -> list[Hit]:
     return hits
 
 
+def found_in(tx: Tx, session_id: str, query: str, limit: int) -> list[Hit]:
+    row = reads.living(tx, session_id)
+    session = number(tx, session_id)
+    hits: dict[str, Hit] = {}
+    for event_id, _ in islice(tx.finds(query, session), MOST_FOUND):
+        hit = _hit(tx, row, session, event_id)
+        if hit is not None and hit.message_id is not None:
+            hits.setdefault(hit.message_id, hit)
+        if len(hits) == limit:
+            break
+    return [*hits.values()]
+
+
 def _groups(tx: Tx, query: str, sessions: int, each: int) -> dict[int, list[int]]:
     """By session, the one with the newest find first: its newest finds."""
     groups: dict[int, list[int]] = {}

@@ -71,8 +71,10 @@ class Tx(Protocol):
     def search(self, query: str) -> list[int]:
         """Sessions with all the words of a query, the last of which may still be growing."""
 
-    def finds(self, query: str) -> Iterator[tuple[int, int]]:
-        """Events with all the words of a query, the newest first, each with its session. Read as far as they are asked for."""
+    def finds(self, query: str, session: int | None = None) -> Iterator[tuple[int, int]]:
+        """Events with all the words of a query, the newest first, each with its session; those of one, if it is given. Read as far as they
+        are asked for.
+        """
 
     def unindex(self, session: int, first: int, last: int) -> None:
         """The events of these sequences are no longer found."""

@@ -70,6 +70,7 @@ class Desk:
             summary="Messages and titles with these words",
             query=SearchQuery,
             responses={200: search.FoundView},
+            refusals=GONE,
         )
         yield Endpoint(
             method="GET",
@@ -112,7 +113,10 @@ class Desk:
 
     async def search(self, request: Request) -> ASGIApp:
         asked: SearchQuery = request.query
-        hits = await self._store.found(asked.q, sessions=asked.limit, each=EACH)
+        if asked.session is None:
+            hits = await self._store.found(asked.q, sessions=asked.limit, each=EACH)
+        else:
+            hits = await self._store.found_in(asked.session, asked.q, limit=asked.limit)
         return json_response(200, search.found(hits, asked.q))
 
     async def turn(self, request: Request) -> ASGIApp:

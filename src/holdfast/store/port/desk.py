@@ -38,6 +38,9 @@ class Desk(OverLines):
     async def found(self, query: str, *, sessions: int, each: int) -> list[Hit]:
         return await self._lines.read(desk.found, query, sessions, each)
 
+    async def found_in(self, session_id: str, query: str, *, limit: int) -> list[Hit]:
+        return await self._lines.read(desk.found_in, session_id, query, limit)
+
     async def turn_records(self, session_id: str, turn_id: str, *, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(desk.turn_records, session_id, turn_id, limit))
 

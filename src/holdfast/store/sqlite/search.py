@@ -9,6 +9,13 @@ MOST_FOUND, MOST_SESSIONS = 20_000, 500
 # CROSS: in the order of the index, not of the events.
 _FINDS = "SELECT f.rowid, e.session FROM search f CROSS JOIN event e ON e.id = f.rowid WHERE f.search MATCH ? ORDER BY f.rowid DESC"
 
+# Only between the first and the last event of the session.
+_FINDS_IN = (
+    "SELECT f.rowid, e.session FROM search f CROSS JOIN event e ON e.id = f.rowid WHERE f.search MATCH ? AND e.session = ?"
+    " AND f.rowid >= (SELECT id FROM event WHERE session = ? ORDER BY seq LIMIT 1)"
+    " AND f.rowid <= (SELECT id FROM event WHERE session = ? ORDER BY seq DESC LIMIT 1) ORDER BY f.rowid DESC"
+)
+
 
 def index(db: apsw.Connection, session: int, seq: int, text: str) -> None:
     db.execute("INSERT INTO search (rowid, text) SELECT id, ? FROM event WHERE session = ? AND seq = ?", (text, session, seq))
@@ -33,14 +40,17 @@ def find(db: apsw.Connection, query: str) -> list[int]:
     return list(sessions)
 
 
-def finds(db: apsw.Connection, query: str) -> Iterator[tuple[int, int]]:
-    """The events that hold all the words, with their sessions, the newest first. One statement gives them all, however many are wanted:
-    each new one would put the lists of all words together again that begin as the last one does.
+def finds(db: apsw.Connection, query: str, session: int | None = None) -> Iterator[tuple[int, int]]:
+    """The events that hold all the words, with their sessions, the newest first; of one session, if it is given. One statement gives them
+    all, however many are wanted: each new one would put the lists of all words together again that begin as the last one does.
     """
     words = _words(query)
     if not words:
         return
-    rows = db.execute(_FINDS, (words,))
+    if session is None:
+        rows = db.execute(_FINDS, (words,))
+    else:
+        rows = db.execute(_FINDS_IN, (words, session, session, session))
     try:
         yield from rows
     finally:

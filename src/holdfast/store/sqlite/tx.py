@@ -143,8 +143,8 @@ class SqliteTx:
     def search(self, query: str) -> list[int]:
         return search.find(self.db, query)
 
-    def finds(self, query: str) -> Iterator[tuple[int, int]]:
-        return search.finds(self.db, query)
+    def finds(self, query: str, session: int | None = None) -> Iterator[tuple[int, int]]:
+        return search.finds(self.db, query, session)
 
     def unindex(self, session: int, first: int, last: int) -> None:
         search.forget(self.db, session, first, last)
