@@ -390,7 +390,7 @@ def test_a_large_file_has_the_time_that_a_slow_connection_takes_for_it(home: Hom
     home.server.takes_s = 200.0
     notice = content.of([picture])
     life.do(life.store.tell_once(life.session().session_id, notice_id="n", content=notice, anchor=None, at=life.clock.now()))
-    life.until(lambda: life.do(life.store.unsettled(limit=10)) == [], within_s=1000)
+    life.until(lambda: life.do(life.store.owed(limit=10, given_up=True)) == [], within_s=1000)
     assert [sent.file is not None for sent in home.server.sent] == [False, True]
     assert not home.logged("send failed")
 
