@@ -7,7 +7,7 @@ from holdfast.core.capabilities import Capabilities
 from holdfast.core.content import TextPart, bytes_part
 from holdfast.core.delivery import DeliveryState, Settle
 from holdfast.core.effects import Effect, ToolOutcome
-from holdfast.core.events import Piece
+from holdfast.core.events import DeliveryChanged, Piece
 from holdfast.core.live import Manners, Seen
 from holdfast.core.messages import ToolCall
 from holdfast.core.plans import deliver
@@ -200,7 +200,38 @@ def test_a_key_is_the_same_in_every_process_and_short_enough_for_every_platform(
     assert len(delivery.key("x" * 500)) == 24
 
 
+def test_a_file_has_a_minute_more_and_the_time_of_a_slow_connection() -> None:
+    assert (delivery.send_s(0), delivery.upload_s(0)) == (60, 60)
+    assert (delivery.upload_s(5_000_000), delivery.send_s(5_000_000)) == (160, 220)
+
+
+def test_behind_a_message_that_shows_its_part_the_first_that_may_be_a_repeat_says_so() -> None:
+    """P4: and only that one."""
+    shown = [shows("l1", "m1"), shows("l2", None, state=DeliveryState.UNKNOWN)]
+    planned = deliver.planned("d", "one two three four five six seven eight nine", SMALL, size, shown)
+    assert planned is not None and len(planned.pieces) > 2
+    assert [piece.target for piece in planned.pieces[:2]] == ["m1", None]
+    assert [piece.repeat for piece in planned.pieces] == [False, True, *[False] * (len(planned.pieces) - 2)]
+
+
 # while it is being written
+
+
+@pytest.mark.parametrize(
+    ("delivery_id", "state", "error", "ended"),
+    [
+        ("t1.live_a", DeliveryState.SENT, "It cannot be edited.", True),
+        ("t1.live_a", DeliveryState.SENT, None, False),
+        ("t1.live_a", DeliveryState.DEAD, "It was refused.", False),
+        ("t1.answer", DeliveryState.SENT, "It was late.", False),
+        ("t12.live_a", DeliveryState.SENT, "It cannot be edited.", False),
+    ],
+)
+def test_an_answer_is_shown_no_more_once_the_log_tells_that_it_could_not_be_edited(
+    delivery_id: str, state: DeliveryState, error: str | None, ended: bool
+) -> None:
+    change = DeliveryChanged(delivery_id=delivery_id, state=state, tries=1, error=error)
+    assert live.ended("t1", [change]) is ended
 
 
 def call(name: str, outcome: ToolOutcome | None = None, **arguments: str) -> ToolCall:
