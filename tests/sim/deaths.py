@@ -18,8 +18,12 @@ def told_of(*, chats: bool) -> list[Story]:
     return [story for story in STORIES if story.chats is chats]
 
 
-def with_an_unsafe_tool(*, chats: bool) -> list[Story]:
-    return [story for story in told_of(chats=chats) if "an unsafe tool" in story.name]
+def told_with_two_deaths(*, chats: bool) -> list[Story]:
+    """One of each thing that starts a turn: a message, with a tool that must not run twice, a process and a schedule."""
+    names = ("a turn with an unsafe tool", *(() if chats else ("a process ends after its turn", "work is planned and its time comes")))
+    found = [story for story in told_of(chats=chats) if story.name.partition(", ")[2] in names]
+    assert {story.name.partition(", ")[2] for story in found} == set(names)
+    return found
 
 
 def die_at_every_point(story: Story) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.deaths import die_at_every_point, die_twice, told_of, with_an_unsafe_tool
+from tests.sim.deaths import die_at_every_point, die_twice, told_of, told_with_two_deaths
 from tests.sim.scenarios import Story
 
 
@@ -12,7 +12,9 @@ def test_a_death_at_any_point_breaks_no_promise(story: Story) -> None:
     die_at_every_point(story)
 
 
-@pytest.mark.parametrize("story", with_an_unsafe_tool(chats=False), ids=lambda story: story.name)
+@pytest.mark.parametrize("story", told_with_two_deaths(chats=False), ids=lambda story: story.name)
 def test_a_second_death_during_the_recovery_breaks_no_promise(story: Story) -> None:
-    """P1-P7: what was half recovered is recovered again, and still nothing is done or said twice without a word."""
+    """P1-P7, E5, E6, E8: what was half recovered is recovered again, and still nothing is done or said twice without a word, be it started
+    by a message, a process or a schedule.
+    """
     die_twice(story)
