@@ -64,3 +64,24 @@ def test_a_budget_may_be_forgotten_once_it_says_no_more_than_a_new_one_would() -
     assert chat.untouched(0.0)
     assert not chat.taken(0.0).untouched(0.5) and chat.taken(0.0).untouched(1.0)
     assert not chat.quiet(30.0).untouched(29.0) and chat.quiet(30.0).untouched(30.0)
+
+
+def test_what_was_reserved_long_ago_may_go_at_once_without_breaking_the_budget() -> None:
+    """P8: the store was away between each reservation and its request, and all requests go when it is back."""
+    chat = pacing.of_chat(RATES, shared=True, now=0.0)
+    burst, reserved, now = chat.size, 0, 0.0
+    while now < 100.0:
+        if chat.wait_s(now) == 0:
+            chat, reserved = chat.reserved(now), reserved + 1
+        now += 0.5
+    assert reserved == burst
+    for _ in range(reserved):
+        chat = chat.used(now)
+    assert chat.filled(now) == 0 and chat.wait_s(now) > 0
+    assert chat.filled(now + 1000) == burst
+
+
+def test_what_was_reserved_and_not_needed_is_free_again() -> None:
+    chat = pacing.of_chat(RATES, shared=True, now=0.0)
+    assert not chat.reserved(0.0).untouched(1000.0)
+    assert chat.reserved(0.0).given_back().untouched(0.0)

@@ -15,20 +15,23 @@ class What(Enum):
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """`tokens` at the time `at`; it fills by `per_s` up to `size`. Nothing is taken before `quiet_until`."""
+    """`tokens` at the time `at`; it fills by `per_s` up to `size`. Nothing is taken before `quiet_until`. `held`: how many were taken for
+    requests that were not made yet. They may all go at once, so that it does not fill for them meanwhile.
+    """
 
     per_s: float
     size: float
     tokens: float
     at: float
     quiet_until: float = 0.0
+    held: int = 0
 
     def filled(self, now: float) -> float:
-        return min(self.size, self.tokens + max(0.0, now - self.at) * self.per_s)
+        return min(self.size - self.held, self.tokens + max(0.0, now - self.at) * self.per_s)
 
     def untouched(self, now: float) -> bool:
         """Whether it says no more than a new one would."""
-        return self.filled(now) >= self.size and self.quiet_until <= now
+        return not self.held and self.filled(now) >= self.size and self.quiet_until <= now
 
     def wait_s(self, now: float, *, above: float = 0.0) -> float:
         """How long until one can be taken that leaves `above`."""
@@ -39,8 +42,16 @@ class Bucket(msgspec.Struct, frozen=True):
     def taken(self, now: float) -> "Bucket":
         return msgspec.structs.replace(self, tokens=self.filled(now) - 1.0, at=now)
 
+    def reserved(self, now: float) -> "Bucket":
+        """Taken for a request that is made later: `used` then, or `given_back`."""
+        return msgspec.structs.replace(self.taken(now), held=self.held + 1)
+
+    def used(self, now: float) -> "Bucket":
+        """The request is made now."""
+        return msgspec.structs.replace(self, tokens=self.filled(now), at=max(now, self.at), held=max(0, self.held - 1))
+
     def given_back(self) -> "Bucket":
-        return msgspec.structs.replace(self, tokens=self.tokens + 1.0)
+        return msgspec.structs.replace(self, tokens=self.tokens + 1.0, held=max(0, self.held - 1))
 
     def quiet(self, until: float) -> "Bucket":
         return msgspec.structs.replace(self, quiet_until=max(self.quiet_until, until))

@@ -167,11 +167,16 @@ class Link:
         return self._bucket.wait_s(self._clock.monotonic())
 
     def take(self, place: Place) -> None:
-        """For one request, before anything else may look how much is left."""
+        """For one request, before anything else may look how much is left. It is made later (`use`), or not at all (`give_back`)."""
         now = self._clock.monotonic()
-        self._bucket, self._chats[place.chat] = self._bucket.taken(now), self._chat(place).taken(now)
+        self._bucket, self._chats[place.chat] = self._bucket.reserved(now), self._chat(place).reserved(now)
         if len(self._chats) > MOST_CHATS:
             self._chats = {chat: bucket for chat, bucket in self._chats.items() if not bucket.untouched(now)}
+
+    def use(self, place: Place) -> None:
+        """The request for which it was taken is made now."""
+        now = self._clock.monotonic()
+        self._bucket, self._chats[place.chat] = self._bucket.used(now), self._chat(place).used(now)
 
     def give_back(self, place: Place) -> None:
         """What was taken was not needed."""

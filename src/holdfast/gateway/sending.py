@@ -64,6 +64,7 @@ class Sender:
         place = link.native(place)
         if not paid:
             link.take(kept)
+        link.use(kept)
         for _ in range(MOST_WAYS):
             try:
                 async with asyncio.timeout(delivery.send_s(size)):
