@@ -70,6 +70,12 @@ def test_beginnings_menus_and_the_sign_in_can_be_read_by_everybody(page: Page, b
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     page.get_by_test_id("settings").click()
     check(page, "the settings")
+    gone = lasting.new_session()
+    with lasting.client() as client:
+        client.delete(f"/api/sessions/{gone}")
+    page.get_by_test_id("recently-deleted").click()
+    expect(page.locator(f'[data-testid="deleted-item"][data-session-id="{gone}"]')).to_be_visible(timeout=WAIT_MS)
+    check(page, "what was deleted")
     page.goto(lasting.url + "/no/such/page")
     expect(page.get_by_role("heading", name="There is no such page.")).to_be_visible(timeout=WAIT_MS)
     check(page, "an address where nothing is")
