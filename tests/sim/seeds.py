@@ -4,6 +4,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -77,10 +78,11 @@ def world_of(seed: int) -> World:
         seed,
         deaths=tuple(_deaths(chance)),
         reconciles=chance.random() < 0.5,
-        weather=_weather(chance)._replace(away=_away(random.Random(f"{seed}|away"))),
+        weather=_with_outages(_weather(chance), seed),
         settings=_settings(chance),
         boot=_boots(random.Random(f"{seed}|boots")),
         keeps=keeps,
+        **_unreadable(seed),
     )
     for number in range(chance.randint(1, 4)):
         chats = chance.random() < 0.5
@@ -106,12 +108,13 @@ def _world_of_chats(seed: int, chance: random.Random) -> World:
     world = (partial(HandOverWorld, hands_over_at_s=chance.uniform(0, 8)) if hands_over else World)(
         seed,
         deaths=tuple(_deaths(chance)),
-        weather=_chats_weather(chance),
+        weather=_with_outages(_chats_weather(chance), seed),
         settings=_settings(chance),
         boot=_boots(chance),
         nature=nature,
         troubles=_troubles(chance, [where.chat if where else name for name, where in people.items()]),
         restarts=True,
+        **_unreadable(seed),
     )
     for name, where in people.items():
         world.person(name, *_said_in_chats(chance, nature, shared=where is not None), chats=True, where=where)
@@ -232,6 +235,22 @@ def _away(chance: random.Random) -> tuple[tuple[float, float], ...]:
     """In some worlds another program has the database now and then."""
     begins = (chance.uniform(0, chance.choice((2.0, 10.0))) for _ in range(chance.choice((0, 0, 0, 1, 2))))
     return tuple((begin, begin + chance.choice((0.5, 3.0, 12.0))) for begin in begins)
+
+
+def _with_outages(weather: Weather, seed: int) -> Weather:
+    """Also in the middle of what a life writes, where turns run."""
+    chance, among = random.Random(f"{seed}|away"), random.Random(f"{seed}|among")
+    begins = sorted(among.sample(range(3, 60), among.choice((0, 0, 1, 2))))
+    return weather._replace(away=_away(chance), away_after=tuple((commits, among.choice((2.0, 4.0, 12.0))) for commits in begins))
+
+
+def _unreadable(seed: int) -> dict[str, Any]:
+    """In some worlds nobody can read for a while what the process before has spooled."""
+    chance = random.Random(f"{seed}|unreadable")
+    if chance.random() < 0.7:
+        return {}
+    after_s = chance.choice((1.0, 5.0, 20.0))
+    return {"readable": lambda life: life.number == 0 or life.lives_s() > after_s, "unreadable": True}
 
 
 def _deeds(chance: random.Random, chats: bool) -> Iterator[Deed]:
