@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.browser.acting import send
+from tests.browser.acting import open_session, send
 from tests.browser.conftest import FLAGS, chromium, printed_address
 from tests.e2e.serving import Serving
 
@@ -29,13 +29,21 @@ def shot(page: Page, name: str, *, tall: bool = False) -> None:
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
 
 
+def name(page: Page, serving: Serving, title: str) -> None:
+    """As a model would: the demo agent makes no titles."""
+    with serving.client() as client:
+        client.patch(f"/api/sessions/{open_session(page)}", json={"title": title}).raise_for_status()
+
+
 def play(page: Page, serving: Serving) -> None:
     """What the tour in the README does: an answer interrupted by a kill, commands, an approval, a question."""
     send(page, "ask Which week should the notes cover?")
     page.get_by_test_id("question").wait_for()
+    name(page, serving, "Notes of the week")
     page.get_by_test_id("new-conversation").click()
     send(page, "/remind every day at 9:00 Write the notes of the day")
     page.locator('[data-testid="message"][data-role="notice"]').first.wait_for()
+    name(page, serving, "Release 0.7 to staging")
     send(page, "run uname -sr && sleep 0.4 && date -u +%Y")
     page.locator('[data-testid="tool-card"][data-outcome="done"]').wait_for()
     send(page, "background sleep 600")
