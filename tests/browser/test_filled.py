@@ -83,6 +83,11 @@ def test_a_full_operators_view_and_a_chat_with_deliveries_can_be_read_by_everybo
     assert kinds >= {"pairing", "question", "delivery_unknown", "delivery_dead"}, kinds
     in_every_look(desk, check, "the operator's view, filled")
     desk.set_viewport_size({"width": 1300, "height": 820})
+    hidden = desk.get_by_test_id("boxes").evaluate(
+        "card => Math.max(...[...card.querySelectorAll('*')].map(e => e.scrollWidth - e.clientWidth))"
+    )
+    assert hidden <= 1, "what can be done about a delivery is cut off"
+    desk.set_viewport_size({"width": 1300, "height": 820})
     desk.goto(f"{filled.url}/s/s_chat")
     expect(answers(desk)).to_have_count(4, timeout=WAIT_MS)
     states = [line.get_attribute("data-state") for line in desk.get_by_test_id("delivery").all()]

@@ -94,9 +94,13 @@ export function Boxes(): VNode {
           {owed.map((each) => (
             <tr key={each.delivery_id} data-testid="owed">
               <td><PlatformIcon platform={each.platform} small /></td><td class="t"><Open session={each.session_id}>{titleOf(each)}</Open></td>
-              <td><StateSign sign={{ shape: each.state === "unknown" ? "unknown" : "queued", tone: each.state === "unknown" ? "amber" : "", text: words.delivery[each.state] ?? each.state }} />{each.error && <span class="dim"> {visible(each.error)}</span>}</td>
+              <td class="wraps"><StateSign sign={{ shape: each.state === "unknown" ? "unknown" : "queued", tone: each.state === "unknown" ? "amber" : "", text: words.delivery[each.state] ?? each.state }} />{each.error && <span class="dim"> {visible(each.error)}</span>}</td>
               <td class="r">{duration(now - Date.parse(each.at))}</td>
-              <td><button type="button" class="b small" onClick={() => void app.operations.decideDelivery(each.delivery_id, "retry")}>{words.chats.retry}</button> {each.state === "unknown" && <button type="button" class="b small" onClick={() => void app.operations.decideDelivery(each.delivery_id, "sent")}>{words.chats.arrived}</button>} <button type="button" class="b small" onClick={() => (app.operations.asking.value = { title: words.chats.dropAsk, says: words.chats.dropSays, yes: words.chats.drop, danger: true, run: () => app.operations.decideDelivery(each.delivery_id, "drop") })}>{words.chats.drop}</button></td>
+              <td class="wraps"><span class="acts-row">
+                <button type="button" class="b small" onClick={() => void app.operations.decideDelivery(each.delivery_id, "retry")}>{words.chats.retry}</button>
+                {each.state === "unknown" && <button type="button" class="b small" onClick={() => void app.operations.decideDelivery(each.delivery_id, "sent")}>{words.chats.arrived}</button>}
+                <button type="button" class="b small" onClick={() => (app.operations.asking.value = { title: words.chats.dropAsk, says: words.chats.dropSays, yes: words.chats.drop, danger: true, run: () => app.operations.decideDelivery(each.delivery_id, "drop") })}>{words.chats.drop}</button>
+              </span></td>
             </tr>
           ))}
         </tbody></Table>
