@@ -143,6 +143,27 @@ def test_first_words_of_unknown_outcome_are_settled_while_the_turn_runs(home: Ho
     assert len(home.server.sent) == 1
 
 
+def test_what_came_of_first_words_that_were_sent_again_is_recorded_once_the_store_is_back(home: Home) -> None:
+    """P4: else they would stay in flight, and the answer behind them."""
+    can(home, finds=False, key_lasts_s=120.0)
+    life = start(home)
+    sent: list[str] = []
+
+    def mood() -> str:
+        sent.append("" if sent else "cut")
+        if len(sent) == 2:  # The same key again: it is sent, and nothing can be stored for a while.
+            life.failing = Unavailable("as it was told")
+            life.loop.call_later(5, lambda: setattr(life, "failing", None))
+        return sent[-1]
+
+    home.server.moods = mood
+    life.write("say:one|sleep:10|say: two|sleep:30|say: three")
+    life.until(lambda: len(sent) > 2, within_s=60)
+    life.rest()
+    assert shown(home)[-1].removeprefix(REPEAT_LABEL) == WHOLE
+    assert life.do(life.store.owed(limit=10)) == [] and life.do(life.store.live_deliveries()) == []
+
+
 @pytest.mark.parametrize("mood", ["cut", "lost"])
 def test_where_nobody_can_know_of_the_first_words_nothing_more_is_shown_until_the_answer_is_whole(home: Home, mood: str) -> None:
     """P4: and nobody reads the turn again and again."""

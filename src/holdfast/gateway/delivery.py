@@ -2,6 +2,7 @@
 chat or thread, side by side across them."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
@@ -293,7 +294,9 @@ class Deliveries:
             happened = {"receipt": "opened", "give up": "give up"}.get(outcome.happened, "lost")
             after, retry_s = delivery.after(sending, happened), outcome.retry_s or delivery.retry_delay_ms(row.tries) / 1000
             wait_s = retry_s if happened == "lost" else 0.0
-            await self._record(row, after, expect=sending, tries=row.tries + 1, receipt=outcome.receipt, error=outcome.error, wait_s=wait_s)
+            record = partial(self._record, row, after, expect=sending, tries=row.tries + 1, wait_s=wait_s)
+            recorded = _until_recorded(partial(record, receipt=outcome.receipt, error=outcome.error))
+            await self._tasks.finish(recorded, name=f"outcome of {row.delivery_id}")
 
     async def forget_live(self, row: Delivery, link: Link) -> None:
         """Nobody knows whether a message arrived that showed an answer, and there is none that it could become."""
@@ -439,7 +442,6 @@ class Deliveries:
         return msgspec.structs.replace(made, text=text.after(before) if before else text)
 
     async def _insist(self, owed: Delivery, sending: DeliveryState, outcome: Outcome, tries: int) -> None:
-        """The outcome of a send is tried until it is on record: what is not recorded will be sent again."""
         happened, anew = outcome.happened, False
         if happened == "gone":
             happened, anew = "edit lost", True
@@ -449,21 +451,9 @@ class Deliveries:
         if outcome.error is not None:
             log.warning("send failed", delivery=owed.delivery_id, part=owed.part, state=after, error=outcome.error)
         wait_s = outcome.retry_s if outcome.retry_s is not None else delivery.retry_delay_ms(tries) / 1000
-        while True:
-            try:
-                await self._record(
-                    owed,
-                    after,
-                    expect=sending,
-                    tries=tries,
-                    receipt=outcome.receipt,
-                    error=outcome.error,
-                    anew=anew,
-                    wait_s=wait_s if after in DUE and not anew else 0.0,
-                )
-                return
-            except Unavailable as problem:
-                await asyncio.sleep(problem.retry_after_s)
+        wait_s = wait_s if after in DUE and not anew else 0.0
+        record = partial(self._record, owed, after, expect=sending, tries=tries, anew=anew, wait_s=wait_s)
+        await _until_recorded(partial(record, receipt=outcome.receipt, error=outcome.error))
 
     async def _record(
         self,
@@ -496,6 +486,16 @@ class Deliveries:
         if moved and state is DeliveryState.SENT:
             self._tally.delivered(keys.parse(owed.session_key).platform)
         return moved
+
+
+async def _until_recorded(record: Callable[[], Awaitable[bool]]) -> None:
+    """The outcome of a send is tried until it is on record: what is not recorded stays in flight, or is sent again."""
+    while True:
+        try:
+            await record()
+            return
+        except Unavailable as problem:
+            await asyncio.sleep(problem.retry_after_s)
 
 
 def _receipt(owed: Delivery) -> Receipt | None:
