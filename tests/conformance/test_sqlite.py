@@ -336,7 +336,7 @@ async def test_what_an_operation_raises_is_its_callers_alone(home: Path) -> None
         assert [type(result) if number % 5 == 0 else result for number, result in enumerate(results[:40])] == [
             KeyError if number % 5 == 0 else number for number in range(40)
         ]
-        assert [type(result).__name__ for result in results[40:]] == ["Bug", "BadInput", "ZeroDivisionError", "Unavailable"]
+        assert [type(result).__name__ for result in results[40:]] == ["Bug", "NotStorable", "ZeroDivisionError", "Unavailable"]
         assert await lines.read(lambda tx: tx.query("SELECT value FROM meta WHERE name = 'searchable_id'")) == [(0,)]
         await lines.aclose()
 

@@ -56,7 +56,9 @@ async def test_the_stream_tells_the_life_of_a_turn_in_order(served: World) -> No
         "model": None, "day": None, "sender": None,
     }  # fmt: skip
     assert told["text"] == turn | {"position": 2, "step": 0, "text": "ahoy", "offset": 0}
-    assert told["tool.finished"] == turn | {"position": 6, "call_id": f"{turn['turn_id']}.1", "outcome": "done", "result": "ahoy"}
+    assert told["tool.finished"] == turn | {
+        "position": 6, "call_id": f"{turn['turn_id']}.1", "outcome": "done", "result": "ahoy", "used": None,
+    }  # fmt: skip
     assert told["turn.ended"] == turn | {
         "position": 8, "outcome": "completed", "error": None, "rule": None, "why": None, "unread_results": False, "still_pending": False,
         "considered": [],
