@@ -156,7 +156,7 @@ async def test_a_spool_that_cannot_be_read_says_so(tmp_path: Path, spoil: Callab
 
 
 async def test_a_spool_that_was_removed_since_it_was_seen_is_gone_and_not_unreadable(tmp_path: Path) -> None:
-    """F1: whoever removes one has stored it, so that nothing of it is late."""
+    """F1: a process that removes one has stored it, so that nothing of it is late."""
     spool = FolderSpool(tmp_path)
     await add(spool, 0, *pieces(0, "one"))
     file = await only(spool)

@@ -100,7 +100,7 @@ class Instructions:
         return compose(work, key=key, person=self._secrets.text(person(request)), tools=request.tools, extras=extras, today=self._today())
 
     def _work(self, file: Path) -> str:
-        """The turn continues without it, with our own instructions; whoever wrote the file must hear of that."""
+        """The turn continues without it, with our own instructions; the person who wrote the file must hear of that."""
         if not file.exists():
             log.warning("the file of the instructions is not there; the model gets Holdfast's own", path=str(file))
         return self._read(file)

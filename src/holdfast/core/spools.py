@@ -104,7 +104,7 @@ def parse_stream_id(name: str) -> tuple[str, int] | None:
 
 
 def is_place(owner: str, name: str) -> bool:
-    """Whether a spool may have this place: not outside the folder of spools, whoever wrote the name of it."""
+    """Whether a spool may have this place: not outside the folder of spools, no matter who wrote its name."""
     plain = bool(owner) and not owner.startswith(".") and not set("/\0") & set(owner + name)
     return plain and parse_stream_id(name) is not None
 

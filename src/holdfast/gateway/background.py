@@ -185,7 +185,7 @@ class Background:
         unless their moment was over.
         """
         before = self._watches.get(process.process_id, Matches())
-        if before.through <= process.scanned:  # On record, also if whoever wrote it was not told so.
+        if before.through <= process.scanned:  # On record, also if the task that wrote it was not told so.
             before = Matches(through=process.scanned)
         more = await self._scanned(process, found, after=before.through, over=over)
         if not before.lines and not more.lines:

@@ -133,6 +133,7 @@ def turn_records(tx: Tx, session_id: str, turn_id: str, limit: int) -> tuple[e.P
     sent = {item.event.delivery_id for item in page if isinstance(item.event, e.MessageWritten)} - {None}
     if sent:
         rows = tx.query(q.SENDINGS_AFTER, session, page[0].seq, page[-1].seq + BEHIND, limit)
-        page += (item for item in read(tx, rows, {session: session_id}, findings) if getattr(item.event, "delivery_id", None) in sent)
+        changed = read(tx, rows, {session: session_id}, findings)
+        page += (item for item in changed if isinstance(item.event, e.DeliveryChanged) and item.event.delivery_id in sent)
         page.sort(key=lambda item: item.seq)
     return page, findings
