@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.core import events as e
-from holdfast.core.errors import BadInput, Bug, NotFound, PositionGap, StaleEpoch, StalePosition
+from holdfast.core.errors import BadInput, Bug, NotFound, NotStorable, PositionGap, StaleEpoch, StalePosition
 from holdfast.core.plans.answer import Answer
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
@@ -178,7 +178,7 @@ async def test_one_refusal_among_many_turns_does_not_touch_the_rest(store: Store
         ],
         at=NOW,
     )
-    assert [result if isinstance(result, int) else type(result) for result in results] == [4, StaleEpoch, BadInput, NotFound, Bug, 2, 3]
+    assert [result if isinstance(result, int) else type(result) for result in results] == [4, StaleEpoch, NotStorable, NotFound, Bug, 2, 3]
     assert [event.text for item in await whole_log(store, "s0") if isinstance(event := item.event, e.Text)] == ["one", "two"]
     assert kinds(await whole_log(store, "s2"))[-1] == "message.written"
     assert kinds(await whole_log(store, "s3"))[-1] == "text"

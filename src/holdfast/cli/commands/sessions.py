@@ -10,7 +10,7 @@ from holdfast.cli.terminal.layout import ago, moment, one_line, short, table
 from holdfast.cli.terminal.output import as_typed, print_json
 
 # The list can filter by these; the others are searched for in its pages.
-LISTED = ("suspended", "pending", "running", "waiting", "deleted")
+LISTED = ("suspended", "pending", "running", "waiting", "pinned", "deleted")
 STATES = (*LISTED, "queued", "interrupted", "idle")
 COLOURS = {"running": "green", "queued": "cyan", "waiting": "yellow", "pending": "yellow", "interrupted": "red", "suspended": "red"}
 
@@ -51,7 +51,7 @@ def _find(query: str, limit: int, state: str | None, archived: bool) -> tuple[li
     before: str | None = None
     while True:
         asked = state if state in LISTED else None
-        looked_for = None if state in ("suspended", "pending", "deleted") else state
+        looked_for = None if state in ("suspended", "pending", "pinned", "deleted") else state
         wanted = conversations.MAX_PAGE if looked_for else limit - len(found)
         page = conversations.page(home(), query=query, archived=archived, state=asked, limit=wanted, before=before)
         found += [session for session in page["sessions"] if looked_for in (None, session["state"])]
