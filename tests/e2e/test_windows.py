@@ -174,15 +174,17 @@ def test_a_bare_signal_to_the_new_process_is_a_stop_of_both(serving: Serving, pl
 @pytest.mark.parametrize("place", ["told-to-go", "serving"])
 def test_an_old_process_that_was_frozen_does_not_kill_the_one_that_serves(tmp_path: Path, place: str) -> None:
     """C24, C20: its patience is over when it wakes, and what the new one said has long arrived."""
-    with Serving(tmp_path / "home", module=STUMBLING, variables={"SERVING_S": "4"}) as serving:
+    patience_s = 10.0  # It must be frozen before that is over, also on a busy machine.
+    with Serving(tmp_path / "home", module=STUMBLING, variables={"SERVING_S": str(patience_s)}) as serving:
         assert serving.process is not None
         session_id, old = running(serving, "tick"), serving.process
         with held(serving, place) as new:
+            began = time.monotonic()
             freeze(serving, old.pid)
             let_go(serving)
             wait_until(lambda: serving.pid == new)
             assert answers_people(serving), "while the old one is frozen"
-            time.sleep(5.0)  # Longer than the old one would wait.
+            time.sleep(max(0.0, began + patience_s + 1.0 - time.monotonic()))
             old.send_signal(signal.SIGCONT)
         wait_until(lambda: [other["pid"] for other in serving.status()["retiring"]] == [old.pid])
         assert serving.pid == new and answers_people(serving)
