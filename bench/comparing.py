@@ -22,7 +22,7 @@ from bench.figures import Figure, Row, middle, shown
 ROOT = Path(__file__).parents[1]
 SLOWER = 1.1
 RATES = ("/s", "M/s")
-# Runs in the checkout that is measured, with whatever its bench has: a row's name comes in, the row goes out.
+# Runs in the checkout that is measured, with whatever its bench has: a row's name comes in, the row goes out, or nothing if it has no such.
 MEASURE = """
 import sys, os
 from pathlib import Path
@@ -30,14 +30,15 @@ import msgspec
 answers = os.fdopen(os.dup(1), "wb", buffering=0)
 os.dup2(2, 1)
 from bench import processes
-from bench.__main__ import _measured
+from bench.__main__ import ROWS, _measured
 from bench.profiling import Profiles
 from bench.setting import Setting
 processes.raise_file_limit()
 folder = Path(sys.argv[1])
 setting = Setting(folder, quick=sys.argv[2] == "quick", profiles=Profiles(folder / "profiles", wanted=False))
 for line in sys.stdin:
-    answers.write(msgspec.json.encode(_measured(line.strip(), setting)) + b"\\n")
+    name = line.strip()
+    answers.write(msgspec.json.encode(_measured(name, setting) if name in ROWS else None) + b"\\n")
 """
 
 
@@ -74,8 +75,9 @@ def compare(revision: str, rows: Sequence[str], *, folder: Path, rounds: int, qu
     report.say(f"{'new against ' + revision:46}{'before':>9}{'now':>9}  {'ratio':>6}  {'of all rounds':16}verdict")
     with _measuring(before, folder / "old", quick=quick) as old, _measuring(ROOT, folder / "new", quick=quick) as new:
         for name in rows:
-            found = list(_rounds(name, old, new, rounds))
             report.say(name)
+            if not (found := list(_rounds(name, old, new, rounds))):
+                report.say(f"  {revision} has no such row")
             for each in _figures(name, found):
                 worse = worse or each.verdict == "SLOWER"
                 report.say(_line(each))
@@ -95,14 +97,14 @@ class _Version:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
 
-    def measure(self, name: str) -> Row:
+    def measure(self, name: str) -> Row | None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(f"{name}\n".encode())
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"The bench of one version ended at the row {name}, with {self._process.wait()}.")
-        return msgspec.json.decode(line, type=Row)
+        return msgspec.json.decode(line, type=Row | None)
 
 
 @contextlib.contextmanager
@@ -120,15 +122,13 @@ def _measuring(checkout: Path, folder: Path, *, quick: bool) -> Iterator[_Versio
 
 
 def _rounds(name: str, old: _Version, new: _Version, rounds: int) -> Iterator[tuple[Row, Row]]:
-    """Each goes first as often as the other."""
+    """Each goes first as often as the other. None where one of them has no such row."""
     for number in range(rounds):
         report.progress(f"{name}, round {number + 1} of {rounds} ...")
-        if number % 2:
-            after = new.measure(name)
-            yield old.measure(name), after
-        else:
-            before = old.measure(name)
-            yield before, new.measure(name)
+        first, second = (new, old) if number % 2 else (old, new)
+        if (one := first.measure(name)) is None or (other := second.measure(name)) is None:
+            return
+        yield (other, one) if number % 2 else (one, other)
 
 
 def _figures(name: str, found: Sequence[tuple[Row, Row]]) -> Iterator[Compared]:
@@ -137,7 +137,7 @@ def _figures(name: str, found: Sequence[tuple[Row, Row]]) -> Iterator[Compared]:
         if row.error is not None:
             report.say(f"  did not run: {row.error}")
             return
-    for figure in found[0][1].figures:
+    for figure in found[0][1].figures if found else ():
         both = [(_value(before, figure.label), _value(after, figure.label)) for before, after in found]
         values = [(old, new) for old, new in both if old is not None and new is not None]
         if values:

@@ -275,8 +275,8 @@ class Conformance:
     async def test_credentials_that_are_revoked_are_shown_and_nothing_is_lost(
         self, rig: Rig, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("holdfast.gateway.links.LOG_IN_AGAIN_S", 0.5)
-        monkeypatch.setattr("holdfast.gateway.intake.LOG_IN_AGAIN_S", 0.5)
+        for module in ("links", "intake", "sending"):
+            monkeypatch.setattr(f"holdfast.gateway.{module}.LOG_IN_AGAIN_S", 0.5)
         async with place.life(manners=QUIET) as life:
             await rig.say("say:one")
             await shows(rig, "one")
