@@ -28,6 +28,7 @@ from tests.conformance.steps import (
     running,
     say,
     start,
+    text,
     whole_log,
 )
 
@@ -300,6 +301,19 @@ async def test_search_finds_words_of_titles_and_messages(store: Store) -> None:
     await store.index_search(limit=10)
     assert await listed(store, query="renamed") == ["s1"]
     assert not await store.index_search(limit=10)
+
+
+async def test_pieces_of_an_answer_give_the_index_nothing_to_do(store: Store) -> None:
+    """A thousand conversations that stream have nothing new to be found until one of them has said it all."""
+    turn = await running(store)
+    while await store.index_search(limit=100):
+        pass
+    turn = await append(store, turn, *(text(f"piece{number} ") for number in range(5)))
+    assert not await store.index_search(limit=100)
+    await append(store, turn, ANSWER, ENDED)
+    while await store.index_search(limit=2):
+        pass
+    assert await listed(store, query="done") == ["s1"]
 
 
 async def test_search_finds_what_answered_a_question_or_steered_a_turn(store: Store) -> None:

@@ -48,8 +48,8 @@ class Upkeep(Protocol):
     async def usage(self) -> Usage: ...
 
     async def index_search(self, *, limit: int) -> bool:
-        """Puts some of the events that are not yet searchable into the index, at most `limit`, and of a long text its beginning. False when
-        there are none. No other write waits long for it.
+        """Puts some of the events that are not yet searchable into the index, at most `limit`, and of a long text its beginning. True when
+        there may be more. No other write waits long for it.
         """
 
     async def prune_streams(self, *, before: int, at: int, limit: int) -> int:

@@ -1,7 +1,7 @@
 """What an operation may do with its transaction. Engines implement it; nothing above it knows which one it runs on."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holdfast.core.events import Event
 from holdfast.core.plans.repeats import Known
@@ -9,6 +9,14 @@ from holdfast.core.redaction import Secrets
 from holdfast.core.sessions import Session
 from holdfast.store.heads import Head
 from holdfast.store.rows import Change
+
+
+class Touched(NamedTuple):
+    """Sessions with something new, the next mark, and whether there may be more behind it."""
+
+    mark: int
+    sessions: list[int]
+    more: bool
 
 
 class Tx(Protocol):
@@ -62,8 +70,10 @@ class Tx(Protocol):
     def apply(self, head: Head, changes: Iterable[Change]) -> None:
         """Changes rows, and has the head written."""
 
-    def sessions_since(self, mark: int, limit: int) -> tuple[int, list[int]]:
-        """Sessions that changed since a mark, going by at most `limit` events, and the next mark. 0 is the mark of the beginning."""
+    def sessions_since(self, mark: int, limit: int, *, records: bool = False) -> Touched:
+        """Sessions that changed since a mark, going by at most `limit` events; by their records alone, if asked so. 0 is the mark of the
+        beginning.
+        """
 
     def index(self, session: int, seq: int, text: str) -> None:
         """Makes the words of an event searchable."""

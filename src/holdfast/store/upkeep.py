@@ -78,17 +78,18 @@ def forget_owner(tx: Tx, owner: int) -> None:
 
 def index_search(tx: Tx, limit: int) -> bool:
     """Off the write path: messages become searchable a moment after they are stored, a long one by its beginning. How far the index has
-    come is known for each session; the mark only says which of them to look at.
+    come is known for each session; the mark only says which of them to look at. Pieces have no words of their own.
     """
     mark = tx.query(q.SEARCH_MARK)[0][0]
-    newest, sessions = tx.sessions_since(mark, limit)
+    touched = tx.sessions_since(mark, limit, records=True)
     room = INDEXED_AT_ONCE
-    for session in sessions:
+    for session in touched.sessions:
         room -= _index_session(tx, session, room)
         if room <= 0:
             return True  # The rest comes next time.
-    tx.execute(q.SEARCH_MARK_SET, newest)
-    return bool(sessions)
+    if touched.mark > mark:
+        tx.execute(q.SEARCH_MARK_SET, touched.mark)
+    return touched.more
 
 
 def _index_session(tx: Tx, session: int, room: int) -> int:

@@ -32,12 +32,12 @@ def _cursor(id_: int) -> Cursor:
 
 def _newest(tx: SqliteTx, after: int) -> Changes:
     """No event is read for this, only its place."""
-    newest, sessions = tx.sessions_since(after, MAX_ROWS)
+    touched = tx.sessions_since(after, MAX_ROWS)
     found = {}
-    for session in sessions:
+    for session in touched.sessions:
         for name, seq in tx.query("SELECT s.session_id, h.seq FROM session s JOIN head h ON h.session = s.id WHERE s.id = ?", session):
             found[name] = seq
-    return Changes(cursor=_cursor(newest), newest=found, more=newest - after >= MAX_ROWS)
+    return Changes(cursor=_cursor(touched.mark), newest=found, more=touched.more)
 
 
 def _events(tx: SqliteTx, after: int, behind: Mapping[str, int], names: dict[int, str], make: Make | None) -> tuple[Changes, list[Finding]]:

@@ -15,6 +15,7 @@ from holdfast.store.heads import Head
 from holdfast.store.log import body_size
 from holdfast.store.rows import Change
 from holdfast.store.sqlite import search
+from holdfast.store.tx import Touched
 
 T = TypeVar("T")
 
@@ -131,11 +132,14 @@ class SqliteTx:
         """The operation failed: what it did to heads is not to be written."""
         self._heads = {}
 
-    def sessions_since(self, mark: int, limit: int) -> tuple[int, list[int]]:
-        last = self.query("SELECT max(id) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)", mark, max(0, limit))[0][0]
+    def sessions_since(self, mark: int, limit: int, *, records: bool = False) -> Touched:
+        page = "SELECT max(id), count(*) FROM (SELECT id FROM event WHERE id > ? ORDER BY id LIMIT ?)"
+        last, events = self.query(page, mark, max(0, limit))[0]
         if last is None:
-            return mark, []
-        return last, [row[0] for row in self.query("SELECT DISTINCT session FROM event WHERE id > ? AND id <= ?", mark, last)]
+            return Touched(mark, [], more=False)
+        kinds = f" AND {queries.RECORDS}" if records else ""
+        found = self.query(f"SELECT DISTINCT session FROM event WHERE id > ? AND id <= ?{kinds}", mark, last)
+        return Touched(last, [row[0] for row in found], more=events >= limit)
 
     def index(self, session: int, seq: int, text: str) -> None:
         search.index(self.db, session, seq, text)
