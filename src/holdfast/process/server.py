@@ -20,6 +20,9 @@ MOST = 10_000
 KEPT, KEPT_PART, BLOBS_PART = 96, 4, 4
 LEAST = 16
 GONE_AFTER_MS = 60_000
+# The date in answers has seconds. At an end, what is being answered has some time to go out.
+TICK_S = 1.0
+GRACE_S, GONE_S = 2.0, 0.005
 
 
 class PortTaken(Held):
@@ -97,7 +100,6 @@ class Server:
                 server_header=False,
                 proxy_headers=False,  # `trusted_proxies` decides; uvicorn would believe everybody on this machine.
                 timeout_keep_alive=5,
-                timeout_graceful_shutdown=2,
             )
         )
 
@@ -135,7 +137,7 @@ class Server:
         return len(self._uvicorn.server_state.connections)
 
     def stop(self) -> None:
-        self._uvicorn.should_exit = True
+        self._uvicorn.end()
 
 
 def _last_of_its_connection(send: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,6 +150,37 @@ def _last_of_its_connection(send: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Quiet(uvicorn.Server):
+    """Without its signals, and without its sleeps: it would look ten times a second whether it is to stop, and then wait for a tenth."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._ending.set()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):  # Which sets the date that answers carry.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), TICK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for listening in sockets or []:
+            listening.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._all_gone(), GRACE_S)
+        for task in self.server_state.tasks:
+            task.cancel()
+
+    async def _all_gone(self) -> None:
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn has sets and no event.
+            await asyncio.sleep(GONE_S)
