@@ -1,11 +1,14 @@
 """Holdfast at a terminal of its own: what Ctrl-C does, before and after a hand-over, and how often it counts."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.e2e.command_line import command, environment
 from tests.e2e.serving import CTRL_C, Serving, Terminal, freeze, hand_over, running, wait_until
 
 STUMBLING = "tests.e2e.stumbling"
@@ -43,6 +46,28 @@ def test_one_ctrl_c_is_one_stop_with_its_drain(tmp_path: Path, terminal: Termina
         serving.start()
         for session_id in sessions:
             assert [(turn["outcome"], turn["attempt"]) for turn in serving.session(session_id)["turns"]] == [("completed", 1)]
+
+
+def test_ctrl_c_while_a_successor_loads_is_one_stop_and_the_successor_is_not_heard_of(tmp_path: Path, terminal: Terminal) -> None:
+    """C18, C28: the successor still belongs to the terminal, and ends because the old process ends it."""
+    with Serving(tmp_path / "home", terminal=terminal, drain_timeout_s="0") as serving:
+        front = serving.reaped()
+        asking = command(serving.home, "restart")
+        with subprocess.Popen(asking, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as restart:
+            wait_until(lambda: len([each for each in serving.processes() if _serves(each)]) == 2)
+            terminal.press(CTRL_C)
+            assert front.wait(60) == 0 and restart.wait(60) != 0
+        wait_until(lambda: serving.processes() == [])
+        assert serving.written["gateway_state"] == "stopped" and serving.written["why"] == "SIGINT"
+        assert "KeyboardInterrupt" not in serving.output() and "Traceback" not in serving.output()
+
+
+def _serves(process: psutil.Process) -> bool:
+    """And is not a launcher of one that does."""
+    try:
+        return "-c" not in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize("hand_overs", [0, 1, 2])

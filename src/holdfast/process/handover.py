@@ -13,8 +13,10 @@ for reading, so that the new one can say nothing more, and reads what was said b
 has not said it is killed. The new one waits for "go" as long as it takes. When the socket breaks, the old process is dying: once its
 owner lock is free, the serving lock is the new one's alone, and it serves.
 
-The new process is no child of the old one: it is started through a second fork, so that a service manager takes it for its own, and in a
-session of its own, so that only the foreground process hears Ctrl-C at a terminal.
+The new process is no child of the old one: it is started through a second fork, so that a service manager takes it for its own. Once it
+has loaded its code it begins a session of its own, so that only the foreground process hears Ctrl-C at a terminal; until then it is deaf
+to that. Not sooner: Linux shares the processors out among sessions first, and only within one does it matter that loading is less urgent
+than serving.
 """
 
 import asyncio
@@ -43,17 +45,16 @@ READY_S = 30.0
 SERVING_S = 15.0
 LOOK_S = 0.2
 GONE_S, GONE_LOOK_S = 2.0, 0.01
-# Forks again and becomes the new program, which so is no child of this process and has no terminal. Writes the new program's pid, or what
-# failed.
+# Forks again and becomes the new program, which so is no child of this process. Writes the new program's pid, or what failed.
 LAUNCH = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 tell = int(sys.argv[1])
 try:
     if pid := os.fork():
         os.write(tell, b"pid %d\\n" % pid)
         os._exit(0)
     os.set_inheritable(tell, False)
-    os.setsid()
     os.execv(sys.argv[2], sys.argv[2:])
 except OSError as error:
     os.write(tell, f"failed {error.strerror}\\n".encode())

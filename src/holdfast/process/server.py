@@ -110,8 +110,7 @@ class Server:
         await self._uvicorn.serve(sockets=[self._listener])
 
     async def started(self) -> None:
-        while not self._uvicorn.started:  # noqa: ASYNC110 - uvicorn has a flag and no event.
-            await asyncio.sleep(0.005)
+        await self._uvicorn.listening.wait()
 
     async def _answer(self, scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
         await self._app(scope, receive, _last_of_its_connection(send) if self._retiring else send)
@@ -154,7 +153,7 @@ class _Quiet(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._ending = asyncio.Event()
+        self.listening, self._ending = asyncio.Event(), asyncio.Event()
 
     def end(self) -> None:
         self.should_exit = True
@@ -163,6 +162,10 @@ class _Quiet(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
 
     async def main_loop(self) -> None:
         while not await self.on_tick(0):  # Which sets the date that answers carry.

@@ -5,6 +5,7 @@ import gc
 import importlib
 import os
 import secrets
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -69,6 +70,7 @@ def command(port: int | None, host: str | None, log_format: str | None, log_leve
         import structlog  # noqa: F401 - before all those that need it.
     if SUCCESSION in os.environ:
         _load_in_the_background()
+        _begin_a_session()
     from holdfast import main  # Last: it loads the whole gateway, and neither a wrong setting nor a stop should wait for that.
     from holdfast.core import exits
 
@@ -122,6 +124,13 @@ def _load_in_the_background() -> None:
     loading = threading.Thread(target=load)
     loading.start()
     loading.join()
+
+
+def _begin_a_session() -> None:
+    """The launcher made this process deaf to Ctrl-C, which is meant for the one that serves (`process.handover`)."""
+    if os.getsid(0) != os.getpid():  # The launcher of an earlier version has done it.
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _lead_to_the_one_that_serves() -> None:
