@@ -1,13 +1,17 @@
 """The full-text index. A row of it has the number of its event, which is nobody else's business."""
 
 from collections.abc import Iterator
-from itertools import islice
 
 import apsw
 
 MOST_FOUND, MOST_SESSIONS = 20_000, 500
 # CROSS: in the order of the index, not of the events.
 _FINDS = "SELECT f.rowid, e.session FROM search f CROSS JOIN event e ON e.id = f.rowid WHERE f.search MATCH ? ORDER BY f.rowid DESC"
+# One after the other as far as they are wanted, so that the many finds of a common word do not come up to Python.
+_SESSIONS = (
+    "SELECT DISTINCT session FROM (SELECT e.session AS session FROM search f CROSS JOIN event e ON e.id = f.rowid WHERE f.search MATCH ?"
+    " ORDER BY f.rowid DESC LIMIT ?) LIMIT ?"
+)
 
 # Only between the first and the last event of the session.
 _FINDS_IN = (
@@ -32,12 +36,8 @@ def find(db: apsw.Connection, query: str) -> list[int]:
     """Sessions whose titles or messages hold all the words, the newest finds first. The last word may still be growing. Grouped before it
     is limited: a session with many finds hides no other.
     """
-    sessions: dict[int, None] = {}
-    for _, session in islice(finds(db, query), MOST_FOUND):
-        sessions[session] = None
-        if len(sessions) == MOST_SESSIONS:
-            break
-    return list(sessions)
+    words = _words(query)
+    return [session for (session,) in db.execute(_SESSIONS, (words, MOST_FOUND, MOST_SESSIONS))] if words else []
 
 
 def finds(db: apsw.Connection, query: str, session: int | None = None) -> Iterator[tuple[int, int]]:
