@@ -1,6 +1,7 @@
-"""The tick of running turns: what they have said since the last one is written together, in one transaction."""
+"""The tick of running turns: what they have said since the last one is written together, that of a hundred turns in one transaction."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import structlog
@@ -15,6 +16,8 @@ from holdfast.ports.turns import StreamItem, Turns
 TICK_S = 0.03
 SLOW_TICK_S = 0.25
 SLOW_COMMIT_S = 0.005
+# Turns whose pieces go into one transaction: what others want to store comes in between.
+TOGETHER = 100
 
 log = structlog.get_logger()
 
@@ -68,8 +71,16 @@ class Journal:
 
     async def _flush(self) -> None:
         dirty, self._dirty = self._dirty, {}
-        turns = [turn for turn in dirty.values() if turn.ready]
-        for turn in dirty.values():
+        began = self.clock.monotonic()
+        for some in _groups(list(dirty.values())):
+            await self._write(some)
+        if not self.spooling.away:
+            took = self.clock.monotonic() - began
+            self._tick_s = TICK_S if took < SLOW_COMMIT_S else min(SLOW_TICK_S, max(TICK_S, took * 6))
+
+    async def _write(self, some: Sequence[Writing]) -> None:
+        turns = [turn for turn in some if turn.ready]
+        for turn in some:
             if turn.pending and not turn.ready:  # It is just writing a record: its later pieces come with the next tick.
                 self.dirty(turn, urgent=False)
         if self.spooling.away:
@@ -79,7 +90,6 @@ class Journal:
         if not turns:
             return
         items = [await turn.begin() for turn in turns]
-        began = self.clock.monotonic()
         results: list[int | Exception]
         try:
             results = await self.store.append_streams(items, at=self.clock.now())
@@ -89,8 +99,6 @@ class Journal:
             if not isinstance(error, StoreAway):
                 log.warning("pieces could not be stored", turns=len(turns), error=str(error))
             results = [error] * len(turns)
-        took = self.clock.monotonic() - began
-        self._tick_s = TICK_S if took < SLOW_COMMIT_S else min(SLOW_TICK_S, max(TICK_S, took * 6))
         for turn, item, result in zip(turns, items, results, strict=True):
             turn.finish(item, result)
 
@@ -105,3 +113,8 @@ class Journal:
         self._tick_s = SLOW_TICK_S
         for (turn, backlog, items), failure in zip(groups, failures, strict=True):
             turn.end_spooling(backlog, items, failure)
+
+
+def _groups(turns: Sequence[Writing]) -> Iterator[Sequence[Writing]]:
+    for start in range(0, len(turns), TOGETHER):
+        yield turns[start : start + TOGETHER]
