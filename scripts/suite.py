@@ -1,10 +1,11 @@
 """All of `./run test`, in parts that each have a process of their own, and where the time went.
 
-Parts in front share the cores AT_ONCE at a time: tests with real processes wait more than they compute. Parts behind are simulated worlds,
-which only compute and read no real clock: they get what those in front leave idle.
+Parts in front share the cores AT_ONCE at a time: tests with real processes wait more than they compute. Next to them runs one part after
+the other of tests that do hardly anything but wait. Parts behind are simulated worlds, which only compute and read no real clock: they get
+what the others leave idle.
 
-A test that fails next to others, in the parts in front, is tried again alone when everything else has ended. If it passes then, each time,
-the run passes and names it as unsteady: a fault of the test or of Holdfast that is to be found next.
+A test that fails next to others, unless in a simulated world, is tried again alone when everything else has ended. If it passes then, each
+time, the run passes and names it as unsteady: a fault of the test or of Holdfast that is to be found next.
 """
 
 import contextlib
@@ -40,6 +41,7 @@ LIMIT_S = 1800
 ENDS_S = 30
 # With four of them kills and deadlines come too late on two cores.
 AT_ONCE = 3
+AT_ONCE_WAITING = 1
 AT_ONCE_BEHIND = 2
 LOWEST = 19
 # How many of the longest parts are named at the end.
@@ -47,13 +49,14 @@ NAMED = 12
 # With more unsteady tests than that, something is wrong that no second try excuses.
 UNSTEADY = 3
 TRIES_ALONE = 2
+ALONE = "alone"
 PYTEST = ("-m", "pytest", "-q", "--no-header", "--durations=3", "--durations-min=5")
 # pytest's exit code where tests failed, and nothing else went wrong.
 TESTS_FAILED = 1
 
 
 class Group(NamedTuple):
-    """Test folders, and into how many parts their files are dealt. Files among the LONGEST are parts of their own."""
+    """Test folders, and into how many parts their files are dealt. Files among the LONGEST and the WAITING are parts of their own."""
 
     folders: tuple[str, ...]
     hands: int
@@ -64,18 +67,22 @@ class Group(NamedTuple):
 
 
 FIRST = Group(("gateway", "conformance", "core", "blobs", "agents", "tools"), hands=6)
-PROCESSES = Group(("e2e", "install", "platforms"), hands=10)
+PROCESSES = Group(("e2e", "install", "platforms"), hands=14)
 BROWSER = Group(("browser",), hands=3)
 WORLDS = Group(("sim",), hands=1)
 GROUPS = (FIRST, PROCESSES, BROWSER, WORLDS)
 # In this order: one of them left for the end would run alone.
 LONGEST = (
     *(f"tests/sim/test_{name}.py" for name in ("every_write", "every_write_in_chats", "seeds")),
-    *(
-        f"tests/e2e/test_{name}.py"
-        for name in ("service", "oracle", "windows", "handover", "descriptors", "one_stop", "tour", "kill", "background", "deadline")
-    ),
+    *(f"tests/e2e/test_{name}.py" for name in ("background", "kill")),
     "tests/platforms/test_matrix.py",
+)
+# Less than a third of their time is processor time, and they do without what is installed meanwhile. All of them together should take as
+# long as one of those in front works.
+WAITING = (
+    *(f"tests/e2e/test_{name}.py" for name in ("windows", "oracle", "service", "handover")),
+    *(f"tests/platforms/test_{name}_conformance.py" for name in ("telegram", "slack", "discord")),
+    *(f"tests/e2e/test_{name}.py" for name in ("one_stop", "tour", "deadline", "descriptors")),
 )
 
 
@@ -86,12 +93,15 @@ class Part(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """`processor_s`: its own and that of all processes that it waited for. `failed`: the tests that did."""
+    """`processor_s`: its own and that of all processes that it waited for. `at`: when it ended, by the monotonic clock. `failed`: the
+    tests that did.
+    """
 
     part: Part
     code: int
     took_s: float
     processor_s: float
+    at: float
     failed: tuple[str, ...] = ()
 
 
@@ -103,19 +113,24 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C: nothing is left running.
     with ThreadPoolExecutor(1) as background:
         # It is mostly downloaded, and the first tests do not need it.
-        homeserver = background.submit(find_homeserver)
+        installed = background.submit(install_for_later)
         if browser := find_browser(required=has_tests(ROOT / "tests" / "browser")):
             os.environ["HOLDFAST_TEST_BROWSER"] = browser
-        find_axe(required=has_tests(ROOT / "tests" / "browser"))
-        find_tool_servers()
         find_service_manager()
         find_proxy()
         find_sandbox()
-        later = [part for group in (PROCESSES, BROWSER) for part in parts_of(group)]
-        ended = run_all(homeserver, first=[CHECK, *parts_of(FIRST)], later=later, behind=parts_of(WORLDS))
+        # The parts of the browser are long, and so not the last ones.
+        rest = [part for group in (BROWSER, PROCESSES) for part in parts_of(group)]
+        ended = run_all(
+            installed,
+            first=[CHECK, *parts_of(FIRST)],
+            later=[part for part in rest if part.name not in WAITING],
+            waiting=[part for part in rest if part.name in WAITING],
+            behind=parts_of(WORLDS),
+        )
         unsteady, ended = try_alone(ended)
     took_s = time.monotonic() - started
-    for line in account(ended, took_s):
+    for line in account(ended, started, took_s):
         say(line)
     for test in unsteady:
         say(f"unsteady: {test} failed next to others and passed {TRIES_ALONE} times alone. Find out why.")
@@ -125,18 +140,27 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def run_all(homeserver: Future[None], *, first: Iterable[Part], later: Iterable[Part], behind: Iterable[Part]) -> list[Ended]:
-    """`later`: those that need the homeserver."""
+def install_for_later() -> None:
+    find_axe(required=has_tests(ROOT / "tests" / "browser"))
+    find_tool_servers()
+    find_homeserver()
+
+
+def run_all(
+    installed: Future[None], *, first: Iterable[Part], later: Iterable[Part], waiting: Iterable[Part], behind: Iterable[Part]
+) -> list[Ended]:
+    """`later`: those that need what is installed meanwhile."""
     running = Running()
-    with ThreadPoolExecutor(AT_ONCE) as front, ThreadPoolExecutor(AT_ONCE_BEHIND) as back:
+    with ThreadPoolExecutor(AT_ONCE) as front, ThreadPoolExecutor(AT_ONCE_WAITING) as aside, ThreadPoolExecutor(AT_ONCE_BEHIND) as back:
         try:
             ends = [back.submit(run, part, running, gives_way=True) for part in behind]
+            ends += [aside.submit(run, part, running) for part in waiting]
             ends += [front.submit(run, part, running) for part in first]
-            homeserver.result()
+            installed.result()
             ends += [front.submit(run, part, running) for part in later]
             return [each.result() for each in ends]
         finally:  # After an interrupt nothing else begins, and what runs comes to its end.
-            for pool in (front, back):
+            for pool in (front, aside, back):
                 pool.shutdown(wait=False, cancel_futures=True)
             running.interrupt()
 
@@ -153,11 +177,12 @@ def run(part: Part, running: "Running", *, gives_way: bool = False, limit_s: flo
         if gives_way:
             give_way(process)
         code, processor_s = wait_for(process, limit_s, ends_s)
-        took_s = time.monotonic() - began
+        at = time.monotonic()
+        took_s = at - began
         said.seek(0)
         verdict = f"--- {part.name}: {'FAILED' if code else 'passed'}, {took_s:.1f} s ({processor_s:.1f} s of processor time)"
         print(verdict, said.read(), sep="\n", flush=True)
-        return Ended(part, code, took_s, processor_s, failed_in(Path(cache)) if code == TESTS_FAILED else ())
+        return Ended(part, code, took_s, processor_s, at, failed_in(Path(cache)) if code == TESTS_FAILED else ())
 
 
 def failed_in(cache: Path) -> tuple[str, ...]:
@@ -176,7 +201,7 @@ def try_alone(ended: list[Ended]) -> tuple[list[str], list[Ended]]:
     tests = [test for each in again for test in each.failed]
     if not 0 < len(tests) <= UNSTEADY:
         return [], ended
-    part = Part("alone", f"alone: {', '.join(tests)}", (*PYTEST, *tests))
+    part = Part(ALONE, f"alone: {', '.join(tests)}", (*PYTEST, *tests))
     tries: list[Ended] = []
     while len(tries) < TRIES_ALONE and not any(each.code for each in tries):
         tries.append(run(part, Running()))
@@ -253,7 +278,7 @@ def parts_of(group: Group) -> list[Part]:
     """The longest first; then the others, dealt out by their size."""
     files = sorted(files_of(group), key=lambda path: -path.stat().st_size)
     names = [str(path.relative_to(ROOT)) for path in files]
-    alone = [name for name in LONGEST if name in names]
+    alone = [name for name in (*LONGEST, *WAITING) if name in names]
     rest = [name for name in names if name not in alone]
     hands = [rest[start :: group.hands] for start in range(group.hands)]
     parts = [Part(group.name, name, (*PYTEST, name)) for name in alone]
@@ -271,12 +296,17 @@ def files_of(group: Group) -> Iterator[Path]:
             yield path
 
 
+def company(part: Part) -> str:
+    """Among which parts it runs."""
+    return "behind" if part.group == WORLDS.name else "waiting" if part.name in WAITING else "alone" if part.group == ALONE else "in front"
+
+
 def has_tests(folder: Path) -> bool:
     return any(folder.rglob("test_*.py"))
 
 
-def account(ended: list[Ended], took_s: float) -> Iterator[str]:
-    """Where the time went."""
+def account(ended: list[Ended], started: float, took_s: float) -> Iterator[str]:
+    """Where the time went. What ended long after everything else should have begun earlier, or have been in other company."""
     used_s = sum(each.processor_s for each in ended)
     cores = os.cpu_count() or 1
     yield f"{'took':>8} {'processor':>10}"
@@ -286,6 +316,10 @@ def account(ended: list[Ended], took_s: float) -> Iterator[str]:
     yield "The longest:"
     for each in sorted(ended, key=lambda each: -each.took_s)[:NAMED]:
         yield f"{each.took_s:6.0f} s {each.processor_s:8.0f} s  {each.part.name}"
+    yield "The last ones ended after:"
+    for name in ("in front", "waiting", "behind"):
+        if ends := [each.at - started for each in ended if company(each.part) == name]:
+            yield f"{max(ends):6.0f} s  {name}"
     yield f"{cores} cores were busy for {used_s:.0f} s of {cores} x {took_s:.0f} s ({100 * used_s / (cores * took_s):.0f} %)."
 
 

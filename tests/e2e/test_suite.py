@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,9 +35,10 @@ from scripts import suite
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 ready = Future()
 ready.set_result(None)
-first, later, behind = [[suite.Part("group", name, ("-c", text))] for name, text in zip(("first", "later", "behind"), sys.argv[1:])]
+names = ("first", "later", "waiting", "behind")
+parts = {name: [suite.Part("group", name, ("-c", text))] for name, text in zip(names, sys.argv[1:])}
 try:
-    suite.run_all(ready, first=first, later=later, behind=behind)
+    suite.run_all(ready, **parts)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -62,7 +64,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_a_suite_that_is_told_to_end_ends_every_part_it_has_begun(tmp_path: Path) -> None:
-    names = [tmp_path / name for name in ("first", "later", "behind")]
+    names = [tmp_path / name for name in ("first", "later", "waiting", "behind")]
     program = subprocess.Popen([sys.executable, "-c", INTERRUPTED, *map(waiting, names)], cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         until(lambda: all(name.exists() for name in names))
@@ -83,6 +85,24 @@ def test_a_part_that_hangs_and_hears_no_interrupt_is_killed_with_all_it_started(
     assert ended.code == -signal.SIGKILL
     pids = [int(pid) for pid in name.read_text().split()]
     until(lambda: not any(map(is_running, pids)))
+
+
+def test_every_test_is_in_exactly_one_part_and_every_file_that_is_named_exists() -> None:
+    parts = [part for group in suite.GROUPS for part in suite.parts_of(group)]
+    dealt = Counter(word for part in parts for word in part.words[len(suite.PYTEST) :])
+    assert dealt == Counter(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
+    assert {*suite.LONGEST, *suite.WAITING} <= {part.name for part in parts}
+
+
+def test_the_account_names_every_company_and_when_its_last_part_ended() -> None:
+    """So that it can be seen which of them the others waited for."""
+    groups = {suite.FIRST.name: "first", suite.PROCESSES.name: suite.WAITING[0], suite.WORLDS.name: "a world", suite.ALONE: "again"}
+    parts = [suite.Part(group, name, ()) for group, name in groups.items()]
+    ended = [suite.Ended(part, 0, took_s=10, processor_s=2, at=100.0 + number) for number, part in enumerate(parts)]
+    lines = [*suite.account([ended[0]._replace(at=50.0), *ended], 90.0, 20.0)]
+    last = lines[lines.index("The last ones ended after:") + 1 : -1]
+    assert [line.split() for line in last] == [["10", "s", "in", "front"], ["11", "s", "waiting"], ["12", "s", "behind"]]
+    assert "busy for 10 s" in lines[-1]
 
 
 def test_what_a_part_prints_is_shown_also_where_it_is_not_utf_8(capfd: pytest.CaptureFixture[str]) -> None:
