@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,7 @@ from holdfast import tool_processes
 from tests.e2e.serving import Serving, wait_until
 
 FILES = 160
+AT_ONCE = 32
 
 
 @pytest.fixture
@@ -29,14 +31,20 @@ def few(tmp_path: Path) -> Iterator[Serving]:
 
 @contextlib.contextmanager
 def flood(port: int, count: int, *, says: bytes = b"") -> Iterator[list[socket.socket]]:
-    """Connections that are held; each says so much."""
+    """Connections that are held; each says so much. Several come at once: one that finds the queue of a listener full tries again only a
+    second later.
+    """
     held: list[socket.socket] = []
+
+    def connect(_: int) -> None:
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        held.append(connection)
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(says)
+
     try:
-        for _ in range(count):
-            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-            held.append(connection)
-            with contextlib.suppress(ConnectionError):
-                connection.sendall(says)
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(connect, range(count)))
         yield held
     finally:
         for connection in held:
