@@ -109,7 +109,7 @@ CHECK = Part("check", "check", ("scripts/run.py", "check"))
 
 
 def main() -> int:
-    started = time.monotonic()
+    started, busy_s = time.monotonic(), machine_busy_s()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C: nothing is left running.
     with ThreadPoolExecutor(1) as background:
         # It is mostly downloaded, and the first tests do not need it.
@@ -130,7 +130,7 @@ def main() -> int:
         )
         unsteady, ended = try_alone(ended)
     took_s = time.monotonic() - started
-    for line in account(ended, started, took_s):
+    for line in account(ended, started, took_s, machine_busy_s() - busy_s):
         say(line)
     for test in unsteady:
         say(f"unsteady: {test} failed next to others and passed {TRIES_ALONE} times alone. Find out why.")
@@ -296,6 +296,15 @@ def files_of(group: Group) -> Iterator[Path]:
             yield path
 
 
+def machine_busy_s() -> float:
+    """Of all cores since the machine started; 0 where the system does not tell."""
+    try:
+        user, nice, system = map(int, Path("/proc/stat").read_text().split(maxsplit=4)[1:4])
+    except FileNotFoundError:
+        return 0.0
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
 def company(part: Part) -> str:
     """Among which parts it runs."""
     return "behind" if part.group == WORLDS.name else "waiting" if part.name in WAITING else "alone" if part.group == ALONE else "in front"
@@ -305,9 +314,10 @@ def has_tests(folder: Path) -> bool:
     return any(folder.rglob("test_*.py"))
 
 
-def account(ended: list[Ended], started: float, took_s: float) -> Iterator[str]:
-    """Where the time went. What ended long after everything else should have begun earlier, or have been in other company."""
-    used_s = sum(each.processor_s for each in ended)
+def account(ended: list[Ended], started: float, took_s: float, busy_s: float) -> Iterator[str]:
+    """Where the time went. What ended long after everything else should have begun earlier, or have been in other company. `busy_s`: of all
+    cores, whoever used them: the parts do not hear what processes used that outlived those which had started them.
+    """
     cores = os.cpu_count() or 1
     yield f"{'took':>8} {'processor':>10}"
     for name in dict.fromkeys(each.part.group for each in ended):
@@ -320,7 +330,7 @@ def account(ended: list[Ended], started: float, took_s: float) -> Iterator[str]:
     for name in ("in front", "waiting", "behind"):
         if ends := [each.at - started for each in ended if company(each.part) == name]:
             yield f"{max(ends):6.0f} s  {name}"
-    yield f"{cores} cores were busy for {used_s:.0f} s of {cores} x {took_s:.0f} s ({100 * used_s / (cores * took_s):.0f} %)."
+    yield f"{cores} cores were busy for {busy_s:.0f} s of {cores} x {took_s:.0f} s ({100 * busy_s / (cores * took_s):.0f} %)."
 
 
 if __name__ == "__main__":

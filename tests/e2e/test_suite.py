@@ -99,10 +99,18 @@ def test_the_account_names_every_company_and_when_its_last_part_ended() -> None:
     groups = {suite.FIRST.name: "first", suite.PROCESSES.name: suite.WAITING[0], suite.WORLDS.name: "a world", suite.ALONE: "again"}
     parts = [suite.Part(group, name, ()) for group, name in groups.items()]
     ended = [suite.Ended(part, 0, took_s=10, processor_s=2, at=100.0 + number) for number, part in enumerate(parts)]
-    lines = [*suite.account([ended[0]._replace(at=50.0), *ended], 90.0, 20.0)]
+    lines = [*suite.account([ended[0]._replace(at=50.0), *ended], 90.0, 20.0, 10.0)]
     last = lines[lines.index("The last ones ended after:") + 1 : -1]
     assert [line.split() for line in last] == [["10", "s", "in", "front"], ["11", "s", "waiting"], ["12", "s", "behind"]]
     assert "busy for 10 s" in lines[-1]
+
+
+def test_what_the_machine_was_busy_with_counts_also_what_nobody_waited_for() -> None:
+    """As the successors of gateways, and what a browser starts."""
+    before = suite.machine_busy_s()
+    orphaned = "import os, time\nif os.fork() == 0:\n    while time.process_time() < 1: pass"
+    subprocess.run([sys.executable, "-c", orphaned], check=True)
+    until(lambda: suite.machine_busy_s() - before >= 1)
 
 
 def test_what_a_part_prints_is_shown_also_where_it_is_not_utf_8(capfd: pytest.CaptureFixture[str]) -> None:
