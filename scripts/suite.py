@@ -112,13 +112,13 @@ def main() -> int:
     started, busy_s = time.monotonic(), machine_busy_s()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C: nothing is left running.
     with ThreadPoolExecutor(1) as background:
-        # It is mostly downloaded, and the first tests do not need it.
-        installed = background.submit(install_for_later)
         if browser := find_browser(required=has_tests(ROOT / "tests" / "browser")):
             os.environ["HOLDFAST_TEST_BROWSER"] = browser
         find_service_manager()
         find_proxy()
         find_sandbox()
+        # It is mostly downloaded, and the first tests do not need it. Behind the others: the system installs one thing at a time.
+        installed = background.submit(install_for_later)
         # The parts of the browser are long, and so not the last ones.
         rest = [part for group in (BROWSER, PROCESSES) for part in parts_of(group)]
         ended = run_all(
