@@ -74,15 +74,15 @@ GROUPS = (FIRST, PROCESSES, BROWSER, WORLDS)
 # In this order: one of them left for the end would run alone.
 LONGEST = (
     *(f"tests/sim/test_{name}.py" for name in ("every_write", "every_write_in_chats", "seeds")),
-    *(f"tests/e2e/test_{name}.py" for name in ("background", "kill")),
     "tests/platforms/test_matrix.py",
+    "tests/e2e/test_kill.py",
 )
-# Less than a third of their time is processor time, and they do without what is installed meanwhile. All of them together should take as
-# long as one of those in front works.
+# They use a core for a third of their time at most, and do without what is installed meanwhile. Together they should end when those in
+# front do: the account says whether they did.
 WAITING = (
     *(f"tests/e2e/test_{name}.py" for name in ("windows", "oracle", "service", "handover")),
     *(f"tests/platforms/test_{name}_conformance.py" for name in ("telegram", "slack", "discord")),
-    *(f"tests/e2e/test_{name}.py" for name in ("one_stop", "tour", "deadline", "descriptors")),
+    *(f"tests/e2e/test_{name}.py" for name in ("background", "one_stop", "tour", "deadline", "descriptors", "spool")),
 )
 
 
