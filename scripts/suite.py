@@ -74,7 +74,7 @@ GROUPS = (FIRST, PROCESSES, BROWSER, WORLDS)
 # In this order: one of them left for the end would run alone.
 LONGEST = (
     *(f"tests/sim/test_{name}.py" for name in ("every_write", "every_write_in_chats", "seeds")),
-    "tests/platforms/test_matrix.py",
+    *(f"tests/platforms/test_{name}.py" for name in ("kills", "matrix_kills", "matrix")),
     "tests/e2e/test_kill.py",
 )
 # They use a core for a third of their time at most, and do without what is installed meanwhile. Together they should end when those in

@@ -1,5 +1,7 @@
 """Discord, with a server that speaks its REST API and its gateway."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from holdfast.platforms.discord.platform import Discord
@@ -15,6 +17,12 @@ CHANNEL = "30000"
 QUICKLY = Pace(again_s=(0.01, 0.02), login_s=0.05, rest_s=0.2)
 
 
+def by_gateway(url: str) -> Platform:
+    made = Discord(TOKEN, base_url=url, pace=QUICKLY)
+    made.capabilities = hurried(made.capabilities)
+    return made
+
+
 class DiscordRig:
     name = "discord"
 
@@ -22,10 +30,9 @@ class DiscordRig:
         self.server = server
         server.channel(CHANNEL)
 
-    def platform(self, **settings: Any) -> Platform:
-        made = Discord(TOKEN, base_url=self.server.base_url, pace=QUICKLY, **settings)
-        made.capabilities = hurried(made.capabilities)
-        return made
+    @property
+    def platform(self) -> Callable[[], Platform]:
+        return partial(by_gateway, self.server.base_url)
 
     def user(self, name: str) -> str:
         return USERS[name]

@@ -1,7 +1,7 @@
 """Homes of platforms that tell us over HTTP: a real server on a loopback port stands in front of the gateway, and serves nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,27 +16,26 @@ from holdfast.web.access import Access
 from holdfast.web.endpoints import Resource
 from holdfast.web.envelope import Envelope, Guard
 from holdfast.web.hooks import Hooks
-from tests.fakes.hooks import Hook
-from tests.platforms.rigs import Life, Place, Rig
+from tests.platforms.rigs import Door, Life, Place
 
 PUBLIC = "https://bot.example.org"
 
 
 class HookedPlace(Place):
-    """`hook`: how the platform reaches the process that serves now; between two lives nobody does."""
+    """`lead_to`: tells the platform where it reaches the process that serves now; between two lives nobody does."""
 
-    def __init__(self, folder: Path, rig: Rig, hook: Hook) -> None:
-        super().__init__(folder, rig)
-        self._hook = hook
+    def __init__(self, folder: Path, rig: Door, lead_to: Callable[[str | None], None], *, lives: int = 0) -> None:
+        super().__init__(folder, rig, lives=lives)
+        self._lead_to = lead_to
 
     @asynccontextmanager
     async def life(self, **settings: Any) -> AsyncIterator[Life]:
         async with super().life(**settings) as life, _served(life.gateway) as origin:
-            self._hook.lead_to(origin)
+            self._lead_to(origin)
             try:
                 yield life
             finally:
-                self._hook.lead_to(None)
+                self._lead_to(None)
 
 
 @asynccontextmanager

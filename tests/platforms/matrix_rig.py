@@ -3,6 +3,8 @@
 import asyncio
 import itertools
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from holdfast.platforms.matrix.platform import Matrix
@@ -14,13 +16,20 @@ LOOK_S = 0.1
 _SIGNS = re.compile(r"\n\nReact with (.*)$", re.DOTALL)
 
 
+def by_sync(url: str, token: str, since: str) -> Platform:
+    made = Matrix(url, token, since=since, poll_s=2.0)
+    made.capabilities = hurried(made.capabilities)
+    return made
+
+
 class World:
     """People and rooms that outlive a test: each counts from where it begins."""
 
-    def __init__(self, server: Homeserver) -> None:
+    def __init__(self, server: Homeserver, number: str = "") -> None:
+        """`number`: of one among several."""
         self.server = server
-        self.bot, self.ann, self.bob = (server.register(name) for name in ("holdfast", "ann", "bob"))
-        self.eve, self.slow = server.register("eve"), server.register("slow", limited=True)
+        self.bot, self.ann, self.bob = (server.register(f"{name}{number}") for name in ("holdfast", "ann", "bob"))
+        self.eve, self.slow = server.register(f"eve{number}"), server.register(f"slow{number}", limited=True)
         self.rooms = {ANN: self.ann.make_room(self.bot, direct=True), BOB: self.bob.make_room(self.bot, direct=True)}
         self.rooms[TEAM] = self.ann.make_room(self.bot, self.bob, name="Team")
         for room in self.rooms.values():
@@ -44,10 +53,9 @@ class MatrixRig:
             person.look()
         self._after = {chat: len(world.reader(chat).seen[room]) for chat, room in world.rooms.items()}
 
-    def platform(self) -> Platform:
-        made = Matrix(self.proxy.url, self.world.bot.token, since=self.since, poll_s=2.0)
-        made.capabilities = hurried(made.capabilities)
-        return made
+    @property
+    def platform(self) -> Callable[[], Platform]:
+        return partial(by_sync, self.proxy.url, self.world.bot.token, self.since)
 
     def user(self, name: str) -> str:
         return self._person(name).user

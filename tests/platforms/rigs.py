@@ -54,15 +54,21 @@ class Seen(NamedTuple):
     file: str | None = None
 
 
-class Rig(Protocol):
-    """`user`: the id of a person, as configurations name it."""
+class Door(Protocol):
+    """How a gateway gets to a platform. `platform` makes a connection, also in another process. `user`: the id of a person, as
+    configurations name it.
+    """
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
-    def platform(self) -> Platform: ...
+    @property
+    def platform(self) -> Callable[[], Platform]: ...
 
     def user(self, name: str) -> str: ...
 
+
+class Rig(Door, Protocol):
     def key(self, chat: str) -> str:
         """The session key of a private chat."""
 
@@ -120,16 +126,18 @@ class Life:
 
 
 class Place:
-    """A home, over the lives of several processes. `heard`: every request an agent was given; `asked`: every restart that was asked for."""
+    """A home, over the lives of several processes. `heard`: every request an agent was given; `asked`: every restart that was asked for.
+    `lives`: how many it has had.
+    """
 
-    def __init__(self, folder: Path, rig: Rig) -> None:
+    def __init__(self, folder: Path, rig: Door, *, lives: int = 0) -> None:
         self.folder, self.rig = folder, rig
         self.heard: list[AgentRequest] = []
         self.edge = Edge()
         self.done: list[str] = []
         self.asked: list[Request] = []
         self.alive: set[str] = set()
-        self._lives = 0
+        self._lives = lives
 
     @property
     def texts(self) -> list[str]:

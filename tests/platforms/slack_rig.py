@@ -1,5 +1,7 @@
 """Slack, with the real SDK parts in front of a server that speaks its Web API, and its Socket Mode or its requests over HTTP."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from holdfast.platforms.slack.platform import Slack
@@ -15,16 +17,27 @@ USERS = {ANN: "U100", BOB: "U200"}
 CHANNELS = {ANN: "D100", BOB: "D200", TEAM: "C300"}
 
 
+def by_socket(url: str) -> Platform:
+    made = Slack(BOT_TOKEN, app_token=APP_TOKEN, base_url=url, lag_s=0.05)
+    made.capabilities = hurried(made.capabilities)
+    return made
+
+
+def over_http(url: str) -> Platform:
+    made = Slack(BOT_TOKEN, signing_secret=SECRET, base_url=url, lag_s=0.05, beat_s=0.3)
+    made.capabilities = hurried(made.capabilities)
+    return made
+
+
 class SlackRig:
     name = "slack"
 
     def __init__(self, server: SlackServer) -> None:
         self.server = server
 
-    def platform(self) -> Platform:
-        made = Slack(BOT_TOKEN, app_token=APP_TOKEN, base_url=self.server.base_url, lag_s=0.05)
-        made.capabilities = hurried(made.capabilities)
-        return made
+    @property
+    def platform(self) -> Callable[[], Platform]:
+        return partial(by_socket, self.server.base_url)
 
     def user(self, name: str) -> str:
         return USERS[name]
@@ -108,7 +121,6 @@ class SlackOverHttp(SlackRig):
         super().__init__(server)
         server.hook.url = f"{PUBLIC}/hooks/slack"
 
-    def platform(self) -> Platform:
-        made = Slack(BOT_TOKEN, signing_secret=SECRET, base_url=self.server.base_url, lag_s=0.05, beat_s=0.3)
-        made.capabilities = hurried(made.capabilities)
-        return made
+    @property
+    def platform(self) -> Callable[[], Platform]:
+        return partial(over_http, self.server.base_url)

@@ -1,5 +1,7 @@
 """Telegram, with the real SDK part in front of a server that speaks the Bot API."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from holdfast.platforms.telegram.platform import Telegram
@@ -12,16 +14,27 @@ from tests.platforms.rigs import ANN, BOB, TEAM, Seen, hurried
 CHATS = {ANN: 100, BOB: 200, TEAM: -300}
 
 
+def by_polling(url: str) -> Platform:
+    made = Telegram(TOKEN, base_url=url, poll_s=1)
+    made.capabilities = hurried(made.capabilities)
+    return made
+
+
+def by_webhook(url: str) -> Platform:
+    made = Telegram(TOKEN, base_url=url, webhook=f"{PUBLIC}/hooks/telegram", beat_s=0.3)
+    made.capabilities = hurried(made.capabilities)
+    return made
+
+
 class TelegramRig:
     name = "telegram"
 
     def __init__(self, server: TelegramServer) -> None:
         self.server = server
 
-    def platform(self) -> Platform:
-        made = Telegram(TOKEN, base_url=self.server.base_url, poll_s=1)
-        made.capabilities = hurried(made.capabilities)
-        return made
+    @property
+    def platform(self) -> Callable[[], Platform]:
+        return partial(by_polling, self.server.base_url)
 
     def user(self, name: str) -> str:
         return str(CHATS[name])
@@ -101,7 +114,6 @@ class TelegramRig:
 
 
 class TelegramByWebhook(TelegramRig):
-    def platform(self) -> Platform:
-        made = Telegram(TOKEN, base_url=self.server.base_url, webhook=f"{PUBLIC}/hooks/telegram", beat_s=0.3)
-        made.capabilities = hurried(made.capabilities)
-        return made
+    @property
+    def platform(self) -> Callable[[], Platform]:
+        return partial(by_webhook, self.server.base_url)

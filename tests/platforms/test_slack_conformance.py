@@ -65,7 +65,7 @@ class TestSlackOverHttp(Conformance):
 
     @pytest.fixture
     def place(self, tmp_path: Path, rig: SlackRig, server: SlackServer) -> Place:
-        return HookedPlace(tmp_path, rig, server.hook)
+        return HookedPlace(tmp_path, rig, server.hook.lead_to)
 
 
 class TestSlackNotices(Notices):

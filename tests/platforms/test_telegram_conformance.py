@@ -88,7 +88,7 @@ class TestTelegramByWebhook(Conformance):
 
     @pytest.fixture
     def place(self, tmp_path: Path, rig: Rig, server: TelegramServer) -> Place:
-        return HookedPlace(tmp_path, rig, server.hook)
+        return HookedPlace(tmp_path, rig, server.hook.lead_to)
 
     async def test_a_webhook_that_another_program_took_away_is_set_again(self, rig: Rig, place: Place, server: TelegramServer) -> None:
         """P1: what people wrote meanwhile is answered."""

@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.fakes.discord.gateway import Gateway
+from tests.fakes.gate import Gate
 
 TOKEN = "NDcxMQ.sesame.open-the-door-to-the-fake"
 BOT = {"id": "4711", "username": "holdfast", "discriminator": "0815", "avatar": None, "bot": True}
@@ -62,7 +63,7 @@ class DiscordServer:
     """
 
     def __init__(self) -> None:
-        self.token = TOKEN
+        self.token, self.gate = TOKEN, Gate()
         self.gateway = Gateway(TOKEN, ready={"v": 10, "user": BOT, "guilds": [], "application": {"id": APPLICATION, "flags": 0}})
         self.channels: dict[str, dict[str, Any]] = {}
         self.history: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -88,7 +89,7 @@ class DiscordServer:
         self.base_url = ""
 
     async def __aenter__(self) -> "DiscordServer":
-        app = web.Application(client_max_size=100_000_000)
+        app = web.Application(client_max_size=100_000_000, middlewares=[self.gate.passes])
         app.router.add_get("/gateway", self.gateway.serve)
         app.router.add_get("/files/{name}", self._file)
         app.router.add_route("*", "/api/v10/{path:.+}", self._answer)

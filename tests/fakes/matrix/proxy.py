@@ -12,6 +12,8 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from tests.fakes.gate import Gate
+
 _PASSED = ("Authorization", "Content-Type")
 
 
@@ -24,6 +26,7 @@ class Proxy:
 
     def __init__(self, server: str) -> None:
         self._server = server
+        self.gate = Gate()
         self.faults: deque[str] = deque()
         self.gone: set[str] = set()
         self.failing: set[str] = set()
@@ -39,7 +42,7 @@ class Proxy:
 
     async def __aenter__(self) -> "Proxy":
         self._client = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
-        app = web.Application(client_max_size=100 * 2**20)
+        app = web.Application(client_max_size=100 * 2**20, middlewares=[self.gate.passes])
         app.router.add_route("*", "/{path:.*}", self._take)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()

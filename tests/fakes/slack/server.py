@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from tests.fakes.gate import Gate
 from tests.fakes.hooks import Hook
 from tests.fakes.slack import hooking
 from tests.fakes.slack.shown import check_blocks, seen_buttons, seen_text
@@ -67,7 +68,7 @@ class SlackServer:
         self.opened = 0
         self.acknowledged: list[str] = []
         self.pending: deque[dict[str, Any]] = deque()
-        self.hook = Hook()
+        self.hook, self.gate = Hook(), Gate()
         self._ts, self._envelopes, self._turn = 0, 0, 0
         self._runner: web.AppRunner | None = None
         self.url = ""
@@ -77,7 +78,7 @@ class SlackServer:
         return f"{self.url}/api/"
 
     async def __aenter__(self) -> "SlackServer":
-        app = web.Application(client_max_size=100_000_000)
+        app = web.Application(client_max_size=100_000_000, middlewares=[self.gate.passes])
         app.router.add_route("*", "/api/{method}", self._answer)
         app.router.add_get("/link", self._link)
         app.router.add_post("/upload/{file}", self._take_file)

@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.gate import Gate
 from tests.fakes.hooks import Hook
 from tests.fakes.telegram.flood import Flood
 
@@ -71,7 +72,7 @@ class TelegramServer:
         self.clicks: dict[str, str] = {}
         self.old_clicks: set[str] = set()
         self.webhook: dict[str, Any] = {}
-        self.hook = Hook()
+        self.hook, self.gate = Hook(), Gate()
         self.menu: list[dict[str, str]] = []
         self.typed = 0
         self.conflicts = 0
@@ -82,7 +83,7 @@ class TelegramServer:
         self.base_url = ""
 
     async def __aenter__(self) -> "TelegramServer":
-        app = web.Application(client_max_size=100_000_000)
+        app = web.Application(client_max_size=100_000_000, middlewares=[self.gate.passes])
         app.router.add_route("*", "/bot{token}/{method}", self._answer)
         app.router.add_get("/file/bot{token}/{path:.+}", self._file)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
