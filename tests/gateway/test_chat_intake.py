@@ -13,7 +13,7 @@ from holdfast.core import rights
 from holdfast.core.chat_errors import LoggedOut
 from holdfast.core.content import AudioPart, FilePart, TextPart
 from holdfast.core.errors import Unavailable
-from holdfast.core.inbound import RemoteFile
+from holdfast.core.inbound import EARLY_MS, MOST_EARLY, RemoteFile
 from holdfast.core.rights import Policy
 from holdfast.ports.platforms import Account, Batch
 from tests.fakes.loop import Crash
@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def waiting(life: Life) -> int:
-    return len(life.do(life.store.updates(f"{NAME}:{ACCOUNT}", limit=100)))
+    return len(life.do(life.store.updates(f"{NAME}:{ACCOUNT}", limit=1000)))
 
 
 def refused(life: Life) -> list[str | None]:
@@ -65,6 +65,58 @@ def test_an_edit_that_overtakes_its_message_is_what_the_agent_reads_and_comes_ag
     life.rest()
     assert home.texts == ["new words"]
     assert not [item for item in life.events() if isinstance(item.event, e.MessageEdited)]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_edit_that_overtakes_its_message_counts_also_if_the_process_dies_at_any_commit_in_between(tmp_path: Path, moment: str) -> None:
+    """P1: the platform was told that the edit is kept."""
+    for commit in range(1, 20):
+        (folder := tmp_path / str(commit)).mkdir()
+        with gateways.home(folder) as home:
+            life = home.start()
+            life.say("hello")
+            said = home.write("old words")
+            edit = home.server.edit(said, "new words")
+            del home.server.updates[-2:]
+            life.commits, life.dies, died = 0, (moment, commit), False
+            try:
+                home.server.updates.append(edit)
+                life.until(partial(home.server.confirmed.__contains__, edit.dedup_key))
+                life.pass_s(2)
+                home.server.updates.append(said)
+                life.until(partial(_told_new, home))
+                life.rest()
+            except Crash:
+                died, life = True, home.start()
+                life.pass_s(2)
+                if said not in home.server.updates:
+                    home.server.updates.append(said)
+                life.until(partial(_told_new, home))
+                life.rest()
+            assert set(home.texts[1:]) == {"new words"} and home.replies() == ["re: hello", "re: new words"]
+            assert waiting(life) == 0
+            if not died:
+                assert commit > 5
+                return
+    raise AssertionError("the story never came to its end")
+
+
+def _told_new(home: Home) -> bool:
+    return home.told()[-1:] == ["re: new words"]
+
+
+def test_an_edit_that_no_message_follows_is_forgotten_after_an_hour_or_behind_many_others(home: Home) -> None:
+    life = home.start()
+    life.say("hello")
+    for number in range(1000, 1005 + MOST_EARLY):
+        last = home.server.edit(home.server.updates[0]._replace(dedup_key=f"{NAME}|{ACCOUNT}|{ANN}|{number}|0"), "x")
+    life.until(lambda: last.dedup_key in home.server.confirmed)
+    life.until(lambda: waiting(life) == MOST_EARLY)
+    life.die()
+    life = home.start()
+    life.until(lambda: waiting(life) == MOST_EARLY)
+    life.pass_s(EARLY_MS / 1000)
+    assert waiting(life) == 0
 
 
 def test_the_place_to_read_on_from_is_the_stores_and_the_next_process_goes_by_it(tmp_path: Path) -> None:
@@ -211,7 +263,8 @@ def test_an_edit_by_somebody_else_or_of_nothing_we_know_changes_nothing(home: Ho
     life = home.start()
     life.say("say:one")
     life.arrived(home.server.edit(home.server.updates[0]._replace(sender=BOB), "say:mine"))
-    life.arrived(home.server.edit(home.server.updates[0]._replace(dedup_key=f"{NAME}|{ACCOUNT}|{ANN}|99|0"), "say:ghost"))
+    ghost = home.server.edit(home.server.updates[0]._replace(dedup_key=f"{NAME}|{ACCOUNT}|{ANN}|99|0"), "say:ghost")
+    life.until(lambda: ghost.dedup_key in home.server.confirmed and not life.gateway.links[NAME].waiting)
     life.rest()
     assert (len(home.heard), refused(life)) == (1, [])
 

@@ -1,11 +1,16 @@
 """What people do in a chat, translated from a platform's update: the same values for every platform."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from holdfast.core.places import Anchor
 
 # What a button answers with; a choice is a number, from 0.
 APPROVE, ALWAYS, DENY = "approve", "always", "deny"
+# For so long, and so many of them, edits wait for messages that they overtook. Most come within minutes; what no message follows, as the
+# edit of one that was not meant for us, must not stay.
+EARLY_MS, MOST_EARLY = 60 * 60 * 1000, 200
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +127,13 @@ def chat_of(inbound: Inbound) -> str:
             return source.chat
         case Echo(chat=chat) | Presence(chat=chat) | Move(now=chat):
             return chat
+
+
+def waits_no_more(edits: Mapping[str, int], now: int) -> list[str]:
+    """Of edits that came before their message, in their order and with the time at which each came: those that are forgotten."""
+    old = [name for name, at in edits.items() if now - at >= EARLY_MS]
+    rest = [name for name in edits if name not in old]
+    return old + rest[: max(0, len(rest) - MOST_EARLY)]
 
 
 def button_data(question_id: str, which: str | int) -> str:

@@ -125,6 +125,7 @@ class Intake:
         try:
             while True:
                 news.clear()
+                await self._meaning.forget_early()
                 page: list[StoredUpdate] = []
                 if link.waiting < MOST:
                     try:
@@ -169,11 +170,12 @@ class Intake:
                 return
 
     async def _look_into(self, link: Link, together: list[_Update]) -> None:
-        """It has led to whatever it leads to, or is refused for good, when this returns."""
+        """It has led to whatever it leads to, or is refused for good, when this returns; or it stays stored, for what is still to come."""
         refused = together[0].problem
         while refused is None:
             try:
-                await self._meaning.act(link, [one for update in together for one in update.found])
+                if not await self._meaning.act(link, [one for update in together for one in update.found], together[0].stored):
+                    return
                 break
             except Unavailable as error:
                 log.warning("an update cannot be stored yet", platform=link.name, error=str(error))

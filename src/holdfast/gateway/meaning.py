@@ -3,11 +3,12 @@ a button answers its question, an echo settles what nobody knew.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 import structlog
 
-from holdfast.core import notices, rights
+from holdfast.core import inbound, notices, rights
 from holdfast.core.chat_errors import LoggedOut
 from holdfast.core.commands import COMMANDS
 from holdfast.core.errors import BadInput, BlobMissing, Bug, CannotEdit, Deleted, DuplicateOtherContent, LaneFull, NotFound, Refused
@@ -24,38 +25,48 @@ from holdfast.gateway.host import Host
 from holdfast.gateway.links import Link
 from holdfast.gateway.people import People
 from holdfast.gateway.strangers import Strangers
+from holdfast.gateway.tasks import insist
 from holdfast.ports.platforms import Guest
 from holdfast.ports.store import Store
-
-MOST_EARLY = 200
+from holdfast.ports.updates import StoredUpdate
 
 log = structlog.get_logger()
 
 
 class _Early:
-    """Edits that came before their message, which is on its way: the newest words of each count. Only the last few are kept, in this
-    process: an edit that no message follows, as of one that was not meant for us, is forgotten.
+    """Edits that came before their message, which is on its way: the newest words of each count. The update of each stays stored until
+    then, so that the next process finds it; what is given back here are updates that are needed no more.
     """
 
     def __init__(self) -> None:
-        self._edits: dict[str, Edit] = {}
+        self._edits: dict[str, tuple[Edit, StoredUpdate]] = {}
         self._taken: dict[str, str] = {}
 
-    def keep(self, key: str, edit: Edit) -> None:
-        self._edits.pop(key, None)
-        self._edits[key] = edit
-        if len(self._edits) > MOST_EARLY:
-            del self._edits[next(iter(self._edits))]
+    def keep(self, key: str, edit: Edit, update: StoredUpdate) -> list[StoredUpdate]:
+        _, older = self._edits.pop(key, (None, update))
+        self._edits[key] = edit, update
+        return [older] if older.id != update.id else []
 
-    def take(self, key: str, message: Message) -> Message:
+    def forget(self, now: int) -> list[StoredUpdate]:
+        gone = inbound.waits_no_more({key: update.at for key, (_, update) in self._edits.items()}, now)
+        return [self._edits.pop(key)[1] for key in gone]
+
+    def newest(self, key: str, message: Message) -> Message:
         """The message with its newest words."""
-        edit = self._edits.pop(key, None)
-        if edit is None or edit.source.user != message.source.user:
+        found = self._edits.get(key)
+        if found is None or found[0].source.user != message.source.user:
             return message
+        return msgspec.structs.replace(message, text=found[0].text)
+
+    def take(self, key: str) -> list[StoredUpdate]:
+        """Its message is part of a conversation, or was not meant for us."""
+        if key not in self._edits:
+            return []
+        edit, update = self._edits.pop(key)
         self._taken[key] = edit.version
-        if len(self._taken) > MOST_EARLY:
+        if len(self._taken) > inbound.MOST_EARLY:
             del self._taken[next(iter(self._taken))]
-        return msgspec.structs.replace(message, text=edit.text)
+        return [update]
 
     def was_taken(self, key: str, edit: Edit) -> bool:
         """Whether it came again after its message."""
@@ -88,15 +99,17 @@ class Meaning:
         except Exception as error:  # The platform's boundary.
             log.warning("the menu of commands was not set", platform=link.name, error=f"{type(error).__name__}: {error}")
 
-    async def act(self, link: Link, found: Sequence[Inbound]) -> None:
-        """Messages that were sent together are one."""
-        messages = [one for one in found if isinstance(one, Message)]
+    async def act(self, link: Link, found: Sequence[Inbound], update: StoredUpdate) -> bool:
+        """Messages that were sent together are one. False if the update has to stay stored: it says something of a message that is still
+        on its way.
+        """
+        done, messages = True, [one for one in found if isinstance(one, Message)]
         if messages:
             await self._message(link, messages)
         for one in found:
             match one:
                 case Edit():
-                    await self._edit(link, one)
+                    done = await self._edit(link, one, update)
                 case Removal():
                     await self._removal(link, one)
                 case Click():
@@ -113,6 +126,15 @@ class Meaning:
                     await self._sealed(link, one)
                 case Presence():
                     await link.close(self._store, Spot(link.name, link.kept(one.chat)), one.why)
+        return done
+
+    async def forget_early(self) -> None:
+        """Edits whose message did not come."""
+        await self._needed_no_more(self._early.forget(self._clock.now()))
+
+    async def _needed_no_more(self, updates: Sequence[StoredUpdate]) -> None:
+        for update in updates:
+            await insist(partial(self._store.settle_update, update.id))
 
     async def _message(self, link: Link, messages: Sequence[Message]) -> None:
         first = messages[0]
@@ -123,8 +145,10 @@ class Meaning:
                 await self._strangers.refuse(link, msgspec.structs.replace(first, source=source))
             case Verdict.ALLOWED:
                 session_key = rights.session_key(self._profile, link.name, source, link.policy)
-                newest = [self._early.take(_key(link, one.key), one) for one in messages]
+                newest = [self._early.newest(_key(link, one.key), one) for one in messages]
                 await self._accept(session_key, await self._said(link, newest))
+        for one in messages:
+            await self._needed_no_more(self._early.take(_key(link, one.key)))
 
     async def _invited(self, link: Link, invitation: Invitation) -> None:
         """Who may talk to the agent may invite it. A stranger who opens a private chat gets a pairing code there, if there is one to be
@@ -226,14 +250,17 @@ class Meaning:
             session_id=self._ids.new("s"), session_key=session_key, log=self._ids.new("l"), at=self._clock.now()
         )
 
-    async def _edit(self, link: Link, edit: Edit) -> None:
-        """Of a message that nobody accepted, nothing can change, unless the message comes later than its edit."""
+    async def _edit(self, link: Link, edit: Edit, update: StoredUpdate) -> bool:
+        """Of a message that nobody accepted, nothing can change, unless the message comes later than its edit: false while it may."""
         key = _key(link, edit.key)
         if not edit.text.strip() or self._early.was_taken(key, edit):
-            return
+            return True
         known = await self._store.said_under(key)
         if known is None:
-            return self._early.keep(key, edit)
+            if await self._people.verdict(link.name, self._kept(link, edit.source), addressed=True) is not Verdict.ALLOWED:
+                return True
+            await self._needed_no_more(self._early.keep(key, edit, update))
+            return False
         session_id, message_id = known
         try:
             await self._acceptance.edit(
@@ -245,6 +272,7 @@ class Meaning:
             )
         except (CannotEdit, NotFound, DuplicateOtherContent) as error:
             log.info("an edit changes nothing", platform=link.name, error=str(error))
+        return True
 
     async def _removal(self, link: Link, removal: Removal) -> None:
         known = await self._store.said_under(_key(link, removal.key))

@@ -48,6 +48,14 @@ def test_an_edit_replaces_what_waits_corrects_the_open_turn_and_is_otherwise_onl
     assert not any(write.in_turn for write in made.writes)
 
 
+def test_an_edit_that_changes_no_word_is_recorded_and_told_to_no_turn() -> None:
+    """DESIGN 5.7: platforms tell of edits that changed something else, and of one whose words its message already had."""
+    same = e.MessageAccepted(message_id="m1", content="new", sender="ann")
+    made = plan(same, in_turn=True)
+    assert (kinds(made), made.reply.effect) == (["message.edited"], "recorded")
+    assert plan(same, waits=True).reply.effect == "replaced"
+
+
 def test_a_correction_that_nobody_has_read_is_dropped_for_the_next_one() -> None:
     """P6"""
     waiting = (

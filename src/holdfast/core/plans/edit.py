@@ -32,7 +32,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 class Edited(msgspec.Struct, frozen=True):
     """`effect`: "replaced" (the turn that takes it will read the new words), "steered" (the open turn has read the old ones and is given
-    the new ones as a correction), or "recorded" (its turn is over).
+    the new ones as a correction), or "recorded" (its turn is over, or no word of it is new).
     """
 
     message_id: str
@@ -62,7 +62,7 @@ def plan(found: Snapshot, edit: Edit) -> Plan[Edited]:
     if sender != edit.by:
         raise CannotEdit(edit.message_id, "somebody else wrote it")
     words = content.of([*content.parts(edit.text), *content.attached(before)])
-    steers = found.in_turn and not session.stop_requested and not session.suspended
+    steers = found.in_turn and not session.stop_requested and not session.suspended and words != before
     effect = REPLACED if found.waits else STEERED if steers else RECORDED
     edited = MessageEdited(message_id=edit.message_id, content=words, effect=effect, sender=sender, since=since, dedup_key=edit.dedup_key)
     events: list[Event] = [edited]
