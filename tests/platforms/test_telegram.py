@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from holdfast.core import pacing
-from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, PlaceMoved, ThreadGone, Unreadable
+from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, Muted, PlaceGone, PlaceMoved, ThreadGone, Unreadable
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Button
 from holdfast.core.inbound import Click, Edit, Message, Move, Presence, RemoteFile, Source
@@ -282,8 +282,9 @@ async def test_an_edit_of_what_stands_there_already_is_a_success_and_one_of_what
         (Refusal(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-100), PlaceMoved),
         (Refusal(400, "Bad Request: message is too long"), Refused),
         (Refusal(401, "Unauthorized"), LoggedOut),
-        (Refusal(400, "Bad Request: not enough rights to send text messages to the chat"), PlaceGone),
-        (Refusal(400, "Bad Request: have no rights to send a message"), PlaceGone),
+        (Refusal(400, "Bad Request: not enough rights to send text messages to the chat"), Muted),
+        (Refusal(400, "Bad Request: have no rights to send a message"), Muted),
+        (Refusal(400, "Bad Request: CHAT_WRITE_FORBIDDEN"), Muted),
         (Refusal(413, "Request Entity Too Large"), Refused),
         (500, Answer),
         (502, Answer),

@@ -4,6 +4,8 @@ from holdfast.core.errors import Refused, Unavailable
 
 # Where the platform does not say how long.
 WAIT_S = 3.0
+# So often it is tried whether we may write again.
+MUTED_S = 60.0
 
 
 class Limited(Unavailable):
@@ -16,6 +18,15 @@ class Limited(Unavailable):
     def __init__(self, retry_after_s: float | None, *, account: bool = False, edits: bool = False) -> None:
         super().__init__("The platform asks to send more slowly.", retry_after_s=WAIT_S if retry_after_s is None else retry_after_s)
         self.account, self.edits = account, edits
+
+
+class Muted(Unavailable):
+    """The chat is there, and we may not write in it until somebody gives us the right again. It was surely not sent, and waits."""
+
+    code = "muted"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, retry_after_s=MUTED_S)
 
 
 class LoggedOut(Refused):

@@ -193,6 +193,11 @@ class Link:
         else:
             self._chats[place.chat] = self._chat(place).quiet(until)
 
+    def mute(self, place: Place, wait_s: float, why: str) -> None:
+        """We may not write in a chat for now."""
+        log.warning("we may not write in a chat", platform=self.name, chat=place.chat, why=why)
+        self._chats[place.chat] = self._chat(place).quiet(self._clock.monotonic() + wait_s)
+
     def _chat(self, place: Place) -> Bucket:
         found = self._chats.get(place.chat)
         return found or pacing.of_chat(self.platform.capabilities.rates, shared=place.shared, now=self._clock.monotonic())

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from holdfast.core import delivery, notices
-from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, PlaceMoved, ThreadGone
+from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, Muted, PlaceGone, PlaceMoved, ThreadGone
 from holdfast.core.errors import Refused, Unavailable
 from holdfast.core.places import Place
 from holdfast.gateway.links import LOG_IN_AGAIN_S, Link
@@ -96,6 +96,9 @@ class Sender:
                 return Outcome(happened="failed", error=str(error), retry_s=LOG_IN_AGAIN_S)
             case Limited():
                 await link.limited(self._store, place, error)
+                return Outcome(happened="failed", error=str(error), retry_s=error.retry_after_s)
+            case Muted():
+                link.mute(place, error.retry_after_s, str(error))
                 return Outcome(happened="failed", error=str(error), retry_s=error.retry_after_s)
             case Unavailable():
                 return Outcome(happened="failed", error=str(error))

@@ -102,7 +102,7 @@ class Outgoings(Protocol):
         """How much of `capabilities.text_limit` a text takes, rendered. Never less than its number of characters; grows with the text."""
 
     async def send(self, message: Outgoing) -> Receipt:
-        """Raises `Limited`, `LoggedOut`, `PlaceGone`, `PlaceMoved`, `ThreadGone`, `AnchorGone`."""
+        """Raises `Limited`, `Muted`, `LoggedOut`, `PlaceGone`, `PlaceMoved`, `ThreadGone`, `AnchorGone`."""
 
     async def edit(self, target: str, message: Outgoing) -> None:
         """Puts the text and the buttons into a message of ours. What stands there already is a success. May always be repeated. Raises what

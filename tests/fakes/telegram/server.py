@@ -66,6 +66,7 @@ class TelegramServer:
         self.held: list[dict[str, Any]] | None = None
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.gone: set[int] = set()
+        self.muted: set[int] = set()
         self.gone_threads: set[int] = set()
         self.moved: dict[int, int] = {}
         self.files: dict[str, bytes] = {}
@@ -278,6 +279,8 @@ class TelegramServer:
         chat = int(fields["chat_id"])
         if chat in self.gone:
             raise Refusal(403, "Forbidden: bot was blocked by the user")
+        if chat in self.muted:
+            raise Refusal(400, "Bad Request: not enough rights to send text messages to the chat")
         if self.flood is not None and (wait_s := self.flood.wait_s(chat)):
             raise Refusal(429, f"Too Many Requests: retry after {wait_s}", retry_after=wait_s)
         if chat in self.moved:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, PlaceMoved, ThreadGone
+from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, Muted, PlaceGone, PlaceMoved, ThreadGone
 from holdfast.core.errors import Refused, Unavailable
 
 POLLED_ELSEWHERE_S = 5.0
@@ -60,13 +60,10 @@ _BAD_REQUESTS: tuple[tuple[str, type[Refused]], ...] = (
     ("message can't be deleted", MessageGone),
     ("chat not found", PlaceGone),
     ("peer_id_invalid", PlaceGone),
-    ("chat_write_forbidden", PlaceGone),
-    # Other rights than to send text close nothing: words still arrive.
-    ("not enough rights to send text", PlaceGone),
-    ("chat_send_plain_forbidden", PlaceGone),
-    ("have no rights to send a message", PlaceGone),
     ("user is deactivated", PlaceGone),
 )
+# Rights come back. Without any other than these, words still arrive.
+_MAY_NOT_WRITE = ("chat_write_forbidden", "not enough rights to send text", "chat_send_plain_forbidden", "have no rights to send a message")
 
 
 def meaning(error: Exception) -> Exception:
@@ -100,6 +97,8 @@ def _meaning(answer: Answer) -> Exception:
             )
         case 413:
             return Refused("Telegram does not take a message of this size.")
+        case 400 if any(words in answer.words for words in _MAY_NOT_WRITE):
+            return Muted(f"Telegram says: {said}. Let the bot send messages in this chat; what is owed there waits.")
         case code if 400 <= code < 500:
             kind = next((kind for words, kind in _BAD_REQUESTS if words in answer.words), Refused)
             return kind(f"Telegram says: {said}")
