@@ -21,6 +21,7 @@ from holdfast.core.plans.deliver import Live
 from holdfast.core.rich import Rich
 from holdfast.gateway.host import Host
 from holdfast.gateway.links import Link
+from holdfast.gateway.pauses import Pauses
 from holdfast.gateway.sending import Outcome, Sender
 from holdfast.gateway.tally import Tally
 from holdfast.gateway.tasks import heard
@@ -35,8 +36,6 @@ MOST_AT_ONCE = 100 * AT_ONCE
 # So many of the oldest are looked at first: usually one of them may go. After a look at many more there is a pause.
 FIRST, PAUSE_S = 20, 0.25
 ANY_TIME = 2**62
-# A time to try again that an earlier process stored is kept for at most so long: the clock may have been set back.
-MOST_WAIT_S = 600.0
 LIVE_WAIT_S = 0.2
 FIRST_WORDS = 200
 AT_ONCE_S = 0.001
@@ -54,10 +53,7 @@ class Deliveries:
         self._looks: list[set[Spot]] = []
         # Where another process, which is alive, still sends to: until that is over, what comes next there waits.
         self._elsewhere: set[Spot] = set()
-        # By message and its stored time to be tried again: the monotonic time, because the wall clock may jump.
-        self._not_before: dict[tuple[str, int, int], float] = {}
-        # How often a message failed here for a reason of ours, and until when it waits.
-        self._failures: dict[tuple[str, int], tuple[int, float]] = {}
+        self._pauses = Pauses(host.clock)
         self._open, self._looked_at_many = True, False
         self._news = asyncio.Event()
         self._one_done = asyncio.Event()
@@ -185,7 +181,7 @@ class Deliveries:
             if spot in touched:
                 soon_s = AT_ONCE_S
                 continue
-            if self._waits(owed):
+            if self._pauses.holds(owed):
                 continue
             wait_s = link.wait_s(owed.place, What.FINAL)
             if wait_s > 0:
@@ -197,20 +193,6 @@ class Deliveries:
             started += 1
         return started, soon_s
 
-    def _waits(self, owed: Delivery) -> bool:
-        """Whether it was tried, and is to be tried again later. What an earlier process stored counts, too."""
-        now, name = self._clock.monotonic(), (owed.delivery_id, owed.part, owed.retry_at)
-        if now < self._failures.get((owed.delivery_id, owed.part), (0, 0.0))[1]:
-            return True
-        if not owed.retry_at:
-            return False
-        if name not in self._not_before:
-            self._not_before[name] = now + min(MOST_WAIT_S, max(0.0, (owed.retry_at - self._clock.now()) / 1000))
-        if self._not_before[name] > now:
-            return True
-        del self._not_before[name]
-        return False
-
     async def _deliver(self, owed: Delivery, link: Link) -> None:
         sent = False
         try:
@@ -221,17 +203,12 @@ class Deliveries:
         except NotFound as error:
             log.info("nothing is owed any more", delivery=owed.delivery_id, error=str(error))
         except Exception:  # It is reported as every task that fails, and the message tried again after a pause, ever more rarely.
-            self._failed(owed)
+            self._pauses.failed(owed)
             raise
         finally:
             if not sent:
                 link.give_back(owed.place)
             self.leave(owed.place.spot)
-
-    def _failed(self, owed: Delivery) -> None:
-        times, _ = self._failures.get((owed.delivery_id, owed.part), (0, 0.0))
-        wait_s = delivery.retry_delay_ms(times) / 1000
-        self._failures[owed.delivery_id, owed.part] = times + 1, self._clock.monotonic() + wait_s
 
     async def _move_on(self, owed: Delivery, link: Link) -> bool:
         """Whether a message was sent."""
@@ -280,7 +257,7 @@ class Deliveries:
         """Nobody knows whether a message arrived that shows an answer. Gives what was done: None if it is known now, `Settle.SAME_KEY` if
         it was sent again and may be known, `Settle.ASK` and `Settle.WAIT` if it has to be settled later.
         """
-        way = Settle.WAIT if self._waits(row) else await self._look_up(row, link)
+        way = Settle.WAIT if self._pauses.holds(row) else await self._look_up(row, link)
         if way is Settle.SAME_KEY:
             await self._send_live_again(row, text, link)
         return way
@@ -300,7 +277,7 @@ class Deliveries:
 
     async def forget_live(self, row: Delivery, link: Link) -> None:
         """Nobody knows whether a message arrived that showed an answer, and there is none that it could become."""
-        if self._waits(row):
+        if self._pauses.holds(row):
             return
         if await self._look_up(row, link) not in (None, Settle.ASK):
             await self._record(row, delivery.after(row.state, "give up"), error="nobody knows whether it arrived")
@@ -399,7 +376,7 @@ class Deliveries:
         except OSError as error:
             await self._cannot_read(owed, error)
             return False
-        self._failures.pop((owed.delivery_id, owed.part), None)
+        self._pauses.works(owed)
         if not await self._record(owed, sending, tries=tries):
             return False
         if owed.target is not None and happened == "send":
@@ -470,7 +447,7 @@ class Deliveries:
         now = self._clock.now()
         retry_at = now + int(1000 * wait_s) if wait_s else 0
         if retry_at:
-            self._not_before[owed.delivery_id, owed.part, retry_at] = self._clock.monotonic() + wait_s
+            self._pauses.stored(owed, retry_at, wait_s)
         change = DeliveryChanged(
             delivery_id=owed.delivery_id,
             part=owed.part,
