@@ -20,6 +20,9 @@ from tests.fakes.slack.thread import SlackThread
 ANN, BOB = "U100", "U200"
 DM, BOBS, TEAM = "D100", "D200", "C300"
 AGENT = "tests.e2e.telling:agent"
+PUBLIC = "https://bot.example.org"
+BY_SOCKET = {"slack_app_token": APP_TOKEN}
+OVER_HTTP = {"slack_signing_secret": SECRET, "public_url": PUBLIC}
 
 
 @pytest.fixture
@@ -30,12 +33,13 @@ def slack() -> Iterator[SlackThread]:
 
 def serving(home: Path, slack: SlackThread, **settings: str) -> Serving:
     made = Serving(home, agent_module=AGENT, slack_bot_token=BOT_TOKEN, slack_base_url=slack.url)
-    made.configure(slack_allowed_users=f"{ANN},{BOB}", **(settings or {"slack_app_token": APP_TOKEN}))
+    made.configure(slack_allowed_users=f"{ANN},{BOB}", **settings)
     return made
 
 
+@pytest.mark.parametrize("settings", [BY_SOCKET, OVER_HTTP], ids=["socket", "http"])
 def test_kills_and_a_hand_over_while_chats_stream_lose_nothing_double_nothing_and_keep_the_order(
-    tmp_path: Path, slack: SlackThread
+    tmp_path: Path, slack: SlackThread, settings: dict[str, str]
 ) -> None:
     """P1, P4, B11, C24: intake, streaming and delivery. Nothing is even labelled: a send in doubt is looked up in the history."""
     said: dict[str, list[str]] = {DM: [], BOBS: [], TEAM: []}
@@ -45,7 +49,10 @@ def test_kills_and_a_hand_over_while_chats_stream_lose_nothing_double_nothing_an
             said[channel].append(f"{word}{number}")
             slack.say(channel, f"{'<@UBOT> ' if channel == TEAM else ''}{word}{number}", user=user)
 
-    with serving(tmp_path / "home", slack) as gateway:
+    with serving(tmp_path / "home", slack, **settings) as gateway:
+        if settings is OVER_HTTP:
+            slack.do(lambda server: server.hook.lead_to(gateway.url))
+            slack.do(lambda server: setattr(server.hook, "url", f"{PUBLIC}/hooks/slack"))
         for number, wait_s in enumerate((0.3, 1.4)):
             everybody_writes(number)
             time.sleep(wait_s)
@@ -140,7 +147,7 @@ def test_the_manifest_is_one_that_slack_can_read(tmp_path: Path) -> None:
 
 def test_over_http_an_event_is_stored_before_it_is_answered(tmp_path: Path, slack: SlackThread) -> None:
     """P1: the same event twice, one that is not signed, and one that nobody can read."""
-    with serving(tmp_path / "home", slack, slack_signing_secret=SECRET, public_url="https://bot.example.org") as gateway:
+    with serving(tmp_path / "home", slack, **OVER_HTTP) as gateway:
         wait_until(lambda: gateway.status()["chats"][0]["account"] == "@holdfast")
         said = slack.say(DM, "quick", user=ANN)
         body = json.dumps({"type": "event_callback", "event": {**said, "channel_type": "im"}}).encode()

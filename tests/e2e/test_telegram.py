@@ -16,6 +16,7 @@ from tests.fakes.telegram.thread import TelegramThread
 
 ANN, BOB = 100, 200
 AGENT = "tests.e2e.telling:agent"
+BY_WEBHOOK = {"telegram_webhook": "true", "public_url": "https://bot.example.org"}
 
 
 @pytest.fixture
@@ -27,6 +28,8 @@ def telegram() -> Iterator[TelegramThread]:
 def serving(home: Path, telegram: TelegramThread, **settings: str) -> Serving:
     made = Serving(home, agent_module=AGENT, telegram_token=TOKEN, telegram_base_url=telegram.url)
     made.configure(telegram_allowed_users=f"{ANN},{BOB}", **settings)
+    if settings:
+        telegram.do(lambda server: server.hook.lead_to(made.url))
     return made
 
 
@@ -52,10 +55,13 @@ def check(telegram: TelegramThread, chat: int, said: list[str]) -> int:
     return len(labelled)
 
 
-def test_kills_at_any_moment_lose_nothing_double_nothing_silently_and_keep_the_order(tmp_path: Path, telegram: TelegramThread) -> None:
-    """P1, P4, B11: intake, streaming and delivery, killed while people write. The simulation dies at every point of it."""
+@pytest.mark.parametrize("settings", [{}, BY_WEBHOOK], ids=["polling", "webhook"])
+def test_kills_at_any_moment_lose_nothing_double_nothing_silently_and_keep_the_order(
+    tmp_path: Path, telegram: TelegramThread, settings: dict[str, str]
+) -> None:
+    """P1, P4, B11: intake, streaming and delivery, killed while people write. `platforms/test_kills.py` dies at every point of it."""
     said: dict[int, list[str]] = {ANN: [], BOB: []}
-    with serving(tmp_path / "home", telegram) as gateway:
+    with serving(tmp_path / "home", telegram, **settings) as gateway:
         for number, wait_s in enumerate((0.3, 1.4)):
             for chat in (ANN, BOB):
                 word = f"{'quick' if chat == BOB else 'slow'}{number}"
@@ -69,9 +75,12 @@ def test_kills_at_any_moment_lose_nothing_double_nothing_silently_and_keep_the_o
     assert sum(labelled) <= 2
 
 
-def test_a_hand_over_in_the_middle_of_an_answer_leaves_one_message_and_no_gap(tmp_path: Path, telegram: TelegramThread) -> None:
+@pytest.mark.parametrize("settings", [{}, BY_WEBHOOK], ids=["polling", "webhook"])
+def test_a_hand_over_in_the_middle_of_an_answer_leaves_one_message_and_no_gap(
+    tmp_path: Path, telegram: TelegramThread, settings: dict[str, str]
+) -> None:
     """C24, B11: the turn ends in the old process, its message is continued by the new one."""
-    with serving(tmp_path / "home", telegram) as gateway:
+    with serving(tmp_path / "home", telegram, **settings) as gateway:
         telegram.say(ANN, "slow")
         wait_until(lambda: telegram.texts(ANN)[:1] != [] and telegram.texts(ANN)[0].startswith("slow:"))
         hand_over(gateway)
@@ -122,7 +131,8 @@ def test_without_a_model_a_chat_is_told_so_and_the_demo_runs_nothing_for_it(tmp_
 
 def test_a_webhook_is_stored_before_it_is_answered(tmp_path: Path, telegram: TelegramThread) -> None:
     """P1: the same message by a webhook, twice, and one that is not signed."""
-    with serving(tmp_path / "home", telegram, telegram_webhook="true", public_url="https://bot.example.org") as gateway:
+    with serving(tmp_path / "home", telegram, **BY_WEBHOOK) as gateway:
+        telegram.do(lambda server: server.hook.lead_to(None))
         wait_until(lambda: gateway.status()["chats"][0]["account"] == "@holdfast_bot")
         hook = telegram.do(lambda server: dict(server.webhook))
         assert hook["url"] == "https://bot.example.org/hooks/telegram"

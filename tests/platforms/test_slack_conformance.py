@@ -74,3 +74,7 @@ class TestSlackNotices(Notices):
     @pytest.fixture
     def rig(self, server: SlackServer) -> SlackRig:
         return SlackRig(server)
+
+
+class TestSlackNoticesOverHttp(Notices):
+    rig, place = TestSlackOverHttp.rig, TestSlackOverHttp.place

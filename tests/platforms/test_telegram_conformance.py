@@ -129,3 +129,7 @@ class TestTelegramNotices(Notices):
     @pytest.fixture
     def rig(self, server: TelegramServer) -> Rig:
         return TelegramRig(server)
+
+
+class TestTelegramNoticesByWebhook(Notices):
+    rig, place = TestTelegramByWebhook.rig, TestTelegramByWebhook.place
