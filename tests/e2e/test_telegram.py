@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,6 +117,9 @@ def test_from_a_token_to_an_answer(tmp_path: Path, telegram: TelegramThread) -> 
         refused = holdfast(home, "outbox", "--retry", listed[0]["delivery_id"])
         assert refused.code == 1 and "nothing to retry" in refused.err
         assert holdfast(home, "pair", "remove", "telegram", str(BOB)).code == 0
+        telegram.do(lambda server: server.deliver(message="what?"))
+        wait_until(lambda: gateway.status()["chats"][0]["refused"] == 1)
+        assert "1 update of Telegram could not be read since the start" in holdfast(home, "doctor").out
     assert files_with(home, TOKEN) == ["telegram.token"]
 
 
@@ -130,7 +134,7 @@ def test_without_a_model_a_chat_is_told_so_and_the_demo_runs_nothing_for_it(tmp_
 
 
 def test_a_webhook_is_stored_before_it_is_answered(tmp_path: Path, telegram: TelegramThread) -> None:
-    """P1: the same message by a webhook, twice, and one that is not signed."""
+    """P1: the same message by a webhook, twice, one that is not signed, and one that nobody can read, of which the operator is told."""
     with serving(tmp_path / "home", telegram, **BY_WEBHOOK) as gateway:
         telegram.do(lambda server: server.hook.lead_to(None))
         wait_until(lambda: gateway.status()["chats"][0]["account"] == "@holdfast_bot")
@@ -148,3 +152,13 @@ def test_a_webhook_is_stored_before_it_is_answered(tmp_path: Path, telegram: Tel
         wait_until(lambda: answered(telegram, ANN, "quick"))
         wait_until(lambda: gateway.status()["chats"][0]["refused"] == 1)
         assert telegram.texts(ANN) == [whole("quick")]
+        gateway.kill()
+        gateway.start()
+        wait_until(lambda: _platform(gateway)["state"] == "connected")
+        assert _platform(gateway)["refused"] == 0 and "JSON is malformed" in _platform(gateway)["last_refused"]
+
+
+def _platform(gateway: Serving) -> dict[str, Any]:
+    with gateway.client() as client:
+        [found] = client.get("/api/ops/platforms").json()["platforms"]
+    return dict(found)

@@ -125,7 +125,8 @@ class OutboxView(msgspec.Struct, kw_only=True):
 class PlatformView(msgspec.Struct, kw_only=True):
     """An account on a chat platform. `state`: connecting, connected, away, refused (it does not accept the credentials), or off: it is not
     set up any more, and messages are still owed. `error`: what is wrong now; `last_error`: what was wrong last. `waiting`: updates that are
-    stored and not yet part of a conversation; `refused`: those that could not be read. `outbox`: how many messages, by their state.
+    stored and not yet part of a conversation; `refused`: those that this process could not read, and `last_refused`: why the newest of all
+    that are kept could not be. `outbox`: how many messages, by their state.
     `taken_in`, `delivered`: how many messages people wrote there, and how many arrived, in the last day of the process that serves.
     """
 
@@ -140,6 +141,8 @@ class PlatformView(msgspec.Struct, kw_only=True):
     last_error_at: str | None = None
     waiting: int = 0
     refused: int = 0
+    last_refused: str | None = None
+    last_refused_at: str | None = None
     taken_in: int = 0
     delivered: int = 0
     outbox: dict[str, int]

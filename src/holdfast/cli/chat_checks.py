@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from holdfast import config
 from holdfast.api.status import Status
 from holdfast.cli.findings import Finding
+from holdfast.cli.terminal.layout import count
 from holdfast.config import chats
 from holdfast.config.chats.doors import Doors
 from holdfast.core.errors import Refused
@@ -36,6 +37,9 @@ def _check(platform: str, table: Doors, settings: config.Config, status: Status 
     running = next((chat for chat in status.chats if chat.platform == platform), None) if status else None
     if running is not None and running.problem is not None:
         return Finding(platform, "fail", running.problem, "`holdfast logs` says since when.")
+    if running is not None and running.refused:
+        told = f"{count(running.refused, 'update')} of {title} could not be read since the start"
+        return Finding(platform, "warn", f"{told}; everything else is.", "`holdfast logs` says why. They are kept: report them as a bug.")
     if running is not None and running.account:
         return Finding(platform, "ok", f"connected as {running.account}")
     return Finding(platform, "ok", f"a token is set; --deep asks {title} whose it is")

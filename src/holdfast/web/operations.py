@@ -16,6 +16,7 @@ from holdfast.core.pairing import TooManyWrongCodes, WrongCode
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.links import Link
 from holdfast.gateway.series import Series
+from holdfast.ports.updates import StoredUpdate
 from holdfast.web.endpoints import Endpoint, Request, command
 from holdfast.web.responses import Response, json_response
 
@@ -126,8 +127,8 @@ class Operations:
 
     async def platforms(self, request: Request) -> ASGIApp:
         found = await self._outbox(OutboxQuery(given_up=True))
-        links = self._gateway.links
-        shown = [self._platform(link, found) for link in links.values()]
+        links, refused = self._gateway.links, await self._store.refused_updates(limit=MOST)
+        shown = [self._platform(link, found, next((one for one in refused if one.account == link.id), None)) for link in links.values()]
         owing = sorted({owed.platform for owed in found.deliveries if owed.state != "dead"} - set(links))
         shown += [operations.PlatformView(name=name, outbox=found.counts[name], dead=[]) for name in owing]
         view = operations.PlatformsView(
@@ -138,7 +139,7 @@ class Operations:
         )
         return json_response(200, view)
 
-    def _platform(self, link: Link, found: operations.OutboxView) -> operations.PlatformView:
+    def _platform(self, link: Link, found: operations.OutboxView, refused: StoredUpdate | None) -> operations.PlatformView:
         failed_at, why = link.failed or (None, None)
         taken_in, delivered = self._gateway.tally.traffic(link.name)
         return operations.PlatformView(
@@ -153,6 +154,8 @@ class Operations:
             last_error_at=rfc3339_or_none(failed_at),
             waiting=link.waiting,
             refused=link.refused,
+            last_refused=refused.refused if refused else None,
+            last_refused_at=rfc3339(refused.at) if refused else None,
             taken_in=taken_in,
             delivered=delivered,
             outbox=found.counts.get(link.name, {}),
